@@ -1,0 +1,1 @@
+"""See how a model meets the IPU: `import workbench as wb`."""

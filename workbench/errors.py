@@ -1,0 +1,66 @@
+"""Every error a user can meet: what was wrong, what was expected, what to do, as fields and as text."""
+
+from __future__ import annotations
+
+
+class WorkbenchError(Exception):
+    """Base of all workbench errors.
+
+    Fields: `what` (what was wrong), `expected` (what would have been right), `todo` (the next step).
+    """
+
+    def __init__(self, what: str, expected: str = "", todo: str = "") -> None:
+        self.what = what
+        self.expected = expected
+        self.todo = todo
+        parts = [what]
+        if expected:
+            parts.append(f"Expected: {expected}")
+        if todo:
+            parts.append(f"To mend it: {todo}")
+        super().__init__(". ".join(part.rstrip(".") for part in parts) + ".")
+
+
+class InputError(WorkbenchError, ValueError):
+    """A model, an array or an argument that cannot be compiled as it stands."""
+
+
+class OptionError(WorkbenchError, ValueError):
+    """An option that is unknown, or that has a value or type it cannot have."""
+
+
+class ProfileFileError(WorkbenchError):
+    """A profile file that is truncated, foreign, or written by a newer workbench."""
+
+
+class VerificationError(WorkbenchError, AssertionError):
+    """A stage produced something its own rules forbid: a defect of the workbench, not of the model."""
+
+
+class Cancelled(WorkbenchError):
+    """The user asked to stop; nothing was kept of the interrupted work."""
+
+    def __init__(self, phase: str = "") -> None:
+        self.phase = phase
+        super().__init__(
+            f"the compile was cancelled{' in phase ' + repr(phase) if phase else ''}",
+            todo="compile again when ready; nothing half-finished was kept",
+        )
+
+
+class OutOfMemoryError(WorkbenchError, MemoryError):
+    """A program that does not fit was asked to run.
+
+    Fields: `tile`, `step`, `bytes_used`, `bytes_available`.
+    """
+
+    def __init__(self, *, tile: int, step: int, bytes_used: int, bytes_available: int) -> None:
+        self.tile = tile
+        self.step = step
+        self.bytes_used = bytes_used
+        self.bytes_available = bytes_available
+        super().__init__(
+            f"Out of memory on tile {tile}: {bytes_used} bytes used but tiles only have "
+            f"{bytes_available} bytes of memory",
+            todo="wb.diagnose(executable) lists fixes that were compiled and measured",
+        )

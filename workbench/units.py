@@ -1,0 +1,44 @@
+"""How quantities are written for people: the only place where numbers become text with a unit."""
+
+from __future__ import annotations
+
+_BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_DECIMAL = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+
+def _scaled(value: float, steps: tuple[tuple[int, str], ...]) -> tuple[float, str] | None:
+    for size, name in steps:
+        if abs(value) >= size:
+            return value / size, name
+    return None
+
+
+def bytes_text(value: int | float) -> str:
+    """`638976` → `"624.0 KiB"`; below 1 KiB the plain count, `"400 B"`."""
+    scaled = _scaled(value, _BINARY)
+    return f"{value:.0f} B" if scaled is None else f"{scaled[0]:.1f} {scaled[1]}"
+
+
+def cycles_text(value: int | float) -> str:
+    """`1234567` → `"1.23 M cycles"`; below 1,000 the plain count."""
+    scaled = _scaled(value, _DECIMAL)
+    return f"{value:.0f} cycles" if scaled is None else f"{scaled[0]:.2f} {scaled[1]} cycles"
+
+
+def count_text(value: int | float) -> str:
+    """`1234567` → `"1.23 M"`; below 1,000 the plain count."""
+    scaled = _scaled(value, _DECIMAL)
+    return f"{value:.0f}" if scaled is None else f"{scaled[0]:.2f} {scaled[1]}"
+
+
+def seconds_text(value: float) -> str:
+    """`0.00123` → `"1.23 ms"`."""
+    for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(value) >= size:
+            return f"{value / size:.2f} {name}"
+    return f"{value * 1e9:.1f} ns" if value else "0 s"
+
+
+def percent_text(fraction: float) -> str:
+    """`0.125` → `"12.5 %"`."""
+    return f"{fraction * 100:.1f} %"
