@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from workbench.registry import Registry
 
-Plain: TypeAlias = "int | float | bool | str | None | tuple[Plain, ...]"
+Plain: TypeAlias = "int | float | bool | str | tuple[Plain, ...] | None"
 Inputs: TypeAlias = tuple[tuple[str, Plain], ...]
 
 

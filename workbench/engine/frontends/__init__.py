@@ -1,0 +1,1 @@
+"""Models in: Keras, JAX and ready models become a `Graph`."""

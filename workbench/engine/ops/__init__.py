@@ -1,0 +1,1 @@
+"""Operator families, one per file, found by folder discovery."""
