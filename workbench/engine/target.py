@@ -1,0 +1,183 @@
+"""The machine: every hardware number the engine uses, beside its source. A number found elsewhere is a defect."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.errors import InputError
+
+# Sources named below:
+# HC33     Hot Chips 33, HC2021.Graphcore.SimonKnowles.v04
+# PLIBS    graphcore/poplibs@7eac0f26
+# STACK    osmarks/ipu-stack@ce7c7e94 (third party, measured on a C600)
+# TFDOC    graphcore/tensorflow r1.15/sdk-release-1.4, plugin/poplar/docs/logging.rst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryMap:
+    """Regions of one tile's memory, in bytes: region 0 holds code and data, region 1 is interleaved data."""
+
+    non_interleaved_bytes: int
+    interleaved_bytes: int
+    element_bytes: int = 16 * 1024  # STACK ipu-target memory.rs: 16 KiB elements
+    executable_bytes: int = 0  # bytes at the start from which instructions can be fetched
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of one tile."""
+        return self.non_interleaved_bytes + self.interleaved_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One kind of IPU. Frozen; `replace` makes a what-if machine, whose name says so.
+
+    Bandwidths are bytes per cycle and tile unless the name says otherwise.
+    """
+
+    name: str
+    architecture: str  # poplar architecture string
+    tiles_per_ipu: int
+    clock_hz: float
+    memory: MemoryMap
+    physical_tiles_per_ipu: int
+    workers_per_tile: int = 6  # HC33: six hardware worker contexts
+    data_path_bytes: int = 8  # PLIBS Target::getDataPathWidth() == 64 bits
+    exchange_bytes_per_cycle: int = 4  # PLIBS Target::getExchangeBytesPerCycle()
+    tiles_per_exchange_bus: int = 2  # PLIBS lib/popops/ExchangeEstimator.cpp: pairs share a bus, 8 B/cycle together
+    memcpy_bytes_per_cycle: int = 8  # PLIBS Target::getMemcpyBytesPerCycle()
+    memcpy_call_cycles: int = 288  # STACK: six-worker local copy call, measured on C600
+    exchange_latency_cycles: int = 40  # derived: send-to-receive of tens of cycles (Saghetti0 ipu1 8 + 17..19 + 2 + 9)
+    exchange_words_per_instruction: int = 64  # STACK: a send covers at most 64 words
+    exchange_instruction_bytes: int = 4  # STACK: exchange instructions are 4 bytes
+    exchange_events_per_fragment: int = 3  # STACK: about three control events per fragment
+    internal_sync_cycles: int = 83  # HALO cases on the Mk1 IPU Model: 3,328 cycles over 40 supersteps
+    global_sync_cycles: int = 600  # STACK reading Target::getGlobalSyncCycles()
+    launch_cycles: int = 80  # TS-ADD on hardware: 126 cycles beyond the vertex less 45 of cycle counters
+    conv_units_half_input: int = 8  # PLIBS poplinCycleEstimators.cpp:1164-1196; half inputs, float partials
+    conv_units_half_partials: int = 16  # the same table: half inputs, half partials (Mk2 and later)
+    conv_units_float: int = 16  # the same table: float inputs and partials
+    conv_weight_load_bytes_per_cycle: int = 8  # PLIBS: charged unless use128BitConvUnitLoad
+    weights_per_conv_unit_bytes: int = 32  # PLIBS Target::getWeightsPerConvUnit: 16 half, 8 float
+    half_vector_width: int = 4  # PLIBS Target::getVectorWidth(HALF)
+    float_vector_width: int = 2  # PLIBS Target::getVectorWidth(FLOAT)
+    host_bytes_per_second: float = 7.98e9  # tutorial 6 on the IPU Model: 40 MB in 6,663,550 cycles at 1.33 GHz
+    link_bytes_per_second: float = 17179869184.0  # PLIBS lib/poplibs_test/Util.cpp:360-430: 128 Gib/s per link
+    link_efficiency: float = 0.85  # the same place
+    links_between_neighbours: int = 2  # the same place: two links up, two down, two across
+    remote_buffer_bytes_per_second: float = 8.0e9  # not sourced; a parameter, bounded by PCIe Gen4 x8 (16 GB/s)
+    stack_bytes: int = 3168  # TFDOC: stack of each tile in the Mk1 sample; unknown for Mk2
+    ipus_per_replica_limit: int = 64
+    what_if: tuple[str, ...] = ()
+
+    @property
+    def bytes_per_tile(self) -> int:
+        """Memory of one tile in bytes."""
+        return self.memory.total_bytes
+
+    @property
+    def bytes_per_ipu(self) -> int:
+        """Memory of one IPU in bytes."""
+        return self.bytes_per_tile * self.tiles_per_ipu
+
+    @property
+    def peak_flops_per_second(self) -> float:
+        """Peak float16 rate of one IPU: two operations per multiply-accumulate, half partials."""
+        macs_per_cycle = self.conv_units_half_partials * 4
+        return 2.0 * macs_per_cycle * self.tiles_per_ipu * self.clock_hz
+
+    def vector_width(self, dtype: str) -> int:
+        """Elements of one 64-bit vector of this type as PopLibs' codelets use it."""
+        from workbench.engine.graph import ITEMSIZE_BYTES
+
+        return max(1, self.data_path_bytes // ITEMSIZE_BYTES[dtype])
+
+    def replace(self, **changes: Any) -> Target:
+        """A what-if machine: the same target with fields changed (`bytes_per_tile` scales both regions)."""
+        bytes_per_tile = changes.pop("bytes_per_tile", None)
+        unknown = set(changes) - {field.name for field in dataclasses.fields(self)}
+        if unknown:
+            raise InputError(
+                f"a target has no field {sorted(unknown)[0]!r}",
+                expected=f"one of: {', '.join(field.name for field in dataclasses.fields(self))}",
+            )
+        if bytes_per_tile is not None:
+            changes["memory"] = _scaled_memory(self.memory, int(bytes_per_tile))
+            changes.setdefault("what_if", (*self.what_if, f"bytes_per_tile={bytes_per_tile}"))
+        marks = tuple(f"{name}={value}" for name, value in changes.items() if name not in ("memory", "what_if"))
+        changes["what_if"] = (*changes.get("what_if", self.what_if), *marks)
+        return dataclasses.replace(self, **changes)
+
+    def __str__(self) -> str:
+        marks = f" what-if {', '.join(self.what_if)}" if self.what_if else ""
+        return f"{self.name} ({self.tiles_per_ipu} tiles, {self.bytes_per_tile} B a tile, {self.clock_hz:.4g} Hz){marks}"
+
+
+def _scaled_memory(memory: MemoryMap, bytes_per_tile: int) -> MemoryMap:
+    if bytes_per_tile < 1:
+        raise InputError(f"bytes_per_tile is {bytes_per_tile!r}", expected="a positive number of bytes")
+    first = bytes_per_tile * memory.non_interleaved_bytes // memory.total_bytes
+    return dataclasses.replace(
+        memory,
+        non_interleaved_bytes=first,
+        interleaved_bytes=bytes_per_tile - first,
+        executable_bytes=first,
+    )
+
+
+# TFDOC: 122,880 B not interleaved + 131,072 B interleaved usable; the tile holds 262,144 B (8,192 B reserved).
+_MK1_MEMORY = MemoryMap(
+    non_interleaved_bytes=131_072, interleaved_bytes=131_072, executable_bytes=131_072
+)
+# STACK ipu-target memory.rs: 0x4C000-0x80000 executable, 0x80000-0xE8000 interleaved; 638,976 B in all.
+_MK2_MEMORY = MemoryMap(
+    non_interleaved_bytes=212_992, interleaved_bytes=425_984, executable_bytes=212_992
+)
+
+_IPU2 = Target(
+    name="ipu2",
+    architecture="ipu2",
+    tiles_per_ipu=1472,  # HC33
+    physical_tiles_per_ipu=1472,
+    clock_hz=1.33e9,  # examples v3.4.1 tutorial 6: 6,681,766 cycles in 5,023.9 us
+    memory=_MK2_MEMORY,
+)
+
+targets: Mapping[str, Target] = {
+    "ipu1": Target(
+        name="ipu1",
+        architecture="ipu1",
+        tiles_per_ipu=1216,  # HC33
+        physical_tiles_per_ipu=1280,
+        clock_hz=1.6e9,  # TFDOC sample
+        memory=_MK1_MEMORY,
+        conv_units_half_partials=8,  # PLIBS: Mk1 has no 16-unit half mode
+        conv_units_float=8,  # PLIBS: float on Mk1 uses 8 units
+    ),
+    "ipu2": _IPU2,
+    "bow": dataclasses.replace(_IPU2, name="bow", clock_hz=1.85e9),  # gc-info: clock 1,850.0 MHz
+    "ipu21": dataclasses.replace(
+        _IPU2,
+        name="ipu21",
+        architecture="ipu21",
+        clock_hz=1.5e9,  # STACK default clock of the C600
+    ),
+}
+
+
+def target(name: str = "ipu2", *, tiles_per_ipu: int | None = None) -> Target:
+    """The target of this name, with fewer tiles if asked (1 to all of them; 0 or None: all)."""
+    if name not in targets:
+        raise InputError(f"unknown target {name!r}", expected=f"one of: {', '.join(targets)}")
+    found = targets[name]
+    if not tiles_per_ipu or tiles_per_ipu == found.tiles_per_ipu:
+        return found
+    if not 1 <= tiles_per_ipu <= found.physical_tiles_per_ipu:
+        raise InputError(
+            f"{name} was asked for {tiles_per_ipu!r} tiles per IPU",
+            expected=f"1 to {found.tiles_per_ipu}",
+        )
+    return dataclasses.replace(found, tiles_per_ipu=tiles_per_ipu)

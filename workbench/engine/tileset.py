@@ -1,0 +1,58 @@
+"""Sets of tiles of one IPU, interned: equal sets are one object, so that classes of equal tiles are kept once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+def frozen(array: npt.ArrayLike) -> IntArray:
+    """A read-only int64 copy."""
+    result = np.array(array, dtype=np.int64)
+    result.setflags(write=False)
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileSet:
+    """Sorted distinct tile numbers. Make one with `tile_set`; equal sets are the same object."""
+
+    tiles: IntArray
+
+    def __len__(self) -> int:
+        return len(self.tiles)
+
+    def __str__(self) -> str:
+        """Runs as `0-31,40`."""
+        if not len(self.tiles):
+            return "none"
+        breaks = np.flatnonzero(np.diff(self.tiles) != 1)
+        firsts = self.tiles[np.concatenate(([0], breaks + 1))]
+        lasts = self.tiles[np.concatenate((breaks, [len(self.tiles) - 1]))]
+        return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in zip(firsts, lasts, strict=True))
+
+
+@lru_cache(maxsize=100_000)
+def _interned(content: bytes) -> TileSet:
+    return TileSet(frozen(np.frombuffer(content, dtype=np.int64)))
+
+
+def tile_set(tiles: npt.ArrayLike) -> TileSet:
+    """The set of these tiles (duplicates dropped)."""
+    return _interned(np.unique(np.asarray(tiles, dtype=np.int64)).tobytes())
+
+
+def tile_range(count: int, first: int = 0) -> TileSet:
+    """Tiles first … first + count - 1."""
+    return tile_set(np.arange(first, first + count))
+
+
+def classes(values: npt.ArrayLike) -> list[tuple[int, TileSet]]:
+    """Group tiles 0…n-1 by their positive value: [(value, tiles that have it)], zero left out."""
+    array = np.asarray(values, dtype=np.int64)
+    return [(int(value), tile_set(np.flatnonzero(array == value))) for value in np.unique(array) if value > 0]
