@@ -1,0 +1,50 @@
+# Two commands do everything, `make lab` and `make test`; each makes its own environment in .venv first.
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+.DELETE_ON_ERROR:
+.PHONY: help lab test test-all check golden notebooks bench clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+lab: $(VENV)/.lab-ready ## open JupyterLab on the first notebook; without a terminal, run it and write build/first-look.html
+	@$(BIN)/workbench lab
+
+test: check ## ruff, mypy, import directions, then every test that is not slow
+	$(PYTEST) -m "not slow"
+
+test-all: $(VENV)/.test-ready ## what `make test` leaves out: slow tests, long properties, every browser size
+	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=long
+
+check: $(VENV)/.test-ready ## ruff, mypy --strict and the import directions
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+golden: $(VENV)/.test-ready ## write the golden files again; read the difference before committing it
+	$(BIN)/python -m pytest -q -m "not slow and not browser" --update-golden
+
+notebooks: $(VENV)/.lab-ready ## run every notebook and store it with its outputs
+	KERAS_BACKEND=jax $(BIN)/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb
+
+bench: $(VENV)/.lab-ready ## the speed benchmarks, in fresh processes
+	$(BIN)/python benchmarks/resnet50_compile.py
+
+clean: ## remove what the commands made, the environment too
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis workbench.egg-info
+
+$(VENV)/.lab-ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"workbench needs Python 3.11 or newer, not {sys.version.split()[0]}. Name one: make PYTHON=python3.12 ...")'
+	@echo "environment  making $(VENV) (a minute or two the first time)"
+	@start=$$(date +%s) && $(PYTHON) -m venv $(VENV) && $(INSTALL) -e . && touch $@ \
+		&& echo "environment  made in $$(($$(date +%s) - start)) s"
+
+$(VENV)/.test-ready: $(VENV)/.lab-ready
+	@start=$$(date +%s) && $(INSTALL) -e '.[test]' && touch $@ \
+		&& echo "environment  test tools added in $$(($$(date +%s) - start)) s"

@@ -1,0 +1,101 @@
+"""What all tests share: golden files, the two lengths of a property, and saying what a run left out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = ROOT / "tests" / "golden"
+
+# Examples are derived from the test itself, so a run on another machine tries the same ones; no deadline, because
+# two workers share two cores with a compiler.
+_COMMON: dict[str, Any] = {
+    "deadline": None,
+    "derandomize": True,
+    "suppress_health_check": [HealthCheck.too_slow],
+    "print_blob": True,
+}
+settings.register_profile("short", max_examples=50, **_COMMON)
+settings.register_profile("long", max_examples=500, **_COMMON)
+settings.load_profile("short")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden("engine/operators.txt", text)` compares text with tests/golden/, or writes it on --update-golden."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        text = text.rstrip("\n") + "\n"
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return
+        if not path.exists():
+            pytest.fail(f"no golden file {path.relative_to(ROOT)}; write it with --update-golden and read it")
+        assert text == path.read_text(encoding="utf-8"), f"differs from {path.relative_to(ROOT)} (--update-golden)"
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """Path of a node executable for the tests of our JavaScript: the machine's, else the one playwright ships."""
+    found = shutil.which("node")
+    if found is not None:
+        return found
+    import playwright
+
+    shipped = Path(playwright.__file__).parent / "driver" / "node"
+    if not shipped.exists():
+        pytest.skip("no node on this machine")
+    return str(shipped)
+
+
+class _LeftOut:
+    """Counts the deselected tests, in each worker and in all, so that the summary can say what did not run."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self.count += len(items)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["left_out"] = self.count
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        # Every worker collects, and so deselects, the same tests.
+        self.count = max(self.count, getattr(node, "workeroutput", {}).get("left_out", 0))
+
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+        expression = config.getoption("markexpr") or config.getoption("keyword")
+        if self.count and expression:
+            terminalreporter.section("left out")
+            rest = "`make test-all` runs them" if expression == "not slow" else "`make test` runs them"
+            terminalreporter.write_line(f"{self.count} tests are outside {expression!r}; {rest}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_LeftOut(), "left-out")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests share one JupyterLab, so one worker takes them all."""
+    for item in items:
+        if item.get_closest_marker("browser") is not None:
+            item.add_marker(pytest.mark.xdist_group("browser"))

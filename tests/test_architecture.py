@@ -1,0 +1,220 @@
+"""Imports point one way, files stay small, and a profile file can never run code: read from the source itself."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "workbench"
+MAX_LINES = 400
+
+# Each line may import from its own line and from those above it.
+LAYERS = (
+    ("errors", "registry", "units"),
+    ("engine",),
+    ("tiles", "datasets"),
+    ("profiler",),
+    ("ipu", "tf"),
+    ("widgets",),
+    ("api", "cli", "lab", "magics"),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+# Analysis reads profiles. One module turns engine types into a profile; three compile again, through a function given.
+PROFILER_MAY_IMPORT_ENGINE = ("workbench.profiler.collect",)
+FRAMEWORKS = ("jax", "jaxlib", "keras")
+FRAMEWORK_FREE = ("errors", "registry", "units", "tiles", "datasets", "profiler", "widgets")
+ENGINE_WITH_FRAMEWORKS = ("workbench.engine.frontends.", "workbench.engine.run.")
+FRAMEWORK_INTERNALS = ("jax._src", "keras.src")
+CODE_RUNNING_FORMATS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """One import of `target` (a dotted module) by `module`, at `line`."""
+
+    module: str
+    target: str
+    line: int
+    level: int = 0
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(module: str, source: str) -> Iterator[Import]:
+    """Every import in the source, at any depth; `from a import b` counts as `a.b`, which may be a module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(module=module, target=alias.name, line=node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                target = f"{node.module or ''}.{alias.name}"
+                yield Import(module=module, target=target, line=node.lineno, level=node.level)
+
+
+def layer(module: str) -> str:
+    """`workbench.engine.graph` is in layer `engine`; the package itself is above all and in none."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "workbench" and len(parts) > 1 else ""
+
+
+def within(target: str, names: tuple[str, ...]) -> bool:
+    return any(target == name or target.startswith(name + ".") for name in names)
+
+
+def upward(item: Import) -> str | None:
+    own, other = layer(item.module), layer(item.target)
+    if not own or not item.target.startswith("workbench"):
+        return None
+    if other not in RANK:
+        return "imports the package itself, or a name only its front door has"
+    if RANK[other] > RANK[own]:
+        return f"points up, from {own} to {other}"
+    return None
+
+
+def past_the_profile(item: Import) -> str | None:
+    if layer(item.target) != "engine" or layer(item.module) not in ("profiler", "widgets"):
+        return None
+    if item.module in PROFILER_MAY_IMPORT_ENGINE:
+        return None
+    return "sees the engine; reports and views see the profile only"
+
+
+def framework(item: Import) -> str | None:
+    if within(item.target, FRAMEWORK_INTERNALS) and item.module != "workbench.engine.frontends.jaxpr":
+        return "reaches what is not public; only frontends/jaxpr.py may"
+    if not within(item.target, FRAMEWORKS):
+        return None
+    if layer(item.module) == "engine" and not (item.module + ".").startswith(ENGINE_WITH_FRAMEWORKS):
+        return "in the engine only frontends/ and run.py import jax or keras"
+    if layer(item.module) in FRAMEWORK_FREE:
+        return "must work without jax and keras"
+    return None
+
+
+def code_running(item: Import) -> str | None:
+    return "reads or writes a format that can run code" if within(item.target, CODE_RUNNING_FORMATS) else None
+
+
+def relative(item: Import) -> str | None:
+    return "is relative; write the full path" if item.level else None
+
+
+RULES = {rule.__name__: rule for rule in (upward, past_the_profile, framework, code_running, relative)}
+FILES = sorted(PACKAGE.rglob("*.py"))
+NAMES = [str(path.relative_to(ROOT)) for path in FILES]
+
+
+def breaches(rule: str, module: str, source: str) -> list[str]:
+    found = ((item, RULES[rule](item)) for item in imports_of(module, source))
+    return [f"line {item.line}: {item.target} {reason}" for item, reason in found if reason is not None]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_imports(rule: str) -> None:
+    found = [
+        f"{name} {text}"
+        for name, path in zip(NAMES, FILES, strict=True)
+        for text in breaches(rule, module_name(path), path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("rule", "module", "source"),
+    [
+        ("upward", "workbench.engine.graph", "from workbench.profiler import collect"),
+        ("upward", "workbench.profiler.profile", "def f():\n    import workbench.widgets.trace"),
+        ("upward", "workbench.tiles", "import workbench"),
+        ("past_the_profile", "workbench.profiler.profile", "from workbench.engine.trace import Trace"),
+        ("past_the_profile", "workbench.profiler.reports.memory", "from workbench import engine"),
+        ("past_the_profile", "workbench.widgets.trace", "from workbench.engine import liveness"),
+        ("framework", "workbench.engine.passes.plan", "import jax.numpy as jnp"),
+        ("framework", "workbench.engine.running", "import jax"),
+        ("framework", "workbench.tiles", "from keras import ops"),
+        ("framework", "workbench.engine.frontends.keras", "from keras.src import backend"),
+        ("code_running", "workbench.profiler.profile", "import pickle"),
+        ("relative", "workbench.engine.graph", "from . import origin"),
+    ],
+)
+def test_each_rule_can_fail(rule: str, module: str, source: str) -> None:
+    assert len(breaches(rule, module, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("workbench.api", "from workbench.engine.compile import compile_graph"),
+        ("workbench.profiler.collect", "from workbench.engine.trace import Trace"),
+        ("workbench.engine.frontends.jaxpr", "from jax._src import core"),
+        ("workbench.engine.run", "import jax"),
+        ("workbench.registry", "from workbench.errors import WorkbenchError"),
+    ],
+)
+def test_rules_allow_what_the_design_allows(module: str, source: str) -> None:
+    assert [text for rule in RULES for text in breaches(rule, module, source)] == []
+
+
+def test_every_module_has_a_layer() -> None:
+    top = {layer(module_name(path)) for path in FILES} - {""}
+    assert top <= set(RANK), f"not in LAYERS: {sorted(top - set(RANK))}"
+
+
+def test_nothing_allows_or_calls_pickle() -> None:
+    found = []
+    for name, path in zip(NAMES, FILES, strict=True):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                allowed = not (isinstance(node.value, ast.Constant) and node.value.value is False)
+                found += [f"{name}:{node.value.lineno} allow_pickle"] * allowed
+            if isinstance(node, ast.Attribute) and node.attr in ("read_pickle", "to_pickle"):
+                found.append(f"{name}:{node.lineno} {node.attr}")
+    assert not found, "\n".join(found)
+
+
+def test_files_stay_readable() -> None:
+    sources = [path for suffix in ("py", "js", "css") for path in PACKAGE.rglob(f"*.{suffix}")]
+    counts = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in sources}
+    assert not {str(name): count for name, count in counts.items() if count > MAX_LINES}
+
+
+def modules_loaded_by(statement: str) -> set[str]:
+    """Top-level modules in a fresh interpreter after `statement`."""
+    code = f"import json, sys; {statement}; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_import_workbench_is_light() -> None:
+    loaded = modules_loaded_by("import workbench")
+    assert loaded & {*FRAMEWORKS, "pandas", "plotly", "ipywidgets"} == set()
+
+
+def test_all_that_needs_no_framework_loads_none() -> None:
+    """All but the frontends, `run`, the mirrored API and the calls of a notebook work where jax and keras do not."""
+    modules = [
+        module
+        for module in map(module_name, FILES)
+        if layer(module) in (*FRAMEWORK_FREE, "engine", "cli", "lab")
+        and not (module + ".").startswith(ENGINE_WITH_FRAMEWORKS)
+    ]
+    assert modules_loaded_by("import " + ", ".join(modules)) & set(FRAMEWORKS) == set()
+
+
+def test_a_heavy_import_would_be_seen() -> None:
+    assert "json" in modules_loaded_by("import json")
+    assert "keras" not in modules_loaded_by("import json")

@@ -1,0 +1,110 @@
+"""What a fresh clone holds: notebooks stored executed and small, a lock that matches, no file that is too big."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+MAX_NOTEBOOK_BYTES = 1_000_000
+MAX_FILE_BYTES = 2_000_000
+GENERATED = re.compile(r"\.(pyc|pkl|pickle|so|whl|wbprofile)$|(^|/)(build|\.venv|__pycache__)/")
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def read(path: Path) -> dict[str, Any]:
+    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return notebook
+
+
+def code_cells(path: Path) -> list[dict[str, Any]]:
+    return [cell for cell in read(path)["cells"] if cell["cell_type"] == "code" and "".join(cell["source"]).strip()]
+
+
+def tracked_files() -> list[str]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git clone")
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@each_notebook
+def test_notebook_is_stored_executed(path: Path) -> None:
+    cells = code_cells(path)
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert any(cell["outputs"] for cell in cells)
+
+
+@each_notebook
+def test_notebook_is_small(path: Path) -> None:
+    assert path.stat().st_size < MAX_NOTEBOOK_BYTES
+
+
+@each_notebook
+def test_notebook_names_its_kernel(path: Path) -> None:
+    """Without a kernelspec JupyterLab stops at a dialog."""
+    assert read(path)["metadata"]["kernelspec"]["name"] == "python3"
+
+
+@each_notebook
+def test_notebook_shows_no_unmeant_error(path: Path) -> None:
+    unmeant = [
+        f"cell {cell['execution_count']}: {output['ename']}: {output['evalue']}"
+        for cell in code_cells(path)
+        if "raises-exception" not in cell["metadata"].get("tags", [])
+        for output in cell["outputs"]
+        if output["output_type"] == "error"
+    ]
+    assert not unmeant
+
+
+@each_notebook
+def test_notebook_names_no_place_of_this_machine(path: Path) -> None:
+    places = rf"(?:/home/|/Users/|/tmp/|/root/|{re.escape(str(ROOT))})\w*"
+    assert not re.findall(places, path.read_text(encoding="utf-8"))
+
+
+def declared() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [Requirement(line) for line in project["dependencies"] + project["optional-dependencies"]["test"]]
+
+
+def locked() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+@pytest.mark.parametrize("requirement", declared(), ids=lambda requirement: requirement.name)
+def test_lock_is_within_the_range(requirement: Requirement) -> None:
+    assert locked()[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+@pytest.mark.parametrize("requirement", declared(), ids=lambda requirement: requirement.name)
+def test_range_has_two_ends(requirement: Requirement) -> None:
+    assert {">=", "<"} <= {part.operator for part in requirement.specifier}
+
+
+def test_no_generated_and_no_heavy_file() -> None:
+    files = tracked_files()
+    assert [name for name in files if GENERATED.search(name)] == []
+    sizes = {name: (ROOT / name).stat().st_size for name in files if (ROOT / name).is_file()}
+    assert {name: size for name, size in sizes.items() if size > MAX_FILE_BYTES} == {}
+
+
+def test_readme_names_only_commands_that_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)`|^make ([a-z-]+)", readme, re.MULTILINE))
+    commands = {first or second for first, second in named}
+    assert {"lab", "test"} <= commands <= targets
