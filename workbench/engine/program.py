@@ -1,7 +1,7 @@
 """The tile program: a control tree of bulk-synchronous steps over variables that are mapped to tiles.
 
-Encoding. Leaves are steps (`OnTileExecute`, `DoExchange`, `StreamCopy`, `GlobalExchange`, `Sync`); each has one cause of
-cost and names the variables it reads and writes. Inner nodes are `Sequence`, `Repeat`, `Call`, `If` and `Overlap`
+Encoding. Leaves are steps (`OnTileExecute`, `DoExchange`, `StreamCopy`, `GlobalExchange`, `Sync`); each has one cause
+of cost and names the variables it reads and writes. Inner nodes are `Sequence`, `Repeat`, `Call`, `If` and `Overlap`
 (branches on different IPUs that run at the same time and end together: a column of a pipeline). A body that is called
 several times is stored once in `functions`. One clock runs over all IPUs: a step occupies its IPUs and the others wait,
 except under `Overlap`.
@@ -275,7 +275,7 @@ def children(program: Program) -> tuple[Program, ...]:
 def leaves(program: Program) -> Iterator[Leaf]:
     """Every step below a node, calls not followed."""
     if isinstance(program, Step):
-        yield program  # type: ignore[misc]
+        yield program
         return
     for child in children(program):
         yield from leaves(child)

@@ -113,7 +113,8 @@ class Target:
 
     def __str__(self) -> str:
         marks = f" what-if {', '.join(self.what_if)}" if self.what_if else ""
-        return f"{self.name} ({self.tiles_per_ipu} tiles, {self.bytes_per_tile} B a tile, {self.clock_hz:.4g} Hz){marks}"
+        size = f"{self.tiles_per_ipu} tiles, {self.bytes_per_tile} B a tile, {self.clock_hz:.4g} Hz"
+        return f"{self.name} ({size}){marks}"
 
 
 def _scaled_memory(memory: MemoryMap, bytes_per_tile: int) -> MemoryMap:
