@@ -1,0 +1,152 @@
+"""The command line: conditions, options files, sources and exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workbench import cli
+from workbench.errors import InputError, OptionError
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after", "holds"),
+    [
+        ("peak>+2%", 100, 103, True),
+        ("peak>+2%", 100, 102, False),
+        ("peak>2%", 0, 1, True),
+        ("peak>2%", 0, 0, False),
+        ("margin<-10", 50, 39, True),
+        ("margin<-10", 50, 40, False),
+        ("cycles > 1000", 0, 1001, True),
+        ("margin<-5%", -100, -106, True),
+    ],
+)
+def test_gate(text: str, before: float, after: float, holds: bool) -> None:
+    assert cli.Gate.parse(text).holds(before, after) is holds
+
+
+def test_gate_prints_what_it_reads() -> None:
+    assert str(cli.Gate.parse(" peak > 2.5 %")) == "peak>+2.5%"
+    assert cli.Gate.parse("peak>1%").change(0, 5) == math.inf
+
+
+@pytest.mark.parametrize("text", ["peak", "peak>=2", "tiles>2", "peak>two"])
+def test_gate_names_the_metrics(text: str) -> None:
+    with pytest.raises(InputError, match=r"^cannot read the condition '.*metrics: peak, max_tile, margin, cycles"):
+        cli.Gate.parse(text)
+
+
+def test_source_is_a_name_or_an_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "source_for_cli.py").write_text("def build():\n    return 3\n")
+    monkeypatch.chdir(tmp_path)
+    assert cli.load_source("resnet50") == "resnet50"
+    assert cli.load_source("source_for_cli:build")() == 3
+    with pytest.raises(InputError, match=r"^module 'source_for_cli' has no 'built'\. Expected: one of: build\.$"):
+        cli.load_source("source_for_cli:built")
+    with pytest.raises(InputError, match=r"^no module 'no_such_module'"):
+        cli.load_source("no_such_module:build")
+
+
+def fake_config() -> SimpleNamespace:
+    return SimpleNamespace(auto_select_ipus=0, matmuls=SimpleNamespace(poplar_options={}, clear=False))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.json", '{"auto_select_ipus": 2, "matmuls.poplar_options": {"availableMemoryProportion": "0.3"}}'),
+        ("c.toml", 'auto_select_ipus = 2\n[matmuls.poplar_options]\navailableMemoryProportion = "0.3"\n'),
+    ],
+)
+def test_options_from_a_file(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    config = fake_config()
+    cli.assign_options(config, cli.read_options(tmp_path / name))
+    assert config.auto_select_ipus == 2
+    assert config.matmuls.poplar_options == {"availableMemoryProportion": "0.3"}
+
+
+def test_unknown_option_and_unreadable_file_are_named(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"^no option 'matmuls\.speed'\. Expected: .*'speed' is not one\.$"):
+        cli.assign_options(fake_config(), {"matmuls": {"speed": 1}})
+    (tmp_path / "c.json").write_text("{")
+    with pytest.raises(InputError, match="cannot read"):
+        cli.read_options(tmp_path / "c.json")
+    with pytest.raises(InputError, match=r"a \.json or \.toml file"):
+        cli.read_options(tmp_path / "c.yaml")
+
+
+class FakeProfile(SimpleNamespace):
+    def to_html(self, path: Path) -> None:
+        path.write_text("page")
+
+    def __str__(self) -> str:
+        return "verdict"
+
+
+def fake_profile(*, fits: bool, peak_bytes: int = 100) -> FakeProfile:
+    return FakeProfile(
+        fits=fits,
+        peak=SimpleNamespace(ipu=0, tile=3, step=7, bytes=peak_bytes),
+        max_tile_bytes=120,
+        margin_bytes=10,
+        total_cycles=1330,
+        seconds=1e-6,
+        samples_per_second=4e6,
+        assumptions=("loss",),
+    )
+
+
+@pytest.fixture
+def fake_api(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Stands for the calls of a notebook; asked for anything not set here, it fails."""
+    api = SimpleNamespace()
+    monkeypatch.setattr(cli, "notebook_calls", lambda: api)
+    return api
+
+
+@pytest.mark.parametrize(("fits", "code"), [(True, 0), (False, 1)])
+def test_profile_exit_code_is_the_verdict(
+    fits: bool, code: int, fake_api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: dict[str, Any] = {}
+    fake_api.profile = lambda source, **options: asked.update(options, source=source) or fake_profile(fits=fits)
+    page = tmp_path / "p.html"
+    assert cli.main(["profile", "mlp", "--batch-size", "4", "--mode", "training", "--html", str(page)]) == code
+    assert asked == {"source": "mlp", "batch_size": 4, "mode": "training", "config": None}
+    assert (capsys.readouterr().out, page.read_text()) == ("verdict\n", "page")
+
+
+def test_profile_as_json(fake_api: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    fake_api.profile = lambda *unused, **also: fake_profile(fits=True)
+    assert cli.main(["profile", "mlp", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["peak"] == {"ipu": 0, "tile": 3, "step": 7, "bytes": 100}
+    assert (printed["cycles"], printed["assumptions"]) == (1330, ["loss"])
+
+
+def test_compare_fails_on_a_condition(fake_api: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    profiles = {"a": fake_profile(fits=True), "b": fake_profile(fits=True, peak_bytes=103)}
+    fake_api.load_profile = lambda path: profiles[str(path)]
+    fake_api.compare = lambda *given: f"{len(given)} profiles"
+    assert cli.main(["compare", "a", "b", "--fail-if", "peak>+3%"]) == 0
+    assert cli.main(["compare", "a", "b", "--fail-if", "peak>+2%", "--fail-if", "cycles>0"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "2 profiles\n2 profiles\n"
+    assert captured.err == "failed: peak>+2% (100 to 103)\n"
+
+
+def test_misuse_is_two_and_a_defect_three(fake_api: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    fake_api.profile = lambda *unused, **also: 1 / 0
+    assert cli.main(["profile", "no_such_module:build"]) == 2
+    assert capsys.readouterr().err.startswith("workbench: no module 'no_such_module'")
+    assert cli.main(["profile", "mlp"]) == 3
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["profile"])
+    assert stop.value.code == 2

@@ -1,0 +1,224 @@
+"""The `workbench` command: `lab`, `profile` and `compare`, for terminals and for pipelines that read exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import re
+import sys
+import tomllib
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import InputError, OptionError, WorkbenchError
+
+FITS, DOES_NOT_FIT, MISUSE, DEFECT = 0, 1, 2, 3
+
+# What `--json` prints and `--fail-if` compares: a name, and how a profile gives it.
+METRICS: dict[str, Callable[[Any], float]] = {
+    "peak": lambda profile: profile.peak.bytes,
+    "max_tile": lambda profile: profile.max_tile_bytes,
+    "margin": lambda profile: profile.margin_bytes,
+    "cycles": lambda profile: profile.total_cycles,
+    "seconds": lambda profile: profile.seconds,
+    "samples_per_second": lambda profile: profile.samples_per_second,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A condition on the change of one metric between two profiles, as in `peak>+2%` or `cycles>1000`.
+
+    `limit` is in the metric's own unit (bytes, cycles, seconds, samples per second), or in percent when `relative`.
+    """
+
+    metric: str
+    above: bool
+    limit: float
+    relative: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Gate:
+        """Read `METRIC>LIMIT` or `METRIC<LIMIT`; a limit may carry a sign and end in %."""
+        match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*(%?)\s*", text)
+        if match is None or match[1] not in METRICS:
+            raise InputError(
+                f"cannot read the condition {text!r}",
+                expected=f"METRIC>LIMIT or METRIC<LIMIT, as in 'peak>+2%'; metrics: {', '.join(METRICS)}",
+            )
+        return cls(metric=match[1], above=match[2] == ">", limit=float(match[3]), relative=bool(match[4]))
+
+    def change(self, before: float, after: float) -> float:
+        """The change the limit speaks about, in percent or in the metric's unit."""
+        if not self.relative:
+            return after - before
+        if before == 0:
+            return math.copysign(math.inf, after) if after else 0.0
+        return (after - before) / abs(before) * 100
+
+    def holds(self, before: float, after: float) -> bool:
+        """Whether the condition is met, so that the command must fail."""
+        change = self.change(before, after)
+        return change > self.limit if self.above else change < self.limit
+
+    def __str__(self) -> str:
+        return f"{self.metric}{'>' if self.above else '<'}{self.limit:+g}{'%' if self.relative else ''}"
+
+
+def load_source(text: str) -> Any:
+    """`MODULE:NAME` is that object of an importable module, the current folder included; else a ready model's name."""
+    if ":" not in text:
+        return text
+    module_name, _, name = text.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+            raise
+        raise InputError(f"no module {module_name!r}", expected="MODULE:NAME, importable from here") from None
+    if not hasattr(module, name):
+        public = ", ".join(each for each in vars(module) if not each.startswith("_")) or "nothing"
+        raise InputError(f"module {module_name!r} has no {name!r}", expected=f"one of: {public}")
+    return getattr(module, name)
+
+
+def read_options(path: Path) -> dict[str, Any]:
+    """The options in a JSON or TOML file, nested or under dotted names."""
+    readers: dict[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
+    reader = readers.get(path.suffix)
+    if reader is None:
+        raise InputError(f"cannot read {str(path)!r} as a configuration", expected="a .json or .toml file")
+    try:
+        options = reader(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}") from None
+    if not isinstance(options, dict):
+        raise InputError(f"{str(path)!r} holds {type(options).__name__}", expected="a table of options")
+    return options
+
+
+def assign_options(config: Any, options: dict[str, Any], prefix: str = "") -> None:
+    """Set each option on the configuration; a table under a category is descended into."""
+    for dotted, value in options.items():
+        owner, *path = config, *dotted.split(".")
+        for part in path[:-1]:
+            owner = _attribute(owner, part, prefix + dotted)
+        current = _attribute(owner, path[-1], prefix + dotted)
+        if isinstance(value, dict) and not isinstance(current, dict):
+            assign_options(current, value, f"{prefix}{dotted}.")
+        else:
+            setattr(owner, path[-1], value)
+
+
+def _attribute(owner: Any, name: str, dotted: str) -> Any:
+    if not hasattr(owner, name):
+        raise OptionError(f"no option {dotted!r}", expected=f"an IPUConfig option; {name!r} is not one")
+    return getattr(owner, name)
+
+
+def facts(profile: Any) -> dict[str, Any]:
+    """The verdict as plain data, for `--json`."""
+    peak = {name: getattr(profile.peak, name) for name in ("ipu", "tile", "step", "bytes")}
+    numbers = {name: read(profile) for name, read in METRICS.items() if name != "peak"}
+    return {"fits": profile.fits, "peak": peak, **numbers, "assumptions": list(profile.assumptions)}
+
+
+def notebook_calls() -> Any:
+    """`workbench.api`, imported at the first call so that `--help` and `lab` answer at once."""
+    return importlib.import_module("workbench.api")
+
+
+def run_lab(arguments: argparse.Namespace) -> int:
+    """`workbench lab`."""
+    from workbench import lab
+
+    try:
+        lab.lab(arguments.notebook, arguments.html, headless=True if arguments.headless else None)
+    except lab.NotebookError as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        return DEFECT
+    return FITS
+
+
+def run_profile(arguments: argparse.Namespace) -> int:
+    """`workbench profile`: 0 when the model fits, 1 when it does not."""
+    options = read_options(arguments.config) if arguments.config else None
+    source = load_source(arguments.model)
+    api = notebook_calls()
+    config = None
+    if options is not None:
+        config = importlib.import_module("workbench.ipu.config").IPUConfig()
+        assign_options(config, options)
+    profile = api.profile(source, batch_size=arguments.batch_size, mode=arguments.mode, config=config)
+    if arguments.html:
+        profile.to_html(arguments.html)
+    print(json.dumps(facts(profile), indent=2, default=int) if arguments.json else str(profile))
+    return FITS if profile.fits else DOES_NOT_FIT
+
+
+def run_compare(arguments: argparse.Namespace) -> int:
+    """`workbench compare`: 1 when a `--fail-if` condition holds."""
+    gates = [Gate.parse(text) for text in arguments.fail_if]
+    api = notebook_calls()
+    before, after = api.load_profile(arguments.before), api.load_profile(arguments.after)
+    print(api.compare(before, after))
+    failed = 0
+    for gate in gates:
+        values = METRICS[gate.metric](before), METRICS[gate.metric](after)
+        if gate.holds(*values):
+            failed = 1
+            print(f"failed: {gate} ({values[0]:g} to {values[1]:g})", file=sys.stderr)
+    return failed
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, one subcommand per function above."""
+    top = argparse.ArgumentParser(prog="workbench", description="See how a model meets the IPU.")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    lab = commands.add_parser("lab", help="open the first notebook; without a terminal, run it and write its HTML")
+    lab.add_argument("--notebook", type=Path, help="another notebook than notebooks/00-first-look.ipynb")
+    lab.add_argument("--html", type=Path, default=Path("build/first-look.html"), help="where the headless run writes")
+    lab.add_argument("--headless", action="store_true", help="run it as without a terminal")
+    lab.set_defaults(run=run_lab)
+
+    profile = commands.add_parser("profile", help="compile a model and print the verdict; exits 1 if it does not fit")
+    profile.add_argument("model", metavar="MODULE:NAME|READY", help="a model or its builder, or a ready model's name")
+    profile.add_argument("--config", type=Path, help="IPUConfig options, a .json or .toml file")
+    profile.add_argument("--batch-size", type=int, help="samples one pass of the compiled body sees, per replica")
+    profile.add_argument("--mode", choices=("training", "inference"))
+    profile.add_argument("--html", type=Path, help="write the report to this file")
+    profile.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    profile.set_defaults(run=run_profile)
+
+    compare = commands.add_parser("compare", help="what changed from one saved profile to another")
+    compare.add_argument("before", type=Path, metavar="A")
+    compare.add_argument("after", type=Path, metavar="B")
+    compare.add_argument("--fail-if", action="append", default=[], metavar="CONDITION", help="as in 'peak>+2%%'")
+    compare.set_defaults(run=run_compare)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 fits, 1 does not, 2 misuse, 3 a defect of the workbench."""
+    options = parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except WorkbenchError as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        return MISUSE
+    except Exception:
+        traceback.print_exc()
+        return DEFECT
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""`workbench lab`: the first notebook, open in JupyterLab or run without a screen, each phase with its time."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import InputError, WorkbenchError
+
+FIRST_NOTEBOOK = Path("notebooks/00-first-look.ipynb")
+FIRST_PAGE = Path("build/first-look.html")
+BUILD = Path("build")
+CELL_TIMEOUT_SECONDS = 600
+SERVER_TIMEOUT_SECONDS = 60
+PREFERRED_PORT = 8888
+
+# JupyterLab asks about news, and looks for updates, at its first opening; only a settings file answers beforehand.
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+    }
+}
+SERVER_OPTIONS = (
+    "--no-browser",
+    "--ServerApp.ip=127.0.0.1",
+    "--ServerApp.answer_yes=True",
+    "--LabApp.news_url=None",
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly",
+)
+
+
+class NotebookError(WorkbenchError):
+    """A notebook that cannot be run to its end."""
+
+
+def has_screen() -> bool:
+    """Whether someone looks on: a terminal on both ends and no CI."""
+    in_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
+    return not in_ci and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+@contextmanager
+def phase(name: str, note: str = "") -> Iterator[None]:
+    """Print the name of a phase, the seconds it took and a note, once it has ended well."""
+    start = time.perf_counter()
+    yield
+    print(f"{name:<12} {time.perf_counter() - start:6.1f} s  {note}".rstrip(), flush=True)
+
+
+def environment_note() -> str:
+    """The versions a bug report needs."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "keras", "jupyterlab"))
+    return f"Python {sys.version.split()[0]}, {packages}"
+
+
+def kernel_environment() -> dict[str, str]:
+    """Variables of the kernel: Keras on JAX, and this environment's own kernel before any other of the user's."""
+    return {**os.environ, "KERAS_BACKEND": "jax", "JUPYTER_PREFER_ENV_PATH": "1"}
+
+
+def write_settings(folder: Path, settings: dict[str, dict[str, Any]] = SETTINGS) -> Path:
+    """Write JupyterLab settings files that are not there yet, and return the folder; a user's own choices stay."""
+    for name, values in settings.items():
+        path = folder / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(values, indent=2), encoding="utf-8")
+    return folder.resolve()
+
+
+def run_headless(notebook: Path, page: Path) -> str:
+    """Run the notebook in a fresh kernel, write its last `profile` as one HTML file, return the verdict.
+
+    Raises `NotebookError` when a cell fails, or when the notebook leaves no variable `profile`.
+    """
+    with phase("environment", environment_note()):
+        import nbclient
+        import nbformat
+        from nbclient.exceptions import CellExecutionError, DeadKernelError
+
+        document = nbformat.read(notebook, as_version=4)
+        page.parent.mkdir(parents=True, exist_ok=True)
+    client = nbclient.NotebookClient(
+        document,
+        timeout=CELL_TIMEOUT_SECONDS,
+        kernel_name="python3",
+        extra_arguments=["--IPKernelApp.log_level=40"],  # else: a warning that this machine's kernel is not encrypted
+        resources={"metadata": {"path": str(notebook.parent)}},
+    )
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    try:
+        return _execute(client, notebook, page)
+    except CellExecutionError as error:
+        raise NotebookError(f"a cell of {notebook} failed:\n{str(error).rstrip()}") from None
+    except DeadKernelError:
+        raise NotebookError(
+            f"the kernel died while running {notebook}", todo="look whether this machine ran out of memory"
+        ) from None
+
+
+def _execute(client: Any, notebook: Path, page: Path) -> str:
+    import nbformat
+
+    with ExitStack() as stack:
+        with phase("kernel", "Keras on JAX"):
+            stack.enter_context(client.setup_kernel(env=kernel_environment()))
+        count = len(client.nb.cells)
+        with phase("notebook", f"{notebook}, {count} cells"):
+            for index, cell in enumerate(client.nb.cells):
+                client.execute_cell(cell, index)
+        with phase("page", str(page)):
+            client.nb.cells.append(nbformat.v4.new_code_cell(_PROBE.format(page=str(page.resolve()))))
+            outputs = client.execute_cell(client.nb.cells[-1], count).outputs
+    text = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
+    return text.strip().splitlines()[-1]
+
+
+_PROBE = """
+if "profile" not in globals():
+    raise NameError("the notebook leaves no variable 'profile' to write as HTML")
+profile.to_html({page!r})
+print(str(profile.summary).strip().splitlines()[0])
+"""
+
+
+def free_port(preferred: int = 0) -> int:
+    """A free port of this machine: the preferred one when it is free."""
+    for port in (preferred, 0):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise WorkbenchError("no free port on 127.0.0.1", todo="close some program that listens, and try again")
+
+
+class Server:
+    """A running JupyterLab: `url`, `token`, `process`; closed on leaving a `with`.
+
+    `root` is the folder it serves, `settings` that of JupyterLab's settings files, `log` receives its output.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        settings: Path,
+        log: Path,
+        port: int = 0,
+        options: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.token = secrets.token_hex(24)
+        self.log = log
+        command = [sys.executable, "-m", "jupyterlab", *SERVER_OPTIONS, *options]
+        command += [f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={root}"]
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.append("--allow-root")
+        variables = {**kernel_environment(), **(environment or {})}
+        variables |= {"JUPYTER_TOKEN": self.token, "JUPYTERLAB_SETTINGS_DIR": str(settings)}
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w", encoding="utf-8") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=variables)
+
+    def __enter__(self) -> Server:
+        self.wait_until_ready()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def request(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The decoded answer of the server's REST interface: GET without a body, else POST."""
+        request = urllib.request.Request(
+            f"{self.url}/api/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"token {self.token}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=SERVER_TIMEOUT_SECONDS) as answer:
+            return json.load(answer)
+
+    def wait_until_ready(self) -> None:
+        """Return when the server answers; raise `WorkbenchError` with the end of its log when it does not."""
+        deadline = time.monotonic() + SERVER_TIMEOUT_SECONDS
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                self.request("status")
+                return
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(0.1)
+        self.close()
+        tail = "\n".join(self.log.read_text(encoding="utf-8").splitlines()[-10:])
+        raise WorkbenchError(f"JupyterLab did not start; the end of {self.log} is:\n{tail}")
+
+    def start_kernel(self, notebook: str) -> None:
+        """Start the kernel of a notebook before the page asks for it."""
+        kernel = {"name": "python3"}
+        self.request("sessions", {"path": notebook, "name": notebook, "type": "notebook", "kernel": kernel})
+
+    def address(self, notebook: str) -> str:
+        """Where a browser finds the notebook, token included."""
+        return f"{self.url}/lab/tree/{notebook}?token={self.token}"
+
+    def close(self) -> None:
+        """End the server, and with it its kernels."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+def open_in_browser(notebook: Path) -> None:
+    """Serve the current folder in JupyterLab, open the notebook in the browser, return when the user ends it."""
+    with phase("environment", environment_note()):
+        settings = write_settings(BUILD / "jupyterlab-settings")
+    try:
+        with phase("server", f"log in {BUILD / 'jupyterlab.log'}"):
+            port = free_port(PREFERRED_PORT)
+            server = Server(Path.cwd(), settings=settings, log=BUILD / "jupyterlab.log", port=port)
+            server.wait_until_ready()
+        with server:
+            with phase("kernel", "Keras on JAX"):
+                server.start_kernel(notebook.as_posix())
+            address = server.address(notebook.as_posix())
+            print(f"notebook     {address}\nCtrl-C ends it.", flush=True)
+            if has_display():
+                webbrowser.open(address)
+            server.process.wait()
+    except KeyboardInterrupt:
+        print("\nended", flush=True)
+
+
+def has_display() -> bool:
+    """Whether a browser window can appear; on Linux without one, `webbrowser` would take over the terminal."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def lab(notebook: Path | None = None, page: Path = FIRST_PAGE, *, headless: bool | None = None) -> None:
+    """Open the notebook (the first by default) in JupyterLab; without a screen run it and print its verdict."""
+    notebook = notebook or FIRST_NOTEBOOK
+    if not notebook.is_file():
+        raise InputError(
+            f"no notebook {str(notebook)!r} in {str(Path.cwd())!r}",
+            expected="the project's folder as the current one, or --notebook PATH",
+        )
+    if headless is None:
+        headless = not has_screen()
+    if headless:
+        print(f"verdict      {run_headless(notebook, page)}", flush=True)
+    else:
+        open_in_browser(notebook)
