@@ -1,1 +1,97 @@
-"""Operator families, one per file, found by folder discovery."""
+"""Operator families, one per file, found by folder discovery.
+
+A family owns some ops of the graph and knows all about them: what they ask of layouts, which operand a result may
+overwrite, how they become compute sets and exchanges, and how many floating-point operations they do. To add one, write
+`ops/<family>.py` with a subclass of `Family` and `register(...)` it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.engine.graph import Node, Value
+from workbench.engine.mapping import Mapping
+from workbench.errors import WorkbenchError
+from workbench.registry import Registry, import_folder
+
+if TYPE_CHECKING:
+    from workbench.engine.lowering import Lowering
+
+DTYPE_WORDS = {
+    "float32": "float", "float16": "half", "bfloat16": "half", "float8_e4m3fn": "quarter", "float8_e5m2": "quarter",
+    "int64": "long long", "uint64": "unsigned long long", "int32": "int", "uint32": "unsigned int", "int16": "short",
+    "uint16": "unsigned short", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+    "key": "unsigned long long",
+}  # fmt: skip
+
+
+class Family:
+    """One operator family. Subclasses set `name` and `ops` and write `lower`; the rest has sensible defaults."""
+
+    name: str = ""
+    ops: frozenset[str] = frozenset()
+    modelled: bool = True
+    pure_view: bool = False
+
+    def claims(self, node: Node) -> bool:
+        """Whether this family lowers the node. Cheap; asked once per node."""
+        return node.op in self.ops
+
+    def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
+        """Mappings it would like its operands to have (operand number → mapping), asked before anything is placed."""
+        return {}
+
+    def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
+        """(result, operand) pairs that may share memory when nobody reads the operand afterwards."""
+        return ()
+
+    def flops(self, node: Node) -> int:
+        """Floating-point operations of one execution."""
+        return 0
+
+    def plan_text(self, node: Node, lowering: Lowering) -> str:
+        """The chosen plan in words, for the operator's details; empty when there is nothing to plan."""
+        return ""
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Emit the steps and bind every result to a tensor."""
+        raise WorkbenchError(f"family {self.name!r} has no lowering")  # pragma: no cover
+
+    def __repr__(self) -> str:
+        return f"<family {self.name}>"
+
+
+families: Registry[Family] = Registry("operator family")
+_by_op: dict[str, list[Family]] = {}
+_loaded = False
+
+
+def register(family: Family) -> Family:
+    """Add a family; several families may look at one op, the first that claims the node has it."""
+    families.add(family.name, family)
+    for op in sorted(family.ops):
+        _by_op.setdefault(op, []).append(family)
+    return family
+
+
+def load() -> Registry[Family]:
+    """Import every family of this folder once."""
+    global _loaded
+    if not _loaded:
+        import_folder(__name__)
+        _loaded = True
+    return families
+
+
+def family_of(node: Node) -> Family:
+    """The family that lowers this node; the generic rule when no other claims it."""
+    load()
+    for family in _by_op.get(node.op, ()):
+        if family.claims(node):
+            return family
+    return families.get("generic")
+
+
+def same_type(left: Value, right: Value) -> bool:
+    """Equal shape and element size, so that one can stand where the other was."""
+    return left.shape == right.shape and left.itemsize_bytes == right.itemsize_bytes

@@ -1,0 +1,71 @@
+"""Which primitives compute each element of the result from the same element of the operands, and as which PopLibs op.
+
+The table serves the fusion pass, the elementwise family and the generic rule.
+"""
+
+from __future__ import annotations
+
+from workbench.engine.graph import Node
+
+# primitive → PopLibs expression op (popops/ExprOp.hpp); the first four groups are unary, binary, comparison, other
+UNARY = {
+    "abs": "ABSOLUTE", "neg": "NEGATE", "exp": "EXPONENT", "exp2": "EXPONENT2", "expm1": "EXPONENT_MINUS_ONE",
+    "log": "LOGARITHM", "log1p": "LOGARITHM_ONE_PLUS", "tanh": "TANH", "logistic": "SIGMOID", "sqrt": "SQRT",
+    "rsqrt": "RSQRT", "cbrt": "CBRT", "square": "SQUARE", "sign": "SIGNUM", "sin": "SIN", "cos": "COS", "tan": "TAN",
+    "floor": "FLOOR", "ceil": "CEIL", "round": "ROUND", "erf": "ERF", "not": "BITWISE_NOT",
+    "is_finite": "IS_FINITE", "population_count": "POPCOUNT", "clz": "COUNT_LEADING_ZEROS",
+    "asin": "ASIN",
+}  # fmt: skip
+BINARY = {
+    "add": "ADD", "add_any": "ADD", "sub": "SUBTRACT", "mul": "MULTIPLY", "div": "DIVIDE", "max": "MAXIMUM",
+    "min": "MINIMUM", "pow": "POWER", "rem": "REMAINDER", "atan2": "ATAN2", "and": "BITWISE_AND",
+    "or": "BITWISE_OR", "xor": "BITWISE_XOR", "shift_left": "SHIFT_LEFT", "shift_right_logical": "SHIFT_RIGHT",
+    "shift_right_arithmetic": "SHIFT_RIGHT_SIGN_EXTEND",
+}  # fmt: skip
+COMPARE = {
+    "eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS_THAN", "le": "LESS_THAN_EQUAL", "gt": "GREATER_THAN",
+    "ge": "GREATER_THAN_EQUAL",
+}  # fmt: skip
+OTHER = {"select_n": "SELECT", "clamp": "CLAMP", "convert_element_type": "CAST", "integer_pow": "POWER_INTEGER"}
+# Nothing to compute: the value is there already, in the same place.
+ALIASES = frozenset(
+    {"copy", "copy_p", "stop_gradient", "optimization_barrier", "reduce_precision", "pvary", "mul_by_one"}
+)
+# Made anew wherever they are read: no operand of the iteration shape.
+FREE = frozenset({"constant", "broadcast_in_dim", "iota"})
+
+COMPUTE = frozenset({*UNARY, *BINARY, *COMPARE, *OTHER, "copy", "stop_gradient", "reduce_precision"})
+
+
+def is_pointwise(node: Node) -> bool:
+    """Whether the node computes element by element over one shape (scalar operands allowed)."""
+    if node.op not in COMPUTE:
+        return False
+    shape = node.results[0].shape
+    return all(value.shape in (shape, ()) for value in node.operands)
+
+
+def is_free(node: Node) -> bool:
+    """Whether the node only says where a value comes from (a constant, a broadcast, a counter)."""
+    return node.op in FREE
+
+
+def expression_ops(node: Node) -> list[tuple[str, str]]:
+    """The (PopLibs op, operand dtype) pairs that one execution per element costs."""
+    dtype = node.operands[-1].dtype if node.operands else node.results[0].dtype
+    if node.op == "integer_pow":
+        exponent = abs(int(node.attr("y", 2)))
+        multiplies = max(0, exponent.bit_length() - 1 + bin(exponent).count("1") - 1)
+        inverse = [("INVERSE", dtype)] if int(node.attr("y", 2)) < 0 else []
+        squares = [("SQUARE", dtype)] if exponent == 2 else [("MULTIPLY", dtype)] * multiplies
+        return squares + inverse
+    if node.op in ("copy", "stop_gradient", "reduce_precision"):
+        return []
+    if node.op == "not" and dtype == "bool":
+        return [("LOGICAL_NOT", dtype)]
+    if node.op in ("and", "or") and dtype == "bool":
+        return [("LOGICAL_AND" if node.op == "and" else "LOGICAL_OR", dtype)]
+    for table in (UNARY, BINARY, COMPARE, OTHER):
+        if node.op in table:
+            return [(table[node.op], dtype)]
+    return []
