@@ -187,22 +187,23 @@ class Server:
     def __exit__(self, *unused: object) -> None:
         self.close()
 
-    def request(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The decoded answer of the server's REST interface: GET without a body, else POST."""
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The decoded answer of the server's REST interface; None when it has no content."""
         request = urllib.request.Request(
             f"{self.url}/api/{path}",
+            method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"token {self.token}", "Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=SERVER_TIMEOUT_SECONDS) as answer:
-            return json.load(answer)
+            return json.loads(answer.read() or b"null")
 
     def wait_until_ready(self) -> None:
         """Return when the server answers; raise `WorkbenchError` with the end of its log when it does not."""
         deadline = time.monotonic() + SERVER_TIMEOUT_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
-                self.request("status")
+                self.request("GET", "status")
                 return
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 time.sleep(0.1)
@@ -213,7 +214,12 @@ class Server:
     def start_kernel(self, notebook: str) -> None:
         """Start the kernel of a notebook before the page asks for it."""
         kernel = {"name": "python3"}
-        self.request("sessions", {"path": notebook, "name": notebook, "type": "notebook", "kernel": kernel})
+        self.request("POST", "sessions", {"path": notebook, "name": notebook, "type": "notebook", "kernel": kernel})
+
+    def end_kernels(self) -> None:
+        """End every kernel of this server and free its memory."""
+        for session in self.request("GET", "sessions"):
+            self.request("DELETE", f"sessions/{session['id']}")
 
     def address(self, notebook: str) -> str:
         """Where a browser finds the notebook, token included."""

@@ -1,0 +1,114 @@
+"""Debian's chromium and the real JupyterLab, one server per theme, with nothing of this user's in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from tests.browser.driver import NotebookPage
+from workbench import lab
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+OpenNotebook = Callable[..., NotebookPage]
+StartLab = Callable[[str], lab.Server]
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """The browser's path; without one the test is skipped, or fails where WORKBENCH_REQUIRE_BROWSER is set."""
+    path = os.environ.get("WORKBENCH_CHROMIUM") or shutil.which("chromium", path="/usr/bin") or shutil.which("chromium")
+    if path is not None:
+        return path
+    reason = "no chromium on this machine (Debian: apt-get install chromium; else set WORKBENCH_CHROMIUM to its path)"
+    if os.environ.get("WORKBENCH_REQUIRE_BROWSER") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the servers serve: a copy of notebooks/, to which a test may add its own."""
+    folder = tmp_path_factory.mktemp("lab")
+    ignored = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")
+    shutil.copytree(ROOT / "notebooks", folder / "notebooks", ignore=ignored)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def start_lab(lab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartLab]:
+    """`start_lab("dark")`: the JupyterLab server of that theme, started at the first call."""
+    servers: dict[str, lab.Server] = {}
+
+    def start(theme: str) -> lab.Server:
+        if theme not in servers:
+            servers[theme] = _server(theme, lab_folder, tmp_path_factory.mktemp(f"jupyter-{theme}"))
+            servers[theme].wait_until_ready()
+        return servers[theme]
+
+    yield start
+    for server in servers.values():
+        server.close()
+
+
+def _server(theme: str, folder: Path, home: Path) -> lab.Server:
+    appearance = {"@jupyterlab/apputils-extension/themes.jupyterlab-settings": {"theme": THEMES[theme]}}
+    places = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",  # the signatures too: every stored notebook is untrusted, as in a fresh clone
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    environment = {name: str(home / place) for name, place in places.items()}
+    return lab.Server(
+        folder,
+        settings=lab.write_settings(home / "settings", {**lab.SETTINGS, **appearance}),
+        log=ROOT / "build" / f"browser-tests-{theme}.log",
+        options=("--LabApp.expose_app_in_browser=True",),
+        environment={**environment, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@pytest.fixture(scope="module")
+def chromium(chromium_path: str) -> Iterator[Browser]:
+    """A running browser; one per module, because Playwright's event loop must end before other tests start theirs."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path, args=list(CHROMIUM_ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_notebook(chromium: Browser, start_lab: StartLab) -> Iterator[OpenNotebook]:
+    """`open_notebook("notebooks/x.ipynb", width=1280, theme="light", height=900)`: a page that shows it, not run."""
+    contexts: list[BrowserContext] = []
+    servers: set[lab.Server] = set()
+
+    def open_it(notebook: str, *, width: int = 1280, theme: str = "light", height: int = 900) -> NotebookPage:
+        server = start_lab(theme)
+        contexts.append(chromium.new_context(viewport={"width": width, "height": height}))
+        servers.add(server)
+        page = NotebookPage(contexts[-1].new_page(), server)
+        page.open(notebook)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    for server in servers:
+        server.end_kernels()
