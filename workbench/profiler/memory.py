@@ -1,0 +1,194 @@
+"""Bytes of tiles at steps: what is live where and when, and which category an address counts for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, Table
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import AllocatedTiles, Profile
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+def positions(profile: Profile, ipu: int) -> IntArray:
+    """Step ids along the timeline of one IPU: int64[positions]."""
+    timeline = profile.tables["timeline"]
+    chosen = timeline["ipu"] == ipu
+    order = np.argsort(timeline["position"][chosen], kind="stable")
+    found: IntArray = timeline["step"][chosen][order]
+    return found
+
+
+def intervals(profile: Profile, ipu: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Variable, first and last position of every lifetime on one IPU that is not always live."""
+    table, variables = profile.tables["intervals"], profile.tables["variables"]
+    owner = table["variable"]
+    chosen = (variables["ipu"][owner] == ipu) & ~variables["always_live"][owner]
+    return owner[chosen], table["first"][chosen], table["last"][chosen]
+
+
+def _over_time(first: IntArray, last: IntArray, amounts: IntArray, length: int) -> IntArray:
+    """Sum over lifetimes of `amounts` at each position: shape (length, *amounts.shape[1:])."""
+    change = np.zeros((length + 1, *amounts.shape[1:]), dtype=np.int64)
+    np.add.at(change, first, amounts)
+    np.subtract.at(change, last + 1, amounts)
+    return np.cumsum(change[:length], axis=0)
+
+
+def live_of_tile(profile: Profile, ipu: int, tile: int) -> IntArray:
+    """Bytes live and not always live on one tile at each position: int64[positions]."""
+    owner, first, last = intervals(profile, ipu)
+    rows = profile.tables["variables"]["bytes_index"][owner]
+    return _over_time(first, last, profile.arrays["per_tile"][rows, tile], len(positions(profile, ipu)))
+
+
+def live_of_ipu(profile: Profile, ipu: int) -> IntArray:
+    """The same for every tile of an IPU: int64[positions, tiles]; 8 bytes for each, so ask for it once."""
+    owner, first, last = intervals(profile, ipu)
+    rows = profile.tables["variables"]["bytes_index"][owner]
+    change = np.zeros((len(positions(profile, ipu)) + 1, profile.arrays["per_tile"].shape[1]), dtype=np.int64)
+    vectors = profile.arrays["per_tile"]
+    for begin, end, row in zip(first.tolist(), last.tolist(), rows.tolist(), strict=True):
+        change[begin] += vectors[row]
+        change[end + 1] -= vectors[row]
+    return np.cumsum(change[:-1], axis=0)
+
+
+def live_at(profile: Profile, ipu: int, position: int) -> IntArray:
+    """Bytes live and not always live on each tile at one position: int64[tiles]."""
+    owner, first, last = intervals(profile, ipu)
+    live = owner[(first <= position) & (position <= last)]
+    rows, times = np.unique(profile.tables["variables"]["bytes_index"][live], return_counts=True)
+    return np.asarray(times @ profile.arrays["per_tile"][rows], dtype=np.int64)
+
+
+def by_category_at(profile: Profile, ipu: int, position: int) -> dict[str, IntArray]:
+    """Bytes on each tile at one position by category, in order; the zero ones left out. They sum to what is live."""
+    variables, vectors = profile.tables["variables"], profile.arrays["per_tile"]
+    owner, first, last = intervals(profile, ipu)
+    live = np.zeros(len(variables["id"]), dtype=bool)
+    live[owner[(first <= position) & (position <= last)]] = True
+    live |= variables["always_live"] & (variables["ipu"] == ipu)
+    found: dict[str, IntArray] = {}
+    for name in MEMORY_CATEGORIES:
+        if name in FOOTPRINT_CATEGORIES:
+            amount = footprint(profile, name)[ipu]
+        else:
+            rows, times = np.unique(variables["bytes_index"][live & (variables["kind"] == name)], return_counts=True)
+            amount = np.asarray(times @ vectors[rows], dtype=np.int64)
+        if amount.any():
+            found[name] = amount
+    return found
+
+
+def footprint(profile: Profile, category: str) -> IntArray:
+    """Bytes of one category that is not variables: int64[ipus, tiles]."""
+    found = profile.arrays.get(f"category.{category}")
+    return np.zeros_like(profile.arrays["always_live"]) if found is None else found
+
+
+def worst_position(profile: Profile, ipu: int, step: int, tile: int | None = None) -> int | None:
+    """The position of a step on an IPU at which most is live (on `tile`, else over all); None when it never runs."""
+    places = np.flatnonzero(positions(profile, ipu) == step)
+    if not len(places):
+        return None
+    if tile is None:
+        table = profile.tables["liveness"]
+        chosen = table["ipu"] == ipu
+        live = np.zeros(int(chosen.sum()), dtype=np.int64)
+        live[table["position"][chosen]] = table["live_bytes"][chosen]
+    else:
+        live = live_of_tile(profile, ipu, tile)
+    return int(places[np.argmax(live[places])])
+
+
+LIVE_COLUMNS = ("name", "layer", "kind", "dtype", "shape", "bytes", "always_live", "ipu", "first_step", "last_step")
+
+
+def live_variables(profile: Profile, step: int, ipu: int | None, tile: int | None) -> pd.DataFrame:
+    """See `Profile.live_variables`; a tile without an IPU is a tile of the step's IPU."""
+    variables = profile.tables["variables"]
+    ipus = [ipu] if ipu is not None else ipus_of_step(profile, step)
+    if tile is not None and ipu is None:
+        ipus = ipus[:1]
+    live = np.zeros(len(variables["id"]), dtype=bool)
+    for place in ipus:
+        position = worst_position(profile, place, step, tile)
+        live |= variables["always_live"] & (variables["ipu"] == place)
+        if position is not None:
+            owner, first, last = intervals(profile, place)
+            live[owner[(first <= position) & (position <= last)]] = True
+    ids = np.flatnonzero(live)
+    data: dict[str, Any] = {name: variables[name][ids] for name in LIVE_COLUMNS}
+    if tile is not None:
+        data["bytes"] = profile.arrays["per_tile"][variables["bytes_index"][ids], tile]
+    frame = pd.DataFrame({"id": ids, **data})
+    frame = frame[frame["bytes"] > 0].sort_values(["always_live", "bytes", "id"], ascending=[True, False, True])
+    return frame.reset_index(drop=True)
+
+
+def ipus_of_step(profile: Profile, step: int) -> list[int]:
+    """The IPUs on whose timeline a step stands, lowest first."""
+    timeline = profile.tables["timeline"]
+    return sorted({int(ipu) for ipu in timeline["ipu"][timeline["step"] == step]})
+
+
+# Addresses
+
+
+def allocated(profile: Profile, pairs: Sequence[tuple[int, int]]) -> AllocatedTiles:
+    """Addresses on the given (ipu, tile) pairs, from the profile when it holds them all, else worked out."""
+    from workbench.profiler.profile import AllocatedTiles
+
+    known = profile.arrays["allocated_as"]
+    missing = any(known[pair] < 0 for pair in pairs)
+    if missing and profile.allocate_tiles is not None:
+        return profile.allocate_tiles(pairs)
+    ipus, tiles = (np.array(part, dtype=np.int64) for part in zip(*pairs, strict=True))
+    with_gaps = profile.arrays["total_with_gaps"][ipus, tiles]
+    return AllocatedTiles(profile.tables["allocation"], known[ipus, tiles], with_gaps)
+
+
+def allocation_of(profile: Profile, ipu: int, tile: int) -> Table:
+    """Raw "allocation" rows of one tile, by address."""
+    found = allocated(profile, [(ipu, tile)])
+    chosen = (found.table["ipu"] == ipu) & (found.table["tile"] == found.allocated_as[0])
+    rows = np.flatnonzero(chosen)
+    rows = rows[np.argsort(found.table["address"][rows], kind="stable")]
+    return {name: values[rows] for name, values in found.table.items()}
+
+
+def total_with_gaps(profile: Profile, ipu: int, tile: int) -> int:
+    """What the out-of-memory message calls used, on one tile."""
+    return int(allocated(profile, [(ipu, tile)]).total_with_gaps[0])
+
+
+def used_bytes(profile: Profile, ipu: int, tile: int) -> int:
+    """Bytes of all allocated elements of one tile, each address once."""
+    return sum(bytes_by_category(allocation_of(profile, ipu, tile)).values())
+
+
+def bytes_by_category(rows: Table) -> Mapping[str, int]:
+    """Bytes by category of one tile's allocation rows; a shared address counts for the first category.
+
+    The addresses are cut at every start and end; categories are painted over the pieces, the first one last.
+    """
+    start, size = rows["address"], rows["bytes"]
+    cuts = np.unique(np.concatenate((start, start + size)))
+    if len(cuts) < 2:
+        return dict.fromkeys(MEMORY_CATEGORIES, 0)
+    rank = {name: place for place, name in enumerate(MEMORY_CATEGORIES)}
+    ranks = np.array([rank[name] for name in rows["category"]], dtype=np.int64)
+    painted = np.full(len(cuts) - 1, len(MEMORY_CATEGORIES), dtype=np.int64)
+    begin, end = np.searchsorted(cuts, start), np.searchsorted(cuts, start + size)
+    for row in np.argsort(-ranks, kind="stable").tolist():
+        painted[begin[row] : end[row]] = ranks[row]
+    sums = np.bincount(painted, weights=np.diff(cuts), minlength=len(MEMORY_CATEGORIES) + 1)
+    return {name: int(sums[place]) for name, place in rank.items()}

@@ -1,0 +1,180 @@
+"""The raw tables and arrays of a profile: names, columns and element types, checked when a profile is made or read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Column: TypeAlias = npt.NDArray[Any]
+Table: TypeAlias = Mapping[str, Column]
+
+FORMAT = "workbench profile"
+FORMAT_VERSION = 1
+
+CAUSES = (
+    "compute",
+    "exchange",
+    "sync",
+    "host",
+    "inter_ipu",
+    "collective",
+    "idle_fill",
+    "idle_drain",
+    "idle_wait_stage",
+    "idle_wait_host",
+)
+
+# An address used by several categories at different steps counts for the first of this list.
+FOOTPRINT_CATEGORIES = (
+    "vertex_code",
+    "vertex_instance_state",
+    "copy_descriptor",
+    "internal_exchange_code",
+    "host_exchange_code",
+    "global_exchange_code",
+    "host_exchange_packet_headers",
+    "control_code",
+    "stack",
+)
+VARIABLE_CATEGORIES = (
+    "constant",
+    "parameter",
+    "optimizer",
+    "state",
+    "stash",
+    "input",
+    "activation",
+    "gradient",
+    "temporary",
+    "stream",
+)
+MEMORY_CATEGORIES = FOOTPRINT_CATEGORIES + VARIABLE_CATEGORIES
+
+# Columns by table; the letter is the numpy kind: i int64, f float64, b bool, U text.
+SCHEMA: Mapping[str, Mapping[str, str]] = {
+    "variables": {
+        "id": "i",
+        "name": "U",
+        "layer": "U",
+        "direction": "U",
+        "kind": "U",
+        "dtype": "U",
+        "shape": "U",
+        "bytes": "i",
+        "always_live": "b",
+        "ipu": "i",
+        "bytes_index": "i",
+        "mapping": "U",
+        "interleaved": "b",
+        "tiles": "i",
+        "first_step": "i",
+        "last_step": "i",
+    },
+    "steps": {
+        "id": "i",
+        "parent": "U",
+        "kind": "U",
+        "name": "U",
+        "layer": "U",
+        "layer_class": "U",
+        "direction": "U",
+        "ipu": "i",
+        "to_ipu": "i",
+        "stage": "i",
+        "times": "i",
+        "cycles": "i",
+        "total_cycles": "i",
+        "cause": "U",
+        "bytes_sent": "i",
+        "bytes_received": "i",
+        "active_tiles": "i",
+        "tile_balance": "f",
+        "cycles_index": "i",
+        "sent_index": "i",
+        "received_index": "i",
+        "operator": "U",
+        "source": "U",
+    },
+    "accesses": {"step": "i", "variable": "i", "write": "b"},
+    "intervals": {"variable": "i", "first": "i", "last": "i"},
+    "timeline": {"ipu": "i", "position": "i", "step": "i"},
+    "liveness": {
+        "ipu": "i",
+        "position": "i",
+        "step": "i",
+        "always_live_bytes": "i",
+        "live_bytes": "i",
+        "worst_tile": "i",
+        "worst_tile_bytes": "i",
+    },
+    "terms": {"step": "i", "name": "U", "value": "i", "formula": "U", "inputs": "U"},
+    "operators": {
+        "name": "U",
+        "layer": "U",
+        "direction": "U",
+        "op": "U",
+        "flops": "i",
+        "cycles": "i",
+        "utilisation": "f",
+        "code_bytes": "i",
+        "temporary_bytes": "i",
+        "plan": "U",
+    },
+    "stages": {
+        "stage": "i",
+        "ipu": "i",
+        "compute_cycles": "i",
+        "exchange_cycles": "i",
+        "copy_cycles": "i",
+        "idle_cycles": "i",
+        "memory_bytes": "i",
+        "stash_bytes": "i",
+    },
+    "cycle_breakdown": {"ipu": "i", "cause": "U", "cycles": "i"},
+    "unmodelled": {"primitive": "U", "count": "i", "layer": "U"},
+    "allocation": {
+        "ipu": "i",
+        "tile": "i",
+        "variable": "i",
+        "label": "U",
+        "category": "U",
+        "address": "i",
+        "bytes": "i",
+    },
+}
+
+# Shapes: k interned vectors; otherwise one number per IPU and tile. `category.<name>` arrays are of that shape too.
+ARRAYS = ("per_tile", "always_live", "live_peak", "live_peak_position", "allocated_as", "total_with_gaps")
+
+_DTYPES: Mapping[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "U": object}
+
+
+def column(values: Any, kind: str) -> Column:
+    """`values` as a read-only column of the kind; text columns are object arrays of `str`."""
+    if kind == "U":
+        result = np.empty(len(values), dtype=object)
+        result[:] = [str(value) for value in values] if not isinstance(values, np.ndarray) else values
+    else:
+        result = np.array(values, dtype=_DTYPES[kind])
+    result.setflags(write=False)
+    return result
+
+
+def table(name: str, columns: Mapping[str, Any]) -> dict[str, Column]:
+    """A whole raw table by name; a missing, unknown or uneven column is a `ValueError`."""
+    expected = SCHEMA[name]
+    if set(columns) != set(expected):
+        odd = sorted(set(columns) ^ set(expected))
+        raise ValueError(f"table {name!r} has the wrong columns: {', '.join(odd)}")
+    made = {key: column(columns[key], kind) for key, kind in expected.items()}
+    if len({len(values) for values in made.values()}) > 1:
+        raise ValueError(f"table {name!r} has columns of different lengths")
+    return made
+
+
+def table_from_rows(name: str, rows: list[Mapping[str, Any]]) -> dict[str, Column]:
+    """A whole raw table from a mapping per row."""
+    return table(name, {key: [row[key] for row in rows] for key in SCHEMA[name]})
