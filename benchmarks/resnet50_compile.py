@@ -1,0 +1,161 @@
+"""ResNet-50's training step: our compile against XLA's of the same step, and the way from a cold start to a verdict.
+
+Each figure is the median of fresh processes with every cache off. Ends with 1 when a budget is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+BATCH_SIZE = 4
+IMAGE_SHAPE = (224, 224, 3)
+GIB = 2**30
+MB = 10**6
+
+# Figure, its unit, its budget (None: shown only), and what the budget is.
+BUDGETS: tuple[tuple[str, str, float | None, str], ...] = (
+    ("ours_over_xla", "", 1.0, "all our phases but the trace, over XLA's lower and compile"),
+    ("compile_peak_bytes", "GiB", 2 * GIB, "peak memory of the process that does both"),
+    ("verdict_seconds", "s", 8.0, "a fresh process to the verdict of wb.profile"),
+    ("verdict_peak_bytes", "MB", 700 * MB, "peak memory of that process"),
+    ("ours_seconds", "s", None, "all our phases but the trace"),
+    ("trace_seconds", "s", None, "building and tracing the model"),
+    ("xla_seconds", "s", None, "XLA's lower and compile of the same step, on this machine's CPU"),
+)
+SCALE = {"GiB": GIB, "MB": MB, "s": 1, "": 1}
+
+
+def peak_bytes() -> int:
+    """Most memory this process has had at once (Linux counts it in KiB, macOS in bytes)."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def compile_with_ours() -> dict[str, float]:
+    """Seconds of our phases, the trace apart."""
+    import keras
+
+    import workbench as wb
+
+    optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
+    passes = wb.compile("resnet50", batch_size=BATCH_SIZE, mode="training", optimizer=optimizer).passes
+    traced = passes["phase"] == "trace"
+    return {
+        "ours_seconds": float(passes.loc[~traced, "seconds"].sum()),
+        "trace_seconds": float(passes.loc[traced, "seconds"].sum()),
+    }
+
+
+def traced_step() -> Any:
+    """The same training step as JAX sees it, traced and not yet lowered; no weight is allocated."""
+    import jax
+    import keras
+
+    optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
+    loss = keras.losses.SparseCategoricalCrossentropy()
+
+    # Tracing happens inside the scope too, or the initialisers would be part of the step.
+    with keras.StatelessScope(initialize_variables=False):
+        model = keras.applications.ResNet50(weights=None, input_shape=IMAGE_SHAPE)
+        optimizer.build(model.trainable_variables)
+
+        def loss_of(trainable: Any, fixed: Any, images: Any, labels: Any) -> Any:
+            predicted, fixed = model.stateless_call(trainable, fixed, images, training=True)
+            return loss(labels, predicted), fixed
+
+        def step(trainable: Any, fixed: Any, slots: Any, images: Any, labels: Any) -> Any:
+            gradient_of = jax.value_and_grad(loss_of, has_aux=True)
+            (value, fixed), gradients = gradient_of(trainable, fixed, images, labels)
+            trainable, slots = optimizer.stateless_apply(slots, gradients, trainable)
+            return value, trainable, fixed, slots
+
+        def shapes(variables: Any) -> list[Any]:
+            return [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in variables]
+
+        return jax.jit(step, donate_argnums=(0, 1, 2)).trace(
+            shapes(model.trainable_variables),
+            shapes(model.non_trainable_variables),
+            shapes(optimizer.variables),
+            jax.ShapeDtypeStruct((BATCH_SIZE, *IMAGE_SHAPE), "float32"),
+            jax.ShapeDtypeStruct((BATCH_SIZE,), "int32"),
+        )
+
+
+def compile_with_xla() -> dict[str, float]:
+    """Seconds of XLA's lower and compile, the trace apart."""
+    traced = traced_step()
+    start = time.perf_counter()
+    traced.lower().compile()
+    return {"xla_seconds": time.perf_counter() - start}
+
+
+def measure_compile() -> dict[str, float]:
+    """Both compiles, one after the other, in this process."""
+    figures = {**compile_with_ours(), **compile_with_xla()}
+    figures["ours_over_xla"] = figures["ours_seconds"] / figures["xla_seconds"]
+    return {**figures, "compile_peak_bytes": peak_bytes()}
+
+
+def measure_verdict() -> dict[str, float]:
+    """From the import to the printed verdict, in this process."""
+    start = time.perf_counter()
+    import workbench as wb
+
+    profile = wb.profile("resnet50", batch_size=BATCH_SIZE, mode="training")
+    print(profile.summary, file=sys.stderr)
+    return {"verdict_seconds": time.perf_counter() - start, "verdict_peak_bytes": peak_bytes()}
+
+
+MEASUREMENTS = {"compile": measure_compile, "verdict": measure_verdict, "xla": compile_with_xla}
+
+
+def in_fresh_process(measurement: str) -> dict[str, float]:
+    """The figures of one measurement, taken by a new interpreter with caches off."""
+    caches_off = {"WORKBENCH_CACHE": "off", "JAX_ENABLE_COMPILATION_CACHE": "false", "KERAS_BACKEND": "jax"}
+    command = [sys.executable, __file__, "--measure", measurement]
+    done = subprocess.run(command, env={**os.environ, **caches_off}, stdout=subprocess.PIPE, text=True, check=True)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def report(runs: list[dict[str, float]]) -> bool:
+    """Print the median and range of each figure beside its budget; return whether all budgets are kept."""
+    kept = True
+    for name, unit, budget, meaning in BUDGETS:
+        values = [run[name] / SCALE[unit] for run in runs if name in run]
+        if not values:
+            continue
+        median = statistics.median(values)
+        verdict = ""
+        if budget is not None:
+            within = median <= budget / SCALE[unit]
+            kept = kept and within
+            verdict = f"{'within' if within else 'OVER'} {budget / SCALE[unit]:g} {unit}".strip()
+        spread = f"{min(values):.2f} to {max(values):.2f}"
+        print(f"{name:<20} {median:8.2f} {unit:<3} ({spread:>16})  {verdict:<14} {meaning}")
+    return kept
+
+
+def main() -> int:
+    """Take every measurement in fresh processes, or one of them in this process."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=3, help="fresh processes per measurement")
+    parser.add_argument("--measure", choices=MEASUREMENTS, help="take one measurement here and print it as JSON")
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(MEASUREMENTS[arguments.measure]()))
+        return 0
+    runs = [in_fresh_process(name) for name in ("compile", "verdict") for _ in range(arguments.processes)]
+    return 0 if report(runs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
