@@ -1,0 +1,239 @@
+"""popops reductions: one codelet name, `specialisation` chooses its form.
+
+`SCALAR_OUTPUT_SINGLE_INPUT`: `num_partials` elements to one. `ALL_REGIONS_CONTINUOUS`: `num_partials` elements to
+each of `num_outputs`. `STRIDED_REDUCE` and `STRIDED_REDUCE_OUTER`: `num_partials` rows of `num_outputs` elements,
+`stride` elements apart, `num_outer_strides` times. `DEFAULT` and `SCALAR_OUTPUT_REGIONS`: `reductions` outputs of
+`out_elements`, each from `regions` regions of `partial_elements`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from workbench.engine.vertices import _popops as p
+from workbench.engine.vertices import codelet
+from workbench.errors import InputError
+
+_SOURCE = "poplibs@7eac0f26 lib/popops/reduction/CycleEstimationFunctions.cpp"
+_ACCUMULATED = ("ADD", "SQUARE_ADD")
+_VECTORISED = ("ADD", "SQUARE_ADD", "MUL", "MAX", "MIN")
+_COMPILED = ("LOG_ADD", "LOGICAL_AND", "LOGICAL_OR")
+_ACCUMULATORS = {"half": 8, "float": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """What a reduction's loops depend on: types, operation, vector of the operation and its cycles."""
+
+    op: str
+    dtype: str
+    out_type: str
+    update: bool
+    width: int
+    cycles_per_vector: int
+
+    @property
+    def per_load(self) -> int:
+        """Elements of one 64-bit load."""
+        return p.elements_per_load(self.dtype)
+
+    @property
+    def per_cycle(self) -> int:
+        """Elements that arrive and are taken in a cycle."""
+        return min(self.width, self.per_load)
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the sum is kept in the accumulators."""
+        return self.op in _ACCUMULATED
+
+
+def _form(op: str, dtype: str, out_type: str, update: bool, strided: bool) -> _Form:
+    if op not in _VECTORISED and op not in _COMPILED:
+        raise InputError(f"unknown reduction {op!r}", expected="one of: " + ", ".join(_VECTORISED + _COMPILED))
+    width = _ACCUMULATORS.get(dtype, 1) if op in _ACCUMULATED else p.vector_width(dtype)
+    cycles = 1
+    if op == "LOG_ADD":
+        cycles = (13 if dtype == "half" else 23) if strided else 20
+    return _Form(op=op, dtype=dtype, out_type=out_type, update=update, width=width, cycles_per_vector=cycles)
+
+
+def _single_input(form: _Form, partials: int) -> int:
+    loads = form.width // form.per_cycle
+    per_loop = form.per_cycle * loads
+    loop = max(loads, form.cycles_per_vector) * partials // per_loop
+    return 17 + loop + partials % per_loop + (5 if form.out_type != "float" else 0)
+
+
+def _continuous(form: _Form, partials: int, outputs: int) -> int:
+    width = form.width if form.accumulates else _continuous_width(form)
+    per_loop = min(width, form.per_load)
+    loops = form.cycles_per_vector * outputs * (partials // per_loop)
+    return loops + (2 if partials % 2 else 0) + 12 * outputs + 17 + form.update
+
+
+def _continuous_width(form: _Form) -> int:
+    return 1 if form.op == "LOG_ADD" else _ACCUMULATORS.get(form.dtype, 1)
+
+
+# (result type, operation, update): cycles of storing one vector of results; PopLibs has no figure for others
+_HALF_STORE = {
+    ("half", "ADD"): (7, 9),
+    ("half", "MAX"): (7, 10),
+    ("half", "MIN"): (7, 10),
+    ("half", "LOG_ADD"): (7, 22),
+    ("float", "ADD"): (6, 11),
+    ("float", "MAX"): (7, 10),
+    ("float", "MIN"): (7, 10),
+    ("float", "LOG_ADD"): (7, 56),
+}
+_FLOAT_STORE = {
+    ("half", False): (2, 4),
+    ("half", True): (2, 13),
+    ("float", False): (2, 5),
+    ("float", True): (2, 27),
+}
+
+
+def _strided_store(form: _Form) -> int:
+    if form.dtype == "half":
+        return 1 + _HALF_STORE.get((form.out_type, form.op), (0, 0))[form.update]
+    store = _FLOAT_STORE.get((form.out_type, form.op == "LOG_ADD"), (0, 0))[form.update]
+    return (3 if form.op == "ADD" else 2) + store
+
+
+def _strided(form: _Form, partials: int, outputs: int, stride: int, outer: int) -> int:
+    per_loop = gcd(form.per_cycle, stride)
+    inner = outer * (3 + form.cycles_per_vector * (partials - 1))
+    return 16 + p.ceil_div(outputs, per_loop) * (3 + _strided_store(form) + inner)
+
+
+def _store_cycles(form: _Form, width: int) -> int:
+    per_store = min(width, p.vector_width(form.out_type))
+    return (2 + form.update) * per_store + form.accumulates
+
+
+def _generic_one(form: _Form, out_elements: int, regions: int, partial_elements: int) -> int:
+    """One reduction of the general vertex: whole vectors of outputs, then the powers of two of the rest."""
+    vectors, rest = divmod(out_elements, form.width)
+    checks = range(p.ceil_log2(form.width))
+    load = (2 if form.accumulates else 0) + 2 + form.width // form.per_cycle
+    rows = partial_elements // out_elements
+    start = 5 if form.accumulates else 3
+    cycles = 24 + 2 * len(checks)
+    cycles += vectors * (start + _store_cycles(form, form.width) + 1 + 10 * regions)
+    cycles += regions * vectors * rows * (load + 3)
+    for size in (1 << bit for bit in checks if rest >> bit & 1):
+        loads = size // min(size, form.per_load)
+        cycles += start - 1 + _store_cycles(form, size) + 10 * regions
+        cycles += regions * rows * (2 + loads + 3)
+    return cycles
+
+
+def _generic(form: _Form, reductions: int, out_elements: int, regions: int, partial_elements: int) -> int:
+    if form.op in _VECTORISED:
+        return 33 + reductions * _generic_one(form, out_elements, regions, partial_elements)
+    each = 24 + (12 if form.op == "LOG_ADD" else 1) + (form.out_type != form.dtype)
+    return 31 + reductions * (8 + regions * (22 + each * partial_elements))
+
+
+_FORMS = (
+    "SCALAR_OUTPUT_SINGLE_INPUT",
+    "ALL_REGIONS_CONTINUOUS",
+    "STRIDED_REDUCE",
+    "STRIDED_REDUCE_OUTER",
+    "DEFAULT",
+    "SCALAR_OUTPUT_REGIONS",
+)
+
+
+def _flops(
+    *,
+    specialisation: str,
+    type: str,
+    op: str,
+    num_partials: int = 0,
+    num_outputs: int = 1,
+    num_outer_strides: int = 1,
+    reductions: int = 1,
+    out_elements: int = 1,
+    regions: int = 1,
+    partial_elements: int = 0,
+    update: bool = False,
+    **_: object,
+) -> int:
+    """One operation per element beyond the first of each output (two for SQUARE_ADD, six for LOG_ADD)."""
+    each = {"SQUARE_ADD": 2, "LOG_ADD": 6, "LOGICAL_AND": 0, "LOGICAL_OR": 0}.get(op, 1)
+    if not p.is_float(type):
+        return 0
+    if specialisation in ("DEFAULT", "SCALAR_OUTPUT_REGIONS"):
+        return each * reductions * (regions * partial_elements - (1 - update) * out_elements)
+    return each * num_outputs * (num_partials * num_outer_strides - 1 + update)
+
+
+def _state_bytes(*, specialisation: str, reductions: int = 0, regions: int = 1, **_: object) -> int:
+    """Scaled pointers are full ones on Mk2; the strided form has five shorts, the general two vector lists."""
+    if specialisation in ("DEFAULT", "SCALAR_OUTPUT_REGIONS"):
+        return 2 * p.VECTOR_LIST + p.SCALED_POINTER + 2 * reductions + 4 * reductions * (1 + regions)
+    if specialisation.startswith("STRIDED"):
+        return 2 * p.SCALED_POINTER + p.POINTER + 12
+    return 2 * p.SCALED_POINTER + 4
+
+
+def _code_bytes(*, specialisation: str, type: str, op: str, **_: object) -> int:
+    """Assembly files ReductionSpecial{01,2,3}*.S and ContinuousReduction*.S, 4 B an instruction."""
+    if op in _COMPILED and not (op == "LOG_ADD" and specialisation.startswith("STRIDED")):
+        return 420
+    if specialisation.startswith("STRIDED"):
+        return 500
+    if specialisation == "ALL_REGIONS_CONTINUOUS":
+        return 260
+    if specialisation == "SCALAR_OUTPUT_SINGLE_INPUT":
+        return 220
+    return 440 if type == "half" else 400
+
+
+@codelet(
+    "popops::Reduce",
+    kind="worker",
+    source=f"{_SOURCE}:64 (general), :212 (strided), :292 (single input), :333 (continuous)",
+    formula=(
+        "single input 17 + n / elements per cycle + rest (+5 half result); continuous 17 + 12 per output + "
+        "outputs * (partials / elements per cycle); strided 16 + per vector of outputs: 3 + store + outer * "
+        "(3 + partials - 1); general 33 + per reduction: 24 + checks + outputs' loops + partials * (load + 3)"
+    ),
+    state_bytes=_state_bytes,
+    code_bytes=_code_bytes,
+    flops=_flops,
+)
+def reduce(
+    *,
+    specialisation: str,
+    type: str,
+    op: str,
+    num_partials: int = 0,
+    num_outputs: int = 1,
+    stride: int = 0,
+    num_outer_strides: int = 1,
+    reductions: int = 1,
+    out_elements: int = 1,
+    regions: int = 1,
+    partial_elements: int = 0,
+    out_type: str | None = None,
+    update: bool = False,
+) -> int:
+    """Worker cycles; `op` is ADD, SQUARE_ADD, MUL, MAX, MIN, LOG_ADD, LOGICAL_AND or LOGICAL_OR.
+
+    `update` adds to what the output holds; `out_type` is that of the partials unless given.
+    """
+    form = _form(op, type, out_type or type, update, specialisation.startswith("STRIDED"))
+    if specialisation == "SCALAR_OUTPUT_SINGLE_INPUT":
+        return _single_input(form, num_partials)
+    if specialisation == "ALL_REGIONS_CONTINUOUS":
+        return _continuous(form, num_partials, num_outputs)
+    if specialisation.startswith("STRIDED_REDUCE"):
+        return _strided(form, num_partials, num_outputs, stride or num_outputs, num_outer_strides)
+    if specialisation in _FORMS:
+        return _generic(form, reductions, out_elements, regions, partial_elements)
+    raise InputError(f"unknown specialisation {specialisation!r}", expected="one of: " + ", ".join(_FORMS))
