@@ -29,7 +29,8 @@ class Liveness:
 
     `timelines[ipu]` is int64[positions]: the step id at each position (static order, calls expanded in place, bodies
     of a `Repeat` once). `intervals[variable id]` are its disjoint ascending intervals in the timeline of its IPU;
-    always-live variables and variables that no step touches have none. Byte arrays are computed on every call, not kept.
+    always-live variables and variables that no step touches have none. Byte arrays are computed on
+    every call, not kept.
     """
 
     program: TileProgram

@@ -68,6 +68,7 @@ class Target:
     link_bytes_per_second: float = 17179869184.0  # PLIBS lib/poplibs_test/Util.cpp:360-430: 128 Gib/s per link
     link_efficiency: float = 0.85  # the same place
     links_between_neighbours: int = 2  # the same place: two links up, two down, two across
+    link_hop_seconds: float = 15e-9  # PLIBS lib/poplibs_test/Util.cpp:432: 15 ns a hop
     remote_buffer_bytes_per_second: float = 8.0e9  # not sourced; a parameter, bounded by PCIe Gen4 x8 (16 GB/s)
     stack_bytes: int = 3168  # TFDOC: stack of each tile in the Mk1 sample; unknown for Mk2
     ipus_per_replica_limit: int = 64

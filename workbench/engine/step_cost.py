@@ -1,0 +1,349 @@
+"""What one execution of a step costs: the formulas of compute, exchange, sync, host and link steps, in tile cycles."""
+
+from __future__ import annotations
+
+import heapq
+from functools import lru_cache
+from math import ceil
+from typing import TypeAlias
+
+import numpy as np
+
+from workbench.engine import vertices
+from workbench.engine.cost import Cost, formula, term
+from workbench.engine.program import (
+    ComputeSet,
+    DoExchange,
+    Exchange,
+    GlobalExchange,
+    Leaf,
+    OnTileExecute,
+    StreamCopy,
+    Sync,
+    VertexGroup,
+)
+from workbench.engine.target import Target
+from workbench.engine.tileset import IntArray, frozen
+from workbench.engine.trace import Cause, StepCost
+
+Work: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Vertices on one tile: (vertex class, cycles of one, count)."""
+
+POPLIBS = "poplibs@7eac0f26"
+
+
+def longest_slot_cycles(work: Work, slots: int) -> int:
+    """Worker cycles of the fullest slot when vertices go, longest first, to the slot that is free first."""
+    loads = [0] * slots
+    for cycles, count in sorted(((cycles, count) for _, cycles, count in work), reverse=True):
+        whole = count // slots if len(set(loads)) == 1 else 0
+        loads = [load + whole * cycles for load in loads]
+        for _ in range(count - whole * slots):
+            heapq.heapreplace(loads, loads[0] + cycles)
+    return max(loads)
+
+
+@formula(
+    "compute.tile",
+    text="slowest tile: the multi and supervisor vertices one after another, then the worker vertices packed longest "
+    "first onto the worker slots; a slot issues once in `slots` cycles, so slots x the cycles of the fullest slot",
+    source="HC33: six worker contexts issue in turn; poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp:19",
+)
+def tile_cycles(serial: Work, worker: Work, slots: int) -> int:
+    """Cycles of one tile in a compute set."""
+    return sum(cycles * count for _, cycles, count in serial) + slots * longest_slot_cycles(worker, slots)
+
+
+@formula(
+    "compute.launch",
+    text="cycles to start a compute set on a tile and to return from it, beyond its vertices",
+    source="126 cycles beyond the vertex in a measured elementwise add, less 45 of cycle counters",
+)
+def launch_cycles(launch: int) -> int:
+    """A constant of the target."""
+    return launch
+
+
+@formula(
+    "exchange.transfer",
+    text="busiest tile: the largest of bytes sent / send rate, bytes received / receive rate and control events per "
+    "fragment x fragments. Send, receive and control proceed at the same time: the schedule is static, data stream "
+    "without headers while the tile issues one control instruction a cycle, so the longest of the three decides. "
+    "Tiles of a pair that receive the same data share their bus and receive at twice the rate",
+    source="poplibs@7eac0f26 lib/popops/ExchangeEstimator.cpp; events per fragment: osmarks/ipu-stack@ce7c7e94",
+    error_kind="exchange",
+)
+def transfer_cycles(
+    sent_bytes: int, received_bytes: int, fragments: int, send_rate: int, receive_rate: int, events: int
+) -> int:
+    """Cycles of one tile in an exchange; rates in bytes per cycle."""
+    return max(-(-sent_bytes // send_rate), -(-received_bytes // receive_rate), events * fragments)
+
+
+@formula(
+    "exchange.latency",
+    text="cycles from the first send to its arrival",
+    source="sum of the stages of the path, Saghetti0/graphcore-ipu-research (ipu1): 8 + 17..19 + 2 + 9",
+    error_kind="exchange",
+)
+def latency_cycles(latency: int) -> int:
+    """A constant of the target."""
+    return latency
+
+
+@formula(
+    "sync.internal",
+    text="cycles of a barrier over the tiles of one IPU",
+    source="IPU Model (Mk1), halo exchange of thorbenlouw/lbm-graphcore@df670f6b: 3,328 cycles over 40 supersteps",
+    error_kind="sync",
+)
+def internal_sync_cycles(sync: int) -> int:
+    """A constant of the target."""
+    return sync
+
+
+@formula(
+    "sync.external",
+    text="cycles of a barrier over all IPUs and the host",
+    source="Target::getGlobalSyncCycles() as read by osmarks/ipu-stack@ce7c7e94",
+    error_kind="sync",
+)
+def external_sync_cycles(sync: int) -> int:
+    """A constant of the target."""
+    return sync
+
+
+@formula(
+    "host.transfer",
+    text="bytes / host bandwidth, in cycles of the IPU's clock, rounded up",
+    source="tutorial 6 of graphcore/examples v3.4.1 on the IPU Model: 40 MB in 6,663,550 cycles at 1.33 GHz; "
+    "streaming memory: no published rate",
+    error_kind="host",
+)
+def host_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> int:
+    """Cycles of a copy between host or streaming memory and the IPU."""
+    return ceil(size_bytes * clock_hz / bytes_per_second)
+
+
+@formula(
+    "link.transfer",
+    text="bytes / (links x link bandwidth x efficiency), in cycles, rounded up; the hops of a path carry the stream "
+    "at the same time, so distance adds no bytes",
+    source=f"{POPLIBS} lib/poplibs_test/Util.cpp:360-430",
+    error_kind="inter_ipu",
+)
+def link_cycles(size_bytes: int, links: int, bytes_per_second: float, efficiency: float, clock_hz: float) -> int:
+    """Cycles of a copy over IPU-Links."""
+    return ceil(size_bytes * clock_hz / (links * bytes_per_second * efficiency))
+
+
+@formula(
+    "link.latency",
+    text="seconds per hop x hops x messages that wait for each other, in cycles, rounded up",
+    source=f"{POPLIBS} lib/poplibs_test/Util.cpp:432 (15 ns a hop)",
+    error_kind="inter_ipu",
+)
+def link_latency_cycles(hops: int, messages: int, hop_seconds: float, clock_hz: float) -> int:
+    """Cycles until the first byte has arrived."""
+    return ceil(hops * messages * hop_seconds * clock_hz)
+
+
+_RING_PASSES = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+
+
+@formula(
+    "collective.ring",
+    text="ring over g replicas: each sends (g - 1) / g of the bytes, twice for an all-reduce (reduce-scatter, then "
+    "all-gather), at links x link bandwidth x efficiency, in cycles, rounded up",
+    source=f"bandwidth-optimal ring; links {POPLIBS} lib/poplibs_test/Util.cpp:360-430",
+    error_kind="inter_ipu",
+)
+def ring_cycles(
+    size_bytes: int,
+    passes: int,
+    group_size: int,
+    links: int,
+    bytes_per_second: float,
+    efficiency: float,
+    clock_hz: float,
+) -> int:
+    """Cycles of a collective."""
+    sent_bytes = passes * (group_size - 1) * size_bytes / group_size
+    return ceil(sent_bytes * clock_hz / (links * bytes_per_second * efficiency))
+
+
+@lru_cache(maxsize=200_000)
+def _vertex_flops(name: str, arguments: tuple[tuple[str, object], ...]) -> int:
+    return int(vertices.find(name).flops(**dict(arguments)))
+
+
+def _work(groups: list[VertexGroup]) -> Work:
+    return tuple(
+        (group.vertex, vertices.cycles(group.vertex, **dict(group.arguments)), group.count) for group in groups
+    )
+
+
+def _balance(cycles_per_tile: IntArray) -> tuple[int, float]:
+    active = int(np.count_nonzero(cycles_per_tile))
+    slowest = int(cycles_per_tile.max(initial=0))
+    return active, float(cycles_per_tile.sum()) / (active * slowest) if active else 1.0
+
+
+class StepCosts:
+    """Costs of the steps of one program; equal compute sets and per-tile arrays are kept once."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._computed: dict[object, tuple[Cost, IntArray, int]] = {}
+        self._arrays: dict[bytes, IntArray] = {}
+
+    def cost(self, step: Leaf) -> StepCost:
+        """Cost, cause and per-tile cycles of one execution."""
+        cause, cost, per_tile, flops = self._parts(step)
+        active, balance = _balance(per_tile)
+        return StepCost(
+            step=step,
+            cost=cost,
+            cause=cause,
+            cycles_per_tile=per_tile,
+            active_tiles=active,
+            tile_balance=balance,
+            flops=flops,
+        )
+
+    def _parts(self, step: Leaf) -> tuple[Cause, Cost, IntArray, int]:
+        if isinstance(step, OnTileExecute):
+            return ("compute", *self._compute(step.compute_set))
+        if isinstance(step, DoExchange):
+            return ("exchange", *self._exchange(step.exchange), 0)
+        if isinstance(step, StreamCopy):
+            return ("host", *self._stream(step), 0)
+        if isinstance(step, Sync):
+            return ("sync", self._sync(step), self._kept(np.zeros(self.target.tiles_per_ipu, np.int64)), 0)
+        return ("collective" if step.collective else "inter_ipu", *self._global(step), 0)
+
+    def _kept(self, array: IntArray) -> IntArray:
+        return self._arrays.setdefault(array.tobytes(), frozen(array))
+
+    def _compute(self, compute_set: ComputeSet) -> tuple[Cost, IntArray, int]:
+        key = tuple((group.vertex, group.arguments, group.tiles, group.count) for group in compute_set.groups)
+        if key not in self._computed:
+            self._computed[key] = self._compute_new(compute_set)
+        return self._computed[key]
+
+    def _compute_new(self, compute_set: ComputeSet) -> tuple[Cost, IntArray, int]:
+        target, slots = self.target, self.target.workers_per_tile
+        serial = [group for group in compute_set.groups if vertices.find(group.vertex).kind != "worker"]
+        worker = [group for group in compute_set.groups if vertices.find(group.vertex).kind == "worker"]
+        per_tile = np.zeros(target.tiles_per_ipu, np.int64)
+        for group, (_, cycles, count) in zip(serial, _work(serial), strict=True):
+            per_tile[group.tiles.tiles] += cycles * count
+        per_tile += slots * _slots_per_tile(worker, target.tiles_per_ipu, slots)
+        slowest = int(per_tile.argmax())
+        tile = term(
+            "slowest tile",
+            "compute.tile",
+            serial=_work(_on(serial, slowest)),
+            worker=_work(_on(worker, slowest)),
+            slots=slots,
+        )
+        launch = term("launch", "compute.launch", launch=target.launch_cycles)
+        flops = sum(
+            _vertex_flops(group.vertex, group.arguments) * group.count * len(group.tiles)
+            for group in compute_set.groups
+        )
+        return Cost((tile, launch)), self._kept(per_tile), flops
+
+    def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
+        target = self.target
+        rate = target.exchange_bytes_per_cycle
+        receive_rate = rate * (target.tiles_per_exchange_bus if exchange.paired_receive else 1)
+        events = target.exchange_events_per_fragment
+        sent, received, fragments = exchange.sent_bytes, exchange.received_bytes, exchange.fragments
+        bandwidth = np.maximum(-(-sent // rate), -(-received // receive_rate))
+        per_tile = np.maximum(bandwidth, events * fragments)
+        busiest = int(per_tile.argmax())
+        transfer = term(
+            "busiest tile",
+            "exchange.transfer",
+            sent_bytes=int(sent[busiest]),
+            received_bytes=int(received[busiest]),
+            fragments=int(fragments[busiest]),
+            send_rate=rate,
+            receive_rate=receive_rate,
+            events=events,
+        )
+        latency = term("latency", "exchange.latency", latency=target.exchange_latency_cycles)
+        return Cost((transfer, latency)), self._kept(per_tile)
+
+    def _stream(self, step: StreamCopy) -> tuple[Cost, IntArray]:
+        target = self.target
+        rate = target.remote_buffer_bytes_per_second if step.remote else target.host_bytes_per_second
+        host = term(
+            "host",
+            "host.transfer",
+            size_bytes=step.size_bytes,
+            bytes_per_second=rate,
+            clock_hz=target.clock_hz,
+        )
+        tiles, per_tile = self._exchange(step.exchange)
+        return Cost((host,)) + tiles, per_tile
+
+    def _sync(self, step: Sync) -> Cost:
+        if step.scope == "internal":
+            return Cost((term("barrier", "sync.internal", sync=self.target.internal_sync_cycles),))
+        return Cost((term("barrier", "sync.external", sync=self.target.global_sync_cycles),))
+
+    def _global(self, step: GlobalExchange) -> tuple[Cost, IntArray]:
+        target = self.target
+        link = {
+            "size_bytes": step.size_bytes,
+            "links": target.links_between_neighbours,
+            "bytes_per_second": target.link_bytes_per_second,
+            "efficiency": target.link_efficiency,
+            "clock_hz": target.clock_hz,
+        }
+        messages = 1
+        if step.collective:
+            passes = _RING_PASSES.get(step.collective, 1)
+            messages = passes * (step.group_size - 1)
+            transfer = term("ring", "collective.ring", passes=passes, group_size=step.group_size, **link)
+        else:
+            transfer = term("links", "link.transfer", **link)
+        latency = term(
+            "latency",
+            "link.latency",
+            hops=step.hops,
+            messages=messages,
+            hop_seconds=target.link_hop_seconds,
+            clock_hz=target.clock_hz,
+        )
+        cost = Cost((transfer, latency))
+        per_tile = self._kept(np.zeros(target.tiles_per_ipu, np.int64))
+        ends = [self._exchange(end) for end in (step.sent, step.received) if end is not None]
+        if not ends:
+            return cost, per_tile
+        slowest = max(ends, key=lambda end: end[0].value)  # both ends move the same stream at the same time
+        return cost + slowest[0], self._kept(np.maximum.reduce([end[1] for end in ends]))
+
+
+def _on(groups: list[VertexGroup], tile: int) -> list[VertexGroup]:
+    return [group for group in groups if tile in group.tiles.tiles]
+
+
+def _slots_per_tile(groups: list[VertexGroup], tiles: int, slots: int) -> IntArray:
+    """Worker cycles of the fullest slot on each tile, one packing per class of tiles with equal vertices."""
+    result = np.zeros(tiles, np.int64)
+    if not groups:
+        return result
+    member = np.zeros((len(groups), tiles), bool)
+    for row, group in zip(member, groups, strict=True):
+        row[group.tiles.tiles] = True
+    work = _work(groups)
+    packed = np.ascontiguousarray(np.packbits(member, axis=0).T)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    longest = [
+        longest_slot_cycles(tuple(work[index] for index in np.flatnonzero(member[:, tile])), slots) for tile in first
+    ]
+    return np.asarray(longest, np.int64)[inverse.reshape(-1)]
