@@ -1,0 +1,140 @@
+"""Losses and optimizers of a training step: those given, else those compiled, else defaults, each listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from workbench.engine.frontends.source import ArraySpec
+from workbench.errors import InputError
+
+DEFAULT_LEARNING_RATE = 0.01
+
+
+def as_loss(loss: Any) -> Any:
+    """A Keras loss object: a class instance as it is, a name or function as the mean over the batch of its values."""
+    found = keras.losses.get(loss)
+    if isinstance(found, keras.losses.Loss):
+        return found
+
+    class FunctionLoss(keras.losses.Loss):  # type: ignore[misc]
+        """The mean over the batch of a loss function."""
+
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            """The loss of each sample."""
+            return found(y_true, y_pred)
+
+    return FunctionLoss(name=getattr(found, "__name__", "loss"))
+
+
+def _loss_name(loss: Any) -> str:
+    if isinstance(loss, str):
+        return loss
+    return str(getattr(loss, "name", None) or getattr(loss, "__name__", type(loss).__name__))
+
+
+def takes_classes(loss: Any) -> bool:
+    """Whether the target of a loss is a class number per sample and not an array like the output."""
+    return "sparse" in _loss_name(loss).lower()
+
+
+def _activation(model: Any) -> str:
+    """Name of the last activation of a model, "" when there is none or nobody can tell."""
+    layer = model
+    while isinstance(layer, keras.Model) and layer.layers:
+        layer = layer.layers[-1]
+    if isinstance(layer, keras.layers.Softmax):
+        return "softmax"
+    activation = getattr(layer, "activation", None)
+    return str(getattr(activation, "__name__", ""))
+
+
+def default_loss(model: Any) -> tuple[Any, str]:
+    """The loss a model is trained with when none was given, and the sentence that says so."""
+    activation = _activation(model)
+    if activation == "softmax":
+        loss = keras.losses.SparseCategoricalCrossentropy()
+        return loss, "loss: sparse categorical cross-entropy, because none was given and the output is a softmax"
+    if activation == "sigmoid":
+        return keras.losses.BinaryCrossentropy(), (
+            "loss: binary cross-entropy, because none was given and the output is a sigmoid"
+        )
+    return keras.losses.MeanSquaredError(), (
+        "loss: mean squared error, because none was given and the output is neither a softmax nor a sigmoid"
+    )
+
+
+def default_optimizer() -> tuple[Any, str]:
+    """SGD, and the sentence that says so."""
+    sentence = f"optimizer: SGD with learning rate {DEFAULT_LEARNING_RATE}, because none was given"
+    return keras.optimizers.SGD(DEFAULT_LEARNING_RATE), sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a model is trained. `compiled`: with the loss and metrics of `model.compile`, through Keras' own step."""
+
+    optimizer: Any
+    loss: Any
+    compiled: bool
+    assumptions: tuple[str, ...] = ()
+
+
+def fresh_optimizer(optimizer: Any) -> Any:
+    """An unbuilt optimizer with the same settings."""
+    return type(optimizer).from_config(optimizer.get_config())
+
+
+def find_recipe(
+    model: Any, optimizer: Any, loss: Any, origin: Any, suggested: tuple[Any, str] | None = None
+) -> Recipe:
+    """What is given wins over what the model was compiled with, which wins over the defaults.
+
+    `origin` is the model as the user made it when `model` is a copy in another precision; `suggested` is the loss
+    (and its sentence) a ready model brings.
+    """
+    assumptions: list[str] = []
+    compiled = bool(origin.compiled)
+    use_compiled = compiled and loss is None and origin.loss is not None
+    chosen_loss = loss if loss is not None else (origin.loss if compiled else None)
+    if chosen_loss is None:
+        chosen_loss, sentence = suggested or default_loss(model)
+        assumptions.append(sentence)
+    own_optimizer = origin.optimizer if compiled else None
+    if optimizer is None and own_optimizer is None:
+        chosen, sentence = default_optimizer()
+        assumptions.append(sentence)
+    else:
+        chosen = _usable(optimizer if optimizer is not None else own_optimizer, own_optimizer, model is origin)
+    keras_step = use_compiled and model is origin and chosen is own_optimizer
+    return Recipe(
+        optimizer=chosen, loss=chosen_loss, compiled=keras_step, assumptions=tuple(assumptions)
+    )  # fmt: skip
+
+
+def _usable(optimizer: Any, own: Any, same_variables: bool) -> Any:
+    found = keras.optimizers.get(optimizer)
+    if not found.built or (found is own and same_variables):
+        return found
+    return fresh_optimizer(found)
+
+
+def target_spec(loss: Any, output: ArraySpec, name: str = "y") -> ArraySpec:
+    """The target an output is compared with: class numbers, or an array like the output."""
+    if takes_classes(loss):
+        return ArraySpec(name=name, shape=output.shape[:-1], dtype="int32")
+    return ArraySpec(name=name, shape=output.shape, dtype=output.dtype)
+
+
+def single_loss(loss: Any) -> Callable[..., Any]:
+    """The loss of a model with one output; several need the losses compiled into the model."""
+    if isinstance(loss, (list, tuple, dict)):
+        raise InputError(
+            "a list or dictionary of losses was given for a model that was not compiled with it",
+            expected="one loss, or a model compiled with its losses",
+            todo="call model.compile(optimizer, loss=...) and leave loss= out",
+        )
+    return as_loss(loss)  # type: ignore[no-any-return]

@@ -1,0 +1,118 @@
+"""Origins from name stacks: scopes and transforms in nesting order become a layer path, a call and a direction.
+
+A stack is a tuple of `("scope", name)` and `("transform", name)`, outermost first. The frontends open scopes of
+their own beside those of Keras; they start with a control character, which no layer name can hold, so they are
+told apart from the user's names without parsing a printed stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from workbench.engine.origin import Direction
+
+Stack: TypeAlias = tuple[tuple[str, str], ...]
+
+MARK = "\x1f"
+LOSS_SCOPE = f"{MARK}loss"
+UPDATE_SCOPE = f"{MARK}update"
+CALL_PREFIX = f"{MARK}call:"
+REMAT_SCOPE = "rematted_computation"
+
+LOSS_LAYER = "loss"
+OPTIMIZER_LAYER = "optimizer"
+
+
+def call_scope(number: int) -> str:
+    """The scope that says which call of a shared layer this is, from 1."""
+    return f"{CALL_PREFIX}{number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a name stack says: layer path, call number, direction (None where the stack says nothing)."""
+
+    layer: str = ""
+    call: int = 1
+    direction: Direction | None = None
+
+
+@dataclass(slots=True)
+class LayerNames:
+    """Which scope names are layers. `classes` maps layer path to Keras class; empty: every scope is a layer."""
+
+    classes: Mapping[str, str]
+    leaves: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leaves = frozenset(path.rsplit("/", 1)[-1] for path in self.classes)
+
+    def extend(self, path: str, scope: str) -> str | None:
+        """The path one scope deeper, or None when the scope is no layer."""
+        if "->" in scope:  # jax.numpy.einsum names its scope after its subscripts
+            return None
+        candidate = f"{path}/{scope}" if path else scope
+        if not self.classes or candidate in self.classes:
+            return candidate
+        return candidate if scope in self.leaves else None
+
+    def class_of(self, path: str) -> str:
+        """Keras class of a layer path; a layer called by one that does not own it is found by its own name."""
+        known = self.classes.get(path)
+        if known is not None:
+            return known
+        leaf = path.rsplit("/", 1)[-1]
+        if leaf not in self.leaves:
+            return ""
+        return next(name for key, name in self.classes.items() if key.rsplit("/", 1)[-1] == leaf)
+
+
+def _scopes(stack: Stack) -> list[str]:
+    """The scopes of a stack; a part behind a transform that repeats what came before is read once.
+
+    Transposing a rematerialised or looped body prefixes its equations with the stack they already have.
+    """
+    merged: list[str] = []
+    part: list[str] = []
+    for kind, name in (*stack, ("transform", "")):
+        if kind == "scope":
+            part.append(name)
+            continue
+        merged = part if part[: len(merged)] == merged else merged + part
+        part = []
+    return merged
+
+
+def once(stack: Stack) -> Stack:
+    """One equation's own stack, read once when it is the same stack twice."""
+    half = len(stack) // 2
+    return stack[:half] if half and stack[:half] == stack[half:] else stack
+
+
+def _direction(stack: Stack) -> Direction | None:
+    if ("scope", REMAT_SCOPE) in stack:
+        return "recompute"
+    if ("scope", UPDATE_SCOPE) in stack:
+        return "update"
+    if ("transform", "transpose") in stack:
+        return "backward"
+    return None
+
+
+def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
+    """Read a stack: `enclosing` is that of the equations around, `own` the equation's."""
+    path, call = "", 1
+    for scope in _scopes(enclosing + own):
+        if scope == LOSS_SCOPE:
+            path, call = LOSS_LAYER, 1
+        elif scope.startswith(CALL_PREFIX):
+            call = int(scope[len(CALL_PREFIX) :])
+        elif scope.startswith(MARK) or scope == REMAT_SCOPE or path == LOSS_LAYER:
+            continue
+        else:
+            deeper = names.extend(path, scope)
+            if deeper is not None:
+                path, call = deeper, 1
+    return Place(layer=path, call=call, direction=_direction(enclosing + own))

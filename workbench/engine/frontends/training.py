@@ -1,0 +1,142 @@
+"""One training step and one inference pass of a Keras model as functions of plain arrays, ready to be traced."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import keras
+
+from workbench.engine.frontends.losses import Recipe, single_loss
+from workbench.engine.frontends.name_stack import LOSS_SCOPE, UPDATE_SCOPE
+
+
+@dataclass(slots=True)
+class Variables:
+    """The variables of a step, in the order their values are passed."""
+
+    trainable: list[Any]
+    state: list[Any]
+    slots: list[Any] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[Any]:
+        """Trainable, then other model variables, then optimizer variables."""
+        return [*self.trainable, *self.state, *self.slots]
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Values in that order as the three lists."""
+        first, second = len(self.trainable), len(self.trainable) + len(self.state)
+        return list(values[:first]), list(values[first:second]), list(values[second : len(self.all)])
+
+
+def training_argument(model: Any, training: bool) -> dict[str, bool]:
+    """The `training` keyword, for models whose call takes one."""
+    return {"training": training} if "training" in inspect.signature(type(model).call).parameters else {}
+
+
+@dataclass(slots=True)
+class Step:
+    """A function of flat arrays under trace, and what it found out about its results while being traced.
+
+    After tracing: `metrics` names the metric results, `updated` the places in `variables.all` whose new values are
+    returned, `tree` is the model's output for its structure. Results: loss, metrics and updates when training,
+    outputs and updates otherwise.
+    """
+
+    model: Any
+    variables: Variables
+    structure: Callable[[Sequence[Any]], Any]
+    inputs: int
+    recipe: Recipe | None = None
+    metrics: list[str] = field(default_factory=list)
+    updated: list[int] = field(default_factory=list)
+    tree: Any = None
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        """Values of the variables, then inputs, then target, then sample weight."""
+        count = len(self.variables.all)
+        values, data = list(arrays[:count]), list(arrays[count:])
+        x = self.structure(data[: self.inputs])
+        if self.recipe is None:
+            head, new = self._infer(values, x)
+        else:
+            y, weight = data[self.inputs], data[self.inputs + 1] if len(data) > self.inputs + 1 else None
+            head, new = self._train(values, x, y, weight)
+        self.updated = [i for i, (old, value) in enumerate(zip(values, new, strict=True)) if value is not old]
+        return [*head, *(new[i] for i in self.updated)]
+
+    def _infer(self, values: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
+        trainable, state, _ = self.variables.split(values)
+        outputs, new_state = self.model.stateless_call(
+            trainable, state, x, **training_argument(self.model, training=False)
+        )
+        self.tree = outputs
+        return keras.tree.flatten(outputs), [*trainable, *_kept(state, new_state)]
+
+    def _train(self, values: list[Any], x: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
+        assert self.recipe is not None
+        trainable, state, slots = self.variables.split(values)
+        loss_of = self._compiled_loss if self.recipe.compiled else self._own_loss
+        (_, (loss, outputs, new_state)), gradients = jax.value_and_grad(loss_of, has_aux=True)(
+            trainable, state, slots, x, y, weight
+        )
+        optimizer = self.recipe.optimizer
+        with jax.named_scope(UPDATE_SCOPE):
+            new_trainable, new_slots = optimizer.stateless_apply(slots, gradients, trainable)
+        logs = self._metrics(x, y, outputs, weight)
+        self.metrics = list(logs)
+        new = [*_kept(trainable, new_trainable), *_kept(state, new_state), *_kept(slots, new_slots)]
+        return [loss, *logs.values()], new
+
+    def _compiled_loss(
+        self, trainable: Any, state: Any, slots: Any, x: Any, y: Any, weight: Any
+    ) -> tuple[Any, tuple[Any, Any, Any]]:
+        metrics = [jax.numpy.zeros(v.shape, v.dtype) for v in self.model.metrics_variables]
+        scaled, (loss, outputs, new_state, _) = self.model.compute_loss_and_updates(
+            trainable, state, metrics, x, y, weight, training=True, optimizer_variables=slots
+        )
+        return scaled, (loss, outputs, new_state)
+
+    def _own_loss(
+        self, trainable: Any, state: Any, slots: Any, x: Any, y: Any, weight: Any
+    ) -> tuple[Any, tuple[Any, Any, Any]]:
+        assert self.recipe is not None
+        outputs, new_state, extra = self.model.stateless_call(
+            trainable, state, x, return_losses=True, **training_argument(self.model, training=True)
+        )
+        with jax.named_scope(LOSS_SCOPE):
+            loss = total_loss(self.recipe.loss, y, outputs, weight, extra)
+            scaled = scale_loss(self.recipe.optimizer, self.variables.slots, slots, loss)
+        return scaled, (loss, outputs, new_state)
+
+    def _metrics(self, x: Any, y: Any, outputs: Any, weight: Any) -> dict[str, Any]:
+        """Metrics of this batch alone, as `train_on_batch` returns them."""
+        if self.recipe is None or not self.recipe.compiled:
+            return {}
+        with keras.StatelessScope(), jax.named_scope("metrics"):
+            for metric in self.model.metrics:
+                metric.reset_state()
+            logs = self.model.compute_metrics(x, y, outputs, sample_weight=weight)
+        return {name: value for name, value in logs.items() if name != "loss" and value is not None}
+
+
+def _kept(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    return [before if after is None else after for before, after in zip(old, new, strict=True)]
+
+
+def total_loss(loss: Any, y: Any, outputs: Any, weight: Any, extra: Sequence[Any]) -> Any:
+    """The loss of one output plus the losses layers added (regularisation)."""
+    value = single_loss(loss)(y, outputs, sample_weight=weight)
+    for addend in extra:
+        value = value + keras.ops.cast(keras.ops.sum(addend), value.dtype)
+    return value
+
+
+def scale_loss(optimizer: Any, variables: Sequence[Any], values: Sequence[Any], loss: Any) -> Any:
+    """The loss as the optimizer wants it differentiated; only loss-scaling optimizers change it."""
+    with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
+        return optimizer.scale_loss(loss)
