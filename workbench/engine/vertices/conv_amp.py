@@ -326,7 +326,7 @@ def _nx1_code(*, in_type: str = "half", partials_type: str = "half", conv_units:
 def _nx1_flops(
     *,
     kernel: Sequence[int],
-    chans_per_group: int,
+    chans_per_group: int = 16,
     in_chans_per_group: int | None = None,
     worklist_elements: int | Sequence[int] | None = None,
     positions: int = 0,
