@@ -11,6 +11,9 @@ DATA = Path(__file__).parents[2] / "data"
 ROWS = [row for row in json.loads((DATA / "vertex_cycles.json").read_text()) if row["name"].startswith("poplin::")]
 
 
+EXECUTED = json.loads((DATA / "poplin_executed.json").read_text())["rows"]
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_row_is_exact(row):
     assert vertices.cycles(row["name"], **row["args"]) == row["cycles"]
@@ -19,6 +22,18 @@ def test_row_is_exact(row):
 @pytest.mark.parametrize("row", [row for row in ROWS if row.get("flops") is not None], ids=lambda row: row["name"])
 def test_row_flops_are_exact(row):
     assert vertices.find(row["name"]).flops(**row["args"]) == row["flops"]
+
+
+@pytest.mark.parametrize("row", EXECUTED, ids=lambda row: row["name"])
+def test_random_sizes_as_the_published_estimators(row):
+    assert vertices.cycles(row["name"], **row["args"]) == row["cycles"]
+
+
+@pytest.mark.parametrize("row", [*ROWS, *EXECUTED], ids=lambda row: row["name"])
+def test_all_quantities_take_the_arguments_of_the_cycles(row):
+    vertex = vertices.find(row["name"])
+    quantities = (vertex.state_bytes, vertex.code_bytes, vertex.flops)
+    assert all(quantity(**row["args"]) >= 0 for quantity in quantities)
 
 
 def test_rows_cover_poplin():
