@@ -20,12 +20,14 @@ from workbench.engine.program import (
     OnTileExecute,
     Program,
     Repeat,
-    Sequence as ProgramSequence,
     StreamCopy,
     Sync,
     Variable,
     VariableKind,
     VertexGroup,
+)
+from workbench.engine.program import (
+    Sequence as ProgramSequence,
 )
 from workbench.engine.target import Target
 from workbench.engine.tensor import Tensor

@@ -38,14 +38,14 @@ class Family:
         return node.op in self.ops
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
-        """Mappings it would like its operands to have (operand number → mapping), asked before anything is placed."""
+        """Mappings it would like its operands to have: operand number → mapping. Asked before anything is placed."""
         return {}
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
         """(result, operand) pairs that may share memory when nobody reads the operand afterwards."""
         return ()
 
-    def flops(self, node: Node) -> int:
+    def flops(self, node: Node, lowering: Lowering) -> int:
         """Floating-point operations of one execution."""
         return 0
 

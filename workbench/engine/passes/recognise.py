@@ -1,8 +1,8 @@
 """Recognise: the equations of one layer call whose Keras class (or named function) is known become one region node.
 
-Recognition is by where equations come from, not by their pattern, which autodiff changes. A region's body is inline: its
-parameters and results are the caller's values. What is inside is lowered as what it is; the region gives it its name,
-one row among the operators and the right to be treated as one (sibling reductions share their steps).
+Recognition is by where equations come from, not by their pattern, which autodiff changes. A region's body is inline:
+its parameters and results are the caller's values. What is inside is lowered as what it is; the region gives it its
+name and one row among the operators.
 """
 
 from __future__ import annotations

@@ -1,0 +1,177 @@
+"""What an operator family sees while it lowers a node: the values placed so far, plans, wishes and the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Table
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine import ops
+from workbench.engine.emit import Emitter
+from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.mapping import Mapping, linear
+from workbench.engine.tensor import Tensor
+from workbench.errors import VerificationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from workbench.engine.options import Options
+    from workbench.engine.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One row of `.operators`: a node of the graph as the user thinks of it."""
+
+    id: str
+    name: str
+    layer: str
+    direction: str
+    op: str
+    flops: int
+    plan: str
+    modelled: bool
+
+
+@dataclass(slots=True)
+class Lowering:
+    """State of one lowering. Families read `get`, place results with `result`, emit through `emit`.
+
+    `reuse` maps a result (by identity) to the operand whose memory it may take. `wishes` maps a value to the mapping
+    its readers would like. `plans` maps a node to what its family planned for it.
+    """
+
+    graph: Graph
+    target: Target
+    options: Options
+    emit: Emitter
+    reuse: Table[int, Value] = field(default_factory=dict)
+    wishes: Table[int, Mapping] = field(default_factory=dict)
+    plans: dict[int, Any] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    unmodelled: list[tuple[str, str]] = field(default_factory=list)
+    _tensors: dict[int, Tensor] = field(default_factory=dict)
+    _scalars: dict[int, Value] = field(default_factory=dict)
+    _names: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of one IPU."""
+        return self.target.tiles_per_ipu
+
+    # -- values ------------------------------------------------------------------------------------------
+
+    def get(self, value: Value) -> Tensor:
+        """Where the value is; reading one that was never placed is a defect of the schedule."""
+        try:
+            return self._tensors[id(value)]
+        except KeyError:
+            raise VerificationError(f"{value} is read before it is placed") from None
+
+    def has(self, value: Value) -> bool:
+        """Whether the value has been placed."""
+        return id(value) in self._tensors
+
+    def bind(self, value: Value, tensor: Tensor) -> None:
+        """Say where the value is."""
+        if tensor.shape != value.shape:
+            raise VerificationError(f"{value} is bound to {tensor}")
+        self._tensors[id(value)] = tensor
+
+    def body(self, node: Node, number: int = 0) -> Function:
+        """The function a node calls."""
+        return self.graph.functions[node.calls[number]]
+
+    def default_mapping(self, value: Value) -> Mapping:
+        """PopLibs' linear mapping over this target's tiles."""
+        return linear(value.shape, value.dtype, self.tiles)
+
+    def wish(self, value: Value) -> Mapping | None:
+        """The mapping the readers of the value would like, if any said so."""
+        return self.wishes.get(id(value))
+
+    def reusable(self, value: Value) -> Tensor | None:
+        """The tensor whose memory this result may take."""
+        operand = self.reuse.get(id(value))
+        return None if operand is None or not self.has(operand) else self.get(operand)
+
+    def result(self, node: Node, number: int, mapping: Mapping, *, name: str = "") -> Tensor:
+        """Place result `number`: over the operand it may overwrite if that has this mapping, else in new memory."""
+        value = node.results[number]
+        old = self.reusable(value)
+        if old is not None and old.mapping == mapping and old.itemsize_bytes == value.itemsize_bytes:
+            tensor = replace(old, shape=value.shape, dtype=value.dtype)
+        else:
+            tensor = self.emit.tensor(
+                name or self.label(node), value.shape, value.dtype, mapping, self.emit.result_kind()
+            )
+        self.bind(value, tensor)
+        return tensor
+
+    def label(self, node: Node) -> str:
+        """A name for people: the layer and what is done there."""
+        what = str(node.attr("kind", node.op)) if node.op == "region" else node.op
+        return f"{node.origin.layer or self.graph.name}/{what}"
+
+    # -- running -----------------------------------------------------------------------------------------
+
+    def lower_function(self, function: Function, *, operators: bool = True) -> None:
+        """Lower every node of a body in order; with `operators` each becomes a row of `.operators`."""
+        for node in function.nodes:
+            if operators:
+                self.lower_operator(node)
+            else:
+                self.lower_node(node)
+
+    def lower_operator(self, node: Node) -> None:
+        """Lower a node as an operator of its own."""
+        family = ops.family_of(node)
+        if family.pure_view or node.op in ("call", "scan", "while", "cond"):
+            self.lower_node(node)
+            return
+        number = self._names.get(self.label(node), 0)
+        self._names[self.label(node)] = number + 1
+        name = f"{self.label(node)}:{node.origin.direction}" + (f"#{number}" if number else "")
+        previous = self.emit.operator
+        self.emit.operator = name
+        try:
+            self.lower_node(node)
+        finally:
+            self.emit.operator = previous
+        self.operators.append(
+            Operator(
+                id=name,
+                name=self.label(node),
+                layer=node.origin.layer,
+                direction=node.origin.direction,
+                op=str(node.attr("kind", node.op)) if node.op == "region" else node.op,
+                flops=family.flops(node, self),
+                plan=family.plan_text(node, self),
+                modelled=family.modelled,
+            )
+        )
+
+    def lower_node(self, node: Node) -> None:
+        """Lower a node in the context of its origin."""
+        family = ops.family_of(node)
+        if not family.modelled:
+            self.unmodelled.append((node.op, node.origin.layer))
+        with self.at(node):
+            family.lower(node, self)
+
+    @contextmanager
+    def at(self, node: Node) -> Iterator[None]:
+        """Stamp what is emitted inside with the node's origin."""
+        previous = self.emit.origin
+        self.emit.origin = node.origin
+        try:
+            yield
+        finally:
+            self.emit.origin = previous
+
+    def operands(self, node: Node) -> Sequence[Tensor]:
+        """The placed operands."""
+        return [self.get(value) for value in node.operands]

@@ -1,0 +1,165 @@
+"""Views: reshape, transpose, slice, reverse, concatenate, pad and the like only say how the same memory is seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.engine import mapping as maps
+from workbench.engine.graph import Node
+from workbench.engine.lowering import Lowering
+from workbench.engine.mapping import Mapping
+from workbench.engine.ops import Family, register
+from workbench.engine.tensor import Tensor
+
+
+class Views(Family):
+    """Operators of one operand that move nothing."""
+
+    name = "views"
+    ops = frozenset(
+        {
+            "reshape", "squeeze", "expand_dims", "transpose", "slice", "rev", "bitcast_convert_type", "copy", "copy_p",
+            "stop_gradient", "optimization_barrier", "pvary", "split",
+        }
+    )  # fmt: skip
+    pure_view = True
+
+    def claims(self, node: Node) -> bool:
+        """A bitcast between element sizes changes the shape and is left to the generic rule."""
+        if node.op == "bitcast_convert_type":
+            return node.operands[0].shape == node.results[0].shape
+        return True
+
+    def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
+        """Every result is its operand."""
+        if node.op == "optimization_barrier":
+            return tuple((index, index) for index in range(len(node.results)))
+        return ((0, 0),)
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Bind the results to views of the operands."""
+        if node.op == "optimization_barrier":
+            for value, operand in zip(node.results, node.operands, strict=True):
+                lowering.bind(value, lowering.get(operand))
+            return
+        source = lowering.get(node.operands[0])
+        if node.op == "split":
+            _split(node, source, lowering)
+            return
+        value = node.results[0]
+        seen = source.view(view_mapping(node, source.mapping), value.shape)
+        lowering.bind(value, replace(seen, dtype=value.dtype))
+
+
+def _split(node: Node, source: Tensor, lowering: Lowering) -> None:
+    axis = int(node.attr("axis"))
+    start = 0
+    for value in node.results:
+        low = [0] * len(source.shape)
+        high = list(source.shape)
+        low[axis], high[axis] = start, start + value.shape[axis]
+        start = high[axis]
+        lowering.bind(value, source.view(maps.slice_(source.mapping, low, high), value.shape))
+
+
+def view_mapping(node: Node, mapping: Mapping) -> Mapping:
+    """The mapping of the node's result, given that of its operand."""
+    if node.op in ("reshape", "squeeze", "expand_dims"):
+        return maps.reshape(mapping, node.results[0].shape)
+    if node.op == "transpose":
+        return maps.transpose(mapping, node.attr("permutation"))
+    if node.op == "slice":
+        return maps.slice_(
+            mapping, node.attr("start_indices"), node.attr("limit_indices"), node.attr("strides") or None
+        )
+    if node.op == "rev":
+        return maps.reverse(mapping, node.attr("dimensions"))
+    return mapping
+
+
+def view_back(node: Node, mapping: Mapping) -> Mapping | None:
+    """The mapping of the operand under which the result would have `mapping`; None where there is none."""
+    if node.op in ("reshape", "squeeze", "expand_dims"):
+        return maps.reshape(mapping, node.operands[0].shape)
+    if node.op == "transpose":
+        permutation = list(node.attr("permutation"))
+        return maps.transpose(mapping, [permutation.index(axis) for axis in range(len(permutation))])
+    if node.op in ("copy", "stop_gradient", "bitcast_convert_type"):
+        return mapping
+    return None
+
+
+class Joins(Family):
+    """Concatenate: the result is held by all the operands' variables."""
+
+    name = "joins"
+    ops = frozenset({"concatenate"})
+    pure_view = True
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Bind the result to the joined view."""
+        sources = lowering.operands(node)
+        mapping = maps.concatenate([source.mapping for source in sources], int(node.attr("dimension")))
+        value = node.results[0]
+        variables = tuple(dict.fromkeys(name for source in sources for name in source.variables))
+        ipu = sources[0].ipu
+        lowering.bind(
+            value, Tensor(variables=variables, mapping=mapping, shape=value.shape, dtype=value.dtype, ipu=ipu)
+        )
+
+
+class Pad(Family):
+    """Pad: a view of the operand and of a filled border."""
+
+    name = "pad"
+    ops = frozenset({"pad"})
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Fill the border if there is one and bind the result to the joined view."""
+        from workbench.engine.ops.free import fill_groups
+
+        source = lowering.get(node.operands[0])
+        value = node.results[0]
+        low, high, interior = zip(*node.attr("padding_config"), strict=True)
+        border = value.elements - _inside(source.shape, low, high, interior)
+        if border <= 0:
+            seen = maps.pad(source.mapping, low, high, interior, lowering.default_mapping(value))
+            lowering.bind(value, source.view(seen, value.shape))
+            return
+        edge = lowering.default_mapping(value)
+        mapping = maps.pad(source.mapping, low, high, interior, edge)
+        border_mapping = maps.linear((border,), value.dtype, lowering.tiles)
+        variable = lowering.emit.new(
+            f"{lowering.label(node)}/border", (border,), value.dtype, border_mapping, "temporary"
+        )
+        lowering.emit.compute(
+            f"{lowering.label(node)}/fill",
+            fill_groups(border_mapping.elements_per_tile(lowering.tiles), value.dtype),
+            lowering.get(node.operands[1]).variables if lowering.has(node.operands[1]) else (),
+            (variable,),
+        )
+        lowering.bind(
+            value,
+            Tensor(
+                variables=(*source.variables, variable), mapping=mapping, shape=value.shape, dtype=value.dtype,
+                ipu=source.ipu,
+            ),
+        )  # fmt: skip
+
+
+def _inside(
+    shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]
+) -> int:
+    """Elements of the operand that remain (negative padding cuts)."""
+    count = 1
+    for size, before, after, between in zip(shape, low, high, interior, strict=True):
+        first = max(0, -before)
+        last = size * (between + 1) - between - max(0, -after)
+        step = between + 1
+        count *= max(0, -(-last // step) - -(-first // step)) if last > first else 0
+    return count
+
+
+register(Views())
+register(Joins())
+register(Pad())

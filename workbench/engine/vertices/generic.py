@@ -1,0 +1,23 @@
+"""The stand-in for a codelet nobody modelled: a compiled loop that touches every element once."""
+
+from __future__ import annotations
+
+from workbench.engine.vertices import codelet
+
+# Popops' C++ (not assembly) integer operations cost 7 cycles an element: poplibs@7eac0f26
+# lib/popops/popopsCycleEstimators.cpp:63-345 (INT ADD). A loop of unknown content is taken to be no faster.
+CYCLES_PER_ELEMENT = 7
+OVERHEAD_CYCLES = 40
+
+
+@codelet(
+    "generic",
+    kind="multi",
+    source="derived from poplibs@7eac0f26 lib/popops/popopsCycleEstimators.cpp:63-345 (C++ loops, INT ADD)",
+    formula="6 * (40 + 7 * ceil(elements / 6)); stands for an operation without a model",
+    state_bytes=lambda **_: 16,
+    code_bytes=400,
+)
+def generic(*, elements: int) -> int:
+    """Tile cycles of a plain loop over `elements`."""
+    return 6 * (OVERHEAD_CYCLES + CYCLES_PER_ELEMENT * -(-elements // 6))
