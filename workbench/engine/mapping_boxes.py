@@ -1,0 +1,43 @@
+"""Flat intervals as boxes of a row-major index space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from workbench.engine.mapping_types import row_major_strides
+from workbench.engine.tileset import IntArray
+
+Boxes = tuple[IntArray, IntArray, IntArray]
+
+
+def boxes(lo: IntArray, hi: IntArray, dims: Sequence[int]) -> list[Boxes]:
+    """Flat intervals [lo, hi) as disjoint boxes: at most 2 rank - 1 each, in groups of (first, last + 1, interval).
+
+    First and last + 1 are int64[boxes, rank]; every box has single outer indices, one range, and whole inner axes.
+    """
+    found = []
+    piece = np.arange(len(lo), dtype=np.int64)
+    for axis in range(len(dims) - 1, 0, -1):
+        row = prod(dims[axis:])
+        up = np.minimum(-(-lo // row) * row, hi)
+        down = np.maximum(hi // row * row, up)
+        found += [_one_range(first, last, piece, axis, dims) for first, last in ((lo, up), (down, hi))]
+        lo, hi = up, down
+    found.append(_one_range(lo, hi, piece, 0, dims))
+    return [group for group in found if len(group[2])]
+
+
+def _one_range(lo: IntArray, hi: IntArray, piece: IntArray, axis: int, dims: Sequence[int]) -> Boxes:
+    filled = hi > lo
+    lo, hi, piece = lo[filled], hi[filled], piece[filled]
+    size = np.array(dims, dtype=np.int64)
+    stride = np.array(row_major_strides(dims), dtype=np.int64)
+    first = lo[:, None] // stride % size
+    last = (hi[:, None] - 1) // stride % size + 1
+    if len(dims):
+        last[:, axis + 1 :] = size[axis + 1 :]
+        first[:, axis + 1 :] = 0
+    return first, last, piece

@@ -1,0 +1,117 @@
+"""What the exchange moves so that every tile gets what it needs, per tile in bytes and pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.engine.mapping_sweep import Counts, sweep
+from workbench.engine.mapping_types import Mapping, Placement, TileArray
+from workbench.engine.tileset import IntArray, frozen
+from workbench.errors import InputError, VerificationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Transfer:
+    """One exchange, per tile: read-only int64[tiles], in bytes unless said otherwise.
+
+    `sent_bytes` counts an element once however many tiles receive it (the exchange broadcasts); `received_bytes`
+    counts it once per receiver; `local_bytes` is what a tile needs and already holds. `fragments` are contiguous
+    pieces of a tile's own memory: those it receives (each from one tile) plus those it sends (each to one set of
+    tiles). A tile keeps its elements in the order of the tensor's flat index.
+    """
+
+    sent_bytes: IntArray
+    received_bytes: IntArray
+    local_bytes: IntArray
+    fragments: IntArray
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes received over all tiles."""
+        return int(self.received_bytes.sum())
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing crosses the exchange."""
+        return not self.received_bytes.any()
+
+    def __str__(self) -> str:
+        return (
+            f"Transfer({self.total_bytes} B received, {int(self.sent_bytes.sum())} B sent, "
+            f"{int(self.local_bytes.sum())} B local, at most {int(self.received_bytes.max(initial=0))} B into a tile)"
+        )
+
+
+def transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transfer:
+    """Move a tensor from where `src` holds it to where `dst` (an owner or a demand) needs it; cached.
+
+    `itemsize` is in bytes, `tiles` is the number of tiles of the IPU. Both are over one flat index space; their
+    shapes may differ by a reshape. Raises InputError if their sizes differ or a tile is outside the IPU.
+    """
+    if src.size != dst.size:
+        raise InputError(f"a transfer from {src} to {dst}", expected="as many elements on both sides")
+    return _transfer(src, dst, itemsize, tiles)
+
+
+@lru_cache(maxsize=2048)
+def _transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transfer:
+    counts = transfer_counts(src, dst, tiles)
+    return Transfer(
+        sent_bytes=frozen(counts.sent * itemsize),
+        received_bytes=frozen(counts.received * itemsize),
+        local_bytes=frozen(counts.local * itemsize),
+        fragments=frozen(counts.pieces),
+    )
+
+
+def transfer_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
+    """`transfer` in elements and pieces, by the fastest exact method for the two placements."""
+    if src == dst or not src.size:
+        none = np.zeros(tiles, dtype=np.int64)
+        return Counts(sent=none, received=none, local=dst.elements_per_tile(tiles), pieces=none)
+    return sweep(src.runs(), dst.intervals(), src.size, tiles)
+
+
+def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> None:
+    """Compare `transfer` with a count over single elements; for tests, as it takes tiles × size memory.
+
+    The reconciliation: Σ over elements of (receivers other than the owner) × itemsize == Σ received_bytes, and
+    an element is sent once if it has any such receiver. Raises VerificationError naming the quantity.
+    """
+    owner = src.tile_of_elements()
+    needs = np.zeros((tiles, src.size), dtype=bool)
+    for tile, lo, hi in zip(*dst.intervals(), strict=True):
+        needs[tile, lo:hi] = True
+    holds = owner[None, :] == np.arange(tiles)[:, None]
+    remote = needs & ~holds
+    senders = remote.any(axis=0)
+    moved = transfer(src, dst, itemsize, tiles)
+    expected = {
+        "sent_bytes": np.bincount(owner[senders], minlength=tiles) * itemsize,
+        "received_bytes": remote.sum(axis=1) * itemsize,
+        "local_bytes": (needs & holds).sum(axis=1) * itemsize,
+        "fragments": _pieces(owner, needs, tiles),
+    }
+    for name, right in expected.items():
+        found = getattr(moved, name)
+        if not np.array_equal(found, right):
+            raise VerificationError(f"{name} of {src} to {dst} is {found!r}", expected=repr(right))
+    if moved.total_bytes != int(remote.sum()) * itemsize:
+        raise VerificationError(f"total_bytes is {moved.total_bytes}", expected=str(int(remote.sum()) * itemsize))
+
+
+def _pieces(owner: TileArray, needs: npt.NDArray[np.bool_], tiles: int) -> IntArray:
+    """Pieces received and sent by each tile, walking its own memory in order."""
+    count = np.zeros(tiles, dtype=np.int64)
+    for tile in range(tiles):
+        sources = owner[needs[tile]].tolist()
+        count[tile] += sum(a != tile and (i == 0 or sources[i - 1] != a) for i, a in enumerate(sources))
+        receivers = [tuple(np.flatnonzero(needs[:, at]).tolist()) for at in np.flatnonzero(owner == tile)]
+        count[tile] += sum(
+            bool(a) and a != (tile,) and (i == 0 or receivers[i - 1] != a) for i, a in enumerate(receivers)
+        )
+    return count
