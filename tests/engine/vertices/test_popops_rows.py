@@ -12,11 +12,7 @@ from workbench.engine.vertices import _popops
 from workbench.errors import InputError
 
 DATA = Path(__file__).parents[2] / "data"
-ROWS = [
-    row
-    for row in json.loads((DATA / "vertex_cycles.json").read_text())
-    if not row["name"].startswith("poplin::")
-]
+ROWS = [row for row in json.loads((DATA / "vertex_cycles.json").read_text()) if not row["name"].startswith("poplin::")]
 CASES = json.loads((DATA / "vertex_cases.json").read_text())
 
 
@@ -37,9 +33,7 @@ def test_all_rows_are_there():
 
 # PopLibs counts the strided and the general reduction's FLOPs by fields that are not the elements reduced.
 FLOPS = [
-    row
-    for row in ROWS
-    if row.get("flops") and row["args"].get("specialisation") not in ("STRIDED_REDUCE", "DEFAULT")
+    row for row in ROWS if row.get("flops") and row["args"].get("specialisation") not in ("STRIDED_REDUCE", "DEFAULT")
 ]
 
 
@@ -86,13 +80,13 @@ def test_reduction_flops_by_hand():
             {"type": "float", "scale_type": "float", "region_size": 2, "offsets": 10},
             702,
         ),
-        # 5 + 6 + 2 * (100 + 1) // 2
+        # overhead 11, then fifty vectors and a half: 2 * 101 // 2
         ("popops::Clamp", {"type": "float", "n": 100}, 112),
         ("popops::Iota", {"type": "int", "n": 10}, 44),
         ("popops::EncodeOneHot", {"index_type": "unsigned int", "output_type": "half", "indices": 2}, 159),
         # floor(log2 16) = 4: 8 * (19 * 64 + 96 + 2)
         ("popops::HeapSortVertex", {"type": "float", "n": 16}, 10512),
-        # 4 + 132 + 4 * (1000 + 1) // 2
+        # overhead 136, then 4 a pair: 4 * 1001 // 2
         ("poprand::Normal", {"type": "float", "n": 1000}, 2138),
         ("poprand::Dropout", {"type": "half", "n": 1000}, 651),
         ("poprand::SetSeed", {}, 176),
@@ -189,9 +183,7 @@ BINARY = ["ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "MAXIMUM", "MINIMUM", "GREATE
 
 def _fused(operations, loads, n):
     dtype = operations[0][1]
-    return vertices.cycles(
-        "popops::MapExpression", loads=[dtype] * loads, stores=[dtype], operations=operations, n=n
-    )
+    return vertices.cycles("popops::MapExpression", loads=[dtype] * loads, stores=[dtype], operations=operations, n=n)
 
 
 def _separate(operations, n):
@@ -231,6 +223,22 @@ def test_a_long_chain_gains_from_fusion():
 def test_an_expression_refuses_what_is_no_operation():
     with pytest.raises(InputError, match="unknown operation 'CONVOLVE'"):
         _fused([("CONVOLVE", "float")], 1, 10)
+
+
+@pytest.mark.parametrize("op", [*_popops.operations("unary"), *_popops.operations("binary"), "SELECT", "CAST"])
+@pytest.mark.parametrize("dtype", _popops.TYPE_BYTES)
+def test_an_expression_prices_every_operation_of_every_type(op, dtype):
+    assert _fused([(op, dtype)], 1, 64) > 6 * 17
+
+
+def test_a_type_without_codelet_is_priced_as_the_int():
+    assert _fused([("BITWISE_XOR", "bool")], 2, 60) == _fused([("BITWISE_XOR", "int")], 2, 60)
+
+
+def test_an_expression_that_only_copies_loads_and_stores():
+    """Ten floats a worker: five vectors, a load and a store each."""
+    copied = vertices.cycles("popops::MapExpression", loads=["float"], stores=["float"], operations=[], n=60)
+    assert copied == 6 * (17 + 10) + 20
 
 
 def test_supports_names_what_has_a_codelet():

@@ -48,9 +48,7 @@ def type_bytes(dtype: str) -> int:
     try:
         return TYPE_BYTES[dtype]
     except KeyError:
-        raise InputError(
-            f"unknown element type {dtype!r}", expected="one of: " + ", ".join(TYPE_BYTES)
-        ) from None
+        raise InputError(f"unknown element type {dtype!r}", expected="one of: " + ", ".join(TYPE_BYTES)) from None
 
 
 def vector_width(dtype: str) -> int:

@@ -36,6 +36,13 @@ def operand_count(op: str) -> int:
     raise InputError(f"unknown operation {op!r} in an expression", expected="one of: " + ", ".join(known))
 
 
+def _priced_type(op: str, dtype: str) -> str:
+    """The type whose figures an operation takes: its own, else the 32-bit integer's or the half's, else any."""
+    table = "unary" if operand_count(op) == 1 else "binary"
+    near = ("half", "float", "int", "bool") if p.is_float(dtype) else ("int", "bool", "half")
+    return next(known for known in (dtype, *near) if p.supports(table, op, known))
+
+
 def _group(op: str, dtype: str) -> tuple[int, int]:
     """(elements of one loop, cycles of the operation alone in it).
 
@@ -43,7 +50,7 @@ def _group(op: str, dtype: str) -> tuple[int, int]:
     """
     if op in _OTHER:
         return p.vector_width(dtype), _OTHER[op][1]
-    row = p.op_cost("unary" if operand_count(op) == 1 else "binary", op, dtype)
+    row = p.op_cost("unary" if operand_count(op) == 1 else "binary", op, _priced_type(op, dtype))
     included = 0 if row.open_loop else operand_count(op) + 1
     return row.elements, max(1, row.cycles - included)
 
@@ -54,7 +61,7 @@ def _alone(op: str, dtype: str, elements: int) -> int:
         operands, own = _OTHER[op]
         return p.ceil_div(elements, p.vector_width(dtype)) * (operands + 1 + own)
     unary = operand_count(op) == 1
-    return (unary_loop_cycles if unary else binary_loop_cycles)(op, dtype, elements)
+    return (unary_loop_cycles if unary else binary_loop_cycles)(op, _priced_type(op, dtype), elements)
 
 
 def _fused_loop(loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int) -> int:
@@ -76,9 +83,7 @@ def _flops(*, loads: Sequence[str], stores: Sequence[str], operations: Sequence[
     return sum(p.op_flops(op, dtype, n) for op, dtype in operations if op not in ("CAST", "SELECT"))
 
 
-def _code_bytes(
-    *, loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int
-) -> int:
+def _code_bytes(*, loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int) -> int:
     """Work division and two loops, 8 B per load and store, 8 B per cycle of an operation up to a call's 64."""
     own = sum(min(64, 8 * _group(op, dtype)[1]) for op, dtype in operations)
     return 120 + 2 * (8 * (len(loads) + len(stores)) + own)
@@ -97,16 +102,15 @@ def _code_bytes(
     code_bytes=_code_bytes,
     flops=_flops,
 )
-def map_expression(
-    *, loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int
-) -> int:
+def map_expression(*, loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int) -> int:
     """Tile cycles of an expression over n elements.
 
     `loads` and `stores` are the types of the inputs and results that are tensors (scalars cost no load);
     `operations` are (name, type of its operands) in order, unary and binary names as in PopLibs plus SELECT,
-    CLAMP and CAST.
+    CLAMP and CAST. An operation without a codelet of its type takes the figures of the int or the half.
     """
     share = p.ceil_div(n, p.WORKERS)
-    separate = sum(_alone(op, dtype, share) for op, dtype in operations)
-    loop = min(_fused_loop(loads, stores, operations, share), separate)
+    loop = _fused_loop(loads, stores, operations, share)
+    if operations:
+        loop = min(loop, sum(_alone(op, dtype, share) for op, dtype in operations))
     return p.multi(_worker_overhead(loads) + loop) + (9 if len(loads) < 2 else 0)

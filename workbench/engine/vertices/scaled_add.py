@@ -161,9 +161,7 @@ def _axpby_codelet(name: str, operation: str, line: int) -> None:
         code_bytes=936 if operation != "AXMINUSBY" else 700,
         flops=_axpby_flops,
     )
-    def axpby_cycles(
-        *, type: str, scale_type: str, memory_constraints: bool, n: int, layout: str = "OnePtr"
-    ) -> int:
+    def axpby_cycles(*, type: str, scale_type: str, memory_constraints: bool, n: int, layout: str = "OnePtr") -> int:
         """Tile cycles of `X = a * X + b * Y` (or minus) over n elements."""
         if (type, scale_type) == ("half", "float"):
             return _axpby_mixed_cycles(memory_constraints, n)

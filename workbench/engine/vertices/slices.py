@@ -52,9 +52,7 @@ def dynamic_slice_1d(*, type: str, region_size: int, num_sub_elements: int, num_
     state_bytes=lambda **_: 3 * p.POINTER + 12,
     code_bytes=672,
 )
-def dynamic_update_slice_1d(
-    *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int
-) -> int:
+def dynamic_update_slice_1d(*, type: str, region_size: int, num_sub_elements: int, num_base_elements: int) -> int:
     """Tile cycles of copying consecutive positions into the base."""
     return _dynamic_1d(type, region_size, num_sub_elements)
 
@@ -71,9 +69,7 @@ def _dynamic_2d(dtype: str, regions: Sequence[int], num_sub_elements: int, is_up
     return 27 + sum(cycles * num_sub_elements + 13 for cycles in each)
 
 
-def _dynamic_2d_state(
-    *, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int
-) -> int:
+def _dynamic_2d_state(*, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int) -> int:
     rows = len(region_sizes) * (num_sub_elements + num_base_elements)
     return p.POINTER + 2 * p.VECTOR_LIST + 8 + 4 * rows
 
@@ -89,9 +85,7 @@ _DYNAMIC_2D_TEXT = "27 + per region: 13 + positions * (29 + vectors; half 31 + 2
     state_bytes=_dynamic_2d_state,
     code_bytes=692,
 )
-def dynamic_slice_2d(
-    *, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int
-) -> int:
+def dynamic_slice_2d(*, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int) -> int:
     """Worker cycles of slicing several regions at one offset."""
     return _dynamic_2d(type, region_sizes, num_sub_elements, is_update=False)
 
@@ -259,9 +253,7 @@ def _scaled_update_codelet(name: str, note: str) -> None:
         """Tile cycles of `base[index] += scale * sub` per index."""
         search = 15 + _search_cycles(offsets, offsets_per_entry) if indices_are_sorted else 0
         in_range = offsets if offsets_in_range is None else offsets_in_range
-        return _multi_update_op(
-            type, scale_type, sub_word_writes_required, op, region_size, offsets, in_range, search
-        )
+        return _multi_update_op(type, scale_type, sub_word_writes_required, op, region_size, offsets, in_range, search)
 
 
 _scaled_update_codelet("popops::ScaledMultiUpdateOp", "")
