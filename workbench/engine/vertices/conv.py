@@ -9,11 +9,11 @@ from __future__ import annotations
 from workbench.engine.vertices.conv_amp import (
     amp_1x1_cycles,
     amp_1x1_inner_cycles,
-    nx1_cycles,
     weight_load_cycles,
     zero_partials_cycles,
 )
 from workbench.engine.vertices.conv_mac import dense_dot_cycles, hmac_cycles, outer_product_cycles, vmac_cycles
+from workbench.engine.vertices.conv_nx1 import nx1_cycles
 from workbench.engine.vertices.conv_reduce import reduce_add_cycles
 from workbench.engine.vertices.conv_slic import slic_cycles, slic_inner_cycles, slic_weight_load_cycles
 

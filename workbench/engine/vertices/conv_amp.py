@@ -1,23 +1,15 @@
-"""The matrix-unit (AMP) convolution vertices: 1x1 and nx1, each one arithmetic for sizes and arrays of sizes."""
+"""The 1x1 convolution vertex of the matrix unit (AMP), and what it shares with the nx1 vertex."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import (
-    Sizes,
-    ceil_div,
-    slowest,
-    where,
-    worker_row_sums,
-)
+from workbench.engine.vertices.sizes import Sizes, ceil_div, slowest, where
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
-_WEIGHT_BYTES_PER_UNIT = 32  # a unit's pipeline depth x elements per cycle x element bytes: 16 half or 8 float
+WEIGHT_BYTES_PER_UNIT = 32  # a unit's pipeline depth x elements per cycle x element bytes: 16 half or 8 float
 
 
 def _shares_path_of_half_16(in_type: str, partials_type: str, conv_units: int) -> bool:
@@ -27,7 +19,7 @@ def _shares_path_of_half_16(in_type: str, partials_type: str, conv_units: int) -
 def weight_load_cycles(
     *,
     conv_units: int,
-    bytes_per_unit: int = _WEIGHT_BYTES_PER_UNIT,
+    bytes_per_unit: int = WEIGHT_BYTES_PER_UNIT,
     bytes_per_cycle: int = 8,
     filter_height: Sizes = 1,
 ) -> Sizes:
@@ -117,7 +109,7 @@ def amp_1x1_cycles(
     partials_type: str = "half",
     conv_units: int = 16,
     weight_load_bytes_per_cycle: int = 8,
-    weight_bytes_per_unit: int = _WEIGHT_BYTES_PER_UNIT,
+    weight_bytes_per_unit: int = WEIGHT_BYTES_PER_UNIT,
     workers: int = 6,
 ) -> Sizes:
     """Tile cycles of one ConvPartial1x1Out vertex.
@@ -149,95 +141,14 @@ def amp_1x1_cycles(
     return 50 + refill + conv_groups * (12 + shared + later_groups + first_group)
 
 
-def nx1_worker_runs(length: Sizes, *, in_type: str, partials_type: str, conv_units: int) -> Sizes:
-    """Worker cycles for one run of `length` positions of a row.
-
-    Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:759.
-    """
-    extra_stride = int(in_type == "half" and (partials_type, conv_units) in (("half", 16), ("float", 8)))
-    if in_type == "float":
-        work = where(length == 1, 33, where(length == 2, 44, 45 + (length - 3) * 8))
-    else:
-        work = where(length == 1, 29, where(length == 2, 33 + extra_stride, 34 + (length - 3) * 4))
-    return 3 + where(length == 0, 17, work) - 9
-
-
-def nx1_cycles(
-    *,
-    positions: Sizes = 0,
-    row_width: Sizes = 1,
-    kernel_outer: Sizes = 1,
-    kernel_inner: Sizes = 1,
-    filter_height: Sizes = 1,
-    in_groups: Sizes = 1,
-    out_groups: Sizes = 1,
-    conv_groups: Sizes = 1,
-    out_chans_per_group: Sizes = 16,
-    in_type: str = "half",
-    partials_type: str = "half",
-    conv_units: int = 16,
-    weight_load_bytes_per_cycle: int = 8,
-    weight_bytes_per_unit: int = _WEIGHT_BYTES_PER_UNIT,
-    workers: int = 6,
-    kernel_zeroing: bool = True,
-    zero_as_float: bool | None = None,
-    run_lengths: Sequence[Sizes] | None = None,
-) -> Sizes:
-    """Tile cycles of one ConvPartialnx1 vertex.
-
-    `positions`: active output positions (batch x field, after dividing by the output stride), in rows of
-    `row_width`, shared equally by the workers; or `run_lengths`: what every worker does per kernel position.
-    `kernel_outer` = ceil(kernel height / filter_height), `kernel_inner` = the other kernel positions.
-    `kernel_zeroing` adds the zeroing of the partials (`zero_as_float=True` counts 4-byte partials whatever their
-    type, as PopLibs' planner does). Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:694, :955.
-    """
-    float_partials = partials_type == "float"
-    start = 17 if float_partials else 18
-
-    def run(length: Sizes) -> Sizes:
-        return nx1_worker_runs(length, in_type=in_type, partials_type=partials_type, conv_units=conv_units)
-
-    if run_lengths is None:
-        busy = worker_row_sums(positions, row_width, workers, run)
-    else:
-        busy = [sum(run(length) for length in run_lengths)] * workers
-    calls = slowest([start + cycles for cycles in busy], workers, fastest_penalty=9)
-    fixed_load = where(
-        filter_height == 1, 15, where(filter_height == 2, 46, where(filter_height == 4, 60, 20 * filter_height))
-    )
-    load = (
-        fixed_load
-        + 3
-        + weight_load_cycles(
-            conv_units=conv_units,
-            bytes_per_unit=weight_bytes_per_unit,
-            bytes_per_cycle=weight_load_bytes_per_cycle,
-            filter_height=filter_height,
-        )
-    )
-    passes = out_chans_per_group // conv_units
-    inner = kernel_outer * (14 + kernel_inner * (12 + passes * (load + calls)))
-    refill = workers * (9 + (9 if float_partials else 10))
-    zero_loop = conv_groups * (out_groups * 17 + (out_groups - 1) * 6 + 1) + (conv_groups - 1) * 6 + 1
-    cycles = 109 + refill + zero_loop + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner)))
-    if not kernel_zeroing:
-        return cycles
-    return cycles + zero_partials_cycles(
-        elements=positions * out_chans_per_group,
-        groups=out_groups * conv_groups,
-        float_partials=float_partials if zero_as_float is None else zero_as_float,
-        workers=workers,
-    )
-
-
-def _pointers(in_groups: int, out_groups: int, conv_groups: int) -> int:
+def pointer_bytes(in_groups: int, out_groups: int, conv_groups: int) -> int:
     """Bytes of the pointer vectors in, weights and out: one word per block."""
     return 4 * conv_groups * (in_groups + in_groups * out_groups + out_groups)
 
 
 def _out_1x1_state(*, in_groups: int = 1, out_groups: int = 1, conv_groups: int = 1, workers: int = 6, **_: Any) -> int:
     """Four pointers and seven shorts, the pointer vectors, three shorts of worklist per worker."""
-    return 32 + _pointers(in_groups, out_groups, conv_groups) + 6 * workers
+    return 32 + pointer_bytes(in_groups, out_groups, conv_groups) + 6 * workers
 
 
 def _out_1x1_code(*, in_type: str = "half", partials_type: str = "half", conv_units: int = 16, **_: Any) -> int:
@@ -253,7 +164,7 @@ def _out_1x1_flops(
     conv_groups: int = 1,
     out_chans_per_group: int = 16,
     in_type: str = "half",
-    weight_bytes_per_unit: int = _WEIGHT_BYTES_PER_UNIT,
+    weight_bytes_per_unit: int = WEIGHT_BYTES_PER_UNIT,
     **_: Any,
 ) -> int:
     depth = weight_bytes_per_unit // (4 if in_type == "float" else 2)
@@ -274,122 +185,3 @@ def _out_1x1_flops(
 def conv_partial_1x1_out(**arguments: Any) -> int:
     """Cycles of ConvPartial1x1Out; arguments as of `amp_1x1_cycles`."""
     return int(amp_1x1_cycles(**arguments))
-
-
-def _nx1_kernel(kernel: Sequence[int], filter_height: int) -> dict[str, Any]:
-    return {"kernel_outer": ceil_div(kernel[0], filter_height), "kernel_inner": prod(kernel[1:])}
-
-
-def _runs(
-    worklist_elements: int | Sequence[int] | None, positions: int, row_width: int | None, workers: int
-) -> dict[str, Any]:
-    """Either the runs every worker does, or the positions with their rows."""
-    if worklist_elements is None:
-        return {"positions": positions, "row_width": row_width or max(positions, 1)}
-    lengths = (worklist_elements,) if isinstance(worklist_elements, int) else tuple(worklist_elements)
-    return {"run_lengths": lengths, "positions": sum(lengths) * workers}
-
-
-def _nx1_run_count(
-    worklist_elements: int | Sequence[int] | None, positions: int, row_width: int | None, workers: int
-) -> int:
-    if worklist_elements is not None:
-        return workers * (1 if isinstance(worklist_elements, int) else len(worklist_elements))
-    width = row_width or max(positions, 1)
-    return int(sum(worker_row_sums(positions, width, workers, lambda length: 1)))
-
-
-def _nx1_state(
-    *,
-    kernel: Sequence[int],
-    filter_height: int = 1,
-    worklist_elements: int | Sequence[int] | None = None,
-    positions: int = 0,
-    row_width: int | None = None,
-    workers: int = 6,
-    in_groups: int = 1,
-    out_groups: int = 1,
-    conv_groups: int = 1,
-    **_: Any,
-) -> int:
-    """Fields 48 B (strides, zeros, three vector pointers, list, nine shorts), pointers, lists per kernel position."""
-    steps: int = prod(_nx1_kernel(kernel, filter_height).values())
-    runs: int = _nx1_run_count(worklist_elements, positions, row_width, workers)
-    return 48 + _pointers(in_groups, out_groups, conv_groups) + steps * (4 * workers + 6 * runs)
-
-
-def _nx1_code(*, in_type: str = "half", partials_type: str = "half", conv_units: int = 16, **_: Any) -> int:
-    worker = {("float", 8): 656, ("float", 16): 864, ("half", 8): 468}.get((in_type, conv_units), 572)
-    return 2332 + 84 + (572 if in_type == "half" and partials_type == "float" else worker)
-
-
-def _nx1_flops(
-    *,
-    kernel: Sequence[int],
-    chans_per_group: int = 16,
-    in_chans_per_group: int | None = None,
-    worklist_elements: int | Sequence[int] | None = None,
-    positions: int = 0,
-    row_width: int | None = None,
-    workers: int = 6,
-    in_groups: int = 1,
-    out_groups: int = 1,
-    conv_groups: int = 1,
-    **_: Any,
-) -> int:
-    total = _runs(worklist_elements, positions, row_width, workers)["positions"] * prod(kernel)
-    in_chans = chans_per_group if in_chans_per_group is None else in_chans_per_group
-    return int(2 * conv_groups * in_groups * out_groups * in_chans * chans_per_group * total)
-
-
-@codelet(
-    "poplin::ConvPartialnx1",
-    kind="supervisor",
-    source=f"{_ESTIMATION}:694",
-    formula="163 + 6*kept + zeroing + 17 per out group + G*(16 + inG*(14 + outG*(14 + kernel_outer*(14 + kernel_inner*"
-    "(12 + passes*(load + 18|49|63 for filter height 1|2|4 + calls)))))); calls = max over workers of"
-    " 6*(17|18 + sum of runs (28 + 4*(n-3) half, 39 + 8*(n-3) float))",
-    state_bytes=_nx1_state,
-    code_bytes=_nx1_code,
-    flops=_nx1_flops,
-)
-def conv_partial_nx1(
-    *,
-    kernel: Sequence[int],
-    filter_height: int = 1,
-    chans_per_group: int = 16,
-    in_chans_per_group: int | None = None,
-    worklist_elements: int | Sequence[int] | None = None,
-    positions: int = 0,
-    row_width: int | None = None,
-    workers: int = 6,
-    in_groups: int = 1,
-    **arguments: Any,
-) -> int:
-    """Cycles of ConvPartialnx1.
-
-    `kernel`: kernel shape on the tile; `chans_per_group`: output channels of a block (`in_chans_per_group`: input
-    channels, where they differ); `worklist_elements`: the run lengths every worker does at each kernel position,
-    or `positions` in rows of `row_width`. Others as of `nx1_cycles`.
-    """
-    split = _runs(worklist_elements, positions, row_width, workers)
-    if in_groups * (chans_per_group if in_chans_per_group is None else in_chans_per_group) == 0:
-        return 109 + int(
-            zero_partials_cycles(
-                elements=split["positions"] * chans_per_group,
-                groups=arguments.get("out_groups", 1) * arguments.get("conv_groups", 1),
-                float_partials=arguments.get("partials_type", "half") == "float",
-                workers=workers,
-            )
-        )
-    return int(
-        nx1_cycles(
-            **split,
-            **_nx1_kernel(kernel, filter_height),
-            filter_height=filter_height,
-            out_chans_per_group=chans_per_group,
-            workers=workers,
-            in_groups=in_groups,
-            **arguments,
-        )
-    )

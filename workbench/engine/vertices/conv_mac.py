@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.conv_amp import zero_partials_cycles
+from workbench.engine.vertices.conv_amp import pointer_bytes, zero_partials_cycles
 from workbench.engine.vertices.sizes import Sizes, ceil_div, where
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
@@ -188,10 +188,6 @@ def outer_product_cycles(*, type: str, width: Sizes, chans: Sizes, chans_per_gro
     return 25 + chans // chans_per_group * (group + width * per_input)
 
 
-def _pointers(in_groups: int, out_groups: int, conv_groups: int) -> int:
-    return 4 * conv_groups * (in_groups + in_groups * out_groups + out_groups)
-
-
 def _hmac_state(
     *,
     kernel: int = 1,
@@ -209,7 +205,7 @@ def _hmac_state(
         runs = int(whole + (parts > 0))
     else:
         runs = 1 if isinstance(conv_size, int) else len(conv_size)
-    return 44 + _pointers(in_groups, out_groups, conv_groups) + kernel * workers * (4 + 6 * runs)
+    return 44 + pointer_bytes(in_groups, out_groups, conv_groups) + kernel * workers * (4 + 6 * runs)
 
 
 def _hmac_code(*, in_type: str = "half", partials_type: str = "float", **_: Any) -> int:

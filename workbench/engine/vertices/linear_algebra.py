@@ -21,7 +21,7 @@ def _inverse_flops(*, dim: int, **_: object) -> int:
 @codelet(
     "poplin::TriangularInverseWithTranspose",
     kind="multi",
-    source=f"{_ESTIMATORS}:18",
+    source=f"{_ESTIMATORS}:16",
     formula="float 6*d^3 + 51*d^2 + 213*d + 12, half 7*d^3 + 123*d^2 + 269*d - 24",
     state_bytes=lambda **_: 12 + 8 + 8,
     code_bytes=4 * 120,
@@ -42,7 +42,7 @@ def _cholesky_flops(*, dim: int, **_: object) -> int:
 @codelet(
     "poplin::Cholesky",
     kind="worker",
-    source=f"{_ESTIMATORS}:43",
+    source=f"{_ESTIMATORS}:39",
     formula="float d^3 + 102*d^2 + 101*d + 102, half d^3/2 + 795*d^2/4 + 191*d/2 + 426",
     state_bytes=lambda **_: 12,
     code_bytes=4 * 120,
@@ -62,7 +62,7 @@ def _solve_flops(*, an: int, **_: object) -> int:
 @codelet(
     "poplin::TriangularSolve",
     kind="worker",
-    source=f"{_ESTIMATORS}:771",
+    source=f"{_ESTIMATORS}:774",
     formula="lower: float 3*n^2/2 + 180*n - 126, half 3*n^2/4 + 318*n - 150;"
     " upper: float 27*n^2/4 + 327*n/2 + 54, half 135*n^2/16 + 1089*n/4 + 12",
     state_bytes=lambda **_: 4 + 3 * 8,
@@ -106,7 +106,7 @@ def triangular_solve_multi_worker(*, type: str, an: int, lower: bool, workers: i
 @codelet(
     "poplin::InverseStdDeviation",
     kind="worker",
-    source=f"{_ESTIMATORS}:586",
+    source=f"{_ESTIMATORS}:608",
     formula="6 + sum over rows of 4 + 5*ceil(n/2)",
     state_bytes=lambda *, rows, **_: 8 + 4 + 4 + 8 + 16 * len(rows),
     code_bytes=4 * 60,

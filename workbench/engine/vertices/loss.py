@@ -24,7 +24,7 @@ def _loss_transform(type: str, softmax: bool, size: int) -> int:
 @codelet(
     "popnn::LossSumSquaredTransform",
     kind="worker",
-    source=f"{_ESTIMATION}:98",
+    source=f"{_ESTIMATION}:94",
     formula="19 + 4*size float, 22 + 4*(size/2) + 6 if odd half",
     state_bytes=lambda **_: _LOSS_STATE,
     code_bytes=452,
@@ -38,7 +38,7 @@ def loss_sum_squared_transform(*, type: str, size: int) -> int:
 @codelet(
     "popnn::LossCrossEntropyTransform",
     kind="worker",
-    source=f"{_ESTIMATION}:98",
+    source=f"{_ESTIMATION}:94",
     formula="20 + 9*size float, 23 + 9*(size/2) + 11 if odd half",
     state_bytes=lambda **_: _LOSS_STATE + 8,
     code_bytes=452,
@@ -68,7 +68,7 @@ def _float_flops(*, type: str, size: int, **_: object) -> int:
 @codelet(
     "popnn::ReduceMaxClassGather",
     kind="multi",
-    source=f"{_ESTIMATORS}:453",
+    source=f"{_ESTIMATORS}:463",
     formula=_GATHER_FORMULA,
     state_bytes=lambda **_: 24,
     code_bytes=336,
@@ -82,7 +82,7 @@ def reduce_max_class_gather(*, type: str, size: int, worker_size: int | None = N
 @codelet(
     "popnn::ReduceMinClassGather",
     kind="multi",
-    source=f"{_ESTIMATORS}:602",
+    source=f"{_ESTIMATORS}:614",
     formula=_GATHER_FORMULA,
     state_bytes=lambda **_: 24,
     code_bytes=336,
@@ -103,7 +103,7 @@ _SPARSE_FORMULA = "24 + 3*size, integers 23 + 6*size"
 @codelet(
     "popnn::ReduceMaxClassSparse",
     kind="worker",
-    source=f"{_ESTIMATORS}:576",
+    source=f"{_ESTIMATORS}:589",
     formula=_SPARSE_FORMULA,
     state_bytes=lambda **_: 20,
     code_bytes=128,
@@ -116,7 +116,7 @@ def reduce_max_class_sparse(*, type: str, size: int) -> int:
 @codelet(
     "popnn::ReduceMinClassSparse",
     kind="worker",
-    source=f"{_ESTIMATORS}:644",
+    source=f"{_ESTIMATORS}:654",
     formula=_SPARSE_FORMULA,
     state_bytes=lambda **_: 20,
     code_bytes=128,
@@ -142,7 +142,7 @@ def _heap_top_k(size: int, k: int, ordered: bool, start: int) -> int:
 @codelet(
     "popnn::ReduceMaxNClassGather",
     kind="worker",
-    source=f"{_ESTIMATORS}:500",
+    source=f"{_ESTIMATORS}:503",
     formula="12 + outputs*(23 + pushes of 13 + 20*ln(i) for i < k + (size - k)*(13 + 20*ln(k)) + 8*k"
     " + pops of 10 + 20*ln(i) if sorted)",
     state_bytes=lambda **_: 24,
@@ -162,7 +162,7 @@ def reduce_max_n_class_gather(
 @codelet(
     "popnn::ReduceMaxNClassSparse",
     kind="worker",
-    source=f"{_ESTIMATORS}:543",
+    source=f"{_ESTIMATORS}:553",
     formula="35 + pushes of 13 + 20*ln(i) for i < k + (size - k)*(13 + 20*ln(k)) + 8*k"
     " + pops of 10 + 20*ln(i) if sorted",
     state_bytes=lambda **_: 28,
@@ -176,7 +176,7 @@ def reduce_max_n_class_sparse(*, size: int, k: int, sorted: bool = False) -> int
 @codelet(
     "popnn::CalcAccuracy",
     kind="worker",
-    source=f"{_ESTIMATORS}:674",
+    source=f"{_ESTIMATORS}:680",
     formula="14 + 4*batch",
     state_bytes=lambda **_: 16,
     code_bytes=4 * 20,

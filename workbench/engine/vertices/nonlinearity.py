@@ -22,7 +22,7 @@ class _Op:
     flops: int
 
 
-# poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp:18-96, popnnCycleEstimators.cpp:47-79
+# poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp:18-92, popnnCycleEstimators.cpp:47-79
 _FORWARD = {
     "RELU": _Op(scalar=(1, 1), vector=(1, 1), flops=1),
     "SIGMOID": _Op(scalar=(5, 2), vector=(10, 4), flops=1),
@@ -90,7 +90,7 @@ def _code_1d(*, op: str, **_: object) -> int:
 @codelet(
     "popnn::NonLinearity1D",
     kind="multi",
-    source=f"{_ESTIMATORS}:82",
+    source=f"{_ESTIMATORS}:78",
     formula=_FORWARD_1D_FORMULA,
     state_bytes=lambda **_: 12,
     code_bytes=_code_1d,
@@ -104,7 +104,7 @@ def non_linearity_1d(*, op: str, type: str, n: int, workers: int = 6) -> int:
 @codelet(
     "popnn::NonLinearity1DInPlace",
     kind="multi",
-    source=f"{_ESTIMATORS}:82",
+    source=f"{_ESTIMATORS}:78",
     formula=_FORWARD_1D_FORMULA + "; SWISH one more",
     state_bytes=lambda **_: 8,
     code_bytes=_code_1d,
@@ -145,7 +145,7 @@ def _code_2d(*, op: str, **_: object) -> int:
 @codelet(
     "popnn::NonLinearity2D",
     kind="worker",
-    source=f"{_ESTIMATORS}:208",
+    source=f"{_ESTIMATORS}:212",
     formula=_FORWARD_2D_FORMULA,
     state_bytes=lambda *, rows, **_: 12 + 8 * len(rows),
     code_bytes=_code_2d,
@@ -159,7 +159,7 @@ def non_linearity_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
 @codelet(
     "popnn::NonLinearity2DInPlace",
     kind="worker",
-    source=f"{_ESTIMATORS}:208",
+    source=f"{_ESTIMATORS}:212",
     formula=_FORWARD_2D_FORMULA + "; SWISH starts with 6",
     state_bytes=lambda *, rows, **_: 8 + 4 * len(rows),
     code_bytes=_code_2d,
@@ -177,7 +177,7 @@ def _gradient_code(base: int, swish: int, gelu: int, op: str) -> int:
 @codelet(
     "popnn::NonLinearityGrad1D",
     kind="multi",
-    source=f"{_ESTIMATORS}:160",
+    source=f"{_ESTIMATORS}:154",
     formula="9 + 6*(24|26 + 5 + (ceil(n/v/6) - 1)*op_vector + rests*(op + 1|2|4)); op: RELU, SIGMOID, TANH 3,"
     " GELU 10|5, GELU_ERF 30|15, SWISH 10|7 (float|half)",
     state_bytes=lambda **_: 16,
@@ -202,7 +202,7 @@ def non_linearity_grad_1d(*, op: str, type: str, n: int, workers: int = 6) -> in
 @codelet(
     "popnn::NonLinearityGrad2D",
     kind="worker",
-    source=f"{_ESTIMATORS}:278",
+    source=f"{_ESTIMATORS}:281",
     formula="17 + sum over rows of (12|14 + 5 + (n/v - 1)*op_vector + rests*(op + 1|2|4)), float|half",
     state_bytes=lambda *, rows, **_: 16 + 12 * len(rows),
     code_bytes=lambda *, op, **_: _gradient_code(484, 304, 588, op),

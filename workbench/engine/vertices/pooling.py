@@ -150,7 +150,7 @@ def max_pooling_gradient_scale(**arguments: Any) -> int:
 @codelet(
     "popnn::SelectiveScaling",
     kind="worker",
-    source="poplibs@7eac0f26 lib/popnn/popnnCycleEstimators.cpp:416",
+    source="poplibs@7eac0f26 lib/popnn/popnnCycleEstimators.cpp:417",
     formula="10, whatever the sizes: PopLibs states no more",
     state_bytes=lambda *, chan_groups=1, workers=6, **_: 16 + 4 * chan_groups + 4 * workers + 6 * workers,
     code_bytes=4 * 60,

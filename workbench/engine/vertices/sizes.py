@@ -63,7 +63,7 @@ def slowest(worker_cycles: Sequence[Sizes], workers: int, *, fastest_penalty: in
     """Tile cycles until the slowest worker ends: six issue slots are shared, so worker cycles count `workers` times.
 
     `fastest_penalty` is the supervisor's cost that hides behind all but the fastest worker; a worker that was
-    given no list at all counts as ending at once. (poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:468)
+    given no list at all counts as ending at once. (poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:397)
     """
     last, first = worker_cycles[0], worker_cycles[0]
     for cycles in worker_cycles[1:]:

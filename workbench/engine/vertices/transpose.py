@@ -11,7 +11,7 @@ from workbench.engine.vertices import codelet
 from workbench.engine.vertices.sizes import ceil_div
 
 _FAST = "poplibs@7eac0f26 lib/popsparse/PerformanceEstimation.hpp:877"
-_GENERAL = "graphcore/poplibs SDK 2.0 lib/popops/popopsCycleEstimators.cpp (Transpose2d)"
+_GENERAL = "graphcore/poplibs (an earlier version) lib/popops/popopsCycleEstimators.cpp, Transpose2d"
 _TWO_BYTES = ("half", "short", "unsigned short")
 _RPT_LIMIT = 4096
 _STRIDE_LIMIT = 512
