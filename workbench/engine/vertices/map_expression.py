@@ -39,8 +39,8 @@ def operand_count(op: str) -> int:
 def _priced_type(op: str, dtype: str) -> str:
     """The type whose figures an operation takes: its own, else the 32-bit integer's or the half's, else any."""
     table = "unary" if operand_count(op) == 1 else "binary"
-    near = ("half", "float", "int", "bool") if p.is_float(dtype) else ("int", "bool", "half")
-    return next(known for known in (dtype, *near) if p.supports(table, op, known))
+    near = ["half", "float", "int", "bool"] if p.is_float(dtype) else ["int", "bool", "half"]
+    return next(known for known in [dtype, *near] if p.supports(table, op, known))
 
 
 def _group(op: str, dtype: str) -> tuple[int, int]:
