@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-ROOT = Path(__file__).parents[1]
-GOLDEN = ROOT / "tests" / "golden"
 
 # Examples are derived from the test itself, so a run on another machine tries the same ones; no deadline, because
 # two workers share two cores with a compiler.
@@ -35,15 +33,16 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """`golden("engine/operators.txt", text)` compares text with tests/golden/, or writes it on --update-golden."""
 
     def compare(name: str, text: str) -> None:
-        path = GOLDEN / name
+        root = request.config.rootpath
+        path = root / "tests" / "golden" / name
         text = text.rstrip("\n") + "\n"
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             return
         if not path.exists():
-            pytest.fail(f"no golden file {path.relative_to(ROOT)}; write it with --update-golden and read it")
-        assert text == path.read_text(encoding="utf-8"), f"differs from {path.relative_to(ROOT)} (--update-golden)"
+            pytest.fail(f"no golden file {path.relative_to(root)}; write it with --update-golden and read it")
+        assert text == path.read_text(encoding="utf-8"), f"differs from {path.relative_to(root)} (--update-golden)"
 
     return compare
 
@@ -99,3 +98,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("browser") is not None:
             item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where WORKBENCH_REQUIRE_BROWSER is 1, a browser test that was skipped has failed."""
+    report = yield
+    required = os.environ.get("WORKBENCH_REQUIRE_BROWSER") == "1"
+    if required and report.skipped and item.get_closest_marker("browser") is not None:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"browser tests are required here, and this one did not run. {reason}"
+    return report

@@ -92,7 +92,9 @@ def test_widgets_run_and_are_drawn(
     # The canvas's JavaScript alone crosses as more than its own length.
     assert 1_000 < lab.websocket_bytes - before < 1_000_000
     assert lab.foreign_requests == []
-    lab.screenshot(f"harness-{width}-{theme}")
+    whole = Picture.from_png(lab.screenshot_whole(f"harness-{width}-{theme}").read_bytes())
+    assert whole.width == width
+    assert whole.height > 900
 
 
 def test_theme_and_news_come_from_the_settings(open_notebook: OpenNotebook, add_notebook: LoadNotebook) -> None:
