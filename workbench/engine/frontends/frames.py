@@ -16,7 +16,6 @@ KNOWN_REGIONS: Mapping[str, str] = {
     "softplus": "softplus", "elu": "elu", "leaky_relu": "leaky_relu", "selu": "selu", "hard_swish": "hard_swish",
     "hard_sigmoid": "hard_sigmoid", "hard_silu": "hard_silu", "mish": "mish", "celu": "celu",
     "_var": "_var", "_std": "_std", "one_hot": "one_hot", "_one_hot": "one_hot",
-    "dot_product_attention": "dot_product_attention",
     "_uniform": "_uniform", "_bernoulli": "_bernoulli", "_normal": "_normal", "_truncated_normal": "_truncated_normal",
 }  # fmt: skip
 

@@ -219,7 +219,7 @@ def _computer(closed: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:
 
 def _weighted(prepared: Prepared) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
     step = _step(prepared)
-    compiled = jax.jit(step)
+    compiled = jax.jit(lambda *arrays: step(*arrays))
 
     def compute(values: Sequence[Any], weight: Any) -> Sequence[Any]:
         with prepared.scope():

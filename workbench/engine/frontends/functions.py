@@ -1,0 +1,66 @@
+"""JAX-traceable functions become a `Source`; scopes opened with `jax.named_scope` are their layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from workbench.engine.frontends.checks import check_dtype, traced_control_flow
+from workbench.engine.frontends.jaxpr import graph_from_jaxpr
+from workbench.engine.frontends.jaxpr_params import dtype_name
+from workbench.engine.frontends.source import ArraySpec, Source
+from workbench.engine.graph import Input, Output
+from workbench.errors import InputError
+
+
+def _label(path: Any) -> str:
+    """`args[0]['w']` as users write it, from the path of a leaf among the arguments."""
+    return f"args{jax.tree_util.keystr(path)}"
+
+
+def _spec(name: str, leaf: Any) -> ArraySpec:
+    array = leaf if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else None
+    if array is None:
+        if not isinstance(leaf, (bool, int, float)):
+            check_dtype(name, np.asarray(leaf).dtype)
+        array = jax.numpy.asarray(leaf)
+    check_dtype(name, array.dtype)
+    dtype = array.dtype if dtype_name(array.dtype) == "key" else jax.dtypes.canonicalize_dtype(array.dtype)
+    return ArraySpec(name=name, shape=tuple(int(size) for size in array.shape), dtype=dtype_name(dtype))
+
+
+def trace_function(fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int = 1) -> Source:
+    """Trace `fn(*inputs)`; inputs are arrays, numbers or `jax.ShapeDtypeStruct`s, in any pytree.
+
+    Errors: `InputError` for float64, complex or string inputs, for Python control flow on traced values, and for a
+    function that returns no array.
+    """
+    flat, tree = jax.tree_util.tree_flatten_with_path(inputs)
+    specs = tuple(_spec(_label(path), leaf) for path, leaf in flat)
+    structure: list[Any] = []
+
+    def flattened(*leaves: Any) -> list[Any]:
+        results, result_tree = jax.tree_util.tree_flatten(fn(*jax.tree_util.tree_unflatten(tree, leaves)))
+        structure.append(result_tree)
+        return results
+
+    with traced_control_flow():
+        closed = jax.make_jaxpr(flattened)(*(jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs))
+    count = len(closed.jaxpr.outvars)
+    label = name or getattr(fn, "__name__", "function")
+    if not count:
+        raise InputError(
+            f"the function {label!r} returns no array", expected="one array or more", todo="return what it computes"
+        )
+    outputs = [Output(name="output" if count == 1 else f"output_{i}") for i in range(count)]
+    described = [Input(name=spec.name, role="input") for spec in specs]
+    graph = graph_from_jaxpr(closed, described, outputs, name=label, batch_size=batch_size, mode="function")
+    compiled = jax.jit(jax.extend.core.jaxpr_as_fun(closed))
+    return Source(
+        graph=graph, specs=specs, jaxpr=closed, compute=lambda values: compiled(*values),
+        variables=(None,) * len(specs), unpack=jax.tree_util.tree_leaves,
+        pack=lambda values: jax.tree_util.tree_unflatten(structure[0], list(values)),
+    )  # fmt: skip

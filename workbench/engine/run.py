@@ -1,0 +1,91 @@
+"""Numbers: the traced program compiled by XLA for the host, advancing the model's own variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from workbench.engine.frontends.checks import check_array
+from workbench.engine.frontends.source import ArraySpec, Source
+from workbench.errors import InputError
+
+
+class Runner:
+    """Runs a source. XLA compiles at the first call; a model built without weights gets them then."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._unset = source.lazy
+
+    def run(self, *args: Any, sample_weight: Any = None) -> Any:
+        """One call of the compiled program.
+
+        Training: `run(x, y, sample_weight=None)` returns loss and metrics of the batch, and advances weights,
+        optimizer and seeds. Inference: `run(x)` returns the outputs. Functions: `run(*args)` returns theirs.
+        With gradient accumulation, `x` and `y` hold the micro-batches of one update behind each other.
+        Errors: `InputError` where the arrays are not those the program was compiled for.
+        """
+        data = self._check(self._flatten(args))
+        if self._unset:
+            self._initialise()
+        values = self._gather(data)
+        if sample_weight is None:
+            results = self.source.compute(values)
+        else:
+            results = self._weighted(values, sample_weight)
+        self._store(results)
+        return self._report(results)
+
+    def _flatten(self, args: Sequence[Any]) -> list[Any]:
+        expected = {"training": 2, "inference": 1}.get(self.source.graph.mode)
+        if expected is None:
+            return list(self.source.unpack(args))
+        if len(args) != expected:
+            raise InputError(
+                f"run was called with {len(args)} arrays",
+                expected="run(x, y)" if expected == 2 else "run(x)",
+                todo="compile with mode='training' to train" if expected == 1 else "pass inputs and targets",
+            )
+        return [leaf for argument in args for leaf in self.source.unpack(argument)]
+
+    def _check(self, data: Sequence[Any]) -> list[Any]:
+        specs = self.source.specs
+        if len(data) != len(specs):
+            raise InputError(
+                f"run was called with {len(data)} arrays",
+                expected=f"{len(specs)}: " + ", ".join(f"{spec.name} {spec}" for spec in specs),
+            )
+        return [check_array(spec, value) for spec, value in zip(specs, data, strict=True)]
+
+    def _initialise(self) -> None:
+        """Give variables that were made without values the initial ones Keras would have given them."""
+        unset = [*self.source.model.variables, *(self.source.optimizer.variables if self.source.optimizer else ())]
+        for variable in unset:
+            variable.assign(variable.value)
+        self._unset = False
+
+    def _gather(self, data: Sequence[Any]) -> list[Any]:
+        remaining = iter(data)
+        return [next(remaining) if held is None else held.value for held in self.source.variables]
+
+    def _weighted(self, values: Sequence[Any], sample_weight: Any) -> Sequence[Any]:
+        if self.source.weighted is None:
+            raise InputError("sample_weight was given to a program that does not train", todo="leave sample_weight out")
+        batch = self.source.specs[0].shape[0]
+        spec = ArraySpec(name="sample_weight", shape=(batch,), dtype="float32")
+        return self.source.weighted(values, check_array(spec, sample_weight))
+
+    def _store(self, results: Sequence[Any]) -> None:
+        for output, value in zip(self.source.graph.outputs, results, strict=True):
+            if output.updates is not None:
+                self.source.variables[output.updates].assign(value)
+
+    def _report(self, results: Sequence[Any]) -> Any:
+        described = list(zip(self.source.graph.outputs, results, strict=True))
+        if self.source.graph.mode == "training":
+            return {output.name: float(value) for output, value in described if output.role in ("loss", "metric")}
+        outputs = [value for output, value in described if output.role == "output"]
+        return jax.tree_util.tree_map(np.asarray, self.source.pack(outputs))
