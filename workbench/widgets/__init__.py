@@ -1,0 +1,12 @@
+"""Everything drawn: registers a face under each report's name, and loads it when it is first looked at."""
+
+from __future__ import annotations
+
+from workbench.registry import faces
+from workbench.widgets.face import VIEWS, Face, Page
+
+for _name, _title in VIEWS.items():
+    if _name not in faces:
+        faces.add(_name, Face(name=_name, title=_title))
+if "html" not in faces:
+    faces.add("html", Page())

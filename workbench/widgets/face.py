@@ -1,0 +1,106 @@
+"""The drawn faces of a report: widget, stored HTML, SVG, plotly figure. Light to import: a view loads when used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from workbench.profiler.profile import Profile
+
+# Report name → title, in the order in which a profile shows them.
+VIEWS: Mapping[str, str] = {
+    "summary": "Summary",
+    "memory": "Memory",
+    "tile_map": "Tile map",
+    "liveness_view": "Liveness",
+    "trace": "Trace",
+    "pipeline": "Pipeline",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Face:
+    """How one report is drawn, by the module of its name in this folder."""
+
+    name: str
+    title: str
+
+    def _module(self) -> Any:
+        return importlib.import_module(f"workbench.widgets.{self.name}")
+
+    def widget(self, report: Any, selection: Any = None) -> Any:
+        """The interactive view; views that are given one `selection` are linked."""
+        return self._module().widget(report, selection)
+
+    def svg(self, report: Any) -> str:
+        """The still picture as SVG text."""
+        return str(self._module().draw(report))
+
+    def figure(self, report: Any) -> go.Figure:
+        """A plain plotly figure of at most 20,000 points."""
+        return self._module().figure(report)
+
+    def html(self, report: Any) -> str:
+        """The stored face: it needs no kernel, no script and no trust."""
+        return str(self._module().html(report))
+
+    def stored(self, report: Any) -> dict[str, Any]:
+        """State of the widget for a page without a kernel: JSON values, and `buffer` in bytes."""
+        found: dict[str, Any] = self._module().stored(report)
+        return found
+
+    def mimebundle(self, report: Any) -> dict[str, Any]:
+        """Widget view, stored HTML and text at once: a stored notebook shows its pictures though nothing runs."""
+        bundle = _widget_view(self.widget(report))
+        return {**bundle, "text/html": self.html(report), "text/plain": str(report)}
+
+
+def _widget_view(widget: Any) -> dict[str, Any]:
+    made = widget._repr_mimebundle_()
+    data = made[0] if isinstance(made, tuple) else made
+    return {key: value for key, value in data.items() if key == "application/vnd.jupyter.widget-view+json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole profile: as one rich view in a notebook, and as one file."""
+
+    def mimebundle(self, profile: Profile) -> dict[str, Any]:
+        """Summary and the tabs as linked widgets, every picture as stored HTML, and text."""
+        from workbench.widgets import linked
+
+        return {
+            **_widget_view(linked.profile_view(profile)),
+            "text/html": linked.profile_html(profile),
+            "text/plain": str(profile),
+        }
+
+    def views(self, profile: Profile, *names: str) -> Any:
+        """The named views of a profile, linked by one selection."""
+        from workbench.widgets import linked
+
+        return linked.views(profile, *names)
+
+    def write(self, profile: Profile, path: str | Path) -> Path:
+        """One self-contained HTML file."""
+        from workbench.profiler.export.html import to_html
+
+        return to_html(profile, path)
+
+    def script(self, names: tuple[str, ...]) -> str:
+        """The JavaScript of the named views for a page without a kernel."""
+        from workbench.widgets import assets
+
+        return assets.script(names)
+
+    def style(self, names: tuple[str, ...]) -> str:
+        """The styles of the named views."""
+        from workbench.widgets import assets
+
+        return assets.styles(names)

@@ -1,0 +1,333 @@
+// What every view shares: quantities as text, scales, patterns, theme, canvas, pan and zoom, tables, selection.
+// Names come from models people wrote, so text reaches the page through textContent only.
+
+const BINARY = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
+const DECIMAL = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const largest = (value, steps) => steps.find(([size]) => Math.abs(value) >= size);
+
+export function bytesText(value) {
+  const step = largest(value, BINARY);
+  return step ? `${(value / step[0]).toFixed(1)} ${step[1]}` : `${Math.round(value)} B`;
+}
+
+export function countText(value) {
+  const step = largest(value, DECIMAL);
+  return step ? `${(value / step[0]).toFixed(2)} ${step[1]}` : `${Math.round(value)}`;
+}
+
+export const cyclesText = (value) => `${countText(value)} cycles`;
+export const percentText = (fraction) => `${(fraction * 100).toFixed(1)} %`;
+export const wholeText = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+
+// A tick's text drops the zeros that say nothing: "128 KiB", not "128.0 KiB".
+export const shortText = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+
+export function ticks(low, high, count, binary = false) {
+  const raw = (high - low) / Math.max(1, count);
+  if (!(raw > 0)) return [low];
+  let step;
+  if (binary) step = 2 ** Math.ceil(Math.log2(raw));
+  else {
+    const power = 10 ** Math.floor(Math.log10(raw));
+    step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999);
+  }
+  const found = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at++) found.push(at * step);
+  return found;
+}
+
+export function scale(d0, d1, r0, r1) {
+  const factor = (r1 - r0) / (d1 - d0 || 1);
+  const to = (value) => r0 + (value - d0) * factor;
+  to.invert = (pixel) => d0 + (pixel - r0) / (factor || 1);
+  return to;
+}
+
+// Index of the last element <= value in a sorted array, or -1.
+export function lastAtMost(sorted, value) {
+  let low = 0, high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+// The window [a, b] moved or narrowed, never outside [low, high], never narrower than `least`.
+export function clampWindow(a, b, low, high, least) {
+  const width = Math.min(high - low, Math.max(least, b - a));
+  const middle = (a + b) / 2;
+  const from = Math.min(high - width, Math.max(low, b - a < width ? middle - width / 2 : a));
+  return [from, from + width];
+}
+
+const TYPES = {f8: Float64Array, f4: Float32Array, i4: Int32Array, i2: Int16Array, u1: Uint8Array};
+
+// Columns of one buffer: [{name, type, offset, length}], offsets in bytes, aligned to 8.
+export function unpack(layout, view) {
+  const bytes = new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength).slice();
+  return Object.fromEntries(layout.map(({name, type, offset, length}) =>
+    [name, new TYPES[type](bytes.buffer, offset, length)]));
+}
+
+export function h(tag, options = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(options)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key === "text") node.textContent = value;
+    else if (key === "style") Object.assign(node.style, value);
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children.filter(Boolean));
+  return node;
+}
+
+export function theme(host) {
+  const style = getComputedStyle(host);
+  const read = (name) => style.getPropertyValue(`--wb-${name}`).trim();
+  return {text: read("text"), muted: read("muted"), line: read("line"), paper: read("paper"), accent: read("accent"),
+    bad: read("bad"), good: read("good"), font: read("font") || "system-ui, sans-serif"};
+}
+
+// Patterns tell phases apart without colour; the ground is the colour, the strokes are the paper's colour.
+const STROKES = {
+  rising: [[0, 8, 8, 0], [-2, 2, 2, -2], [6, 10, 10, 6]], falling: [[0, 0, 8, 8], [-2, 6, 2, 10], [6, -2, 10, 2]],
+  vertical: [[4, 0, 4, 8]], horizontal: [[0, 4, 8, 4]], cross: [[0, 4, 8, 4], [4, 0, 4, 8]], dots: [[3, 4, 5, 4]],
+};
+
+export function hatch(ctx, pattern, colour, paper, alpha = 0.55) {
+  if (!STROKES[pattern]) return colour;
+  const key = `${pattern}${colour}${paper}${alpha}`;
+  const cache = (ctx.hatches ??= new Map());
+  if (!cache.has(key)) {
+    const tile = h("canvas", {width: 8, height: 8}), pen = tile.getContext("2d");
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 8, 8);
+    pen.globalAlpha = alpha;
+    pen.strokeStyle = paper;
+    pen.lineWidth = pattern === "dots" ? 2 : 1.5;
+    for (const [x0, y0, x1, y1] of STROKES[pattern]) {
+      pen.beginPath();
+      pen.moveTo(x0, y0);
+      pen.lineTo(x1, y1);
+      pen.stroke();
+    }
+    cache.set(key, ctx.createPattern(tile, "repeat"));
+  }
+  return cache.get(key);
+}
+
+export function swatch({colour, pattern}) {
+  const canvas = h("canvas", {width: 28, height: 24, class: "wb-swatch", "aria-hidden": "true"});
+  const pen = canvas.getContext("2d");
+  pen.fillStyle = hatch(pen, pattern, colour, "#fff");
+  pen.fillRect(0, 0, 28, 24);
+  return canvas;
+}
+
+export const clipText = (ctx, text, width) => {
+  if (ctx.measureText(text).width <= width) return text;
+  const fits = Math.floor(text.length * (width / ctx.measureText(text).width)) - 1;
+  return fits < 2 ? "" : `${text.slice(0, fits)}…`;
+};
+
+// A canvas that follows its own size, the screen's density and the theme; draw(ctx, width, height, theme).
+export function surface(canvas, draw, onSize = () => {}) {
+  const ctx = canvas.getContext("2d");
+  let asked = 0, colours = null;
+  const paint = () => {
+    asked = 0;
+    const {clientWidth: width, clientHeight: height} = canvas, ratio = window.devicePixelRatio || 1;
+    if (!width || !height) return;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    }
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.clearRect(0, 0, width, height);
+    draw(ctx, width, height, (colours ??= theme(canvas)));
+  };
+  const redraw = () => { asked ||= requestAnimationFrame(paint); };
+  const restyle = () => { colours = null; ctx.hatches = null; redraw(); };
+  const sizes = new ResizeObserver(() => { onSize(); redraw(); });
+  sizes.observe(canvas);
+  const themes = new MutationObserver(restyle);
+  themes.observe(document.body, {attributes: true, attributeFilter: ["class", "data-jp-theme-name", "data-jp-theme-light"]});
+  const scheme = window.matchMedia("(prefers-color-scheme: dark)");
+  scheme.addEventListener("change", restyle);
+  const dispose = () => { sizes.disconnect(); themes.disconnect(); scheme.removeEventListener("change", restyle); };
+  return {redraw, dispose};
+}
+
+export function font(ctx, t, size = 11, weight = 400) {
+  ctx.font = `${weight} ${size}px ${t.font}`;
+}
+
+export function axisX(ctx, t, box, x, values, text, label) {
+  font(ctx, t);
+  ctx.textAlign = "center";
+  ctx.textBaseline = "top";
+  let free = -Infinity;
+  for (const value of values) {
+    const at = Math.round(x(value)) + 0.5, half = ctx.measureText(text(value)).width / 2;
+    if (at < box.x - 1 || at > box.x + box.w + 1) continue;
+    ctx.fillStyle = t.line;
+    ctx.fillRect(at - 0.5, box.y + box.h, 1, 4);
+    const centre = Math.min(box.x + box.w - half, Math.max(box.x + half, at));
+    if (centre - half < free + 10) continue;
+    ctx.fillStyle = t.muted;
+    ctx.fillText(text(value), centre, box.y + box.h + 7);
+    free = centre + half;
+  }
+  ctx.fillText(label, box.x + box.w / 2, box.y + box.h + 23);
+}
+
+export function axisY(ctx, t, box, y, values, text, label) {
+  font(ctx, t);
+  ctx.textAlign = "right";
+  ctx.textBaseline = "middle";
+  for (const value of values) {
+    const at = Math.round(y(value));
+    ctx.fillStyle = t.line;
+    ctx.fillRect(box.x, at, box.w, 1);
+    ctx.fillStyle = t.muted;
+    ctx.fillText(text(value), box.x - 7, at);
+  }
+  ctx.save();
+  ctx.translate(12, box.y + box.h / 2);
+  ctx.rotate(-Math.PI / 2);
+  ctx.textAlign = "center";
+  ctx.fillText(label, 0, 0);
+  ctx.restore();
+}
+
+export function tip(plot) {
+  const box = h("div", {class: "wb-tip", "aria-hidden": "true"});
+  plot.append(box);
+  return (x, y, lines) => {
+    box.style.display = lines ? "block" : "none";
+    if (!lines) return;
+    box.replaceChildren(...lines.map((text, i) => h(i ? "div" : "strong", {text})));
+    const right = x + 14 + box.offsetWidth > plot.clientWidth;
+    box.style.left = `${Math.max(0, right ? x - 14 - box.offsetWidth : x + 14)}px`;
+    box.style.top = `${Math.max(0, Math.min(y + 12, plot.clientHeight - box.offsetHeight))}px`;
+  };
+}
+
+export const place = (event, canvas) => {
+  const frame = canvas.getBoundingClientRect();
+  return [event.clientX - frame.left, event.clientY - frame.top];
+};
+
+// Pan by drag or arrows, zoom by wheel, + and -, all by Home. The wheel scrolls the page until the canvas has focus.
+export function panZoom(canvas, at, {span, least, area, moved, pick}) {
+  let drag = null;
+  const set = (a, b) => {
+    const [from, to] = clampWindow(a, b, ...span(), least());
+    if (from !== at.from || to !== at.to) { at.from = from; at.to = to; moved(); }
+  };
+  const zoom = (factor, centre) => set(centre - (centre - at.from) * factor, centre + (at.to - centre) * factor);
+  const value = (px) => scale(area().x, area().x + area().w, at.from, at.to)(px);
+  canvas.addEventListener("wheel", (event) => {
+    if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const by = (event.deltaX / area().w) * (at.to - at.from);
+      set(at.from + by, at.to + by);
+    } else zoom(Math.exp(event.deltaY * 0.002), value(place(event, canvas)[0]));
+  }, {passive: false});
+  canvas.addEventListener("pointerdown", (event) => {
+    drag = {x: event.clientX, from: at.from, to: at.to, far: false};
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!drag) return;
+    const by = ((drag.x - event.clientX) / area().w) * (drag.to - drag.from);
+    drag.far ||= Math.abs(event.clientX - drag.x) > 3;
+    if (drag.far) set(drag.from + by, drag.to + by);
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (drag && !drag.far) pick(...place(event, canvas), event);
+    drag = null;
+  });
+  canvas.addEventListener("pointercancel", () => { drag = null; });
+  canvas.addEventListener("dblclick", (event) => zoom(0.4, value(place(event, canvas)[0])));
+  const keys = {"+": () => zoom(0.6, (at.from + at.to) / 2), "-": () => zoom(1 / 0.6, (at.from + at.to) / 2),
+    Home: () => set(...span())};
+  keys["="] = keys["+"];
+  return {set, zoom, key: (event) => {
+    if (!keys[event.key]) return false;
+    keys[event.key]();
+    event.preventDefault();
+    return true;
+  }};
+}
+
+// columns: [{label, text, number, bar}]; `text(row)` gives a cell; `bar(row)` a fraction drawn behind it.
+export function table(columns, rows, {caption, chosen = () => false, pick, most = 200} = {}) {
+  const head = h("tr", {}, ...columns.map(({label, number}) => h("th", {scope: "col", class: number ? "wb-num" : "", text: label})));
+  const body = rows.slice(0, most).map((row) => h("tr", {
+    class: (pick ? "wb-pick" : "") + (chosen(row) ? " wb-chosen" : ""), tabindex: pick ? 0 : null,
+    "aria-selected": pick ? String(chosen(row)) : null, onclick: () => pick?.(row),
+    onkeydown: (event) => { if (pick && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); pick(row); } },
+  }, ...columns.map(({text, number, bar}) => {
+    const value = text(row);
+    const cell = h("td", {class: number ? "wb-num" : "", text: value, title: value.length > 24 ? value : null});
+    if (bar) cell.style.backgroundSize = `${(bar(row) * 100).toFixed(1)}% 100%`;
+    if (bar) cell.classList.add("wb-bar");
+    return cell;
+  })));
+  if (rows.length > most) body.push(h("tr", {}, h("td", {colspan: columns.length, class: "wb-more", text: `${wholeText(rows.length - most)} more rows: .to_pandas() has them all`})));
+  return h("table", {class: "wb-table"}, caption && h("caption", {text: caption}), h("thead", {}, head), h("tbody", {}, ...body));
+}
+
+// Header, tools, legend, canvas, side panel and data table of a view.
+export function frame(host, {title, sentence, side = false, height = 340}) {
+  const root = h("section", {class: "wb", "aria-label": title});
+  const tools = h("div", {class: "wb-tools"}), legend = h("div", {class: "wb-legend"});
+  const canvas = h("canvas", {class: "wb-canvas", role: "img", tabindex: 0, style: {height: `${height}px`}});
+  const plot = h("div", {class: "wb-plot"}, canvas), panel = h("aside", {class: "wb-side"});
+  const said = h("p", {class: "wb-said"}), live = h("div", {class: "wb-hidden", "aria-live": "polite"});
+  const data = h("details", {class: "wb-data"}, h("summary", {text: "Data table"}));
+  root.append(h("header", {class: "wb-head"}, h("h3", {text: title}), said, tools), legend,
+    h("div", {class: side ? "wb-body wb-two" : "wb-body"}, plot, side && panel), data, live);
+  host.replaceChildren(root);
+  const say = (text) => { said.textContent = text; canvas.setAttribute("aria-label", text); };
+  say(sentence);
+  let fill = () => null;
+  const refill = () => { if (data.open) data.replaceChildren(data.firstChild, h("div", {class: "wb-scroll"}, fill())); };
+  data.addEventListener("toggle", refill);
+  return {root, tools, legend, canvas, plot, panel, say, announce: (text) => { live.textContent = text; },
+    setTable: (make) => { fill = make; refill(); }};
+}
+
+export function button(text, onclick, options = {}) {
+  return h("button", {type: "button", class: "wb-button", text, onclick, ...options});
+}
+
+export function choice(label, entries, value, onchange) {
+  const select = h("select", {class: "wb-select", onchange: () => onchange(select.value)},
+    ...entries.map(([key, text]) => h("option", {value: key, text})));
+  select.value = value;
+  return h("label", {class: "wb-choice"}, h("span", {text: label}), select);
+}
+
+// The one selection all linked views share: a widget model in JupyterLab, a plain object in a file.
+export async function selectionOf(model) {
+  const found = model.get("selection");
+  return typeof found === "string" ? model.widget_manager.get_model(found.replace("IPY_MODEL_", "")) : found;
+}
+
+export function select(selection, changes) {
+  selection.set(changes);
+  selection.save_changes();
+}
+
+// Calls `update` for changes of `names` on a model until the returned function is called.
+export function watch(model, names, update) {
+  const events = names.map((name) => `change:${name}`);
+  events.forEach((event) => model.on(event, update));
+  return () => events.forEach((event) => model.off(event, update));
+}

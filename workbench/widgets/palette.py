@@ -1,0 +1,81 @@
+"""Colours and patterns of phases, categories and directions, one table for the browser and the stored pictures.
+
+The colours keep a contrast of at least 3 to 1 on white and on JupyterLab's dark ground, and no two neighbours differ by
+red against green alone; a pattern tells phases apart without colour.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Paint(TypedDict):
+    """How one thing is painted: its name for people, its colour, and the pattern over it ("" is plain)."""
+
+    label: str
+    colour: str
+    pattern: str
+
+
+def _paint(label: str, colour: str, pattern: str = "") -> Paint:
+    return {"label": label, "colour": colour, "pattern": pattern}
+
+
+ACCENT = "#2f74c0"
+BAD = "#c8352b"
+GREY = "#858d96"
+
+CAUSES: dict[str, Paint] = {
+    "compute": _paint("compute", "#3579bd"),
+    "exchange": _paint("exchange", "#cf7a1c", "rising"),
+    "sync": _paint("sync", "#8a6cb8", "dots"),
+    "host": _paint("host", "#1f9178", "cross"),
+    "inter_ipu": _paint("between IPUs", "#b8518f", "falling"),
+    "collective": _paint("collective", "#967333", "vertical"),
+    "idle_fill": _paint("idle: filling", GREY, "rising"),
+    "idle_drain": _paint("idle: draining", GREY, "falling"),
+    "idle_wait_stage": _paint("idle: waits for a stage", GREY, "horizontal"),
+    "idle_wait_host": _paint("idle: waits for the host", GREY, "dots"),
+}
+
+DIRECTIONS: dict[str, Paint] = {
+    "": _paint("no direction", GREY, ""),
+    "forward": _paint("forward", "#3579bd", ""),
+    "recompute": _paint("recompute", "#1f9178", "dots"),
+    "backward": _paint("backward", "#cf7a1c", "rising"),
+    "update": _paint("update", "#8a6cb8", "cross"),
+    "loss": _paint("loss", "#b8518f", "falling"),
+}
+
+CATEGORIES: dict[str, Paint] = {
+    "vertex_code": _paint("vertex code", "#6f7d8c", ""),
+    "vertex_instance_state": _paint("vertex state", "#94836b", ""),
+    "copy_descriptor": _paint("copy descriptors", "#7d7396", "dots"),
+    "internal_exchange_code": _paint("exchange code", "#6f7d8c", "rising"),
+    "host_exchange_code": _paint("host exchange code", "#6f7d8c", "falling"),
+    "global_exchange_code": _paint("inter-IPU exchange code", "#6f7d8c", "cross"),
+    "host_exchange_packet_headers": _paint("host packet headers", "#7d7396", "vertical"),
+    "control_code": _paint("control code", "#7d7396", "horizontal"),
+    "stack": _paint("stacks", "#94836b", "dots"),
+    "constant": _paint("constants", "#967333", "rising"),
+    "parameter": _paint("parameters", "#3579bd", ""),
+    "optimizer": _paint("optimizer slots", "#8a6cb8", ""),
+    "state": _paint("state", "#5f93c9", "vertical"),
+    "stash": _paint("stash", "#b8518f", "rising"),
+    "input": _paint("inputs", "#1f9178", "horizontal"),
+    "activation": _paint("activations", "#26967d", ""),
+    "gradient": _paint("gradients", "#cf7a1c", ""),
+    "temporary": _paint("temporaries", "#b8518f", ""),
+    "stream": _paint("streams", "#1f9178", "cross"),
+}
+
+# One hue per micro-batch; neighbours differ most. Micro-batch n takes colour n modulo the length.
+MICRO_BATCHES = ("#3579bd", "#cf7a1c", "#1f9178", "#b8518f", "#8a6cb8", "#967333", "#2a94ad", "#c25b52")
+
+# Low to high of a quantity, readable on both grounds and without colour vision: lightness alone orders them.
+RAMP = ("#0d2748", "#1d4f86", "#2f7bb0", "#4fa6b8", "#8cc9a8", "#d6e48c", "#fdf3a6")
+
+
+def paint(table: dict[str, Paint], name: str) -> Paint:
+    """The paint of a name; one that is not in the table is grey under its own name."""
+    return table.get(name) or _paint(name.replace("_", " "), GREY, "cross")

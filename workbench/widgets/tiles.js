@@ -1,0 +1,66 @@
+// What the two views over tiles share: numbers of a tile by category, and the panel about the chosen one.
+import {bytesText, choice, h, percentText, select, table, wholeText} from "./kernel.js";
+
+export function bytesOfTile({data, columns}, ipu, tile) {
+  const {ipus, tiles} = data;
+  return data.categories.map((_, c) => columns.bytes[(c * ipus + ipu) * tiles + tile]);
+}
+
+// Sum over the categories that are not hidden, for each tile of one IPU.
+export function totals({data, columns}, ipu, hidden = new Set()) {
+  const sums = new Float64Array(data.tiles);
+  data.categories.forEach((_, c) => {
+    const from = (c * data.ipus + ipu) * data.tiles;
+    if (!hidden.has(c)) for (let tile = 0; tile < data.tiles; tile++) sums[tile] += columns.bytes[from + tile];
+  });
+  return sums;
+}
+
+export function largestTile(sums) {
+  let best = 0;
+  for (let tile = 1; tile < sums.length; tile++) if (sums[tile] > sums[best]) best = tile;
+  return best;
+}
+
+export const ipuOf = (view) => Math.min(view.data.ipus - 1, view.selection.get("ipu") ?? view.data.ipu);
+
+export function tileOf(view) {
+  const chosen = view.selection.get("tile");
+  return chosen === null || chosen === undefined ? largestTile(totals(view, ipuOf(view))) : Math.min(view.data.tiles - 1, chosen);
+}
+
+export function chooseTile(view, tile) {
+  select(view.selection, {ipu: ipuOf(view), tile: Math.max(0, Math.min(view.data.tiles - 1, tile))});
+}
+
+export function ipuChoice(view) {
+  const {data} = view;
+  if (data.ipus < 2) return null;
+  const entries = [...Array(data.ipus).keys()].map((ipu) => [String(ipu), `IPU ${ipu}`]);
+  return choice("IPU", entries, String(ipuOf(view)), (ipu) => select(view.selection, {ipu: Number(ipu), tile: null}));
+}
+
+export function tilePanel(view, extra = []) {
+  const {data, ui} = view, ipu = ipuOf(view), tile = tileOf(view), bytes = bytesOfTile(view, ipu, tile);
+  const sum = bytes.reduce((a, b) => a + b, 0), chosen = view.selection.get("tile") === tile;
+  const rows = bytes.map((_, c) => c).filter((c) => bytes[c]).sort((a, b) => bytes[b] - bytes[a]);
+  const heading = `${chosen ? "Tile" : "Fullest tile:"} ${tile} of IPU ${ipu}`;
+  const text = `${bytesText(sum)} ${data.measured}, ${percentText(sum / data.capacity_bytes)} of ${bytesText(data.capacity_bytes)}`;
+  ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {text}), ...extra.map((line) => h("p", {text: line})),
+    h("div", {class: "wb-scroll", tabindex: 0}, table([
+      {label: "category", text: (c) => data.categories[c].label},
+      {label: "bytes", number: true, text: (c) => wholeText(bytes[c]), bar: (c) => bytes[c] / bytes[rows[0]]},
+      {label: "share", number: true, text: (c) => percentText(bytes[c] / sum)},
+    ], rows)));
+  ui.announce(`${heading}: ${text}`);
+}
+
+export function tileTable(view) {
+  const {data} = view, ipu = ipuOf(view), sums = totals(view, ipu);
+  const used = data.categories.map((_, c) => c);
+  return table([
+    {label: "tile", number: true, text: (tile) => String(tile)},
+    {label: `${data.measured} (bytes)`, number: true, text: (tile) => wholeText(sums[tile])},
+    ...used.map((c) => ({label: `${data.categories[c].label} (bytes)`, number: true, text: (tile) => wholeText(bytesOfTile(view, ipu, tile)[c])})),
+  ], [...sums.keys()].sort((a, b) => sums[b] - sums[a]), {caption: `Tiles of IPU ${ipu}, fullest first`, most: 100, pick: (tile) => chooseTile(view, tile), chosen: (tile) => tile === view.selection.get("tile")});
+}
