@@ -23,6 +23,7 @@ LAYERS = (
     ("tiles", "datasets"),
     ("profiler",),
     ("ipu", "tf"),
+    ("executable",),
     ("widgets",),
     ("api", "cli", "lab", "magics"),
 )

@@ -1,1 +1,83 @@
-"""See how a model meets the IPU: `import workbench as wb`."""
+"""See how a model meets the IPU: `import workbench as wb`.
+
+Importing this is light: neither Keras nor JAX is loaded, and `KERAS_BACKEND=jax` is set unless something else chose.
+Public names are loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
+
+__version__ = "0.1.0"
+
+_IN_API = (
+    "app", "challenge", "compare", "compile", "diagnose", "load_profile", "profile", "ready", "target", "targets",
+    "views", "Executable", "Profile", "Target",
+)  # fmt: skip
+_MODULES = ("datasets", "ipu", "tiles", "errors")
+_IN_ERRORS = ("OutOfMemoryError", "InputError", "OptionError", "ProfileFileError", "WorkbenchError")
+
+if TYPE_CHECKING:
+    from workbench import datasets, errors, ipu, tiles
+    from workbench.api import (
+        Executable,
+        Profile,
+        Target,
+        app,
+        challenge,
+        compare,
+        compile,
+        diagnose,
+        load_profile,
+        profile,
+        ready,
+        target,
+        targets,
+        views,
+    )
+    from workbench.errors import InputError, OptionError, OutOfMemoryError, ProfileFileError, WorkbenchError
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"workbench.{name}")
+    if name in _IN_API:
+        return getattr(importlib.import_module("workbench.api"), name)
+    if name in _IN_ERRORS:
+        return getattr(importlib.import_module("workbench.errors"), name)
+    raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_IN_API, *_MODULES, *_IN_ERRORS])
+
+
+__all__ = [
+    "Executable",
+    "InputError",
+    "OptionError",
+    "OutOfMemoryError",
+    "Profile",
+    "ProfileFileError",
+    "Target",
+    "WorkbenchError",
+    "app",
+    "challenge",
+    "compare",
+    "compile",
+    "datasets",
+    "diagnose",
+    "errors",
+    "ipu",
+    "load_profile",
+    "profile",
+    "ready",
+    "target",
+    "targets",
+    "tiles",
+    "views",
+]

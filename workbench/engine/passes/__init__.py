@@ -1,1 +1,27 @@
-"""The passes of the compiler, one per file; `pipeline` lists them with their reasons."""
+"""The passes of the compiler, one per file, and the pipeline that lists them in order with their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workbench.engine.graph import Graph
+from workbench.engine.passes.fuse import fuse
+from workbench.engine.passes.recognise import recognise
+from workbench.engine.passes.schedule import schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphPass:
+    """A graph in, a graph out; `reason` says why it is there and why it stands here."""
+
+    name: str
+    run: Callable[[Graph], Graph]
+    reason: str
+
+
+PIPELINE: tuple[GraphPass, ...] = (
+    GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
+    GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
+    GraphPass(name="schedule", run=schedule, reason="after fusion, so that an update is one node that can move early"),
+)

@@ -30,6 +30,12 @@ def flat_nodes(graph: Graph, function: Function) -> Iterator[Node]:
             yield node
 
 
+def own_functions(graph: Graph) -> list[Function]:
+    """Functions with values of their own: all but the inline bodies of fused nodes and regions."""
+    inline = {name for _, node in walk(graph) if node.op in ("fused", "region") for name in node.calls}
+    return [function for name, function in graph.functions.items() if name not in inline]
+
+
 @dataclass(slots=True)
 class _Aliases:
     """Values that are views of one memory, and the last place any of them is read."""
@@ -69,11 +75,8 @@ def find_in_place(graph: Graph) -> InPlace:
     """Choose, for every function, the results that overwrite an operand."""
     reuse: dict[int, Value] = {}
     updated: set[int] = set()
-    inline = {name for _, node in walk(graph) if node.op in ("fused", "region") for name in node.calls}
-    for name, function in graph.functions.items():
-        if name in inline:
-            continue
-        targets = _update_targets(graph, function) if name == graph.entry else {}
+    for function in own_functions(graph):
+        targets = _update_targets(graph, function) if function.name == graph.entry else {}
         kept = {id(value) for value in function.params}
         found = _in_function(graph, function, targets, kept)
         reuse.update(found)
@@ -96,7 +99,6 @@ def _in_function(
     aliases = _aliases(graph, function)
     reuse: dict[int, Value] = {}
     taken: set[int] = set()
-    end = sum(1 for _ in flat_nodes(graph, function))
     for place, node in enumerate(flat_nodes(graph, function)):
         family = ops.family_of(node)
         if family.pure_view:
@@ -110,17 +112,13 @@ def _in_function(
             is_param = memory in kept
             if is_param and (target is None or target[1] is not old):
                 continue
-            if aliases.last_read.get(memory, -1) > place and not (is_param and _only_returned(memory, aliases, end)):
+            if aliases.last_read.get(memory, -1) > place:
                 continue
             if sum(aliases.of(other) == memory for other in node.operands) > 1:
                 continue
             reuse[id(value)] = old
             taken.add(memory)
     return reuse
-
-
-def _only_returned(memory: int, aliases: _Aliases, end: int) -> bool:
-    return aliases.last_read.get(memory, -1) < 0 and end >= 0
 
 
 def _ordered(
@@ -137,7 +135,7 @@ def _ordered(
 
 def verify_in_place(graph: Graph, chosen: InPlace) -> InPlace:
     """Check by a plain walk that no overwritten memory is read afterwards; a broken rule is a `VerificationError`."""
-    for function in graph.functions.values():
+    for function in own_functions(graph):
         dead: dict[int, Node] = {}
         view_of: dict[int, set[int]] = {}
         for node in flat_nodes(graph, function):

@@ -1,0 +1,119 @@
+"""The few calls of a notebook: `wb.compile`, `wb.profile`, `wb.views`, `wb.diagnose` and their friends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.engine.target import Target, target, targets
+from workbench.executable import Executable, Progress, compile_request, make_request
+from workbench.profiler.compare import compare
+from workbench.profiler.profile import Profile
+from workbench.profiler.storage import load_profile
+
+
+def compile(
+    source: Any,
+    *inputs: Any,
+    config: Any = None,
+    target: str | Target | None = None,
+    mode: str | None = None,
+    batch_size: int | None = None,
+    optimizer: Any = None,
+    loss: Any = None,
+    precision: str | None = None,
+    stages: Any = None,
+    pipeline_schedule: Any = None,
+    gradient_accumulation_steps: int = 1,
+    replicas: int = 1,
+    recomputation: Any = None,
+    offload: tuple[str, ...] = (),
+    trip_counts: dict[str, int] | None = None,
+    progress: Progress | None = None,
+) -> Executable:
+    """Compile a model for the IPU, without hardware.
+
+    `source`: a Keras model; a function that builds one; the name of a ready model or `wb.ready(name, **size)`; a
+    JAX-traceable function with `inputs` (arrays or shape/dtype structs); a program made with `wb.tiles`.
+    `batch_size` is the micro-batch of one replica. `mode`: "training" or "inference"; default: training when the model
+    is compiled with an optimizer or one is given. `target`: a name in `wb.targets` or a `Target`. `config`: an
+    `IPUConfig`, default the one configured last. `progress` hears the name of each phase as it begins.
+
+    Never raises for out-of-memory: ask `.profile.fits`. Errors: `InputError`, `OptionError`.
+    """
+    request = make_request(
+        source,
+        *inputs,
+        config=config,
+        target=target,
+        mode=mode,
+        batch_size=batch_size,
+        optimizer=optimizer,
+        loss=loss,
+        precision=precision,
+        stages=stages,
+        pipeline_schedule=pipeline_schedule,
+        gradient_accumulation_steps=gradient_accumulation_steps,
+        replicas=replicas,
+        recomputation=recomputation,
+        offload=offload,
+        trip_counts=trip_counts,
+    )
+    return compile_request(request, progress)
+
+
+def profile(source: Any, *inputs: Any, **arguments: Any) -> Profile:
+    """Compile and return the profile; arguments as in `wb.compile`."""
+    return compile(source, *inputs, **arguments).profile
+
+
+def ready(name: str, **size: int) -> Any:
+    """A ready model by name in a given size, built without weights; see `wb.compile`."""
+    from workbench.engine.frontends.ready import ready as find
+
+    return find(name, **size)
+
+
+def views(profile: Profile, *names: str) -> Any:
+    """Several linked views of one profile, e.g. `wb.views(profile, "liveness", "trace")`."""
+    from workbench.widgets import linked_views
+
+    return linked_views(profile, *names)
+
+
+def diagnose(executable: Executable, **arguments: Any) -> Any:
+    """Ranked fixes, each applied, recompiled and measured; on a loaded profile: estimates only."""
+    from workbench.profiler.diagnose import diagnose as run
+
+    return run(executable, compile_request, **arguments)
+
+
+def app(source: Any = None, config: Any = None) -> Any:
+    """The interactive workbench."""
+    from workbench.widgets.app import App
+
+    return App(source=source, config=config)
+
+
+def challenge(name: str) -> Any:
+    """An exercise with a brief and a grader."""
+    from workbench.profiler.challenge import challenge as find
+
+    return find(name)
+
+
+__all__ = [
+    "Executable",
+    "Profile",
+    "Target",
+    "app",
+    "challenge",
+    "compare",
+    "compile",
+    "diagnose",
+    "load_profile",
+    "profile",
+    "ready",
+    "target",
+    "targets",
+    "views",
+]

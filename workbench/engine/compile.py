@@ -1,0 +1,123 @@
+"""Compile: graph → passes → tile program → footprint, liveness, allocation and trace, each phase timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from workbench.engine.allocation import Allocation, allocate
+from workbench.engine.execute import execute
+from workbench.engine.footprint import Footprint, footprint
+from workbench.engine.graph import Graph, verify_graph
+from workbench.engine.liveness import Liveness, liveness
+from workbench.engine.options import Options
+from workbench.engine.passes import PIPELINE
+from workbench.engine.passes.in_place import find_in_place, verify_in_place
+from workbench.engine.passes.lower import Lowered, lower
+from workbench.engine.program import TileProgram, verify_program
+from workbench.engine.target import Target
+from workbench.engine.trace import Trace
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One row of `.passes`: how long a phase took and what it changed."""
+
+    phase: str
+    seconds: float
+    changed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """Everything the compiler knows about one program."""
+
+    graph: Graph
+    lowered: Lowered | None
+    program: TileProgram
+    options: Options
+    footprint: Footprint
+    liveness: Liveness
+    allocation: Allocation
+    trace: Trace
+    phases: tuple[Phase, ...]
+
+
+@dataclass(slots=True)
+class Clock:
+    """Times phases and tells a listener when each begins; the listener may raise to cancel."""
+
+    progress: Progress
+    phases: list[Phase] = field(default_factory=list)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[list[str]]:
+        """Time what happens inside; what is appended to the list says what changed."""
+        self.progress(name)
+        changed: list[str] = []
+        start = time.perf_counter()
+        yield changed
+        self.phases.append(Phase(phase=name, seconds=time.perf_counter() - start, changed="; ".join(changed)))
+
+
+def _nodes(graph: Graph) -> int:
+    return sum(len(function.nodes) for function in graph.functions.values())
+
+
+def compile_graph(
+    graph: Graph, target: Target, options: Options, *, ipus: int = 1, progress: Progress = lambda phase: None
+) -> Compiled:
+    """Compile a graph for `ipus` IPUs of a target.
+
+    `progress` hears the name of every phase and operator as it begins; an exception it raises stops the compile with
+    nothing kept.
+    """
+    clock = Clock(progress)
+    for graph_pass in PIPELINE:
+        with clock.phase(graph_pass.name) as changed:
+            before, graph = _nodes(graph), verify_graph(graph_pass.run(graph))
+            changed.append(f"{before} → {_nodes(graph)} nodes")
+    with clock.phase("in_place") as changed:
+        in_place = verify_in_place(graph, find_in_place(graph))
+        changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
+    with clock.phase("lower") as changed:
+        lowered = lower(graph, target, options, in_place, ipus=ipus, check=lambda: progress("lower"))
+        verify_program(lowered.program)
+        changed.append(f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables")
+    return measure(lowered.program, options, clock, graph=graph, lowered=lowered)
+
+
+def measure(
+    program: TileProgram,
+    options: Options,
+    clock: Clock,
+    *,
+    graph: Graph | None = None,
+    lowered: Lowered | None = None,
+) -> Compiled:
+    """Memory and time of a finished tile program, whoever made it."""
+    with clock.phase("footprint"):
+        code = footprint(program, compile_ipu_code=bool(options.get("ipu_model.compile_ipu_code")))
+    with clock.phase("liveness"):
+        live = liveness(program, code)
+    with clock.phase("allocate") as changed:
+        allocation = allocate(program, live, code)
+        changed.append(f"{len(allocation.allocated)} tiles allocated")
+    with clock.phase("execute"):
+        trace = execute(program)
+    empty = Graph(functions={}, entry="", inputs=(), outputs=(), name=program.name)
+    return Compiled(
+        graph=graph or empty,
+        lowered=lowered,
+        program=program,
+        options=options,
+        footprint=code,
+        liveness=live,
+        allocation=allocation,
+        trace=trace,
+        phases=tuple(clock.phases),
+    )

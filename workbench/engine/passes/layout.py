@@ -1,0 +1,68 @@
+"""Layout: where values would best lie, asked of their readers, so that what a plan needs is there from the start."""
+
+from __future__ import annotations
+
+from workbench.engine import ops
+from workbench.engine.graph import Node, Value
+from workbench.engine.lowering import Lowering
+from workbench.engine.mapping import Mapping
+from workbench.engine.ops import same_type
+from workbench.engine.ops.views import view_back
+from workbench.engine.passes.in_place import flat_nodes, own_functions
+
+Wishes = dict[int, Mapping]
+
+
+def find_wishes(lowering: Lowering) -> Wishes:
+    """id(value) → the mapping its readers would like.
+
+    Planned operators speak first (the earliest reader wins: the forward pass decides for the weights), then elementwise
+    chains and views hand wishes from results to operands, and what an update reads follows what it overwrites.
+    """
+    graph = lowering.graph
+    wishes: Wishes = {}
+    for function in own_functions(graph):
+        nodes = list(flat_nodes(graph, function))
+        for node in reversed(nodes):
+            for number, mapping in ops.family_of(node).layouts(node, lowering).items():
+                wishes[id(node.operands[number])] = mapping
+        for _ in range(2):  # wishes of parameters reach optimizer slots, then the gradients that meet them there
+            for node in reversed(nodes):
+                _hand_back(node, wishes)
+            for node in nodes:
+                _hand_across(node, wishes)
+    return wishes
+
+
+def _hand_back(node: Node, wishes: Wishes) -> None:
+    """From results to operands of the same shape, and through views."""
+    family = ops.family_of(node)
+    wished = wishes.get(id(node.results[0])) if node.results else None
+    if wished is None:
+        return
+    if family.name == "views" and node.op not in ("split", "optimization_barrier"):
+        back = view_back(node, wished)
+        if back is not None:
+            wishes.setdefault(id(node.operands[0]), back)
+    elif family.name == "elementwise":
+        for value in node.operands:
+            if value.shape == node.results[0].shape:
+                wishes.setdefault(id(value), wished)
+
+
+def _hand_across(node: Node, wishes: Wishes) -> None:
+    """Among the operands of an update: gradient and slots follow the parameter."""
+    if node.origin.direction != "update" or ops.family_of(node).name != "elementwise":
+        return
+    known = [value for value in node.operands if id(value) in wishes]
+    for value in (*node.operands, *node.results):
+        leader = _leader(value, known)
+        if leader is not None:
+            wishes.setdefault(id(value), wishes[id(leader)])
+
+
+def _leader(value: Value, known: list[Value]) -> Value | None:
+    for other in known:
+        if other.shape == value.shape and (same_type(other, value) or other.elements == value.elements):
+            return other
+    return None

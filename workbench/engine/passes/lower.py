@@ -1,0 +1,127 @@
+"""Lower: the scheduled graph becomes a tile program; every value gets a place, every node its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workbench.engine import ops
+from workbench.engine.emit import Emitter
+from workbench.engine.graph import RESIDENT_ROLES, Graph, Input, Value
+from workbench.engine.lowering import Lowering, Operator
+from workbench.engine.options import Options
+from workbench.engine.origin import Origin
+from workbench.engine.passes.in_place import InPlace
+from workbench.engine.passes.layout import find_wishes
+from workbench.engine.program import TileProgram, VariableKind
+from workbench.engine.target import Target
+from workbench.engine.tensor import Tensor
+
+KIND_OF_ROLE: dict[str, VariableKind] = {
+    "parameter": "parameter",
+    "optimizer": "optimizer",
+    "state": "state",
+    "seed": "state",
+    "constant": "constant",
+    "input": "input",
+    "target": "input",
+    "argument": "input",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowered:
+    """A tile program with what was lowered into it: operator rows and (primitive, layer) pairs without a model."""
+
+    program: TileProgram
+    operators: tuple[Operator, ...]
+    unmodelled: tuple[tuple[str, str], ...]
+    plans: dict[int, object]
+
+
+def lower(
+    graph: Graph,
+    target: Target,
+    options: Options,
+    in_place: InPlace,
+    *,
+    ipus: int = 1,
+    check: Callable[[], None] = lambda: None,
+) -> Lowered:
+    """Lower the entry of a graph for `ipus` IPUs; `check` is called before each operator and may raise to cancel."""
+    ops.load()
+    emit = Emitter(target=target)
+    lowering = Lowering(graph=graph, target=target, options=options, emit=emit, reuse=in_place.reuse, check=check)
+    lowering.wishes = find_wishes(lowering)
+    for value, described in zip(graph.body.params, graph.inputs, strict=True):
+        _place_input(value, described, lowering)
+    _load_inputs(lowering)
+    lowering.lower_function(graph.body)
+    _write_back(lowering)
+    _return_outputs(lowering)
+    program = TileProgram(
+        name=graph.name,
+        target=target,
+        ipus=ipus,
+        variables=tuple(emit.variables),
+        functions=emit.functions,
+        entry=emit.finish(),
+    )
+    return Lowered(
+        program=program,
+        operators=tuple(lowering.operators),
+        unmodelled=tuple(lowering.unmodelled),
+        plans=lowering.plans,
+    )
+
+
+def _place_input(value: Value, described: Input, lowering: Lowering) -> None:
+    resident = described.role in RESIDENT_ROLES
+    mapping = lowering.wish(value) or lowering.default_mapping(value)
+    lowering.emit.origin = Origin(layer=described.layer)
+    tensor = lowering.emit.tensor(
+        described.name, value.shape, value.dtype, mapping, KIND_OF_ROLE[described.role], always_live=resident
+    )
+    lowering.emit.origin = Origin()
+    lowering.bind(value, tensor)
+
+
+def _load_inputs(lowering: Lowering) -> None:
+    """Copy what the host delivers for each call."""
+    graph = lowering.graph
+    arriving = [
+        (described, lowering.get(value))
+        for value, described in zip(graph.body.params, graph.inputs, strict=True)
+        if described.role not in RESIDENT_ROLES and value.elements
+    ]
+    if arriving:
+        lowering.emit.sync("external")
+    for described, tensor in arriving:
+        lowering.emit.stream(f"{described.name}/from_host", tensor, "to_device")
+
+
+def _write_back(lowering: Lowering) -> None:
+    """New values of parameters and states that could not be computed in place are copied over the old ones."""
+    graph = lowering.graph
+    for output, value in zip(graph.outputs, graph.body.results, strict=True):
+        if output.updates is None or not value.elements:
+            continue
+        old = lowering.get(graph.body.params[output.updates])
+        new = lowering.get(value)
+        if new.variables != old.variables:
+            lowering.emit.origin = Origin(layer=graph.inputs[output.updates].layer, direction="update")
+            lowering.emit.move_into(f"{output.name}/write_back", new, old)
+    lowering.emit.origin = Origin()
+
+
+def _return_outputs(lowering: Lowering) -> None:
+    graph = lowering.graph
+    leaving: list[tuple[str, Tensor]] = [
+        (output.name, lowering.get(value))
+        for output, value in zip(graph.outputs, graph.body.results, strict=True)
+        if output.updates is None and value.elements
+    ]
+    if leaving:
+        lowering.emit.sync("external")
+    for name, tensor in leaving:
+        lowering.emit.stream(f"{name}/to_host", tensor, "to_host")

@@ -1,0 +1,231 @@
+"""Compile a source for the IPU: what a notebook asks for becomes an `Executable` with a profile and numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
+from workbench.engine.options import Options
+from workbench.engine.target import Target
+from workbench.engine.target import target as find_target
+from workbench.errors import InputError, OutOfMemoryError, WorkbenchError
+from workbench.ipu.config import current_options, use_emulation
+from workbench.profiler.collect import collect
+from workbench.profiler.profile import Profile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.engine.graph import Graph
+    from workbench.engine.program import TileProgram
+
+MODES = (None, "training", "inference")
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked for; `replace` makes the same request with something changed, as diagnosis and sweeps do."""
+
+    source: Any
+    inputs: tuple[Any, ...] = ()
+    options: Options = field(default_factory=Options)
+    target: Target
+    mode: str | None = None
+    batch_size: int | None = None
+    optimizer: Any = None
+    loss: Any = None
+    precision: str | None = None
+    stages: Any = None
+    gradient_accumulation_steps: int = 1
+    replicas: int = 1
+    trip_counts: Mapping[str, int] | None = None
+
+    def replace(self, **changes: Any) -> Request:
+        """The request with some fields changed; `options` may be a table of option values to set."""
+        values = changes.get("options")
+        if isinstance(values, Mapping):
+            changes["options"] = self.options.with_values(values)
+        return dataclasses.replace(self, **changes)
+
+
+class Executable:
+    """A compiled source. `.graph`, `.program`, `.profile`, `.passes`, `.run`; `.request` says what was asked."""
+
+    def __init__(self, request: Request, compiled: Compiled, traced: Any = None) -> None:
+        self.request = request
+        self.compiled = compiled
+        self._traced = traced
+
+    @property
+    def graph(self) -> Graph:
+        """The graph after all graph passes."""
+        return self.compiled.graph
+
+    @property
+    def program(self) -> TileProgram:
+        """The tile program."""
+        return self.compiled.program
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What the compiler knows, as data."""
+        return collect(self.compiled)
+
+    @property
+    def passes(self) -> pd.DataFrame:
+        """A row per phase: `phase`, `seconds`, `changed`; `"trace"` first."""
+        import pandas as pd
+
+        return pd.DataFrame([dataclasses.asdict(phase) for phase in self.compiled.phases])
+
+    @cached_property
+    def _runner(self) -> Any:
+        if self._traced is None:
+            raise InputError("a program made by hand is run with its graph", todo="call graph.run(program)")
+        from workbench.engine.run import Runner
+
+        return Runner(self._traced)
+
+    def run(self, *args: Any, sample_weight: Any = None) -> Any:
+        """One call of the program, with numbers from XLA on the host.
+
+        Training: `run(x, y, sample_weight=None)` returns a dict of loss and metrics and advances the model; inference:
+        `run(x)` returns the outputs; a function: `run(*args)`. Raises `OutOfMemoryError` when the program does not
+        fit; with `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does.
+        """
+        profile = self.profile
+        if not profile.fits:
+            problem = OutOfMemoryError(
+                tile=profile.peak.tile,
+                step=profile.peak.step,
+                bytes_used=profile.max_tile_bytes,
+                bytes_available=self.request.target.bytes_per_tile,
+            )
+            if not use_emulation():
+                raise problem
+            import warnings
+
+            warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
+        return self._runner.run(*args, sample_weight=sample_weight)
+
+    def __repr__(self) -> str:
+        return f"<executable {self.program.name}: {self.profile.summary.sentence}>"
+
+
+def find_source(request: Request) -> Any:
+    """Trace the request's source: a Keras model or builder, a ready name, or a JAX function with inputs."""
+    from workbench.engine.frontends.functions import trace_function
+    from workbench.engine.frontends.keras import trace_keras
+    from workbench.engine.frontends.ready import ReadyModel
+
+    source = request.source
+    is_model = isinstance(source, str | ReadyModel) or hasattr(source, "stateless_call")
+    if not is_model and not callable(source):
+        raise InputError(
+            f"{source!r} cannot be compiled",
+            expected="a Keras model, a function that builds one, a ready name, a JAX function with inputs, or tiles",
+        )
+    if not is_model and request.inputs:
+        return trace_function(source, *request.inputs, batch_size=request.batch_size or 1)
+    return trace_keras(
+        source,
+        request.batch_size,
+        request.mode,
+        optimizer=request.optimizer,
+        loss=request.loss,
+        precision=request.precision,
+        stages=request.stages,
+        gradient_accumulation_steps=request.gradient_accumulation_steps,
+        inputs=request.inputs,
+    )
+
+
+def compile_request(request: Request, progress: Progress | None = None) -> Executable:
+    """Trace and compile; an exception raised by `progress` stops the compile with nothing kept."""
+    listener = progress or (lambda phase: None)
+    if hasattr(request.source, "compile_program"):
+        clock = Clock(listener)
+        with clock.phase("trace"):
+            program = request.source.compile_program()
+        return Executable(request, measure(program, request.options, clock))
+    listener("trace")
+    start = time.perf_counter()
+    traced = find_source(request)
+    phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=_trace_text(traced.graph))
+    compiled = compile_graph(
+        traced.graph, request.target, request.options, ipus=_ipus(request, traced.graph), progress=listener
+    )
+    return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced)
+
+
+def _trace_text(graph: Graph) -> str:
+    return f"{sum(len(function.nodes) for function in graph.functions.values())} nodes"
+
+
+def _ipus(request: Request, graph: Graph) -> int:
+    """IPUs of one replica: one per stage."""
+    needed = int(str(graph.meta.get("stages", 1)))
+    asked = int(request.options.get("auto_select_ipus"))
+    if asked and asked != needed * request.replicas:
+        raise InputError(
+            f"the configuration selects {asked} IPUs, but {needed} stages on {request.replicas} replicas need "
+            f"{needed * request.replicas}",
+            todo=f"set config.auto_select_ipus = {needed * request.replicas}",
+        )
+    return needed
+
+
+def make_request(
+    source: Any,
+    *inputs: Any,
+    config: Any = None,
+    target: str | Target | None = None,
+    mode: str | None = None,
+    batch_size: int | None = None,
+    pipeline_schedule: Any = None,
+    gradient_accumulation_steps: int = 1,
+    recomputation: Any = None,
+    offload: tuple[str, ...] = (),
+    **more: Any,
+) -> Request:
+    """Check the arguments of `wb.compile` and freeze them."""
+    if mode not in MODES:
+        raise InputError(f"mode is {mode!r}", expected="'training', 'inference' or None")
+    if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
+        raise InputError(f"batch_size is {batch_size!r}", expected="a whole number of at least 1")
+    options = current_options() if config is None else config.freeze()
+    if pipeline_schedule is not None:
+        options = options.with_values({"pipeline.schedule": getattr(pipeline_schedule, "name", pipeline_schedule)})
+    for name, value in (("recomputation", recomputation), ("offload", offload)):
+        if value:
+            raise InputError(f"{name}={value!r} is not supported yet", todo=f"leave {name} out")
+    return Request(
+        source=source,
+        inputs=inputs,
+        options=options,
+        target=resolve_target(target, options, source),
+        mode=mode,
+        batch_size=batch_size,
+        gradient_accumulation_steps=gradient_accumulation_steps,
+        **more,
+    )
+
+
+def resolve_target(wanted: str | Target | None, options: Options, source: Any = None) -> Target:
+    """The target asked for, else the one of a hand-made program, else the one the options describe."""
+    if isinstance(wanted, Target):
+        return wanted
+    own = getattr(source, "target", None)
+    if wanted is None and isinstance(own, Target):
+        return own
+    tiles = int(options.get("ipu_model.tiles_per_ipu"))
+    return find_target(wanted or str(options.get("ipu_model.version")), tiles_per_ipu=tiles)
+
+
+__all__ = ["Executable", "Request", "WorkbenchError", "compile_request", "find_source", "make_request"]
