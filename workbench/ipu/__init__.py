@@ -1,0 +1,1 @@
+"""The API of `tensorflow.python.ipu`, module for module."""
