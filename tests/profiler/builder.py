@@ -115,7 +115,7 @@ class Builder:
             "bytes_sent": sum(sent),
             "bytes_received": sum(received),
             "active_tiles": sum(1 for value in vector if value) if kind == "OnTileExecute" else 0,
-            "tile_balance": sum(vector) / (TILES * worst) if kind == "OnTileExecute" and worst else 1.0,
+            "tile_balance": sum(vector) / (sum(map(bool, vector)) * worst) if worst else 1.0,
             "cycles_index": self.intern(vector) if kind == "OnTileExecute" else 0,
             "sent_index": self.intern(sent),
             "received_index": self.intern(received),

@@ -188,7 +188,7 @@ def handmade_pipeline() -> Profile:
         for place, step in enumerate(order)
     ]
     trace = {"entry": _pipeline_entry(micro_batches), "functions": _pipeline_functions()}
-    # A column: 600 forward, 1,000 backward. Five columns of each, a copy after the first four, updates at the same time.
+    # A column: 600 forward, 1,000 backward. Five columns of each, a copy after the first four, updates together.
     total = 600 + 5 * 600 + 4 * 200 + 5 * 1_000 + 4 * 200 + 150
     build.meta["total_cycles"] = total
     build.meta["samples_per_call"] = 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -25,12 +25,16 @@ _IDLE_OF_CAUSE = {"host": "idle_wait_host"}
 
 
 class Context(NamedTuple):
-    """What the enclosing calls and loops say about a block; -1 is none."""
+    """What the enclosing calls and loops say about a block; a stage or micro-batch of -1 is none.
+
+    `iteration` is that of the innermost loop, `lexical` that of the innermost loop of the same body.
+    """
 
     stage: int = -1
     micro_batch: int = -1
-    iteration: int = -1
+    iteration: int = 0
     direction: str = ""
+    lexical: int = 0
 
 
 class Block(NamedTuple):
@@ -50,8 +54,8 @@ class Block(NamedTuple):
 class Node:
     """One node: `cycles` of one execution; `totals` cycles by (ipu, cause), busy and idle, summing per IPU to `cycles`.
 
-    `kind` is step, sequence, repeat, call, if or overlap. Of an `if`, `children` holds the dearest arm alone.
-    `offsets` are the starts of a sequence's children. `ipus` are those that work in it.
+    `kind` is step, sequence, repeat, call, if or overlap. `arm` is the dearest arm of an `if`. `offsets` are the starts
+    of a sequence's children. `ipus` are those that work in it. `function` names the body of a call.
     """
 
     kind: str
@@ -64,11 +68,13 @@ class Node:
     times: int = 1
     step: int = -1
     idle_cause: str = ""
+    arm: int = 0
+    function: str = ""
     call: Context = field(default=Context())
 
-    def busy(self, ipu: int) -> int:
-        """Cycles in which an IPU works."""
-        return sum(cycles for (place, cause), cycles in self.totals.items() if place == ipu and cause[:5] != "idle_")
+
+def _is_step(node: Node) -> bool:
+    return node.kind == "step"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -76,37 +82,39 @@ class Timeline:
     """The tree of a whole call of the program on `ipus` IPUs."""
 
     root: Node
+    functions: Mapping[str, Node]
     ipus: int
 
     @classmethod
     def from_profile(cls, profile: Profile) -> Timeline:
         """The tree of `meta["trace"]` with the durations of the steps table."""
         builder = _Builder(profile)
-        return cls(root=builder.node(profile.meta["trace"]["entry"]), ipus=profile.ipus)
+        return cls(root=builder.node(profile.meta["trace"]["entry"]), functions=builder.made, ipus=profile.ipus)
 
-    def walk(self, first: int, last: int, ipu: int | None = None, smallest: int = 0) -> Iterator[Block]:
-        """Blocks that overlap cycles [first, last), in order of start; nodes shorter than `smallest` come whole.
+    def walk(
+        self, first: int, last: int, ipu: int | None = None, whole: Callable[[Node], bool] = _is_step
+    ) -> Iterator[Block]:
+        """Blocks that touch cycles [first, last), in order of start: steps, and the nodes that are to come `whole`.
 
-        Whole iterations of a loop that are shorter than `smallest` come as one block of their loop's body each.
+        Nodes without duration are left out.
         """
-        return _walk(Block(self.root, 0, Context()), (first, last, ipu, smallest))
+        return _walk(Block(self.root, 0, Context()), (first, last, ipu, whole))
 
     def totals(self, first: int, last: int) -> Totals:
         """Cycles by (ipu, cause) inside [first, last); each IPU sums to the window's length within the program."""
-        return _window_totals(self.root, 0, first, last, self.ipus)
+        found = _window_totals(self.root, 0, first, last, self.ipus)
+        return Counter({key: amount for key, amount in found.items() if amount})
 
 
-_Window: TypeAlias = "tuple[int, int, int | None, int]"
+_Window: TypeAlias = "tuple[int, int, int | None, Callable[[Node], bool]]"
 
 
 def _walk(block: Block, window: _Window) -> Iterator[Block]:
     node, start, context = block
-    first, last, ipu, smallest = window
-    if start >= last or (block.end <= first and node.cycles) or start + node.cycles < first:
+    first, last, ipu, whole = window
+    if not node.cycles or start >= last or block.end <= first or (ipu is not None and ipu not in node.ipus):
         return
-    if ipu is not None and ipu not in node.ipus:
-        return
-    if node.kind == "step" or node.cycles < smallest:
+    if node.kind == "step" or whole(node):
         yield block
     elif node.kind == "overlap":
         parts = [_walk(Block(child, start, context), window) for child in node.children]
@@ -120,33 +128,28 @@ def _inside(block: Block, first: int, last: int) -> Iterator[Block]:
     node, start, context = block
     if node.kind == "sequence":
         begin = max(0, bisect_right(node.offsets, first - start) - 1)
-        while begin and node.offsets[begin - 1] + start >= first:
-            begin -= 1  # children of no duration that stand at the window's first cycle
         for place in range(begin, len(node.children)):
             if start + node.offsets[place] >= last:
                 return
             yield Block(node.children[place], start + node.offsets[place], context)
     elif node.kind == "repeat":
-        length = max(1, node.children[0].cycles)
-        for turn in range(max(0, (first - start) // length), node.times):
-            if start + turn * length >= last:
+        body = node.children[0]
+        for turn in range(max(0, (first - start) // body.cycles), node.times):
+            if start + turn * body.cycles >= last:
                 return
-            inner = Context(context.stage, context.micro_batch, turn, context.direction)
-            yield Block(node.children[0], start + turn * node.children[0].cycles, inner)
+            yield Block(body, start + turn * body.cycles, context._replace(iteration=turn, lexical=turn))
     else:
-        yield Block(node.children[0], start, _called(node, context))
+        yield Block(node.children[node.arm], start, called(node, context))
 
 
-def _called(node: Node, context: Context) -> Context:
+def called(node: Node, context: Context) -> Context:
+    """What holds inside a node: of a call its own stage, micro-batch and direction, else what held before."""
     call = node.call
     if node.kind != "call":
         return context
-    micro_batch = context.micro_batch
-    if call.micro_batch >= 0:
-        micro_batch = call.micro_batch + max(0, context.iteration)
     return Context(
         call.stage if call.stage >= 0 else context.stage,
-        micro_batch,
+        call.micro_batch + context.lexical if call.micro_batch >= 0 else context.micro_batch,
         context.iteration,
         call.direction or context.direction,
     )
@@ -162,10 +165,8 @@ def _window_totals(node: Node, start: int, first: int, last: int, ipus: int) -> 
     if node.kind == "step":
         return Counter(dict.fromkeys(node.totals, end - begin))
     if node.kind == "overlap":
-        for child in node.children:
-            inner = _window_totals(child, start, first, last, ipus)
-            found.update({key: cycles for key, cycles in inner.items() if not key[1].startswith("idle_")})
-        return _with_idle(found, end - begin, node.idle_cause, ipus)
+        branches = [(child, _window_totals(child, start, first, last, ipus)) for child in node.children]
+        return _side_by_side(branches, end - begin, node.idle_cause, ipus)
     if node.kind == "repeat":
         return _repeat_totals(node, start, (begin, end), ipus)
     for child in _inside(Block(node, start, Context()), first, last):
@@ -184,14 +185,18 @@ def _repeat_totals(node: Node, start: int, window: tuple[int, int], ipus: int) -
     return found
 
 
-def _with_idle(busy: Totals, cycles: int, cause: str, ipus: int) -> Totals:
-    working: Counter[int] = Counter()
-    for (ipu, _), amount in busy.items():
-        working[ipu] += amount
-    for ipu in range(ipus):
-        if cycles > working[ipu]:
-            busy[ipu, cause] += cycles - working[ipu]
-    return busy
+def _side_by_side(branches: Sequence[tuple[Node, Totals]], cycles: int, idle: str, ipus: int) -> Totals:
+    """Totals of branches on different IPUs: each its own, and idle until all have ended."""
+    found: Totals = Counter()
+    resting = set(range(ipus))
+    for branch, totals in branches:
+        own = {key: amount for key, amount in totals.items() if key[0] in branch.ipus}
+        found.update(own)
+        for ipu in branch.ipus:
+            found[ipu, idle] += cycles - sum(amount for key, amount in own.items() if key[0] == ipu)
+        resting -= branch.ipus
+    found.update({(ipu, idle): cycles for ipu in resting})
+    return found
 
 
 class _Builder:
@@ -217,7 +222,7 @@ class _Builder:
             return self.call(tree)
         if kind == "if":
             arms = [self.node(child) for child in tree[2]]
-            return self.around("if", tree[1], max(arms, key=lambda arm: arm.cycles))
+            return self.branch(tree[1], arms)
         return self.overlap(tree[1], tree[2], [self.node(child) for child in tree[3]])
 
     def step(self, step: int) -> Node:
@@ -259,26 +264,40 @@ class _Builder:
         if function not in self.made:
             self.made[function] = self.node(self.bodies[function])
         context = Context(
-            -1 if stage is None else int(stage), -1 if micro_batch is None else int(micro_batch), -1, direction or ""
+            -1 if stage is None else int(stage), -1 if micro_batch is None else int(micro_batch), 0, direction or ""
         )
-        return self.around("call", name or function, self.made[function], context)
-
-    def around(self, kind: str, name: str, body: Node, call: Context = Context()) -> Node:  # noqa: B008
+        body = self.made[function]
         return Node(
-            kind=kind, name=name, cycles=body.cycles, totals=body.totals, ipus=body.ipus, children=(body,), call=call
+            kind="call",
+            name=name or function,
+            cycles=body.cycles,
+            totals=body.totals,
+            ipus=body.ipus,
+            children=(body,),
+            function=function,
+            call=context,
+        )
+
+    def branch(self, name: str, arms: list[Node]) -> Node:
+        dearest = max(arms, key=lambda arm: arm.cycles)
+        return Node(
+            kind="if",
+            name=name,
+            cycles=dearest.cycles,
+            totals=dearest.totals,
+            ipus=_ipus(arms),
+            children=tuple(arms),
+            arm=arms.index(dearest),
         )
 
     def overlap(self, name: str, phase: str, branches: list[Node]) -> Node:
         cycles = max((branch.cycles for branch in branches), default=0)
-        totals: Totals = Counter()
-        for branch in branches:
-            totals.update({key: amount for key, amount in branch.totals.items() if not key[1].startswith("idle_")})
         cause = _IDLE_OF_PHASE[phase]
         return Node(
             kind="overlap",
             name=name,
             cycles=cycles,
-            totals=_with_idle(totals, cycles, cause, self.ipus),
+            totals=_side_by_side([(branch, branch.totals) for branch in branches], cycles, cause, self.ipus),
             ipus=_ipus(branches),
             children=tuple(branches),
             idle_cause=cause,

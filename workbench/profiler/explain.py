@@ -1,0 +1,261 @@
+"""Where a number comes from: its formula with the inputs filled in, the formula's source, and its typical error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.errors import InputError
+from workbench.profiler import memory
+from workbench.profiler.schema import FOOTPRINT_CATEGORIES
+from workbench.units import bytes_text, cycles_text, percent_text
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
+
+MAX_PARTS_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One number taken apart. `unit` is "bytes" or "cycles"; the values of `parts` sum to `value`.
+
+    `formula` states the arithmetic in words, `inputs` what it was evaluated on. `typical_error` is a fraction, from
+    held-out reference cases of the same kind of number; None when there are none.
+    """
+
+    subject: str
+    value: int
+    unit: str
+    formula: str
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    typical_error: float | None = None
+    parts: tuple[Explanation, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, indent: str = "") -> list[str]:
+        """The explanation as text, parts indented."""
+        show = cycles_text if self.unit == "cycles" else bytes_text
+        exact = f" ({self.value:,} {self.unit})" if abs(self.value) >= 1000 else ""
+        error = f", typical error {percent_text(self.typical_error)}" if self.typical_error is not None else ""
+        found = [f"{indent}{self.subject}: {show(self.value)}{exact}{error}", f"{indent}  = {self.formula}"]
+        if self.inputs:
+            shown = ", ".join(f"{name} = {value}" for name, value in self.inputs.items())
+            found.append(f"{indent}  with {shown}")
+        if self.source:
+            found.append(f"{indent}  from {self.source}")
+        for part in self.parts[:MAX_PARTS_SHOWN]:
+            found += part.lines(indent + "  ")
+        if len(self.parts) > MAX_PARTS_SHOWN:
+            rest = sum(part.value for part in self.parts[MAX_PARTS_SHOWN:])
+            found.append(f"{indent}  and {len(self.parts) - MAX_PARTS_SHOWN} smaller ones: {show(rest)}")
+        return found
+
+
+def typical_error(profile: Profile, kind: str) -> float | None:
+    """The typical relative error of a kind of modelled number, from the fidelity table; None when not known."""
+    known = profile.meta.get("typical_errors", {}).get(kind)
+    if not known:
+        return None
+    if "typical" in known:
+        return float(known["typical"])
+    return abs(float(known["median_ratio"]) - 1.0)
+
+
+def explain(
+    profile: Profile,
+    *,
+    tile: int | None,
+    step: int | None,
+    variable: str | int | None,
+    operator: str | None,
+    ipu: int | None,
+) -> Explanation:
+    """See `Profile.explain`."""
+    given = [name for name, value in (("variable", variable), ("operator", operator)) if value is not None]
+    if len(given) + (step is not None or tile is not None) != 1:
+        raise InputError(
+            "explain was not given one thing to explain",
+            expected="a tile, a step, a tile and a step, a variable, or an operator",
+            todo="for example profile.explain(step=profile.peak.step)",
+        )
+    if variable is not None:
+        return _variable(profile, variable, ipu)
+    if operator is not None:
+        return _operator(profile, operator)
+    if tile is None:
+        return _step(profile, step if step is not None else -1)
+    place = profile.peak.ipu if ipu is None else ipu
+    _check_tile(profile, place, tile)
+    return _tile(profile, place, tile) if step is None else _tile_at_step(profile, ipu, tile, step)
+
+
+def _check_tile(profile: Profile, ipu: int, tile: int) -> None:
+    ipus, tiles = profile.arrays["always_live"].shape
+    if not (0 <= ipu < ipus and 0 <= tile < tiles):
+        raise InputError(f"no tile {tile!r} on IPU {ipu!r}", expected=f"tile 0 to {tiles - 1}, IPU 0 to {ipus - 1}")
+
+
+def _row_of_step(profile: Profile, step: int) -> int:
+    rows = np.flatnonzero(profile.tables["steps"]["id"] == step)
+    if not len(rows):
+        raise InputError(f"no step {step!r}", expected="an id of profile.steps")
+    return int(rows[0])
+
+
+def _step(profile: Profile, step: int) -> Explanation:
+    steps = profile.tables["steps"]
+    row = _row_of_step(profile, step)
+    parts = _terms(profile, step)
+    kinds = sorted({part.subject for part in parts})
+    errors = [part.typical_error for part in parts if part.typical_error is not None]
+    times = int(steps["times"][row])
+    return Explanation(
+        subject=f"one execution of step {step} {steps['name'][row]} ({steps['kind'][row]}), which runs {times} times",
+        value=int(steps["cycles"][row]),
+        unit="cycles",
+        formula=" + ".join(kinds) or "no cost",
+        typical_error=max(errors, default=None),
+        parts=parts,
+    )
+
+
+def _terms(profile: Profile, step: int) -> tuple[Explanation, ...]:
+    terms, formulas = profile.tables["terms"], profile.meta["formulas"]
+    found = []
+    for row in np.flatnonzero(terms["step"] == step):
+        known = formulas[terms["formula"][row]]
+        found.append(
+            Explanation(
+                subject=str(terms["name"][row]),
+                value=int(terms["value"][row]),
+                unit=str(known["unit"]),
+                formula=str(known["text"]),
+                inputs=json.loads(terms["inputs"][row]),
+                source=str(known["source"]),
+                typical_error=typical_error(profile, str(known["error_kind"])),
+            )
+        )
+    return tuple(found)
+
+
+def _bytes(subject: str, value: int, formula: str, source: str = "") -> Explanation:
+    return Explanation(subject=subject, value=int(value), unit="bytes", formula=formula, source=source)
+
+
+def _category(profile: Profile, name: str, value: int) -> Explanation:
+    """A category of a tile; one that is not variables names its formula."""
+    words = name.replace("_", " ")
+    known = profile.meta["formulas"].get(profile.meta.get("category_formulas", {}).get(name))
+    if known is not None:
+        return _bytes(words, value, str(known["text"]), str(known["source"]))
+    if name in FOOTPRINT_CATEGORIES:
+        return _bytes(words, value, f"bytes of {words} on this tile")
+    return _bytes(words, value, f"addresses that {words} variables use and no category before them")
+
+
+def _tile(profile: Profile, ipu: int, tile: int) -> Explanation:
+    rows = memory.allocation_of(profile, ipu, tile)
+    by_category = memory.bytes_by_category(rows)
+    parts = [_category(profile, name, size) for name, size in by_category.items() if size]
+    value = memory.total_with_gaps(profile, ipu, tile)
+    gaps = value - sum(by_category.values())
+    if gaps:
+        parts.append(_bytes("gaps", gaps, "addresses that nothing uses, below the last one that is used"))
+    return Explanation(
+        subject=f"memory of tile {tile} of IPU {ipu}",
+        value=value,
+        unit="bytes",
+        formula="every allocated address once, by category, and the gaps between them",
+        typical_error=typical_error(profile, "memory"),
+        parts=tuple(sorted(parts, key=lambda part: -part.value)),
+    )
+
+
+def _tile_at_step(profile: Profile, ipu: int | None, tile: int, step: int) -> Explanation:
+    _row_of_step(profile, step)
+    places = memory.ipus_of_step(profile, step)
+    place = (places[0] if places else profile.peak.ipu) if ipu is None else ipu
+    live = profile.live_variables(step, place, tile)
+    parts = [
+        _category(profile, name, int(memory.footprint(profile, name)[place, tile])) for name in FOOTPRINT_CATEGORIES
+    ]
+    parts += [
+        _bytes(str(row.name), int(row.bytes), f"{row.kind} {row.dtype}{row.shape}, its part on this tile")
+        for row in live.itertuples(index=False)
+    ]
+    parts = sorted((part for part in parts if part.value), key=lambda part: -part.value)
+    return Explanation(
+        subject=f"bytes live on tile {tile} of IPU {place} at step {step}",
+        value=sum(part.value for part in parts),
+        unit="bytes",
+        formula="what is always live and the variables whose life covers the step",
+        typical_error=typical_error(profile, "memory"),
+        parts=tuple(parts),
+    )
+
+
+def _variable(profile: Profile, variable: str | int, ipu: int | None) -> Explanation:
+    table = profile.tables["variables"]
+    chosen = table["id"] == variable if isinstance(variable, int) else table["name"] == variable
+    if ipu is not None:
+        chosen = chosen & (table["ipu"] == ipu)
+    rows = np.flatnonzero(chosen)
+    if not len(rows):
+        raise InputError(f"no variable {variable!r}", expected="a name or id of profile.variables")
+    row = int(rows[0])
+    vector = profile.vector(table["bytes_index"][row])
+    life = (
+        "always live" if table["always_live"][row] else f"steps {table['first_step'][row]} to {table['last_step'][row]}"
+    )
+    inputs = {
+        "kind": table["kind"][row],
+        "dtype": table["dtype"][row],
+        "shape": table["shape"][row],
+        "mapping": table["mapping"][row],
+        "tiles": int(table["tiles"][row]),
+        "largest part": f"{int(vector.max())} bytes on tile {int(vector.argmax())}",
+        "life": life,
+    }
+    return Explanation(
+        subject=f"variable {table['name'][row]} on IPU {table['ipu'][row]}",
+        value=int(table["bytes"][row]),
+        unit="bytes",
+        formula="elements x bytes of an element on every tile it is mapped to, copies and padding included",
+        inputs=inputs,
+        source="the tile mapping of the program",
+    )
+
+
+def _operator(profile: Profile, operator: str) -> Explanation:
+    operators, steps = profile.tables["operators"], profile.tables["steps"]
+    rows = np.flatnonzero(operators["name"] == operator)
+    if not len(rows):
+        raise InputError(f"no operator {operator!r}", expected="a name of profile.operators")
+    row = int(rows[0])
+    own = np.flatnonzero(steps["operator"] == operator)
+    parts = tuple(
+        Explanation(
+            subject=f"step {steps['id'][place]} {steps['name'][place]}",
+            value=int(steps["total_cycles"][place]),
+            unit="cycles",
+            formula=f"{steps['times'][place]} times {steps['cycles'][place]} cycles",
+        )
+        for place in own[np.argsort(-steps["total_cycles"][own], kind="stable")]
+    )
+    return Explanation(
+        subject=f"operator {operator} ({operators['op'][row]})",
+        value=sum(part.value for part in parts),
+        unit="cycles",
+        formula="the steps it was lowered to, each as often as it runs",
+        inputs={"plan": operators["plan"][row], "flops": int(operators["flops"][row])},
+        typical_error=typical_error(profile, "cycles"),
+        parts=parts,
+    )

@@ -1,0 +1,103 @@
+"""What every report has: a name, data, a table, text, one sentence; and its drawn faces, found in the registry."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from workbench.errors import WorkbenchError
+from workbench.registry import faces, import_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VIEWS = "workbench.widgets"
+
+
+def face(name: str) -> Any:
+    """The drawn face registered under a name; the views are loaded when the first one is asked for."""
+    if name not in faces and find_spec(VIEWS) is not None:
+        import_folder(VIEWS)
+    return faces.get(name)
+
+
+class Report:
+    """Base of all reports. A report holds data and never draws; `figure`, `svg` and `widget` ask its registered face.
+
+    A face is an object with those three methods and `mimebundle`, each taking the report.
+    """
+
+    name: ClassVar[str] = ""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The content as JSON data."""
+        raise NotImplementedError
+
+    @property
+    def sentence(self) -> str:
+        """The content in one sentence, also the alternative text of its picture."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The content as one table."""
+        raise NotImplementedError
+
+    def to_text(self) -> str:
+        """The content as plain text, the sentence first."""
+        return f"{self.sentence}\n\n{text_table(self.to_pandas())}".rstrip()
+
+    def figure(self) -> Any:
+        """A plotly figure."""
+        return face(self.name).figure(self)
+
+    def svg(self) -> str:
+        """The picture as SVG text."""
+        return str(face(self.name).svg(self))
+
+    def widget(self, **options: Any) -> Any:
+        """The live view."""
+        return face(self.name).widget(self, **options)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        try:
+            drawn = face(self.name)
+        except (WorkbenchError, ImportError):
+            return {"text/plain": self.to_text(), "text/html": plain_html(self)}
+        return dict(drawn.mimebundle(self))
+
+
+def plain_html(report: Report) -> str:
+    """The text of a report as HTML in which every name is text."""
+    return f"<pre>{escape(report.to_text())}</pre>"
+
+
+def text_table(frame: pd.DataFrame, rows: int = 20) -> str:
+    """The head of a table as aligned text, with a line that says how many rows were left out."""
+    if frame.empty:
+        return ""
+    cells = [[str(name) for name in frame.columns]]
+    cells += [[_cell(value) for value in row] for row in frame.head(rows).itertuples(index=False)]
+    number = [all(_is_number(row[place]) for row in cells[1:]) for place in range(len(cells[0]))]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+    lines = [
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(row, widths, number, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+    left = len(frame) - rows
+    return "\n".join([*lines, f"... {left:,} more rows"] if left > 0 else lines)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value).replace("\n", " ")
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).replace("-", "").replace("e+", "").isdigit()

@@ -1,0 +1,209 @@
+"""The largest things in a profile, what is live at its peak, and tips that follow from its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from workbench.profiler import memory
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.units import bytes_text, cycles_text, percent_text
+
+HIGHEST = 5
+LARGEST = 10
+BINS = 20
+CODE_LABELS = ("vertex_code", "vertex_instance_state", "internal_exchange_code")
+
+# A tip is given from these shares on: a fifth of a tile, or of all cycles, is worth a look.
+WORTH_BYTES = 0.2
+WORTH_CYCLES = 0.2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Insights(Report):
+    """Bytes on a tile at its own fullest step unless said otherwise."""
+
+    name: ClassVar[str] = "insights"
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Insights:
+        """The insights of a profile."""
+        return cls(profile=profile)
+
+    @cached_property
+    def _needed(self) -> memory.IntArray:
+        arrays = self.profile.arrays
+        return np.asarray(arrays["always_live"] + arrays["live_peak"], dtype=np.int64)
+
+    @cached_property
+    def highest_tiles(self) -> pd.DataFrame:
+        """The five tiles that need most, with the fullest: `ipu, tile, needed_bytes, total_with_gaps_bytes`."""
+        order = np.argsort(-self._needed, axis=None, kind="stable")[:HIGHEST]
+        pairs = [divmod(int(place), self._needed.shape[1]) for place in order]
+        peak = self.profile.peak
+        if (peak.ipu, peak.tile) not in pairs:
+            pairs[-1] = (peak.ipu, peak.tile)
+        found = memory.allocated(self.profile, pairs)
+        rows = [
+            (ipu, tile, int(self._needed[ipu, tile]), int(size))
+            for (ipu, tile), size in zip(pairs, found.total_with_gaps, strict=True)
+        ]
+        frame = pd.DataFrame(rows, columns=["ipu", "tile", "needed_bytes", "total_with_gaps_bytes"])
+        return frame.sort_values("total_with_gaps_bytes", ascending=False, kind="stable").reset_index(drop=True)
+
+    @cached_property
+    def histogram(self) -> pd.DataFrame:
+        """Tiles by the bytes they need: `from_bytes, to_bytes, tiles`, up to the tile's size or the most needed."""
+        limit = max(int(self.profile.target["bytes_per_tile"]), int(self._needed.max()))
+        counts, edges = np.histogram(self._needed, bins=BINS, range=(0, limit))
+        return pd.DataFrame({"from_bytes": edges[:-1].astype(int), "to_bytes": edges[1:].astype(int), "tiles": counts})
+
+    @cached_property
+    def largest_code(self) -> pd.DataFrame:
+        """Vertex code, vertex state and exchange code: `category, tile, bytes` of the tile that has most."""
+        rows = []
+        for name in CODE_LABELS:
+            sizes = memory.footprint(self.profile, name)
+            place = int(sizes.argmax())
+            rows.append((name, *divmod(place, sizes.shape[1]), int(sizes.flat[place])))
+        return pd.DataFrame(rows, columns=["category", "ipu", "tile", "bytes"])
+
+    @cached_property
+    def largest_variables(self) -> pd.DataFrame:
+        """The largest variables over all tiles: `name, layer, kind, bytes, tiles, used_by` (names of their steps)."""
+        variables = self.profile.variables
+        top = variables.sort_values("bytes", ascending=False, kind="stable").head(LARGEST)
+        columns = ["id", "name", "layer", "kind", "bytes", "tiles"]
+        frame = top[columns].reset_index(drop=True)
+        return frame.assign(used_by=[self._used_by(int(variable)) for variable in frame["id"]])
+
+    def _used_by(self, variable: int) -> str:
+        accesses, steps = self.profile.tables["accesses"], self.profile.tables["steps"]
+        used = np.unique(accesses["step"][accesses["variable"] == variable])
+        names = steps["name"][np.isin(steps["id"], used)].tolist()
+        rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return ", ".join(names[:3]) + rest
+
+    @cached_property
+    def at_peak(self) -> pd.DataFrame:
+        """What is live on the fullest tile at its peak, those that come and go first, then by bytes."""
+        peak = self.profile.peak
+        return self.profile.live_variables(peak.step, peak.ipu, peak.tile)
+
+    @cached_property
+    def peak_categories(self) -> dict[str, int]:
+        """Bytes by category on the fullest tile at its fullest step, the largest first."""
+        peak = self.profile.peak
+        position = int(self.profile.arrays["live_peak_position"][peak.ipu, peak.tile])
+        found = memory.by_category_at(self.profile, peak.ipu, position)
+        sizes = {name: int(amount[peak.tile]) for name, amount in found.items()}
+        return dict(sorted(sizes.items(), key=lambda item: -item[1]))
+
+    @cached_property
+    def tips(self) -> list[str]:
+        """What to look at, each with the number that says so."""
+        return [*self._memory_tips(), *self._cycle_tips()]
+
+    def _memory_tips(self) -> Iterator[str]:
+        limit = int(self.profile.target["bytes_per_tile"])
+        size = {**dict.fromkeys(self.profile.memory_categories, 0), **self.peak_categories}
+        exchange = size["internal_exchange_code"] + size["host_exchange_code"] + size["global_exchange_code"]
+        where = f"on tile {self.profile.peak.tile} at the peak"
+        advice = (
+            (size["temporary"], "temporaries", "a lower availableMemoryProportion makes them smaller"),
+            (size["optimizer"], "optimizer state", "a simpler optimizer, or offloading its state, frees it"),
+            (size["stash"], "stashed activations", "recomputation keeps fewer of them"),
+            (size["activation"], "activations", "a smaller micro-batch or recomputation keeps fewer of them"),
+            (exchange, "exchange code", "larger contiguous pieces and fewer distinct exchanges need less"),
+            (size["vertex_code"], "vertex code", "fewer kinds of vertices on one tile need less"),
+        )
+        for amount, what, mend in sorted(advice, key=lambda item: -item[0]):
+            if amount >= WORTH_BYTES * limit:
+                yield f"{what} take {bytes_text(amount)} {where}, {percent_text(amount / limit)} of the tile: {mend}"
+        needed = self._needed
+        if needed.max() > 1.5 * needed.mean():
+            yield (
+                f"the fullest tile needs {bytes_text(needed.max())}, the average one {bytes_text(needed.mean())}: "
+                "a more even mapping of the largest variables there lowers the peak"
+            )
+        if self.profile.fragmentation >= 0.1:
+            yield f"{percent_text(self.profile.fragmentation)} of the fullest tile's memory in use are gaps"
+
+    def _cycle_tips(self) -> Iterator[str]:
+        breakdown = self.profile.cycle_breakdown.groupby("cause")["cycles"].sum()
+        whole = max(1, self.profile.total_cycles * self.profile.ipus)
+        advice = {
+            "exchange": "less data has to move when neighbouring layers share a layout, or with half precision",
+            "host": "prefetching, or larger batches per copy, hides it",
+            "sync": "fewer and larger steps synchronise less",
+            "idle_fill": "more micro-batches per update shorten the pipeline's start",
+            "idle_drain": "more micro-batches per update shorten the pipeline's end",
+            "idle_wait_stage": "a more even split of the layers over the stages shortens it",
+        }
+        for cause, mend in advice.items():
+            cycles = int(breakdown.get(cause, 0))
+            if cycles >= WORTH_CYCLES * whole:
+                yield f"{cause.replace('_', ' ')} takes {percent_text(cycles / whole)} of all cycles: {mend}"
+        yield from self._balance_tips(whole)
+
+    def _balance_tips(self, whole: int) -> Iterator[str]:
+        steps = self.profile.steps
+        compute = steps[steps["cause"] == "compute"]
+        lost = compute["total_cycles"] * (1.0 - compute["tile_balance"])
+        if lost.empty or lost.max() < WORTH_CYCLES / 2 * whole:
+            return
+        row = compute.loc[lost.idxmax()]
+        yield (
+            f"step {row['id']} {row['name']} waits for its slowest tile: balance {percent_text(row['tile_balance'])}, "
+            f"{cycles_text(lost.max())} lost in all"
+        )
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: everything above."""
+        return {
+            "highest_tiles": self.highest_tiles.to_dict("records"),
+            "histogram": self.histogram.to_dict("records"),
+            "largest_code": self.largest_code.to_dict("records"),
+            "largest_variables": self.largest_variables.to_dict("records"),
+            "peak_categories": self.peak_categories,
+            "at_peak": self.at_peak.to_dict("records"),
+            "tips": self.tips,
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The largest category at the peak, and the first tip."""
+        if not self.peak_categories:
+            return "No memory is used"
+        name, size = next(iter(self.peak_categories.items()))
+        peak = self.profile.peak
+        first = f"; {self.tips[0]}" if self.tips else ""
+        return f"At the peak on tile {peak.tile} most is {name.replace('_', ' ')}, {bytes_text(size)}{first}"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The largest variables."""
+        return self.largest_variables.copy(deep=False)
+
+    def to_text(self) -> str:
+        """Highest tiles, what is at the peak, largest variables and tips."""
+        lines = [self.sentence + ".", "Highest tiles:"]
+        lines += [
+            f"  tile {row.tile} of IPU {row.ipu}  {bytes_text(row.total_with_gaps_bytes)}"
+            for row in self.highest_tiles.itertuples(index=False)
+        ]
+        lines.append("At the peak:")
+        lines += [f"  {name.replace('_', ' '):<30} {bytes_text(size)}" for name, size in self.peak_categories.items()]
+        lines.append("Largest variables:")
+        lines += [
+            f"  {bytes_text(row.bytes):>10}  {row.name} ({row.kind}), used by {row.used_by or 'nothing'}"
+            for row in self.largest_variables.itertuples(index=False)
+        ]
+        return "\n".join([*lines, *(["Tips:"] if self.tips else []), *(f"  {tip}" for tip in self.tips)])

@@ -1,0 +1,160 @@
+"""Always-live under not-always-live bytes over the steps of one IPU: all its tiles together, or one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from workbench.errors import InputError
+from workbench.profiler import memory
+from workbench.profiler.memory import IntArray
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.units import bytes_text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LivenessView(Report):
+    """Bytes at each position of the IPU's program; a position is a step at one place, calls expanded, loops once."""
+
+    name: ClassVar[str] = "liveness_view"
+    profile: Profile
+    ipu: int = 0
+    tile: int | None = None
+
+    @classmethod
+    def from_profile(cls, profile: Profile, *, ipu: int | None = None, tile: int | None = None) -> LivenessView:
+        """The report for one IPU (by default that of the fullest tile), over all tiles or for one."""
+        return cls(profile=profile, ipu=profile.peak.ipu if ipu is None else ipu, tile=tile)
+
+    def of(self, *, ipu: int | None = None, tile: int | None = None) -> LivenessView:
+        """The same report for another IPU or one tile."""
+        return LivenessView(profile=self.profile, ipu=self.ipu if ipu is None else ipu, tile=tile)
+
+    @cached_property
+    def steps(self) -> IntArray:
+        """Step ids: int64[positions]."""
+        return memory.positions(self.profile, self.ipu)
+
+    @cached_property
+    def step_names(self) -> list[str]:
+        """The name of the step at each position."""
+        table = self.profile.tables["steps"]
+        names = dict(zip(table["id"].tolist(), table["name"].tolist(), strict=True))
+        return [names[step] for step in self.steps.tolist()]
+
+    @cached_property
+    def always_live_bytes(self) -> int:
+        """Bytes live throughout, of the tile or of all tiles."""
+        always = self.profile.arrays["always_live"][self.ipu]
+        return int(always.sum() if self.tile is None else always[self.tile])
+
+    @cached_property
+    def live_bytes(self) -> IntArray:
+        """Bytes live and not always live: int64[positions]."""
+        if self.tile is not None:
+            return memory.live_of_tile(self.profile, self.ipu, self.tile)
+        return self._raw("live_bytes")
+
+    @cached_property
+    def worst_tile(self) -> IntArray:
+        """The fullest tile at each position: int64[positions]."""
+        return self._raw("worst_tile")
+
+    @cached_property
+    def worst_tile_bytes(self) -> IntArray:
+        """Bytes on the fullest tile at each position, always-live ones included: int64[positions]."""
+        return self._raw("worst_tile_bytes")
+
+    def _raw(self, name: str) -> IntArray:
+        table = self.profile.tables["liveness"]
+        chosen = table["ipu"] == self.ipu
+        found = np.zeros(int(chosen.sum()), dtype=np.int64)
+        found[table["position"][chosen]] = table[name][chosen]
+        return found
+
+    @property
+    def peak_position(self) -> int:
+        """The first position with most live bytes."""
+        return int(self.live_bytes.argmax()) if len(self.live_bytes) else 0
+
+    def at(self, position: int) -> pd.DataFrame:
+        """Variables live at a position, those that come and go first, then by bytes (on the tile, if one is chosen)."""
+        if not 0 <= position < len(self.steps):
+            raise InputError(f"no position {position!r} on IPU {self.ipu}", expected=f"0 to {len(self.steps) - 1}")
+        variables = self.profile.tables["variables"]
+        owner, first, last = memory.intervals(self.profile, self.ipu)
+        live = variables["always_live"] & (variables["ipu"] == self.ipu)
+        live[owner[(first <= position) & (position <= last)]] = True
+        ids = np.flatnonzero(live)
+        size = variables["bytes"][ids]
+        if self.tile is not None:
+            size = self.profile.arrays["per_tile"][variables["bytes_index"][ids], self.tile]
+        columns = ("name", "layer", "kind", "dtype", "shape", "always_live")
+        frame = pd.DataFrame({"id": ids, **{name: variables[name][ids] for name in columns}, "bytes": size})
+        frame = frame[frame["bytes"] > 0].sort_values(["always_live", "bytes", "id"], ascending=[True, False, True])
+        return frame.reset_index(drop=True)
+
+    def lifetime(self, variable: int) -> list[tuple[int, int]]:
+        """First and last positions of a variable's lives; the whole program when it is always live."""
+        variables = self.profile.tables["variables"]
+        if not 0 <= variable < len(variables["id"]):
+            raise InputError(f"no variable {variable!r}", expected=f"an id from 0 to {len(variables['id']) - 1}")
+        if variables["always_live"][variable]:
+            return [(0, len(self.steps) - 1)]
+        table = self.profile.tables["intervals"]
+        chosen = table["variable"] == variable
+        return list(zip(table["first"][chosen].tolist(), table["last"][chosen].tolist(), strict=True))
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: the scope, always-live bytes, and the peak."""
+        place = self.peak_position
+        return {
+            "ipu": self.ipu,
+            "tile": self.tile,
+            "positions": len(self.steps),
+            "always_live_bytes": self.always_live_bytes,
+            "peak_position": place,
+            "peak_step": int(self.steps[place]) if len(self.steps) else -1,
+            "peak_step_name": self.step_names[place] if len(self.steps) else "",
+            "peak_live_bytes": int(self.live_bytes.max(initial=0)),
+        }
+
+    @property
+    def sentence(self) -> str:
+        """Always-live bytes, the peak and where it is."""
+        data = self.data
+        where = f"IPU {self.ipu}" if self.tile is None else f"tile {self.tile} of IPU {self.ipu}"
+        return (
+            f"Liveness of {where}: {bytes_text(data['always_live_bytes'])} always live, and at most "
+            f"{bytes_text(data['peak_live_bytes'])} more, at step {data['peak_step']} ({data['peak_step_name']})"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per position: `position, step, name, always_live_bytes, live_bytes, worst_tile, worst_tile_bytes`."""
+        return pd.DataFrame(
+            {
+                "position": np.arange(len(self.steps)),
+                "step": self.steps,
+                "name": self.step_names,
+                "always_live_bytes": self.always_live_bytes,
+                "live_bytes": self.live_bytes,
+                "worst_tile": self.worst_tile,
+                "worst_tile_bytes": self.worst_tile_bytes,
+            }
+        )
+
+    def to_text(self) -> str:
+        """The sentence and what is live at the peak."""
+        if not len(self.steps):
+            return self.sentence
+        lines = [
+            f"  {bytes_text(row.bytes):>10}  {row.name} ({row.kind})"
+            for row in self.at(self.peak_position).head(10).itertuples(index=False)
+        ]
+        return "\n".join([self.sentence, "Live there:", *lines])

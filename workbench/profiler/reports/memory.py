@@ -1,0 +1,172 @@
+"""Bytes over tiles by category, liveness or region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from workbench.errors import InputError
+from workbench.profiler import memory as bytes_of
+from workbench.profiler.memory import IntArray
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.units import bytes_text
+
+Measure: TypeAlias = Literal["peak", "allocated"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Memory(Report):
+    """Bytes of every tile of one IPU.
+
+    `measure` "peak": what is live at the tile's own fullest step, which sums to always-live plus not-always-live
+    bytes; exact, and no address has to be worked out. "allocated": all allocated addresses, each once, which sums to
+    `total_bytes` of `.tiles`.
+    """
+
+    name: ClassVar[str] = "memory"
+    profile: Profile
+    ipu: int = 0
+    measure: Measure = "peak"
+
+    @classmethod
+    def from_profile(cls, profile: Profile, *, ipu: int | None = None, measure: Measure = "peak") -> Memory:
+        """The report for one IPU, by default that of the fullest tile."""
+        return cls(profile=profile, ipu=profile.peak.ipu if ipu is None else ipu, measure=measure)
+
+    def of(self, *, ipu: int | None = None, measure: Measure | None = None) -> Memory:
+        """The same report for another IPU or measure."""
+        return Memory(profile=self.profile, ipu=self.ipu if ipu is None else ipu, measure=measure or self.measure)
+
+    @cached_property
+    def by_category(self) -> dict[str, IntArray]:
+        """int64[tiles] per category that has bytes, in the order of `.memory_categories`."""
+        if self.measure == "allocated":
+            chosen = self.profile.tiles.query("ipu == @self.ipu")
+            columns = {name: chosen[name].to_numpy() for name in self.profile.memory_categories}
+            return {name: values for name, values in columns.items() if values.any()}
+        return self._at_own_peaks()
+
+    def _at_own_peaks(self) -> dict[str, IntArray]:
+        peaks = self.profile.arrays["live_peak_position"][self.ipu]
+        found: dict[str, IntArray] = {}
+        for position in np.unique(peaks).tolist():
+            chosen = peaks == position
+            for name, amount in bytes_of.by_category_at(self.profile, self.ipu, position).items():
+                found.setdefault(name, np.zeros(len(peaks), dtype=np.int64))[chosen] = amount[chosen]
+        return {name: found[name] for name in self.profile.memory_categories if name in found}
+
+    @cached_property
+    def by_liveness(self) -> dict[str, IntArray]:
+        """int64[tiles] of always-live and of the most not-always-live bytes."""
+        arrays = self.profile.arrays
+        return {
+            "always_live_bytes": arrays["always_live"][self.ipu],
+            "not_always_live_bytes": arrays["live_peak"][self.ipu],
+        }
+
+    @cached_property
+    def total(self) -> IntArray:
+        """int64[tiles]: the sum of the categories."""
+        return np.sum(list(self.by_category.values()), axis=0, dtype=np.int64)
+
+    def variables(self, names: Sequence[str]) -> dict[str, IntArray]:
+        """int64[tiles] of chosen variables of this IPU by name."""
+        table = self.profile.tables["variables"]
+        found: dict[str, IntArray] = {}
+        for name in names:
+            rows = np.flatnonzero((table["name"] == name) & (table["ipu"] == self.ipu))
+            if not len(rows):
+                raise InputError(f"no variable {name!r} on IPU {self.ipu}", expected="a name of profile.variables")
+            found[name] = self.profile.arrays["per_tile"][table["bytes_index"][rows]].sum(axis=0)
+        return found
+
+    def tile(self, tile: int) -> dict[str, Any]:
+        """Details of one tile as allocated: bytes by category and by region, gaps, and its largest blocks."""
+        rows = bytes_of.allocation_of(self.profile, self.ipu, tile)
+        by_category = {name: size for name, size in bytes_of.bytes_by_category(rows).items() if size}
+        with_gaps = bytes_of.total_with_gaps(self.profile, self.ipu, tile)
+        order = np.argsort(-rows["bytes"], kind="stable")[:10]
+        columns = ("label", "category", "address", "bytes")
+        return {
+            "ipu": self.ipu,
+            "tile": tile,
+            "by_category": by_category,
+            "by_region": self._by_region(rows["address"], rows["bytes"]),
+            "total_bytes": sum(by_category.values()),
+            "total_with_gaps_bytes": with_gaps,
+            "gap_bytes": with_gaps - sum(by_category.values()),
+            "largest": [{name: _plain(rows[name][row]) for name in columns} for row in order],
+        }
+
+    def _by_region(self, address: IntArray, size: IntArray) -> dict[str, int]:
+        target = self.profile.target
+        first, end = int(target["non_interleaved_bytes"]), int(target["bytes_per_tile"])
+        found = {}
+        for name, low, high in (
+            ("non_interleaved", 0, first),
+            ("interleaved", first, end),
+            ("beyond the tile", end, max(end, int((address + size).max(initial=0)))),
+        ):
+            found[name] = covered_bytes(np.clip(address, low, high), np.clip(address + size, low, high))
+        return {name: amount for name, amount in found.items() if amount}
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: bytes by category over all tiles, and the fullest tile."""
+        return {
+            "ipu": self.ipu,
+            "measure": self.measure,
+            "bytes_per_tile": int(self.profile.target["bytes_per_tile"]),
+            "by_category": {name: int(amount.sum()) for name, amount in self.by_category.items()},
+            "total_bytes": int(self.total.sum()),
+            "fullest_tile": int(self.total.argmax()),
+            "fullest_tile_bytes": int(self.total.max()),
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The fullest tile, the average, and the two largest categories."""
+        data = self.data
+        largest = sorted(data["by_category"].items(), key=lambda item: -item[1])[:2]
+        parts = " and ".join(f"{name.replace('_', ' ')} {bytes_text(size)}" for name, size in largest)
+        what = "at each tile's fullest step" if self.measure == "peak" else "allocated"
+        return (
+            f"Memory of IPU {self.ipu} {what}: tile {data['fullest_tile']} is fullest with "
+            f"{bytes_text(data['fullest_tile_bytes'])} of {bytes_text(data['bytes_per_tile'])}, the average is "
+            f"{bytes_text(data['total_bytes'] / len(self.total))}; most is {parts}"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per tile: `ipu, tile`, a byte column per category, `total_bytes`."""
+        tiles = np.arange(len(self.total))
+        return pd.DataFrame({"ipu": self.ipu, "tile": tiles, **self.by_category, "total_bytes": self.total})
+
+    def to_text(self) -> str:
+        """The sentence and the categories over all tiles."""
+        lines = [
+            f"  {name.replace('_', ' '):<30} {bytes_text(amount.sum()):>12}  "
+            f"at most {bytes_text(amount.max())} on tile {int(amount.argmax())}"
+            for name, amount in self.by_category.items()
+        ]
+        return "\n".join([self.sentence, *lines])
+
+
+def covered_bytes(start: IntArray, end: IntArray) -> int:
+    """Bytes covered by at least one of the spans [start, end)."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    if not len(start):
+        return 0
+    reach = np.maximum.accumulate(end)
+    fresh = np.maximum(start[1:], reach[:-1])
+    return int(end[0] - start[0] + np.maximum(0, end[1:] - fresh).sum())
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

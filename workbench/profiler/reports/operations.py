@@ -1,0 +1,84 @@
+"""A row per operator, and a row per layer with everything that was done for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.units import cycles_text, percent_text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Operations(Report):
+    """`operators` are those that were planned; `layers` cover every step, so that their cycles sum to all of them."""
+
+    name: ClassVar[str] = "operations"
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Operations:
+        """The operations of a profile."""
+        return cls(profile=profile)
+
+    @cached_property
+    def operators(self) -> pd.DataFrame:
+        """The operators, the dearest first."""
+        return self.profile.operators.sort_values("cycles", ascending=False, kind="stable").reset_index(drop=True)
+
+    @cached_property
+    def layers(self) -> pd.DataFrame:
+        """`layer, cycles`, cycles by direction and by cause, `flops, bytes_received, variable_bytes, code_bytes`.
+
+        Cycles count every execution. Steps outside any layer are in the layer "".
+        """
+        steps = self.profile.steps
+        found = steps.groupby("layer", sort=False).agg(cycles=("total_cycles", "sum")).astype("int64")
+        for name in ("forward", "recompute", "backward", "update"):
+            found[f"{name}_cycles"] = self._cycles(steps[steps["direction"] == name], found.index)
+        for name in ("compute", "exchange"):
+            found[f"{name}_cycles"] = self._cycles(steps[steps["cause"] == name], found.index)
+        received = (steps["bytes_received"] * steps["times"]).groupby(steps["layer"]).sum()
+        found["bytes_received"] = received.reindex(found.index, fill_value=0)
+        operators = self.profile.operators
+        for name in ("flops", "code_bytes"):
+            found[name] = operators.groupby("layer")[name].sum().reindex(found.index, fill_value=0).astype("int64")
+        variables = self.profile.variables
+        held = variables.groupby("layer")["bytes"].sum()
+        found["variable_bytes"] = held.reindex(found.index, fill_value=0).astype("int64")
+        return found.reset_index().sort_values("cycles", ascending=False, kind="stable").reset_index(drop=True)
+
+    def _cycles(self, steps: pd.DataFrame, layers: Any) -> Any:
+        return steps.groupby("layer")["total_cycles"].sum().reindex(layers, fill_value=0).astype("int64")
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: both tables."""
+        return {
+            "operators": self.operators.to_dict("records"),
+            "layers": self.layers.to_dict("records"),
+            "step_cycles": int(np.sum(self.profile.tables["steps"]["total_cycles"])),
+        }
+
+    @property
+    def sentence(self) -> str:
+        """How many there are, and the dearest."""
+        count = len(self.operators)
+        if not count:
+            return "No operators: the program was written by hand"
+        first = self.operators.iloc[0]
+        whole = max(1, self.data["step_cycles"])
+        return (
+            f"{count} operators in {len(self.layers)} layers; the dearest, {first['name']}, takes "
+            f"{cycles_text(int(first['cycles']))}, {percent_text(first['cycles'] / whole)} of all steps, at "
+            f"{percent_text(first['utilisation'])} of the peak rate"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The operators."""
+        return self.operators.copy(deep=False)

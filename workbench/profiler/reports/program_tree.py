@@ -1,0 +1,110 @@
+"""The control program as a tree of nodes with their cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.profiler.timeline import Node
+from workbench.units import cycles_text
+
+_KINDS = {"sequence": "Sequence", "repeat": "Repeat", "call": "Call", "if": "If", "overlap": "Overlap"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProgramTree(Report):
+    """Functions first, each stored once, then the entry. A call names its function and is not expanded."""
+
+    name: ClassVar[str] = "program_tree"
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> ProgramTree:
+        """The tree of a profile."""
+        return cls(profile=profile)
+
+    @cached_property
+    def nodes(self) -> list[dict[str, Any]]:
+        """A mapping per node: `id, parent` (-1 for roots), `depth, kind, name, function, times, cycles, cause, step`.
+
+        `cycles` are of one execution of the node, a repeat with all its times.
+        """
+        found: list[dict[str, Any]] = []
+        roots = [*self.profile.timeline.functions.items(), ("", self.profile.timeline.root)]
+        for function, root in roots:
+            self._add(root, -1, 0, function, found)
+        return found
+
+    @cached_property
+    def _steps(self) -> dict[int, dict[str, Any]]:
+        steps = self.profile.tables["steps"]
+        names = ("id", "kind", "name", "layer", "cause")
+        rows = zip(*(steps[name].tolist() for name in names), strict=True)
+        return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+
+    def _add(self, node: Node, parent: int, depth: int, function: str, found: list[dict[str, Any]]) -> None:
+        row = {
+            "id": len(found),
+            "parent": parent,
+            "depth": depth,
+            "kind": _KINDS.get(node.kind, ""),
+            "name": node.name,
+            "function": node.function or (function if parent < 0 else ""),
+            "times": node.times,
+            "cycles": node.cycles,
+            "cause": "",
+            "layer": "",
+            "step": node.step,
+        }
+        if node.step >= 0:
+            known = self._steps[node.step]
+            row |= {name: known[name] for name in ("kind", "name", "layer", "cause")}
+        found.append(row)
+        if node.kind != "call":
+            for child in node.children:
+                self._add(child, row["id"], depth + 1, function, found)
+
+    def search(self, text: str) -> list[dict[str, Any]]:
+        """Nodes whose kind, name, layer or function contains the text, in any case."""
+        wanted = text.casefold()
+        fields = ("kind", "name", "layer", "function")
+        return [row for row in self.nodes if any(wanted in str(row[name]).casefold() for name in fields)]
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: all nodes."""
+        return {"total_cycles": self.profile.total_cycles, "nodes": self.nodes}
+
+    @property
+    def sentence(self) -> str:
+        """Counts of nodes by kind."""
+        counts: dict[str, int] = {}
+        for row in self.nodes:
+            counts[row["kind"]] = counts.get(row["kind"], 0) + 1
+        shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda item: -item[1]))
+        return f"Program of {len(self.nodes)} nodes: {shown}; {cycles_text(self.profile.total_cycles)} in all"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The nodes as a table."""
+        return pd.DataFrame(self.nodes)
+
+    def to_text(self) -> str:
+        """The sentence and the tree, a line per node."""
+        return "\n".join([self.sentence, *self._lines()])
+
+    def _lines(self) -> Iterator[str]:
+        for row in self.nodes:
+            if row["parent"] < 0:
+                yield f"function {row['function']}" if row["function"] else "entry"
+            words = [row["kind"], row["name"]]
+            if row["kind"] == "Repeat":
+                words.insert(1, f"x {row['times']}")
+            if row["kind"] == "Call" and row["function"] != row["name"]:
+                words.append(f"-> {row['function']}")
+            yield "  " * (row["depth"] + 1) + " ".join(filter(None, words)) + f"  {row['cycles']:,} cycles"

@@ -1,0 +1,84 @@
+"""Operators as points: FLOP per exchanged byte against the achieved rate, under the ceilings of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.units import count_text, percent_text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Roofline(Report):
+    """Rates are FLOP/s of one IPU. Bytes are those its steps receive over the exchange."""
+
+    name: ClassVar[str] = "roofline"
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Roofline:
+        """The roofline of a profile."""
+        return cls(profile=profile)
+
+    @cached_property
+    def ceilings(self) -> dict[str, float]:
+        """`compute` in FLOP/s; `exchange` and `host` in bytes/s: at an intensity x the ceiling is bytes/s x x.
+
+        Exchange: tiles x bytes per cycle and tile x clock.
+        """
+        target = self.profile.target
+        exchange = target["tiles_per_ipu"] * target["exchange_bytes_per_cycle"] * target["clock_hz"]
+        return {
+            "compute": float(target["peak_flops_per_second"]),
+            "exchange": float(exchange),
+            "host": float(target["host_bytes_per_second"]),
+        }
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """`name, layer, direction, flops, exchanged_bytes, intensity` (FLOP/byte; inf without exchange)`, rate,
+        ceiling, bound` ("compute" or "exchange"); operators without flops or cycles are left out."""
+        steps = self.profile.steps
+        received = (steps["bytes_received"] * steps["times"]).groupby(steps["operator"]).sum()
+        frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles"]]
+        frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0)].reset_index(drop=True)
+        moved = frame["name"].map(received).fillna(0).astype("int64")
+        intensity = frame["flops"] / moved.where(moved > 0)
+        intensity = intensity.fillna(float("inf"))
+        rate = frame["flops"] / frame["cycles"] * float(self.profile.target["clock_hz"])
+        limit = (intensity * self.ceilings["exchange"]).clip(upper=self.ceilings["compute"])
+        bound = ["exchange" if value < self.ceilings["compute"] else "compute" for value in limit]
+        return frame.drop(columns="cycles").assign(
+            exchanged_bytes=moved, intensity=intensity, rate=rate, ceiling=limit, bound=bound
+        )
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: ceilings and points; an intensity without bound is None."""
+        points = [
+            {**row, "intensity": None if row["intensity"] == float("inf") else row["intensity"]}
+            for row in self.points.to_dict("records")
+        ]
+        return {"ceilings": self.ceilings, "points": points}
+
+    @property
+    def sentence(self) -> str:
+        """How many operators are bound by what, and the best rate."""
+        points = self.points
+        if points.empty:
+            return "No operator with floating-point work"
+        best = points.loc[points["rate"].idxmax()]
+        held = int((points["bound"] == "exchange").sum())
+        return (
+            f"{len(points)} operators, {held} of them bound by exchange; {best['name']} is fastest at "
+            f"{count_text(best['rate'])} FLOP/s, {percent_text(best['rate'] / self.ceilings['compute'])} of the peak"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The points."""
+        return self.points.copy(deep=False)

@@ -1,0 +1,151 @@
+"""The verdict first, then the machine, the time, the program, and what was assumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from workbench.profiler.explain import typical_error
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Summary(Report):
+    """What a user reads first. Bytes are bytes, cycles those of the target's clock."""
+
+    name: ClassVar[str] = "summary"
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Summary:
+        """The summary of a profile."""
+        return cls(profile=profile)
+
+    @property
+    def verdict(self) -> str:
+        """`"Fits: worst tile 812 uses 512.3 KiB of 624.0 KiB, 111.7 KiB to spare"`, or by how much it does not fit."""
+        profile = self.profile
+        peak, limit = profile.peak, int(profile.target["bytes_per_tile"])
+        place = f"worst tile {peak.tile}" + (f" of IPU {peak.ipu}" if profile.ipus > 1 else "")
+        used = f"{place} uses {bytes_text(peak.bytes)} of {bytes_text(limit)}"
+        if profile.fits:
+            return f"Fits: {used}, {bytes_text(profile.margin_bytes)} to spare"
+        if profile.margin_bytes >= 0:
+            return f"Does not fit: {used}, but not all of it could be placed inside its memory region"
+        return f"Does not fit: {used}, {bytes_text(-profile.margin_bytes)} over"
+
+    @property
+    def caution(self) -> str:
+        """A sentence when the margin is inside the typical error of modelled memory, else empty."""
+        error = typical_error(self.profile, "memory")
+        if error is None or abs(self.profile.margin_bytes) > error * self.profile.max_tile_bytes:
+            return ""
+        return f"The margin is within the typical error of modelled memory ({percent_text(error)})"
+
+    @property
+    def sentence(self) -> str:
+        """Verdict, caution and time."""
+        parts = [self.verdict, self.caution, self.time]
+        return ". ".join(part for part in parts if part)
+
+    @property
+    def time(self) -> str:
+        """Cycles, seconds and throughput of one call."""
+        profile = self.profile
+        what = "weight update" if profile.meta["mode"] == "training" else "call"
+        text = f"One {what} takes {cycles_text(profile.total_cycles)} ({seconds_text(profile.seconds)}"
+        if profile.samples_per_second:
+            text += f", {count_text(profile.samples_per_second)} samples/s"
+        return text + ", modelled)"
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data; `what_if` marks a machine that does not exist."""
+        profile = self.profile
+        meta, target = profile.meta, profile.target
+        return {
+            "name": profile.name,
+            "verdict": self.verdict,
+            "caution": self.caution,
+            "fits": profile.fits,
+            "margin_bytes": profile.margin_bytes,
+            "max_tile_bytes": profile.max_tile_bytes,
+            "peak": profile.peak._asdict(),
+            "peak_step": self.peak_step,
+            "total_cycles": profile.total_cycles,
+            "seconds": profile.seconds,
+            "samples_per_second": profile.samples_per_second,
+            "mode": meta["mode"],
+            "batch_size": meta["batch_size"],
+            "ipus": profile.ipus,
+            "replicas": meta["replicas"],
+            "target": dict(target),
+            "what_if": list(target.get("what_if", [])),
+            "program": self.program,
+            "config_changed": dict(meta["config_changed"]),
+            "assumptions": profile.assumptions,
+            "warnings": list(meta["warnings"]),
+            "unmodelled": profile.unmodelled.to_dict("records"),
+            "engine_version": meta["engine_version"],
+        }
+
+    @property
+    def peak_step(self) -> str:
+        """The name of the program step at the peak."""
+        steps = self.profile.tables["steps"]
+        names = steps["name"][steps["id"] == self.profile.peak.step]
+        return str(names[0]) if len(names) else ""
+
+    @property
+    def program(self) -> dict[str, int]:
+        """Counts of variables, steps, compute sets, exchanges and (where known) vertices and edges."""
+        tables = self.profile.tables
+        kinds = tables["steps"]["kind"]
+        found = {
+            "variables": len(tables["variables"]["id"]),
+            "steps": len(kinds),
+            "compute_sets": int((kinds == "OnTileExecute").sum()),
+            "exchanges": int((kinds == "DoExchange").sum()),
+        }
+        return found | {key: int(value) for key, value in self.profile.meta.get("program", {}).items()}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per line: `item`, `value` (text)."""
+        return pd.DataFrame(self.lines, columns=["item", "value"])
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """The summary as (item, value) texts."""
+        profile = self.profile
+        meta, target = profile.meta, profile.target
+        size = f"{target['tiles_per_ipu']} tiles x {bytes_text(target['bytes_per_tile'])}"
+        machine = f"{target['name']} ({target['architecture']}), {size}, {target['clock_hz'] / 1e9:.3g} GHz"
+        peak = profile.peak
+        rows = [
+            ("Model", f"{profile.name}, {meta['mode']}, batch size {meta['batch_size']}"),
+            ("Target", machine),
+            ("IPUs", f"{profile.ipus} x {meta['replicas']} replicas"),
+            ("Peak", f"step {peak.step} ({self.peak_step}) on tile {peak.tile} of IPU {peak.ipu}"),
+            ("Program", ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in self.program.items())),
+        ]
+        if target.get("what_if"):
+            rows.append(("What if", "not a real machine: " + ", ".join(target["what_if"])))
+        rows += [("Option", f"{key} = {value}") for key, value in meta["config_changed"].items()]
+        rows += [("Assumed", text) for text in profile.assumptions]
+        rows += [("Warning", str(text)) for text in meta["warnings"]]
+        rows += [
+            ("Unmodelled", f"{row.primitive} x {row.count} in {row.layer or '(no layer)'}, by the generic rule")
+            for row in profile.unmodelled.itertuples()
+        ]
+        return [*rows, ("Engine", str(meta["engine_version"]))]
+
+    def to_text(self) -> str:
+        """Verdict, caution, time, then a line per item."""
+        head = [part + "." for part in (self.verdict, self.caution, self.time) if part]
+        width = max(len(item) for item, _ in self.lines)
+        return "\n".join([*head, *(f"{item.ljust(width)}  {value}" for item, value in self.lines)])

@@ -1,0 +1,128 @@
+"""One number per tile on the floor plan: bytes of a category or a variable, or cycles and bytes of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from workbench.errors import InputError
+from workbench.profiler.memory import IntArray, footprint
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.units import bytes_text, cycles_text
+
+# osmarks/ipu-stack@ce7c7e94 ipu-target topology.rs: 16 columns x 4 lanes x 23 rows of tiles (C600).
+COLUMN_ROWS = 23
+
+_STEP_COLUMNS = {"cycles": "cycles_index", "sent": "sent_index", "received": "received_index"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TileMap(Report):
+    """`quantity` says what is shown:
+
+    "total" (always-live plus most not-always-live bytes), a name of `.memory_categories` (live at each tile's fullest
+    step), "variable" (`item` its name), or "cycles", "sent", "received" of one step (`item` its id).
+    """
+
+    name: ClassVar[str] = "tile_map"
+    profile: Profile
+    ipu: int = 0
+    quantity: str = "total"
+    item: str | int | None = None
+
+    @classmethod
+    def from_profile(
+        cls, profile: Profile, *, ipu: int | None = None, quantity: str = "total", item: str | int | None = None
+    ) -> TileMap:
+        """The map of one IPU, by default that of the fullest tile."""
+        return cls(profile=profile, ipu=profile.peak.ipu if ipu is None else ipu, quantity=quantity, item=item)
+
+    def of(self, quantity: str = "total", item: str | int | None = None, *, ipu: int | None = None) -> TileMap:
+        """The same map for something else."""
+        return TileMap(profile=self.profile, ipu=self.ipu if ipu is None else ipu, quantity=quantity, item=item)
+
+    @property
+    def unit(self) -> str:
+        """ "bytes" or "cycles"."""
+        return "cycles" if self.quantity == "cycles" else "bytes"
+
+    @cached_property
+    def values(self) -> IntArray:
+        """int64[tiles]."""
+        if self.quantity == "total":
+            arrays = self.profile.arrays
+            return np.asarray(arrays["always_live"][self.ipu] + arrays["live_peak"][self.ipu], dtype=np.int64)
+        if self.quantity == "variable":
+            return self.profile.memory.of(ipu=self.ipu).variables([str(self.item)])[str(self.item)]
+        if self.quantity in _STEP_COLUMNS:
+            return self._of_step(_STEP_COLUMNS[self.quantity])
+        if self.quantity in self.profile.memory_categories:
+            found = self.profile.memory.of(ipu=self.ipu).by_category.get(self.quantity)
+            return footprint(self.profile, "none")[self.ipu] if found is None else found
+        known = ["total", "variable", *_STEP_COLUMNS, *self.profile.memory_categories]
+        raise InputError(f"unknown quantity {self.quantity!r}", expected=f"one of: {', '.join(known)}")
+
+    def _of_step(self, column: str) -> IntArray:
+        steps = self.profile.tables["steps"]
+        rows = np.flatnonzero(steps["id"] == self.item)
+        if not len(rows):
+            raise InputError(f"no step {self.item!r}", expected="an id of profile.steps")
+        return self.profile.vector(steps[column][rows[0]])
+
+    @cached_property
+    def places(self) -> tuple[IntArray, IntArray]:
+        """Column and row of each tile on the plan, filled column by column: two int64[tiles].
+
+        Tile numbers are logical: the public sources give the shape of the plan but not which tile stands where.
+        """
+        tiles = np.arange(len(self.values))
+        rows = min(COLUMN_ROWS, max(1, ceil(len(tiles) ** 0.5)))
+        return tiles // rows, tiles % rows
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: what is shown, in what unit, and its extremes."""
+        return {
+            "ipu": self.ipu,
+            "quantity": self.quantity,
+            "item": self.item,
+            "unit": self.unit,
+            "tiles": len(self.values),
+            "total": int(self.values.sum()),
+            "largest": int(self.values.max()),
+            "largest_tile": int(self.values.argmax()),
+            "smallest": int(self.values.min()),
+            "limit": int(self.profile.target["bytes_per_tile"]) if self.unit == "bytes" else None,
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The extremes and the tiles that have any."""
+        data = self.data
+        what = self.quantity if self.item is None else f"{self.quantity} of {self.item}"
+        text: Mapping[str, Callable[[float], str]] = {"bytes": bytes_text, "cycles": cycles_text}
+        show = text[self.unit]
+        used = int((self.values > 0).sum())
+        return (
+            f"Tile map of IPU {self.ipu}, {what}: {used} of {data['tiles']} tiles, from {show(data['smallest'])} to "
+            f"{show(data['largest'])} on tile {data['largest_tile']}, {show(data['total'])} in all"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per tile: `ipu, tile, column, row`, and the value in its unit."""
+        column, row = self.places
+        tiles = np.arange(len(self.values))
+        return pd.DataFrame({"ipu": self.ipu, "tile": tiles, "column": column, "row": row, self.unit: self.values})
+
+    def to_text(self) -> str:
+        """The sentence and the five highest tiles."""
+        show = cycles_text if self.unit == "cycles" else bytes_text
+        order = np.argsort(-self.values, kind="stable")[:5]
+        return "\n".join([self.sentence, *(f"  tile {tile:>4}  {show(self.values[tile])}" for tile in order)])

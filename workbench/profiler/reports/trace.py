@@ -1,0 +1,262 @@
+"""What runs when on each IPU: windows of time at the detail that can be drawn, from the whole call to single tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from workbench.errors import InputError
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+from workbench.profiler.timeline import Block
+from workbench.units import cycles_text, percent_text
+
+MAX_RECTANGLES = 20_000
+LANES = ("phase", "layer", "call")
+
+
+class Rectangle(NamedTuple):
+    """A stretch of one lane. `step` is -1 where it is not one step alone; `count` is that of the merged tree nodes."""
+
+    lane: str
+    name: str
+    cause: str
+    layer: str
+    cycles_from: int
+    cycles_to: int
+    step: int
+    stage: int
+    micro_batch: int
+    direction: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace(Report):
+    """Lanes of an IPU: "phase" (a rectangle per step, by cause), "layer" (neighbouring steps of a layer) and "call"
+    (neighbouring steps of a stage, micro-batch and direction)."""
+
+    name: ClassVar[str] = "trace"
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Trace:
+        """The trace of a profile."""
+        return cls(profile=profile)
+
+    @cached_property
+    def _steps(self) -> dict[int, tuple[Any, ...]]:
+        steps = self.profile.tables["steps"]
+        names = ("id", "name", "cause", "layer", "direction", "stage")
+        return {row[0]: row[1:] for row in zip(*(steps[name].tolist() for name in names), strict=True)}
+
+    def _range(self, ipu: int, first: int | None, last: int | None) -> tuple[int, int]:
+        if not 0 <= ipu < self.profile.ipus:
+            raise InputError(f"no IPU {ipu!r}", expected=f"0 to {self.profile.ipus - 1}")
+        begin = max(0, first or 0)
+        end = self.profile.total_cycles if last is None else min(last, self.profile.total_cycles)
+        return begin, max(begin, end)
+
+    def window(
+        self,
+        ipu: int = 0,
+        cycles_from: int | None = None,
+        cycles_to: int | None = None,
+        max_rects: int = MAX_RECTANGLES,
+    ) -> pd.DataFrame:
+        """Rectangles of all lanes that touch a window, at most `max_rects`; columns as in `Rectangle`.
+
+        What is shorter than the window divided by a share of `max_rects` is merged with its neighbours; the cause of
+        a merged rectangle is the one with most cycles. Rectangles of a lane never overlap.
+        """
+        first, last = self._range(ipu, cycles_from, cycles_to)
+        share = max(1, max_rects // len(LANES))
+        phases = [self._rectangle(block, ipu) for block in islice(self._walk(first, last, ipu), share + 1)]
+        smallest = 1
+        if len(phases) > share:
+            # Long ones, and merged short ones between them: two kinds, so half a share of each.
+            smallest = max(1, 2 * (last - first) // share)
+            phases = list(self._phases(ipu, first, last, smallest))
+        rows = [*phases, *_joined(phases, "layer", smallest), *_joined(phases, "call", smallest)]
+        return pd.DataFrame(rows[:max_rects], columns=list(Rectangle._fields))
+
+    def _walk(self, first: int, last: int, ipu: int, smallest: int = 0) -> Iterator[Block]:
+        return self.profile.timeline.walk(first, last, ipu, lambda node: node.cycles < smallest)
+
+    def _phases(self, ipu: int, first: int, last: int, smallest: int) -> Iterator[Rectangle]:
+        pending: Rectangle | None = None
+        for block in self._walk(first, last, ipu, smallest):
+            found = self._rectangle(block, ipu)
+            if pending is None:
+                pending = found
+            elif (
+                _short(pending, smallest)
+                and _short(found, smallest)
+                and found.cycles_from - pending.cycles_to < smallest
+            ):
+                pending = _merged(pending, found)
+            else:
+                yield pending
+                pending = found
+        if pending is not None:
+            yield pending
+
+    def _rectangle(self, block: Block, ipu: int) -> Rectangle:
+        node, start, context = block
+        name, cause, stage, direction, layer = node.name, "", context.stage, context.direction, ""
+        if node.step >= 0:
+            name, cause, layer, own_direction, own_stage = self._steps[node.step]
+            stage = stage if stage >= 0 else own_stage
+            direction = direction or own_direction
+        else:
+            busy = {key[1]: cycles for key, cycles in node.totals.items() if key[0] == ipu}
+            cause = max(busy, key=lambda key: busy[key], default="")
+        return Rectangle(
+            "phase", name, cause, layer, start, block.end, node.step, stage, context.micro_batch, direction, 1
+        )
+
+    def tiles(
+        self,
+        ipu: int = 0,
+        cycles_from: int | None = None,
+        cycles_to: int | None = None,
+        max_rects: int = MAX_RECTANGLES,
+    ) -> pd.DataFrame:
+        """Bands of single tiles in a window of few steps: `tile_from, tile_to` (both included)`, cycles_from,
+        cycles_to, cause, step`.
+
+        A tile of a compute step is busy for its own cycles, then waits; of an exchange for as long as it sends or
+        receives at its rate. When there are more than `max_rects`, neighbouring tiles share a band of their average.
+        """
+        first, last = self._range(ipu, cycles_from, cycles_to)
+        blocks = list(islice(self._walk(first, last, ipu), max_rects))
+        share = max(1, max_rects // max(1, len(blocks)))
+        rows: list[tuple[Any, ...]] = []
+        for block in blocks:
+            rows += self._bands(block, share)
+        columns = ["tile_from", "tile_to", "cycles_from", "cycles_to", "cause", "step"]
+        return pd.DataFrame(rows[:max_rects], columns=columns)
+
+    @cached_property
+    def _rows(self) -> dict[int, int]:
+        return {step: row for row, step in enumerate(self.profile.tables["steps"]["id"].tolist())}
+
+    def _bands(self, block: Block, share: int) -> list[tuple[Any, ...]]:
+        steps = self.profile.tables["steps"]
+        row = self._rows[block.node.step]
+        cause = str(steps["cause"][row])
+        busy = self.profile.vector(steps["cycles_index"][row])
+        if cause == "sync" or not busy.any():
+            return [(0, len(busy) - 1, block.start, block.end, cause, block.node.step)]
+        edges = np.flatnonzero(np.diff(busy)) + 1
+        starts = np.concatenate(([0], edges))
+        if len(starts) > share:
+            starts = np.unique(np.linspace(0, len(busy), share, endpoint=False, dtype=np.int64))
+        ends = np.append(starts[1:], len(busy))
+        average = np.add.reduceat(busy, starts) // (ends - starts)
+        return [
+            (low, high - 1, block.start, min(block.end, block.start + cycles), cause, block.node.step)
+            for low, high, cycles in zip(starts.tolist(), ends.tolist(), average.tolist(), strict=True)
+            if cycles
+        ]
+
+    def proportions(self, ipu: int = 0, cycles_from: int | None = None, cycles_to: int | None = None) -> dict[str, int]:
+        """Cycles by cause inside a window, exact; they sum to its length."""
+        first, last = self._range(ipu, cycles_from, cycles_to)
+        totals = self.profile.timeline.totals(first, last)
+        return {cause: cycles for (place, cause), cycles in totals.items() if place == ipu}
+
+    def tile_balance(self, ipu: int = 0, cycles_from: int | None = None, cycles_to: int | None = None) -> float:
+        """Average over the compute steps of a window of the mean of their active tiles over the slowest, by cycles."""
+        first, last = self._range(ipu, cycles_from, cycles_to)
+        steps = self.profile.tables["steps"]
+        weight = value = 0.0
+        for block in self.profile.timeline.walk(first, last, ipu):
+            row = self._rows[block.node.step]
+            if steps["cause"][row] == "compute":
+                inside = min(last, block.end) - max(first, block.start)
+                weight += inside
+                value += inside * float(steps["tile_balance"][row])
+        return value / weight if weight else 1.0
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: total cycles and the cycles by cause of every IPU."""
+        breakdown = [self.proportions(ipu) for ipu in range(self.profile.ipus)]
+        return {"total_cycles": self.profile.total_cycles, "ipus": self.profile.ipus, "by_cause": breakdown}
+
+    @property
+    def sentence(self) -> str:
+        """The length and the causes, of all IPUs together."""
+        data = self.data
+        sums: dict[str, int] = {}
+        for found in data["by_cause"]:
+            for cause, cycles in found.items():
+                sums[cause] = sums.get(cause, 0) + cycles
+        whole = max(1, data["total_cycles"] * data["ipus"])
+        shown = ", ".join(
+            f"{cause.replace('_', ' ')} {percent_text(cycles / whole)}"
+            for cause, cycles in sorted(sums.items(), key=lambda item: -item[1])
+        )
+        return f"Trace of {cycles_text(data['total_cycles'])} on {data['ipus']} IPU{'s' * (data['ipus'] > 1)}: {shown}"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`ipu, cause, cycles, fraction`."""
+        whole = max(1, self.profile.total_cycles)
+        rows = [
+            (ipu, cause, cycles, cycles / whole)
+            for ipu, found in enumerate(self.data["by_cause"])
+            for cause, cycles in sorted(found.items(), key=lambda item: -item[1])
+        ]
+        return pd.DataFrame(rows, columns=["ipu", "cause", "cycles", "fraction"])
+
+
+def _short(rectangle: Rectangle, smallest: int) -> bool:
+    return rectangle.cycles_to - rectangle.cycles_from < smallest
+
+
+def _merged(left: Rectangle, right: Rectangle) -> Rectangle:
+    longer = left if left.cycles_to - left.cycles_from >= right.cycles_to - right.cycles_from else right
+    return longer._replace(
+        cycles_from=left.cycles_from, cycles_to=right.cycles_to, step=-1, count=left.count + right.count
+    )
+
+
+def _joined(phases: list[Rectangle], lane: str, smallest: int) -> Iterator[Rectangle]:
+    """Neighbours of one layer, or of one call, as one rectangle; gaps shorter than `smallest` do not part them."""
+    pending: Rectangle | None = None
+    for phase in phases:
+        found = _layer(phase) if lane == "layer" else _call(phase)
+        if pending is not None and found is not None and _continues(pending, found, smallest):
+            pending = pending._replace(cycles_to=found.cycles_to, count=pending.count + found.count)
+            continue
+        if pending is not None:
+            yield pending
+        pending = found
+    if pending is not None:
+        yield pending
+
+
+def _continues(left: Rectangle, right: Rectangle, smallest: int) -> bool:
+    together = ("name", "direction", "stage", "micro_batch")
+    same = all(getattr(left, field) == getattr(right, field) for field in together)
+    return same and right.cycles_from - left.cycles_to < smallest
+
+
+def _layer(phase: Rectangle) -> Rectangle | None:
+    return phase._replace(lane="layer", name=phase.layer, step=-1) if phase.layer else None
+
+
+def _call(phase: Rectangle) -> Rectangle | None:
+    if phase.stage < 0 and phase.micro_batch < 0:
+        return None
+    stage = f"stage {phase.stage}" if phase.stage >= 0 else ""
+    micro_batch = f"micro-batch {phase.micro_batch}" if phase.micro_batch >= 0 else ""
+    name = " ".join(part for part in (stage, micro_batch, phase.direction) if part)
+    return phase._replace(lane="call", name=name, layer="", step=-1)
