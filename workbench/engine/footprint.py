@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from workbench.engine.program import TileProgram
-from workbench.engine.tileset import IntArray
+from workbench.engine import vertices
+from workbench.engine.cost import Cost, Inputs, formula, term
+from workbench.engine.program import (
+    DoExchange,
+    Exchange,
+    GlobalExchange,
+    Leaf,
+    OnTileExecute,
+    StreamCopy,
+    TileProgram,
+    VertexGroup,
+)
+from workbench.engine.tileset import IntArray, frozen
 
 CODE_CATEGORIES = (
     "vertex_code",
@@ -22,18 +35,282 @@ CODE_CATEGORIES = (
 CATEGORIES = (*CODE_CATEGORIES, "vertex_instance_state", "copy_descriptor", "host_exchange_packet_headers", "stack")
 """Every category of a footprint, code first."""
 
+TFDOC = "memory report samples in graphcore/tensorflow r1.15/sdk-release-1.4, plugin/poplar/docs/logging.rst"
+
+
+@formula(
+    "memory.vertex_code",
+    text="the code of each vertex class, once per tile and instantiation: (class, template arguments, bytes)",
+    source="code sizes: instruction lines of the poplibs@7eac0f26 assembly x 4 B, +-50 %",
+    unit="bytes",
+    error_kind="code",
+)
+def _vertex_code(classes: tuple[tuple[str, str, int], ...]) -> int:
+    return sum(size for _, _, size in classes)
+
+
+@formula(
+    "memory.vertex_state",
+    text="state of the vertices, pointers included, + bytes per vertex-table entry x vertices",
+    source=f"field sizes of the codelets; table entry derived from {TFDOC}: 14,640 B for 1,219 vertices",
+    unit="bytes",
+    error_kind="memory",
+)
+def _vertex_state(state_bytes: Any, count: Any, entry_bytes: int) -> Any:
+    return state_bytes + entry_bytes * count
+
+
+@formula(
+    "memory.copy_descriptor",
+    text="state of the vertices that copy inside a tile",
+    source="field sizes of the codelets",
+    unit="bytes",
+    error_kind="memory",
+)
+def _copy_descriptor(state_bytes: Any) -> Any:
+    return state_bytes
+
+
+@formula(
+    "memory.exchange_code",
+    text="bytes per instruction x (sends + control events per fragment x fragments); a send covers up to 64 words, "
+    "counted per exchange and rounded up",
+    source="osmarks/ipu-stack@ce7c7e94: instructions of 4 B, sends of at most 64 words, three events a fragment",
+    unit="bytes",
+    error_kind="code",
+)
+def _exchange_code(sends: Any, fragments: Any, events: int, instruction_bytes: int) -> Any:
+    return instruction_bytes * (sends + events * fragments)
+
+
+@formula(
+    "memory.host_exchange_code",
+    text="bytes per host copy x host copies, on every tile of the IPU",
+    source=f"derived from {TFDOC}: 289 B a tile for the three copies of an adder",
+    unit="bytes",
+    error_kind="code",
+)
+def _host_exchange_code(copies: Any, copy_bytes: int) -> Any:
+    return copies * copy_bytes
+
+
+@formula(
+    "memory.packet_headers",
+    text="bytes of a header x packets; every host copy of a tile is cut in packets, rounded up",
+    source="not sourced; a parameter of the target",
+    unit="bytes",
+    error_kind="memory",
+)
+def _packet_headers(packets: Any, header_bytes: int) -> Any:
+    return packets * header_bytes
+
+
+@formula(
+    "memory.control_code",
+    text="a base + bytes per run x runs (vertices started by the supervisor, sets of worker vertices, exchanges and "
+    "copies this tile takes part in) + bytes per barrier x barriers",
+    source=f"derived: instructions of 4 B; base from {TFDOC}: 700 B a tile for an adder",
+    unit="bytes",
+    error_kind="code",
+)
+def _control_code(runs: Any, syncs: Any, base_bytes: int, run_bytes: int, sync_bytes: int) -> Any:
+    return base_bytes + run_bytes * runs + sync_bytes * syncs
+
+
+@formula(
+    "memory.stack",
+    text="the supervisor's and the workers' stacks",
+    source=TFDOC,
+    unit="bytes",
+    error_kind="memory",
+)
+def _stack(stack_bytes: Any) -> Any:
+    return stack_bytes
+
+
+_FORMULAS = {
+    "internal_exchange_code": ("memory.exchange_code", _exchange_code),
+    "host_exchange_code": ("memory.host_exchange_code", _host_exchange_code),
+    "global_exchange_code": ("memory.exchange_code", _exchange_code),
+    "control_code": ("memory.control_code", _control_code),
+    "vertex_instance_state": ("memory.vertex_state", _vertex_state),
+    "copy_descriptor": ("memory.copy_descriptor", _copy_descriptor),
+    "host_exchange_packet_headers": ("memory.packet_headers", _packet_headers),
+    "stack": ("memory.stack", _stack),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CodeVariant:
+    """One instantiation of a vertex class: its code, and the tiles that hold it (bool[ipus, tiles])."""
+
+    vertex: str
+    template: str
+    code_bytes: int
+    tiles: npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Footprint:
-    """Bytes per category: `categories[name]` is int64[ipus, tiles], one entry per name of `CATEGORIES`."""
+    """Bytes per category: `categories[name]` is int64[ipus, tiles], one entry per name of `CATEGORIES`.
+
+    `variants` are the codelets behind "vertex_code", `inputs[category]` the per-tile inputs of the other formulas.
+    """
 
     categories: Mapping[str, IntArray]
+    variants: tuple[CodeVariant, ...] = ()
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def bytes_per_tile(self, ipu: int) -> IntArray:
         """All categories of one IPU together, int64[tiles]."""
         return np.asarray(sum(array[ipu] for array in self.categories.values()), dtype=np.int64)
 
+    def cost(self, category: str, ipu: int, tile: int) -> Cost:
+        """One category on one tile, in bytes, as a term of its formula; no terms when there are none of it."""
+        if not self.categories[category][ipu, tile]:
+            return Cost()
+        if category == "vertex_code":
+            held = [variant for variant in self.variants if variant.tiles[ipu, tile]]
+            listed = tuple((variant.vertex, variant.template, variant.code_bytes) for variant in held)
+            return Cost((term(category, "memory.vertex_code", classes=listed),))
+        values = self.inputs[category].items()
+        here = {name: value[ipu, tile] if isinstance(value, np.ndarray) else value for name, value in values}
+        return Cost((term(category, _FORMULAS[category][0], **here),))
+
 
 def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footprint:
-    """The footprint of a program; without IPU code the code categories are zero."""
-    raise NotImplementedError
+    """The footprint of a program; without IPU code the code categories are zero. Bodies stored once count once."""
+    counts = _Counts(program)
+    for step in program.steps:
+        counts.add(step)
+    inputs = counts.inputs()
+    shape = (program.ipus, program.target.tiles_per_ipu)
+    variants = counts.variants()
+    code = np.zeros(shape, np.int64)
+    for variant in variants:
+        code += variant.code_bytes * variant.tiles
+    categories = {"vertex_code": code}
+    for category, (_, evaluate) in _FORMULAS.items():
+        categories[category] = np.broadcast_to(np.asarray(evaluate(**inputs[category]), np.int64), shape)
+    if not compile_ipu_code:
+        categories.update({name: np.zeros(shape, np.int64) for name in CODE_CATEGORIES})
+    ordered = {name: frozen(categories[name]) for name in CATEGORIES}
+    return Footprint(categories=ordered, variants=variants, inputs=inputs)
+
+
+def _template(arguments: Inputs) -> str:
+    """The arguments that select code: names of types and operations, and flags; sizes do not."""
+    chosen = [(name, value) for name, value in arguments if isinstance(value, (str, bool)) or _has_text(value)]
+    return ", ".join(f"{name}={value}" for name, value in chosen)
+
+
+def _has_text(value: object) -> bool:
+    return isinstance(value, tuple) and any(isinstance(item, str) or _has_text(item) for item in value)
+
+
+class _Counts:
+    """What the formulas need, summed over the static steps: int64[ipus, tiles] each."""
+
+    def __init__(self, program: TileProgram) -> None:
+        self.target = program.target
+        self.shape = (program.ipus, program.target.tiles_per_ipu)
+        names = ("sends", "fragments", "global_sends", "global_fragments", "packets", "runs")
+        self.sums = {name: np.zeros(self.shape, np.int64) for name in (*names, "state", "entries", "copied")}
+        self.copies = np.zeros((program.ipus, 1), np.int64)
+        self.syncs = np.zeros((program.ipus, 1), np.int64)
+        self._variants: dict[tuple[str, str, int], npt.NDArray[np.bool_]] = {}
+        self._sizes: dict[tuple[str, Inputs], tuple[str, int, int]] = {}
+
+    def add(self, step: Leaf) -> None:
+        """Count one step."""
+        if isinstance(step, OnTileExecute):
+            for group in step.compute_set.groups:
+                self._group(group, step.ipu)
+        elif isinstance(step, DoExchange):
+            self._moves(step.exchange, step.ipu, "")
+        elif isinstance(step, StreamCopy):
+            self.copies[step.ipu] += 1
+            moved = step.exchange.sent_bytes + step.exchange.received_bytes
+            self.sums["packets"][step.ipu] += -(-moved // self.target.code.host_packet_payload_bytes)
+            self.sums["runs"][step.ipu] += moved > 0
+        elif isinstance(step, GlobalExchange):
+            for exchange, ipu in ((step.sent, step.ipu), (step.received, step.to_ipu)):
+                if exchange is not None:
+                    self._moves(exchange, ipu, "global_")
+        else:
+            self.syncs[step.ipu] += 1
+
+    def _moves(self, exchange: Exchange, ipu: int, prefix: str) -> None:
+        send_bytes = self.target.exchange_words_per_instruction * 4
+        self.sums[prefix + "sends"][ipu] += -(-exchange.sent_bytes // send_bytes)
+        self.sums[prefix + "fragments"][ipu] += exchange.fragments
+        self.sums["runs"][ipu] += (exchange.sent_bytes > 0) | (exchange.received_bytes > 0)
+
+    def _group(self, group: VertexGroup, ipu: int) -> None:
+        template, code_bytes, state_bytes = self._size(group)
+        tiles = group.tiles.tiles
+        key = (group.vertex, template, code_bytes)
+        if key not in self._variants:
+            self._variants[key] = np.zeros(self.shape, bool)
+        self._variants[key][ipu, tiles] = True
+        if "Memcpy" in group.vertex:
+            self.sums["copied"][ipu, tiles] += state_bytes * group.count
+        else:
+            self.sums["state"][ipu, tiles] += state_bytes * group.count
+            self.sums["entries"][ipu, tiles] += group.count
+        worker = vertices.find(group.vertex).kind == "worker"
+        self.sums["runs"][ipu, tiles] += 1 if worker else group.count
+
+    def _size(self, group: VertexGroup) -> tuple[str, int, int]:
+        key = (group.vertex, group.arguments)
+        if key not in self._sizes:
+            codelet, arguments = vertices.find(group.vertex), dict(group.arguments)
+            code, state = int(codelet.code_bytes(**arguments)), int(codelet.state_bytes(**arguments))
+            self._sizes[key] = (_template(group.arguments), code, state)
+        return self._sizes[key]
+
+    def variants(self) -> tuple[CodeVariant, ...]:
+        """The instantiations met, in order."""
+        return tuple(
+            CodeVariant(vertex=vertex, template=template, code_bytes=size, tiles=tiles)
+            for (vertex, template, size), tiles in self._variants.items()
+        )
+
+    def inputs(self) -> dict[str, dict[str, Any]]:
+        """The inputs of each category's formula."""
+        sums, target, code = self.sums, self.target, self.target.code
+        exchange = {
+            "events": target.exchange_events_per_fragment,
+            "instruction_bytes": target.exchange_instruction_bytes,
+        }
+        everywhere = np.ones(self.shape, np.int64)
+        return {
+            "internal_exchange_code": {"sends": sums["sends"], "fragments": sums["fragments"], **exchange},
+            "host_exchange_code": {
+                "copies": self.copies * everywhere,
+                "copy_bytes": code.host_exchange_bytes_per_copy,
+            },
+            "global_exchange_code": {
+                "sends": sums["global_sends"],
+                "fragments": sums["global_fragments"],
+                **exchange,
+            },
+            "control_code": {
+                "runs": sums["runs"],
+                "syncs": self.syncs * everywhere,
+                "base_bytes": code.control_base_bytes,
+                "run_bytes": code.control_bytes_per_run,
+                "sync_bytes": code.control_bytes_per_sync,
+            },
+            "vertex_instance_state": {
+                "state_bytes": sums["state"],
+                "count": sums["entries"],
+                "entry_bytes": code.vertex_entry_bytes,
+            },
+            "copy_descriptor": {"state_bytes": sums["copied"]},
+            "host_exchange_packet_headers": {
+                "packets": sums["packets"],
+                "header_bytes": code.host_packet_header_bytes,
+            },
+            "stack": {"stack_bytes": everywhere * target.stack_bytes},
+        }

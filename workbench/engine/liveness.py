@@ -2,25 +2,61 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from workbench.engine.footprint import Footprint
-from workbench.engine.program import TileProgram
-from workbench.engine.tileset import IntArray
+import numpy as np
 
-Interval: TypeAlias = tuple[int, int]
-"""First and last timeline position at which something is live, both included."""
+from workbench.engine.footprint import CATEGORIES, Footprint
+from workbench.engine.lifetimes import Interval, lifetimes
+from workbench.engine.program import TileProgram, Variable
+from workbench.engine.tileset import IntArray, frozen
+
+KINDS = (
+    "parameter",
+    "optimizer",
+    "state",
+    "constant",
+    "stash",
+    "stream",
+    "input",
+    "activation",
+    "gradient",
+    "temporary",
+)
+"""Categories of variables: their kinds, the long-lived first."""
+
+_CHUNK_VALUES = 1 << 17  # of one int64 array at a time: 1 MB stays in cache
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StepPeaks:
-    """Per timeline position of one IPU, each int64[positions]: live not-always-live bytes over all tiles together,
-    the tile with the most bytes (always-live ones included), and that tile's not-always-live bytes."""
+    """A curve over the timeline positions of one IPU, each int64[positions].
+
+    `live_bytes`: not-always-live bytes of all tiles together. `worst_tile`: the tile with the most bytes, always-live
+    ones included; `worst_tile_bytes`: those bytes.
+    """
 
     live_bytes: IntArray
     worst_tile: IntArray
     worst_tile_bytes: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Table:
+    """Bytes of one IPU by class of tiles with equal memory.
+
+    `rows` is int64[distinct rows, classes]; `members` the variables with intervals and their rows;
+    `class_of` int64[tiles]; `first_tile` int64[classes]; `counts` tiles per class; `always` int64[classes].
+    """
+
+    rows: IntArray
+    members: tuple[tuple[int, int], ...]
+    class_of: IntArray
+    first_tile: IntArray
+    counts: IntArray
+    always: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -29,47 +65,164 @@ class Liveness:
 
     `timelines[ipu]` is int64[positions]: the step id at each position (static order, calls expanded in place, bodies
     of a `Repeat` once). `intervals[variable id]` are its disjoint ascending intervals in the timeline of its IPU;
-    always-live variables and variables that no step touches have none. Byte arrays are computed on
-    every call, not kept.
+    always-live variables and variables that no step touches have none. Byte arrays are computed on every call.
     """
 
     program: TileProgram
     footprint: Footprint
     timelines: tuple[IntArray, ...]
     intervals: tuple[tuple[Interval, ...], ...]
+    tables: tuple[_Table, ...]
+
+    def tile_classes(self, ipu: int) -> IntArray:
+        """For each tile the lowest one whose memory is equal in every variable and category, int64[tiles]."""
+        table = self.tables[ipu]
+        return table.first_tile[table.class_of]
 
     def always_live_bytes(self, ipu: int) -> IntArray:
         """Footprint and always-live variables, int64[tiles]."""
-        raise NotImplementedError
+        table = self.tables[ipu]
+        return table.always[table.class_of]
 
     def live_bytes(self, ipu: int) -> IntArray:
         """Not-always-live bytes, int64[positions, tiles]."""
-        raise NotImplementedError
+        table = self.tables[ipu]
+        chunks = [chunk[:, table.class_of] for _, chunk in self._chunks(ipu)]
+        return np.concatenate(chunks) if chunks else np.zeros((0, len(table.class_of)), np.int64)
 
     def peak_bytes(self, ipu: int) -> IntArray:
         """Largest not-always-live bytes of each tile over the positions, int64[tiles]."""
-        raise NotImplementedError
+        return self._peaks(ipu)[0]
 
     def peak_positions(self, ipu: int) -> IntArray:
         """First position at which each tile reaches its peak, int64[tiles]; 0 without positions."""
-        raise NotImplementedError
+        return self._peaks(ipu)[1]
 
     def step_peaks(self, ipu: int) -> StepPeaks:
         """The curve of the liveness report."""
-        raise NotImplementedError
+        table = self.tables[ipu]
+        live, worst, worst_bytes = [np.zeros(len(self.timelines[ipu]), np.int64) for _ in range(3)]
+        for start, chunk in self._chunks(ipu):
+            here = slice(start, start + len(chunk))
+            live[here] = chunk @ table.counts
+            total = chunk + table.always
+            chosen = total.argmax(axis=1)
+            worst[here] = table.first_tile[chosen]
+            worst_bytes[here] = total[np.arange(len(chunk)), chosen]
+        return StepPeaks(live_bytes=live, worst_tile=worst, worst_tile_bytes=worst_bytes)
 
     def live_variables(self, ipu: int, position: int) -> tuple[int, ...]:
         """Ids of the not-always-live variables that are live at a position."""
-        raise NotImplementedError
+        members = self.tables[ipu].members
+        return tuple(number for number, _ in members if _inside(self.intervals[number], position))
 
     def category_bytes(self, ipu: int, position: int) -> dict[str, IntArray]:
         """Bytes per category at a position, int64[tiles] each: variable kinds and footprint categories.
 
         Summed from the variables one by one, so that it checks `live_bytes`, which takes another way.
         """
-        raise NotImplementedError
+        tiles = self.program.target.tiles_per_ipu
+        result = {kind: np.zeros(tiles, np.int64) for kind in KINDS}
+        for variable in self.program.variables:
+            if variable.ipu == ipu and (variable.always_live or _inside(self.intervals[variable.id], position)):
+                result[variable.kind] += variable.bytes_per_tile
+        return result | {name: self.footprint.categories[name][ipu].copy() for name in CATEGORIES}
+
+    def _chunks(self, ipu: int) -> Iterator[tuple[int, IntArray]]:
+        """(first position, int64[some positions, classes]) of live bytes, by summing what starts and what ended."""
+        table = self.tables[ipu]
+        positions, width = len(self.timelines[ipu]), table.rows.shape[1]
+        events = [
+            (position, row, sign)
+            for number, row in table.members
+            for first, last in self.intervals[number]
+            for position, sign in ((first, 1), (last + 1, -1))
+        ]
+        events.sort()
+        length = max(1, _CHUNK_VALUES // max(1, width))
+        before = np.zeros(width, np.int64)
+        done = 0
+        for start in range(0, positions, length):
+            chunk = np.zeros((min(length, positions - start), width), np.int64)
+            chunk[0] = before
+            while done < len(events) and events[done][0] < start + len(chunk):
+                position, row, sign = events[done]
+                change = np.add if sign > 0 else np.subtract
+                change(chunk[position - start], table.rows[row], out=chunk[position - start])
+                done += 1
+            np.cumsum(chunk, axis=0, out=chunk)
+            before = chunk[-1].copy()
+            yield start, chunk
+
+    def _peaks(self, ipu: int) -> tuple[IntArray, IntArray]:
+        table = self.tables[ipu]
+        peak = np.zeros(table.rows.shape[1], np.int64)
+        where = np.zeros_like(peak)
+        for start, chunk in self._chunks(ipu):
+            highest = chunk.argmax(axis=0)
+            value = chunk[highest, np.arange(chunk.shape[1])]
+            higher = value > peak
+            peak[higher] = value[higher]
+            where[higher] = start + highest[higher]
+        return peak[table.class_of], where[table.class_of]
 
 
 def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
     """Timelines and intervals of every variable."""
-    raise NotImplementedError
+    found = lifetimes(program)
+    return Liveness(
+        program=program,
+        footprint=footprint,
+        timelines=tuple(frozen(np.array(steps, dtype=np.int64)) for steps in found.timelines),
+        intervals=found.intervals,
+        tables=tuple(_table(program, footprint, ipu, found.intervals) for ipu in range(program.ipus)),
+    )
+
+
+def _inside(intervals: Sequence[Interval], position: int) -> bool:
+    index = bisect_right(intervals, (position, np.inf)) - 1
+    return index >= 0 and intervals[index][0] <= position <= intervals[index][1]
+
+
+def _table(
+    program: TileProgram, footprint: Footprint, ipu: int, intervals: Sequence[tuple[Interval, ...]]
+) -> _Table:
+    tiles = program.target.tiles_per_ipu
+    distinct: dict[bytes, int] = {}
+    known: dict[int, int] = {}  # arrays are shared between variables: most are met again as the same object
+    rows: list[IntArray] = []
+
+    def row_of(variable: Variable) -> int:
+        array = variable.bytes_per_tile
+        if id(array) not in known:
+            known[id(array)] = distinct.setdefault(array.tobytes(), len(rows))
+            if known[id(array)] == len(rows):
+                rows.append(array)
+        return known[id(array)]
+
+    always = footprint.bytes_per_tile(ipu)
+    members: list[tuple[int, int]] = []
+    for variable in program.variables:
+        if variable.ipu != ipu:
+            continue
+        row = row_of(variable)
+        if variable.always_live:
+            always = always + variable.bytes_per_tile
+        elif intervals[variable.id]:
+            members.append((variable.id, row))
+    columns = np.stack([*rows, *(footprint.categories[name][ipu] for name in CATEGORIES)])
+    keys = np.ascontiguousarray(columns.T).view(np.dtype((np.void, 8 * len(columns)))).ravel()
+    _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)  # classes in order of their lowest tile
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    representatives = first[order]
+    bytes_of = np.stack(rows) if rows else np.zeros((0, tiles), np.int64)
+    return _Table(
+        rows=frozen(bytes_of[:, representatives]),
+        members=tuple(members),
+        class_of=frozen(rank[inverse.reshape(-1)]),
+        first_tile=frozen(representatives),
+        counts=frozen(counts[order]),
+        always=frozen(always[representatives]),
+    )

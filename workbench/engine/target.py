@@ -32,6 +32,19 @@ class MemoryMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeSizes:
+    """Bytes of what a compiled program needs on a tile beside its variables and codelets."""
+
+    control_base_bytes: int = 600  # derived: TFDOC's adder has 700 B of control code a tile; about eight runs less
+    control_bytes_per_run: int = 12  # derived: three instructions of 4 B: load an address, run or call, branch back
+    control_bytes_per_sync: int = 4  # derived: one instruction
+    vertex_entry_bytes: int = 4  # derived: the word of a vertex table that names codelet and state
+    host_exchange_bytes_per_copy: int = 96  # derived: TFDOC's adder, 289 B a tile for three copies
+    host_packet_payload_bytes: int = 1024  # not sourced; a parameter
+    host_packet_header_bytes: int = 8  # not sourced; the adder's headers are 10,512 B over all tiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """One kind of IPU. Frozen; `replace` makes a what-if machine, whose name says so.
 
@@ -71,6 +84,7 @@ class Target:
     link_hop_seconds: float = 15e-9  # PLIBS lib/poplibs_test/Util.cpp:432: 15 ns a hop
     remote_buffer_bytes_per_second: float = 8.0e9  # not sourced; a parameter, bounded by PCIe Gen4 x8 (16 GB/s)
     stack_bytes: int = 3168  # TFDOC: stack of each tile in the Mk1 sample; unknown for Mk2
+    code: CodeSizes = CodeSizes()
     ipus_per_replica_limit: int = 64
     what_if: tuple[str, ...] = ()
 

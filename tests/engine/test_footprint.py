@@ -1,0 +1,105 @@
+"""Bytes that are not variables, by hand on four tiles."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from tests.engine.random_programs import programs
+from tests.engine.small_programs import Builder, sequence
+from workbench.engine import vertices
+from workbench.engine.cost import formulas
+from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES, footprint
+from workbench.engine.program import Call, Repeat, TileProgram, VertexGroup
+from workbench.engine.tileset import tile_set
+
+STUB = vertices.find("stub")
+STUB_CODE, STUB_STATE = STUB.code_bytes(cycles=1), STUB.state_bytes(cycles=1)
+
+
+def test_code_once_per_tile_and_state_once_per_vertex() -> None:
+    b = Builder()
+    program = b.program(b.compute({0: 5, 1: 7}), b.compute({1: 9}), b.sync())
+    found = footprint(program).categories
+    assert found["vertex_code"].tolist() == [[STUB_CODE, STUB_CODE, 0, 0]]
+    assert found["vertex_instance_state"].tolist() == [[STUB_STATE + 4, 2 * (STUB_STATE + 4), 0, 0]]
+    # base 600, 12 per set of worker vertices, 4 for the barrier
+    assert found["control_code"].tolist() == [[616, 628, 604, 604]]
+    assert found["stack"].tolist() == [[3168] * 4]
+
+
+def test_instantiations_differ_by_types_and_operations_not_by_sizes() -> None:
+    b = Builder()
+
+    def add(op: str, n: int) -> VertexGroup:
+        return VertexGroup("popops::BinaryOp1D", (("op", op), ("type", "float"), ("n", n)), tile_set([0]))
+
+    program = b.program(b.groups(add("ADD", 8), add("ADD", 16), add("MULTIPLY", 8)))
+    found = footprint(program)
+    names = [(variant.vertex, variant.template) for variant in found.variants]
+    assert names == [
+        ("popops::BinaryOp1D", "op=ADD, type=float"),
+        ("popops::BinaryOp1D", "op=MULTIPLY, type=float"),
+    ]
+    assert found.categories["vertex_code"][0, 0] == sum(variant.code_bytes for variant in found.variants)
+
+
+def test_copies_inside_a_tile_are_described_apart() -> None:
+    b = Builder()
+    copy = VertexGroup("poplar::Memcpy", (("bytes", 64),), tile_set([2]), 3)
+    found = footprint(b.program(b.groups(copy))).categories
+    assert found["copy_descriptor"].tolist() == [[0, 0, 3 * vertices.find("poplar::Memcpy").state_bytes(bytes=64), 0]]
+    assert found["vertex_instance_state"].sum() == 0
+
+
+def test_exchange_code_counts_sends_and_control_events() -> None:
+    b = Builder()
+    # tile 0 sends 1,028 B = 257 words in 2 pieces: 5 sends, 6 events; a receiver has its events only
+    moved = b.exchanged([1028], [0, 1028], [2, 1])
+    found = footprint(b.program(b.exchange(moved), b.exchange(moved))).categories
+    assert found["internal_exchange_code"].tolist() == [[2 * 4 * (5 + 6), 2 * 4 * 3, 0, 0]]
+
+
+def test_host_copies_and_links() -> None:
+    b = Builder(ipus=2)
+    sent, received = b.exchanged([256], [], [1]), b.exchanged([], [0, 256], [0, 1])
+    program = b.program(
+        b.stream(2100, ipu=0),
+        b.link(256, 0, 1, sent=sent, received=received),
+    )
+    found = footprint(program).categories
+    assert found["host_exchange_code"].tolist() == [[96] * 4, [0] * 4]
+    assert found["host_exchange_packet_headers"].tolist() == [[3 * 8, 0, 0, 0], [0] * 4]
+    assert found["global_exchange_code"].tolist() == [[4 * (1 + 3), 0, 0, 0], [0, 4 * 3, 0, 0]]
+
+
+def test_a_body_that_runs_often_is_stored_once() -> None:
+    b = Builder()
+    b.functions["f"] = sequence(b.compute({0: 5}), b.exchange(b.exchanged([64], [0, 64], [1, 1])))
+    call = Call(function="f")
+    once = footprint(b.program(call))
+    often = footprint(b.program(call, Repeat(times=9, body=call), call))
+    for name in CATEGORIES:
+        assert (once.categories[name] == often.categories[name]).all(), name
+
+
+def test_without_ipu_code_the_code_categories_are_zero() -> None:
+    b = Builder()
+    program = b.program(b.compute(), b.stream(64))
+    with_code, without = footprint(program), footprint(program, compile_ipu_code=False)
+    assert all(without.categories[name].sum() == 0 for name in CODE_CATEGORIES)
+    rest = set(CATEGORIES) - set(CODE_CATEGORIES)
+    assert all((without.categories[name] == with_code.categories[name]).all() for name in rest)
+
+
+@given(programs())
+def test_every_figure_is_a_term_of_a_registered_formula(program: TileProgram) -> None:
+    found = footprint(program)
+    for name in CATEGORIES:
+        for ipu in range(program.ipus):
+            for tile in (0, 3):
+                cost = found.cost(name, ipu, tile)
+                assert cost.value == found.categories[name][ipu, tile]
+                for part in cost.terms:
+                    formula = formulas.get(part.formula)
+                    assert formula.unit == "bytes"
+                    assert formula.evaluate(**dict(part.inputs)) == part.value
