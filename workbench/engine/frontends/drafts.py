@@ -65,18 +65,22 @@ def prune(sheet: Sheet, results: Iterable[int]) -> None:
     sheet.drafts = kept[::-1]
 
 
-def name_unnamed(sheet: Sheet) -> None:
-    """Give a draft outside any layer the layer and call of its first consumer that has one."""
-    consumer: dict[int, Draft] = {}
+def name_unnamed(sheet: Sheet, owners: Mapping[int, str], direction: Direction) -> None:
+    """Give a draft outside any layer the layer and call of its first consumer that has one.
+
+    A result nothing consumes belongs to its owner in `owners`; `direction` is that of drafts nothing says one for.
+    """
+    consumer = {number: (layer, 1, direction) for number, layer in owners.items()}
     for draft in reversed(sheet.drafts):
         users = [consumer[number] for number in draft.results if number in consumer]
         if not draft.layer and draft.direction != "update" and users:
-            user = users[0]
-            draft.layer, draft.call = user.layer, user.call
+            draft.layer, draft.call, wanted = users[0]
             if draft.op == "constant":
-                draft.direction = user.direction
+                draft.direction = wanted
+        if draft.direction is None:
+            draft.direction = direction
         if draft.layer:
-            consumer.update(dict.fromkeys(draft.operands, draft))
+            consumer.update(dict.fromkeys(draft.operands, (draft.layer, draft.call, draft.direction)))
 
 
 def name_updates(sheet: Sheet, owners: Mapping[int, str]) -> None:

@@ -45,12 +45,12 @@ def trace_function(fn: Callable[..., Any], *inputs: Any, name: str | None = None
     def flattened(*leaves: Any) -> list[Any]:
         results, result_tree = jax.tree_util.tree_flatten(fn(*jax.tree_util.tree_unflatten(tree, leaves)))
         structure.append(result_tree)
-        return results
+        return list(results)
 
     with traced_control_flow():
         closed = jax.make_jaxpr(flattened)(*(jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs))
     count = len(closed.jaxpr.outvars)
-    label = name or getattr(fn, "__name__", "function")
+    label = name or str(getattr(fn, "__name__", "function"))
     if not count:
         raise InputError(
             f"the function {label!r} returns no array", expected="one array or more", todo="return what it computes"
