@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from workbench.engine.footprint import Footprint
-from workbench.engine.liveness import Interval, Liveness
-from workbench.engine.program import TileProgram
-from workbench.engine.tileset import IntArray
+import numpy as np
+
+from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES, Footprint
+from workbench.engine.lifetimes import Interval
+from workbench.engine.liveness import KINDS, Liveness
+from workbench.engine.placement import REGIONS, Conflicts, Item, Placed, conflicts, place
+from workbench.engine.program import TileProgram, Variable
+from workbench.engine.tileset import IntArray, frozen
+from workbench.errors import InputError
+
+MEMORY_CATEGORIES = (*KINDS, *CATEGORIES)
+"""Every category of memory. An address of several categories counts for the first."""
+
+_DECISIVE_LIMIT = 24  # tile classes allocated for the verdict; bounds of a program are close together or far apart
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -34,8 +45,8 @@ class TileAllocation:
     """One tile. `total_bytes` counts each allocated address once; `total_with_gaps_bytes` is what the out-of-memory
     message calls used: the spans used in each region, or the end of the last overflowing block.
 
-    `category_bytes` sums to `total_bytes` (an address of several categories counts for the first of `CATEGORIES`).
-    `not_always_live_bytes` counts the addresses that shared variables use. `overflow_bytes` are those without a place.
+    `category_bytes` sums to `total_bytes`, by `MEMORY_CATEGORIES`. `not_always_live_bytes` counts the addresses that
+    shared variables use. `overflow_bytes` is how far the blocks without a place reach beyond the tile's memory.
     """
 
     ipu: int
@@ -59,6 +70,7 @@ class Allocation:
 
     `bounds` is int64[ipus, tiles]: always-live plus live peak, no tile can do with less.
     `classes[ipu]` is int64[tiles]: the lowest tile whose memory is equal, so one allocation serves both.
+    `decisive` are the (ipu, tile) pairs that can decide the verdict.
     """
 
     program: TileProgram
@@ -66,29 +78,169 @@ class Allocation:
     footprint: Footprint
     bounds: IntArray
     classes: tuple[IntArray, ...]
+    decisive: tuple[tuple[int, int], ...] = ()
+    _made: dict[tuple[int, int], TileAllocation] = field(default_factory=dict)
+    _sharing: dict[int, _Sharing] = field(default_factory=dict)
 
     def tile(self, ipu: int, tile: int) -> TileAllocation:
-        """The allocation of one tile, computed at the first call."""
-        raise NotImplementedError
+        """The allocation of one tile, computed at the first call for its class."""
+        tiles = self.program.target.tiles_per_ipu
+        if not (0 <= ipu < self.program.ipus and 0 <= tile < tiles):
+            raise InputError(
+                f"no tile {tile!r} on ipu {ipu!r}",
+                expected=f"ipu 0 to {self.program.ipus - 1} and tile 0 to {tiles - 1}",
+            )
+        first = int(self.classes[ipu][tile])
+        if (ipu, first) not in self._made:
+            self._made[ipu, first] = self._allocate(ipu, first)
+        found = self._made[ipu, first]
+        return found if tile == first else replace(found, tile=tile)
 
     @property
     def allocated(self) -> tuple[TileAllocation, ...]:
         """The tiles allocated so far, one per class."""
-        raise NotImplementedError
+        return tuple(self._made.values())
 
     @property
     def worst(self) -> TileAllocation:
         """Of the tiles that could decide the verdict: the one with most bytes, gaps included."""
-        raise NotImplementedError
+        made = [self.tile(*place) for place in self.decisive]
+        return max(made, key=lambda tile: (tile.total_with_gaps_bytes, tile.total_bytes, -tile.ipu, -tile.tile))
 
     @property
     def fits(self) -> bool:
         """All tiles that could decide the verdict fit."""
-        raise NotImplementedError
+        return all(self.tile(*place).fits for place in self.decisive)
+
+    def _allocate(self, ipu: int, tile: int) -> TileAllocation:
+        if ipu not in self._sharing:
+            self._sharing[ipu] = _Sharing(self.program, self.liveness, ipu)
+        sharing = self._sharing[ipu]
+        parts = [
+            (name, None, Item(size_bytes=int(self.footprint.categories[name][ipu, tile]), code=name in CODE_CATEGORIES))
+            for name in CATEGORIES
+        ]
+        held: list[tuple[str, Variable | None, Item]] = [part for part in parts if part[2].size_bytes]
+        held += sharing.items(tile)
+        items = [item for _, _, item in held]
+        memory = self.program.target.memory
+        peak_bytes = int(self.bounds[ipu, tile]) - sum(item.size_bytes for item in items if item.life < 0)
+        placed = place(memory, items, sharing.conflicts, peak_bytes)
+        blocks = [
+            _block(label, variable, item, int(address), REGIONS[region], self.liveness)
+            for (label, variable, item), address, region in zip(held, placed.addresses, placed.regions, strict=True)
+        ]
+        return _summary(ipu, tile, blocks, placed, memory.total_bytes, memory.non_interleaved_bytes)
+
+
+class _Sharing:
+    """What the tiles of one IPU have in common: its variables and which of their lifetimes meet."""
+
+    def __init__(self, program: TileProgram, liveness: Liveness, ipu: int) -> None:
+        rows: dict[tuple[Interval, ...], int] = {}
+        self.members: list[tuple[Variable, int, int]] = []
+        for variable in program.variables:
+            intervals = liveness.intervals[variable.id]
+            if variable.ipu != ipu or not (variable.always_live or intervals):
+                continue
+            life = -1 if variable.always_live else rows.setdefault(intervals, len(rows))
+            self.members.append((variable, life, sum(last - first + 1 for first, last in intervals)))
+        self.conflicts: Conflicts = conflicts(list(rows))
+
+    def items(self, tile: int) -> list[tuple[str, Variable | None, Item]]:
+        """The variables with bytes on a tile, to be placed."""
+        sized = [(int(member[0].bytes_per_tile[tile]), *member) for member in self.members]
+        return [
+            (
+                variable.name,
+                variable,
+                Item(size_bytes=size, life=life, interleaved=variable.interleaved, duration=duration),
+            )
+            for size, variable, life, duration in sized
+            if size
+        ]
+
+
+def _block(
+    label: str, variable: Variable | None, item: Item, address: int, region: str, liveness: Liveness
+) -> Block:
+    return Block(
+        variable=-1 if variable is None else variable.id,
+        label=label,
+        category=label if variable is None else variable.kind,
+        address=address,
+        size_bytes=item.size_bytes,
+        region=region,
+        always_live=item.life < 0,
+        intervals=() if variable is None or item.life < 0 else liveness.intervals[variable.id],
+    )
+
+
+def _summary(
+    ipu: int, tile: int, blocks: Sequence[Block], placed: Placed, end_bytes: int, border_bytes: int
+) -> TileAllocation:
+    stops = placed.addresses + np.array([block.size_bytes for block in blocks], dtype=np.int64)
+    tops = [int(stops[placed.regions == region].max(initial=0)) for region in range(len(REGIONS))]
+    spans_bytes = tops[0] + max(0, tops[1] - border_bytes)
+    by_category = covered(blocks)
+    return TileAllocation(
+        ipu=ipu,
+        tile=tile,
+        blocks=tuple(blocks),
+        total_bytes=sum(by_category.values()),
+        total_with_gaps_bytes=tops[2] or spans_bytes,
+        not_always_live_bytes=sum(covered([block for block in blocks if not block.always_live]).values()),
+        overflow_bytes=max(0, tops[2] - end_bytes),
+        category_bytes=by_category,
+    )
+
+
+def covered(blocks: Sequence[Block]) -> dict[str, int]:
+    """Addresses per category, each address once, for the first of its categories in `MEMORY_CATEGORIES`."""
+    points = np.unique([at for block in blocks for at in (block.address, block.address + block.size_bytes)])
+    rank = {name: place for place, name in enumerate(MEMORY_CATEGORIES)}
+    owner = np.full(len(points), len(rank), np.int64)
+    for block in sorted(blocks, key=lambda block: -rank[block.category]):
+        first, stop = np.searchsorted(points, (block.address, block.address + block.size_bytes))
+        owner[first:stop] = rank[block.category]
+    result = dict.fromkeys(MEMORY_CATEGORIES, 0)
+    names = (*MEMORY_CATEGORIES, "")
+    for (start, stop), category in zip(pairwise(points.tolist()), owner.tolist(), strict=False):
+        if names[category]:
+            result[names[category]] += stop - start
+    return result
 
 
 def allocate(
     program: TileProgram, liveness: Liveness, footprint: Footprint, tiles: Iterable[tuple[int, int]] = ()
 ) -> Allocation:
-    """Allocate the tiles that can decide the verdict, and the (ipu, tile) pairs asked for."""
-    raise NotImplementedError
+    """Allocate the tiles that can decide the verdict, and the (ipu, tile) pairs asked for.
+
+    Classes of equal tiles are taken by descending bound until the next bound is below the most bytes found on a tile;
+    besides, on every IPU, the tile with the highest bound and the one with most code.
+    """
+    bounds = np.stack([liveness.always_live_bytes(ipu) + liveness.peak_bytes(ipu) for ipu in range(program.ipus)])
+    classes = tuple(liveness.tile_classes(ipu) for ipu in range(program.ipus))
+    found = Allocation(
+        program=program, liveness=liveness, footprint=footprint, bounds=frozen(bounds), classes=classes
+    )
+    decisive = list(dict.fromkeys(place for ipu in range(program.ipus) for place in _first_of(found, ipu)))
+    most_bytes = max(found.tile(*place).total_with_gaps_bytes for place in decisive)
+    others = sorted(
+        {(ipu, int(tile)) for ipu in range(program.ipus) for tile in np.unique(classes[ipu])} - set(decisive),
+        key=lambda place: (-bounds[place], place),
+    )
+    for place_ in others[:_DECISIVE_LIMIT]:
+        if bounds[place_] < most_bytes:
+            break
+        decisive.append(place_)
+        most_bytes = max(most_bytes, found.tile(*place_).total_with_gaps_bytes)
+    for ipu, tile in tiles:
+        found.tile(ipu, tile)
+    return replace(found, decisive=tuple(decisive))
+
+
+def _first_of(found: Allocation, ipu: int) -> list[tuple[int, int]]:
+    code = np.sum([found.footprint.categories[name][ipu] for name in CODE_CATEGORIES], axis=0)
+    tiles = (int(found.bounds[ipu].argmax()), int(code.argmax()))
+    return [(ipu, int(found.classes[ipu][tile])) for tile in tiles]

@@ -1,0 +1,260 @@
+"""Placement by hand on small tiles, and a checker that knows nothing of the allocator."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tests.engine.random_programs import programs
+from tests.engine.small_programs import Builder, small_target
+from workbench.engine import allocation as allocation_module
+from workbench.engine.allocation import MEMORY_CATEGORIES, Allocation, Block, TileAllocation, allocate, covered
+from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES, Footprint, footprint
+from workbench.engine.liveness import liveness
+from workbench.engine.placement import Item, conflicts, place
+from workbench.engine.program import TileProgram
+from workbench.engine.target import MemoryMap, Target
+from workbench.engine.tileset import frozen
+from workbench.errors import InputError
+
+
+def no_code(program: TileProgram, **bytes_of: int) -> Footprint:
+    """A footprint of stated bytes on every tile."""
+    shape = (program.ipus, program.target.tiles_per_ipu)
+    return Footprint(categories={name: frozen(np.full(shape, bytes_of.get(name, 0))) for name in CATEGORIES})
+
+
+def allocated(program: TileProgram, **bytes_of: int) -> Allocation:
+    code = no_code(program, **bytes_of)
+    return allocate(program, liveness(program, code), code)
+
+
+def check(tile: TileAllocation, target: Target) -> None:
+    """The independent checker: pairwise, byte by byte in space and step by step in time."""
+    border, end = target.memory.non_interleaved_bytes, target.bytes_per_tile
+    ranges = {"non_interleaved": (0, border), "interleaved": (border, end), "overflow": (end, 1 << 60)}
+    for block in tile.blocks:
+        low, high = ranges[block.region]
+        assert low <= block.address
+        assert block.address + block.size_bytes <= high
+        if block.region != "overflow" and block.category in CODE_CATEGORIES:
+            assert block.address + block.size_bytes <= target.memory.executable_bytes
+    for one, other in combinations(tile.blocks, 2):
+        together = one.always_live or other.always_live
+        for first, last in one.intervals:
+            together |= any(a <= last and first <= b for a, b in other.intervals)
+        apart = one.address + one.size_bytes <= other.address or other.address + other.size_bytes <= one.address
+        assert apart or not together, f"{one.label} and {other.label} overlap in space and time"
+
+
+def chain(sizes: list[int], **fields: object) -> TileProgram:
+    """Each value is read by the step that writes the next: two live at a time."""
+    b = Builder()
+    names = [b.variable([size], f"x{number}", **fields) for number, size in enumerate(sizes)]
+    steps = [b.compute(writes=[names[0]])]
+    steps += [b.compute(reads=[old], writes=[new]) for old, new in pairwise(names)]
+    return b.program(*steps)
+
+
+def test_addresses_are_used_again() -> None:
+    tile = allocated(chain([80, 40, 80, 40, 80])).tile(0, 0)
+    assert tile.not_always_live_bytes == 120 == tile.total_bytes
+    # shared variables start in the interleaved region, at 8192
+    assert {block.label: block.address - 8192 for block in tile.blocks} == {
+        "x0": 0,
+        "x2": 0,
+        "x4": 0,
+        "x1": 80,
+        "x3": 80,
+    }
+    check(tile, small_target())
+
+
+def test_code_comes_first_then_what_is_always_live() -> None:
+    b = Builder()
+    weight = b.variable([100], "weight", kind="parameter", always_live=True)
+    fast = b.variable([64], "fast", kind="parameter", always_live=True, interleaved=True)
+    value = b.variable([32], "value")
+    program = b.program(b.compute(reads=[weight, fast], writes=[value]))
+    tile = allocated(program, vertex_code=20, control_code=12, stack=40).tile(0, 0)
+    told = {block.label: (block.region, block.address) for block in tile.blocks}
+    assert told == {
+        "vertex_code": ("non_interleaved", 0),
+        "control_code": ("non_interleaved", 24),  # 20 B, then the next multiple of 8
+        "weight": ("non_interleaved", 40),
+        "stack": ("non_interleaved", 144),
+        "fast": ("interleaved", 8192),
+        "value": ("interleaved", 8256),
+    }
+    assert tile.total_bytes == 20 + 12 + 100 + 40 + 64 + 32
+    assert tile.total_with_gaps_bytes == 184 + 96
+    assert tile.category_bytes == dict.fromkeys(MEMORY_CATEGORIES, 0) | {
+        "parameter": 164,
+        "activation": 32,
+        "vertex_code": 20,
+        "control_code": 12,
+        "stack": 40,
+    }
+
+
+def test_what_does_not_fit_is_reported_beyond_the_end() -> None:
+    program = chain([8000, 8000, 100])
+    found = allocated(program)
+    assert found.fits  # one in each region
+    over = allocated(program, stack=300)
+    assert not over.fits
+    worst = over.worst
+    assert (worst.ipu, worst.tile) == (0, 0)
+    # 300 B of stack leave 7,892 B of the first region, so one of the 8,000 B values goes beyond 16,384
+    assert worst.overflow_bytes == 8000
+    assert worst.total_with_gaps_bytes == 16384 + 8000
+    assert [block.region for block in worst.blocks].count("overflow") == 1
+    check(worst, program.target)
+
+
+def test_code_must_be_executable_and_interleaved_data_interleaved() -> None:
+    program = chain([8, 8])
+    too_much_code = allocated(program, vertex_code=8300)
+    assert not too_much_code.fits
+    assert too_much_code.worst.overflow_bytes == 8300
+    wide = allocated(chain([8000, 400], interleaved=True))
+    assert not wide.fits  # the other region is free, but cannot hold interleaved data
+    assert wide.worst.overflow_bytes == 400
+
+
+def test_several_lifetimes_share_between_them() -> None:
+    meets = conflicts([((0, 1), (10, 11)), ((2, 9),), ((11, 12),), ((5, 5), (20, 20))])
+    assert meets.astype(int).tolist() == [[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
+
+
+def test_equal_tiles_are_allocated_once_and_others_on_demand() -> None:
+    b = Builder()
+    big, small = b.variable([100, 100, 8, 0]), b.variable([0, 0, 0, 4])
+    found = allocated(b.program(b.compute(writes=[big, small])))
+    assert found.classes[0].tolist() == [0, 0, 2, 3]
+    assert [(tile.ipu, tile.tile) for tile in found.allocated] == [(0, 0)]
+    assert found.tile(0, 1).blocks is found.tile(0, 0).blocks
+    assert found.tile(0, 1).tile == 1
+    assert found.tile(0, 3).total_bytes == 4
+    assert len(found.allocated) == 2
+    with pytest.raises(InputError, match=r"^no tile 4 on ipu 0\. Expected: ipu 0 to 0 and tile 0 to 3\.$"):
+        found.tile(0, 4)
+
+
+def test_an_address_of_two_categories_counts_for_the_first() -> None:
+    def block(category: str, address: int, size: int) -> Block:
+        return Block(
+            variable=0,
+            label="",
+            category=category,
+            address=address,
+            size_bytes=size,
+            region="interleaved",
+            always_live=False,
+        )
+
+    found = covered([block("temporary", 0, 100), block("activation", 50, 100), block("gradient", 140, 20)])
+    assert {name: size for name, size in found.items() if size} == {
+        "temporary": 50,
+        "activation": 100,
+        "gradient": 10,
+    }
+
+
+# -- properties ------------------------------------------------------------------------------------------
+
+
+@given(programs())
+def test_nothing_overlaps_and_totals_are_bounded(program: TileProgram) -> None:
+    code = footprint(program)
+    found = allocate(program, liveness(program, code), code)
+    for ipu in range(program.ipus):
+        for number in range(4):
+            tile = found.tile(ipu, number)
+            check(tile, program.target)
+            assert tile.total_bytes == sum(tile.category_bytes.values())
+            assert found.bounds[ipu, number] <= tile.total_bytes <= tile.total_with_gaps_bytes
+            assert tile.fits == (tile.total_with_gaps_bytes <= program.target.bytes_per_tile)
+            held = {block.variable for block in tile.blocks if block.variable >= 0}
+            for variable in program.variables:
+                used = variable.always_live or found.liveness.intervals[variable.id]
+                here = variable.ipu == ipu and variable.bytes_per_tile[number] > 0
+                assert (variable.id in held) == bool(used and here)
+
+
+@given(programs(max_ipus=1))
+def test_no_tile_is_worse_than_the_worst(program: TileProgram) -> None:
+    code = footprint(program)
+    found = allocate(program, liveness(program, code), code)
+    everywhere = max(found.tile(0, tile).total_with_gaps_bytes for tile in range(4))
+    # Bounds decide which tiles are looked at; gaps from alignment can make a lighter tile a few bytes longer.
+    assert everywhere - found.worst.total_with_gaps_bytes <= 16 * len(found.worst.blocks)
+
+
+def test_the_checker_fails_on_an_allocator_that_forgets_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = chain([80, 40, 80])
+    check(allocated(program).tile(0, 0), program.target)
+    monkeypatch.setattr(allocation_module, "conflicts", lambda rows: np.eye(len(rows), dtype=bool))
+    with pytest.raises(AssertionError, match="overlap in space and time"):
+        check(allocated(program).tile(0, 0), program.target)
+
+
+def test_the_checker_fails_on_a_block_outside_its_region() -> None:
+    program = chain([80], interleaved=True)
+    tile = allocated(program).tile(0, 0)
+    moved = replace(tile, blocks=tuple(replace(block, address=block.address - 8) for block in tile.blocks))
+    with pytest.raises(AssertionError):
+        check(moved, program.target)
+
+
+# -- size ------------------------------------------------------------------------------------------------
+
+
+def residual_network(layers: int, rng: np.random.Generator) -> tuple[list[Item], np.ndarray, int]:
+    """A training step as a tile sees it: activations live until their backward step, temporaries for a few steps."""
+    lives: list[tuple[tuple[int, int], ...]] = []
+    sizes: list[int] = []
+    total = 40 * layers
+    for layer in range(layers):
+        forward, backward = 20 * layer, total - 20 * layer - 20
+        width = int(16000 / (1 + layer // 12)) // 4
+        for kind in range(28):
+            size = int(rng.integers(width // 4, width + 1)) * 4
+            if kind == 0:
+                interval = (forward + 5, backward + int(rng.integers(5, 18)))
+            else:
+                first = (forward if kind % 2 else backward) + int(rng.integers(0, 16))
+                interval = (first, first + int(rng.integers(1, 5)))
+            lives.append((interval,))
+            sizes.append(size)
+    live = np.zeros(total + 30, np.int64)
+    for size, ((first, last),) in zip(sizes, lives, strict=True):
+        live[first : last + 1] += size
+    rows = {life: index for index, life in enumerate(dict.fromkeys(lives))}
+    items = [
+        Item(size_bytes=size, life=rows[life], duration=life[0][1] - life[0][0] + 1)
+        for size, life in zip(sizes, lives, strict=True)
+    ]
+    return items, conflicts(list(rows)), int(live.max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_training_step_is_packed_within_a_tenth_of_its_peak_in_time(seed: int) -> None:
+    items, meets, peak = residual_network(53, np.random.default_rng(seed))
+    assert len(items) == 1484
+    memory = MemoryMap(non_interleaved_bytes=212_992, interleaved_bytes=425_984, executable_bytes=212_992)
+    start = time.process_time()
+    placed = place(memory, items, meets, peak)
+    seconds = time.process_time() - start
+    sizes = np.array([item.size_bytes for item in items])
+    used = [
+        int((placed.addresses + sizes)[placed.regions == region].max(initial=base)) - base
+        for region, base in ((0, 0), (1, 212_992), (2, 638_976))
+    ]
+    assert sum(used) <= 1.10 * peak
+    assert seconds < 0.12  # 0.04 s measured

@@ -1,0 +1,201 @@
+"""Placing what one tile holds in the regions of its memory: always-live blocks in a row, shared ones where free.
+
+Shared variables are placed offline by first fit: in a given order, each at the lowest address at which it meets no
+variable that is live at the same time. Several orders are tried and the one that uses least is kept. What finds no
+place goes to addresses from the end of the memory on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.engine.lifetimes import Interval
+from workbench.engine.target import MemoryMap
+from workbench.engine.tileset import IntArray
+
+ALIGNMENT_BYTES = 8  # a 64-bit load or store; region starts are multiples of it
+INTERLEAVED_ALIGNMENT_BYTES = 16  # a 128-bit load
+_GOOD_ENOUGH = 1.01  # no further order is tried when addresses exceed the live peak by less
+REGIONS = ("non_interleaved", "interleaved", "overflow")
+
+Conflicts: TypeAlias = npt.NDArray[np.bool_]
+"""bool[lifetimes, lifetimes]: which are live at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something to place. `life` is the row of its lifetime in the conflicts, -1 when always live."""
+
+    size_bytes: int
+    life: int = -1
+    interleaved: bool = False
+    code: bool = False
+    duration: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Addresses of the items in their order, int64[items], and their regions, int64[items] as in `REGIONS`."""
+
+    addresses: IntArray
+    regions: IntArray
+
+
+def conflicts(lifetimes: Sequence[tuple[Interval, ...]]) -> Conflicts:
+    """Which of these distinct lifetimes share a position, by one sweep over their starts and ends."""
+    result = np.eye(len(lifetimes), dtype=bool)
+    events = sorted(
+        (position, starts, life)
+        for life, intervals in enumerate(lifetimes)
+        for first, last in intervals
+        for position, starts in ((first, True), (last + 1, False))
+    )
+    live = np.zeros(len(lifetimes), bool)
+    for _, starts, life in events:  # at one position ends come before starts
+        live[life] = starts
+        if starts:
+            result[life] |= live
+    return result | result.T
+
+
+def _up(address: int, alignment: int) -> int:
+    return -(-address // alignment) * alignment
+
+
+class _Region:
+    """One address range, filled from its start: first with always-live blocks, then with shared ones."""
+
+    def __init__(self, start: int, end: int, capacity: int) -> None:
+        self.end = end
+        self.base = start
+        self.count = 0
+        self.starts = np.zeros(capacity, np.int64)
+        self.stops = np.zeros(capacity, np.int64)
+        self.lives = np.zeros(capacity, np.int64)
+
+    def keep(self, size_bytes: int, alignment: int, limit: int | None = None) -> int | None:
+        """The next address, for good; None when it would pass the end (or `limit`)."""
+        address = _up(self.base, alignment)
+        if address + size_bytes > (self.end if limit is None else min(limit, self.end)):
+            return None
+        self.base = address + size_bytes
+        return address
+
+    def share(self, size_bytes: int, alignment: int, life: int, meets: npt.NDArray[np.bool_]) -> int | None:
+        """The lowest address free during a lifetime; None when there is none."""
+        met = np.flatnonzero(meets[self.lives[: self.count]])
+        lowest = _up(self.base, alignment)
+        if not len(met):
+            address = lowest
+        else:
+            met = met[self.starts[met].argsort()]
+            taken = np.maximum.accumulate(self.stops[met])
+            free = np.empty(len(met) + 1, np.int64)
+            free[0] = lowest
+            free[1:] = -(-taken // alignment) * alignment
+            room = self.starts[met] - free[:-1] >= size_bytes
+            first = int(room.argmax())
+            address = int(free[first] if room[first] else max(lowest, free[-1]))
+        if address + size_bytes > self.end:
+            return None
+        self.starts[self.count], self.stops[self.count] = address, address + size_bytes
+        self.lives[self.count] = life
+        self.count += 1
+        return address
+
+
+class _Tile:
+    """One attempt at one tile."""
+
+    def __init__(self, memory: MemoryMap, items: Sequence[Item]) -> None:
+        border, end = memory.non_interleaved_bytes, memory.total_bytes
+        count = len(items)
+        self.memory = memory
+        self.items = items
+        self.regions = [
+            _Region(0, border, count),
+            _Region(border, end, count),
+            _Region(end, 1 << 60, count),
+        ]
+        self.addresses = np.zeros(count, np.int64)
+        self.chosen = np.zeros(count, np.int64)
+
+    def keep(self, index: int) -> None:
+        """Place something always live: code in the executable bytes, the rest from the start of memory on."""
+        item = self.items[index]
+        alignment = INTERLEAVED_ALIGNMENT_BYTES if item.interleaved else ALIGNMENT_BYTES
+        limit = self.memory.executable_bytes if item.code else None
+        for region in _regions(item, (0, 1, 2)):
+            address = self.regions[region].keep(item.size_bytes, alignment, limit if region == 0 else None)
+            if address is not None:
+                self.addresses[index], self.chosen[index] = address, region
+                return
+
+    def share(self, index: int, meets: npt.NDArray[np.bool_], order: tuple[int, ...]) -> None:
+        """Place something shared: the interleaved region first, which holds the larger pieces."""
+        item = self.items[index]
+        alignment = INTERLEAVED_ALIGNMENT_BYTES if item.interleaved else ALIGNMENT_BYTES
+        for region in _regions(item, order):
+            address = self.regions[region].share(item.size_bytes, alignment, item.life, meets)
+            if address is not None:
+                self.addresses[index], self.chosen[index] = address, region
+                return
+
+    def used_bytes(self) -> tuple[int, int]:
+        """(bytes beyond the end of memory, bytes of the shared ranges)."""
+        tops = [int(region.stops[: region.count].max(initial=region.base)) for region in self.regions]
+        spans = [top - region.base for top, region in zip(tops, self.regions, strict=True)]
+        return tops[2] - self.memory.total_bytes, sum(spans)
+
+
+def _regions(item: Item, order: tuple[int, ...]) -> tuple[int, ...]:
+    if item.code:
+        return (0, 2)
+    return (1, 2) if item.interleaved else order
+
+
+_Order: TypeAlias = Callable[[Item], tuple[int, ...]]
+_ORDERS: tuple[_Order, ...] = (
+    lambda item: (-item.size_bytes, -item.duration),
+    lambda item: (-item.size_bytes * item.duration, -item.size_bytes),
+    lambda item: (-item.duration, -item.size_bytes),
+)
+
+
+def place(memory: MemoryMap, items: Sequence[Item], meets: Conflicts, peak_bytes: int) -> Placed:
+    """Addresses for everything on a tile; `peak_bytes` is the most that is live together, the least shared space."""
+    best: _Tile | None = None
+    kept = sorted((index for index, item in enumerate(items) if item.life < 0), key=lambda i: _kept_order(items[i]))
+    shared = [index for index, item in enumerate(items) if item.life >= 0]
+    for order in _ORDERS:
+        attempt = _attempt(memory, items, meets, kept, sorted(shared, key=lambda i: order(items[i])))
+        if best is None or attempt.used_bytes() < best.used_bytes():
+            best = attempt
+        overflow, used = best.used_bytes()
+        if not shared or (overflow == 0 and used <= _GOOD_ENOUGH * peak_bytes):
+            break
+    assert best is not None
+    return Placed(addresses=best.addresses, regions=best.chosen)
+
+
+def _kept_order(item: Item) -> tuple[bool, bool, int]:
+    return (not item.code, not item.interleaved, -item.size_bytes)
+
+
+def _attempt(
+    memory: MemoryMap, items: Sequence[Item], meets: Conflicts, kept: Sequence[int], shared: Sequence[int]
+) -> _Tile:
+    tile = _Tile(memory, items)
+    for index in kept:
+        tile.keep(index)
+    # What must be interleaved chooses first: it has one region, the rest has two.
+    for interleaved in (True, False):
+        for index in shared:
+            if items[index].interleaved is interleaved:
+                tile.share(index, meets[items[index].life], (1, 0, 2))
+    return tile
