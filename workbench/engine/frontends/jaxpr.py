@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from keras.src.backend.common import global_state
 
 from workbench.engine.frontends.flatten import Body, Context, Converter, finish
-from workbench.engine.frontends.name_stack import LayerNames, Stack, once
+from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, LayerNames, Stack, once
 from workbench.engine.graph import Function, Graph, Input, Output, verify_graph
 from workbench.engine.origin import Direction
 
@@ -87,6 +87,12 @@ def cut(closed: Any, equations: Sequence[Any], invars: Sequence[Any], outvars: S
     return ClosedJaxpr(part, [value for _, value in held]), used
 
 
+def _owner(output: Output, inputs: Sequence[Input]) -> str:
+    if output.updates is not None:
+        return inputs[output.updates].layer
+    return {"loss": LOSS_LAYER, "metric": METRICS_LAYER}.get(output.role, "")
+
+
 def graph_from_jaxpr(
     closed_jaxpr: Any,
     inputs: Sequence[Input],
@@ -104,7 +110,7 @@ def graph_from_jaxpr(
     Arrays the jaxpr closes over become entry parameters of role `"constant"` after the others.
     """
     converter = new_converter(layers)
-    owners = ["" if output.updates is None else inputs[output.updates].layer for output in outputs]
+    owners = [_owner(output, inputs) for output in outputs]
     function, constants = function_from_jaxpr(converter, closed_jaxpr, "main", owners)
     described = (*inputs, *(Input(name=f"constant_{i}", role="constant") for i in range(len(constants))))
     functions = {"main": function, **converter.functions}

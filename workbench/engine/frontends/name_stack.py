@@ -21,7 +21,10 @@ UPDATE_SCOPE = f"{MARK}update"
 CALL_PREFIX = f"{MARK}call:"
 REMAT_SCOPE = "rematted_computation"
 
+KERAS_LOSS_SCOPE = "compile_loss"  # the scope of losses compiled into a model
+
 LOSS_LAYER = "loss"
+METRICS_LAYER = "metrics"
 OPTIMIZER_LAYER = "optimizer"
 
 
@@ -105,7 +108,7 @@ def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
     """Read a stack: `enclosing` is that of the equations around, `own` the equation's."""
     path, call = "", 1
     for scope in _scopes(enclosing + own):
-        if scope == LOSS_SCOPE:
+        if scope == LOSS_SCOPE or (scope == KERAS_LOSS_SCOPE and scope not in names.leaves):
             path, call = LOSS_LAYER, 1
         elif scope.startswith(CALL_PREFIX):
             call = int(scope[len(CALL_PREFIX) :])

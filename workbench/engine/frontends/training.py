@@ -44,7 +44,8 @@ class Step:
 
     After tracing: `metrics` names the metric results, `updated` the places in `variables.all` whose new values are
     returned, `tree` is the model's output for its structure. Results: loss, metrics and updates when training,
-    outputs and updates otherwise.
+    outputs and updates otherwise; with `forward_only`, nothing is differentiated and the loss as the optimizer wants
+    it scaled comes first.
     """
 
     model: Any
@@ -55,6 +56,7 @@ class Step:
     metrics: list[str] = field(default_factory=list)
     updated: list[int] = field(default_factory=list)
     tree: Any = None
+    forward_only: bool = False
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """Values of the variables, then inputs, then target, then sample weight."""
@@ -65,7 +67,7 @@ class Step:
             head, new = self._infer(values, x)
         else:
             y, weight = data[self.inputs], data[self.inputs + 1] if len(data) > self.inputs + 1 else None
-            head, new = self._train(values, x, y, weight)
+            head, new = (self._forward if self.forward_only else self._train)(values, x, y, weight)
         self.updated = [i for i, (old, value) in enumerate(zip(values, new, strict=True)) if value is not old]
         return [*head, *(new[i] for i in self.updated)]
 
@@ -91,6 +93,16 @@ class Step:
         self.metrics = list(logs)
         new = [*_kept(trainable, new_trainable), *_kept(state, new_state), *_kept(slots, new_slots)]
         return [loss, *logs.values()], new
+
+    def _forward(self, values: list[Any], x: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
+        """The loss as it is differentiated, the loss, metrics; only state changes."""
+        assert self.recipe is not None
+        trainable, state, slots = self.variables.split(values)
+        loss_of = self._compiled_loss if self.recipe.compiled else self._own_loss
+        scaled, (loss, outputs, new_state) = loss_of(trainable, state, slots, x, y, weight)
+        logs = self._metrics(x, y, outputs, weight)
+        self.metrics = list(logs)
+        return [scaled, loss, *logs.values()], [*trainable, *_kept(state, new_state), *slots]
 
     def _compiled_loss(
         self, trainable: Any, state: Any, slots: Any, x: Any, y: Any, weight: Any

@@ -1,0 +1,120 @@
+"""A program of several functions: calls over named values, executed on the host or assembled into a `Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from workbench.engine.frontends.jaxpr import function_from_jaxpr, new_converter
+from workbench.engine.graph import Graph, GraphBuilder, Input, Output, Value, verify_graph
+from workbench.engine.origin import Direction, Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One function of a program: `results` are written over the names they carry, as `operands` are read by name.
+
+    `owners` is the layer of each result, "" where none. `repeated`: called once per micro-batch.
+    """
+
+    name: str
+    closed: Any
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    owners: tuple[str, ...]
+    stage: int
+    direction: Direction
+    repeated: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """Calls in order, the described entry parameters, and the described results with the names they have."""
+
+    calls: tuple[Call, ...]
+    inputs: tuple[Input, ...]
+    outputs: tuple[tuple[Output, str], ...]
+    types: Mapping[str, Any]
+    micro_batches: int
+
+
+def assemble(program: Program, layers: Mapping[str, str], **described: Any) -> Graph:
+    """The graph: one function per call, an entry that calls them; `described` goes to `Graph`."""
+    converter = new_converter(layers)
+    entry = GraphBuilder("main")
+    inputs = list(program.inputs)
+    values: dict[str, Value] = {}
+    for item in inputs:
+        kind = program.types[item.name]
+        values[item.name] = entry.param(tuple(kind.shape), str(kind.dtype))
+    constants: dict[int, Value] = {}
+    kept: list[Any] = []
+    for call in program.calls:
+        function, arrays = function_from_jaxpr(converter, call.closed, call.name, call.owners, call.direction)
+        for array in arrays:
+            if id(array) not in constants:
+                kept.append(array)
+                inputs.append(Input(name=f"constant_{len(constants)}", role="constant"))
+                constants[id(array)] = entry.param(tuple(array.shape), str(array.dtype))
+        converter.functions[call.name] = function
+        operands = (*(values[name] for name in call.operands), *(constants[id(array)] for array in arrays))
+        results = entry.node(
+            "call", operands, tuple((value.shape, value.dtype) for value in function.results),
+            origin=Origin(direction=call.direction), calls=(call.name,),
+            times=program.micro_batches if call.repeated else 1, stage=call.stage, direction=call.direction,
+        )  # fmt: skip
+        values.update(zip(call.results, results, strict=True))
+    main = entry.function(tuple(values[name] for _, name in program.outputs))
+    return verify_graph(
+        Graph(
+            {"main": main, **converter.functions}, "main", tuple(inputs),
+            tuple(output for output, _ in program.outputs), **described,
+        )
+    )  # fmt: skip
+
+
+def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
+    """Executes the calls over all micro-batches: values of the entry parameters to values of the results.
+
+    Inputs and targets hold the micro-batches behind each other along their first axis; losses and metrics are the
+    mean over the micro-batches.
+    """
+    compiled = {call.name: jax.jit(jax.extend.core.jaxpr_as_fun(call.closed)) for call in program.calls}
+    data = [item.name for item in program.inputs if item.role in ("input", "target")]
+
+    def execute(calls: Sequence[Call], env: dict[str, Any]) -> None:
+        for call in calls:
+            env.update(zip(call.results, compiled[call.name](*(env[name] for name in call.operands)), strict=True))
+
+    def compute(values: Sequence[Any]) -> list[Any]:
+        env = {item.name: value for item, value in zip(program.inputs, values, strict=True)}
+        whole = {name: env[name] for name in data}
+        collected: dict[str, list[Any]] = {name: [] for output, name in program.outputs if output.role != "update"}
+        for number in range(program.micro_batches):
+            for name in data:
+                size = program.types[name].shape[0]
+                env[name] = whole[name][number * size : (number + 1) * size]
+            execute([call for call in program.calls if call.repeated], env)
+            for name, held in collected.items():
+                held.append(env[name])
+        execute([call for call in program.calls if not call.repeated], env)
+        return [
+            _joined(output, collected[name]) if name in collected else env[name] for output, name in program.outputs
+        ]
+
+    return compute
+
+
+def _joined(output: Output, values: Sequence[Any]) -> Any:
+    if output.role == "output":
+        return jnp.concatenate(values)
+    return sum(values) / len(values)
+
+
+def whole_batch(spec: Any, micro_batches: int) -> Any:
+    """The type of an array that holds all micro-batches of one update."""
+    return replace(spec, shape=(spec.shape[0] * micro_batches, *spec.shape[1:]))

@@ -1,0 +1,151 @@
+"""A model made ready for tracing: built, its mode, optimizer and loss chosen, every array of its step described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import jax
+import keras
+
+from workbench.engine.frontends import building
+from workbench.engine.frontends.building import Built
+from workbench.engine.frontends.checks import check_backend, check_batch_size, check_model, known_shape
+from workbench.engine.frontends.keras_layers import slot_layer, variable_layers
+from workbench.engine.frontends.losses import Recipe, find_recipe, target_spec
+from workbench.engine.frontends.source import ArraySpec
+from workbench.engine.frontends.training import Step, Variables
+from workbench.engine.graph import Input, Role
+
+Mode = Literal["training", "inference"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A built model with everything a trace of it needs."""
+
+    built: Built
+    mode: Mode
+    batch_size: int
+    variables: Variables
+    specs: tuple[ArraySpec, ...]
+    inputs: tuple[Input, ...]
+    recipe: Recipe | None
+    structure: Callable[[Sequence[Any]], Any]
+    assumptions: tuple[str, ...]
+
+    @property
+    def model(self) -> Any:
+        """The Keras model."""
+        return self.built.model
+
+    def types(self) -> list[jax.ShapeDtypeStruct]:
+        """Types of the variables and data, in the order of a step's arguments."""
+        held = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in self.variables.all]
+        return held + [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in self.specs]
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Traces of models without weights happen inside the scope they were built in."""
+        return keras.StatelessScope(initialize_variables=False) if self.built.lazy else nullcontext()
+
+
+def find_mode(model: Any, mode: str | None, optimizer: Any) -> Mode:
+    """Training when the model is compiled with an optimizer or one is given, else inference."""
+    if mode is not None:
+        return "training" if mode == "training" else "inference"
+    trained = optimizer is not None or (model.compiled and model.optimizer is not None)
+    return "training" if trained else "inference"
+
+
+def _variable_role(variable: Any, trainable: bool) -> Role:
+    if variable.path.endswith("seed_generator_state"):
+        return "seed"
+    return "parameter" if trainable else "state"
+
+
+def describe_variables(model: Any, variables: Variables) -> tuple[Input, ...]:
+    """Names, roles and layers of the variables of a step."""
+    layers = variable_layers(model)
+    trainable = [(v.path, layers.get(id(v), "")) for v in variables.trainable]
+    described = [
+        Input(name=v.path, role=_variable_role(v, trained), layer=layers.get(id(v), ""))
+        for group, trained in ((variables.trainable, True), (variables.state, False))
+        for v in group
+    ]
+    slots = [Input(name=v.path, role="optimizer", layer=slot_layer(v, trainable)) for v in variables.slots]
+    return (*described, *slots)
+
+
+def input_specs(built: Built, batch_size: int | None) -> list[ArraySpec]:
+    """The model's inputs with every dimension known; a float16 model takes float16 data."""
+    several = len(built.inputs) > 1
+    specs = []
+    for i, (name, shape, dtype) in enumerate(built.inputs):
+        label = f"x[{name or i!r}]" if several else "x"
+        specs.append(ArraySpec(name=label, shape=known_shape(label, shape, batch_size), dtype=dtype))
+    return specs
+
+
+def _target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySpec]:
+    if built.target is not None:
+        return [replace(built.target, shape=(batch_size, *built.target.shape[1:]))]
+    losses = recipe.loss if isinstance(recipe.loss, (list, tuple)) else [recipe.loss] * len(built.outputs)
+    specs = []
+    for loss, (shape, dtype) in zip(losses, built.outputs, strict=True):
+        output = ArraySpec(name="y", shape=known_shape("the output", (None, *shape[1:]), batch_size), dtype=dtype)
+        specs.append(target_spec(loss, output))
+    return specs
+
+
+def prepare(
+    source: Any,
+    *,
+    batch_size: int | None = None,
+    mode: str | None = None,
+    optimizer: Any = None,
+    loss: Any = None,
+    precision: str | None = None,
+    inputs: Sequence[Any] = (),
+) -> Prepared:
+    """Build the model, choose mode, optimizer and loss, and describe every array of the step."""
+    check_backend()
+    check_batch_size(batch_size)
+    built = building.build(source, precision=precision, inputs=inputs)
+    check_model(built.model)
+    chosen = find_mode(built.origin, mode, optimizer)
+    specs = input_specs(built, batch_size)
+    size = specs[0].shape[0] if specs and specs[0].shape else 1
+    variables = Variables(list(built.model.trainable_variables), list(built.model.non_trainable_variables))
+    recipe = None
+    roles: list[Role] = ["input"] * len(specs)
+    if chosen == "training":
+        recipe = find_recipe(built.model, optimizer, loss, built.origin, built.loss)
+        with keras.StatelessScope(initialize_variables=False) if built.lazy else nullcontext():
+            if not recipe.optimizer.built:
+                recipe.optimizer.build(variables.trainable)
+        building.forget_unset(recipe.optimizer.variables if built.lazy else ())
+        variables = replace(variables, slots=list(recipe.optimizer.variables))
+        targets = _target_specs(built, recipe, size)
+        specs += targets
+        roles += ["target"] * len(targets)
+    described = describe_variables(built.model, variables)
+    data = tuple(Input(name=spec.name, role=role) for spec, role in zip(specs, roles, strict=True))
+    return Prepared(
+        built=built, mode=chosen, batch_size=size, variables=variables, specs=tuple(specs),
+        inputs=(*described, *data), recipe=recipe, structure=built.structure,
+        assumptions=(*built.assumptions, *(recipe.assumptions if recipe else ())),
+    )  # fmt: skip
+
+
+def new_step(prepared: Prepared) -> Step:
+    """The step of a prepared model, not traced yet."""
+    count = sum(item.role == "input" for item in prepared.inputs)
+    return Step(prepared.model, prepared.variables, prepared.structure, count, prepared.recipe)
+
+
+def packer(tree: Any, mode: str) -> Callable[[Sequence[Any]], Any]:
+    """Flat outputs back into the structure the model returns."""
+    structure = keras.tree.map_structure(lambda leaf: 0, tree) if mode == "inference" else None
+    return lambda values: keras.tree.pack_sequence_as(structure, list(values))
