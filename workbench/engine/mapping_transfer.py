@@ -8,10 +8,18 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from workbench.engine.mapping_axes import grid_rows, is_simple
+from workbench.engine.mapping_flat import FlatRuns, grid_to_runs, runs_to_grid
+from workbench.engine.mapping_grid import Grid
+from workbench.engine.mapping_separable import grid_to_grid
 from workbench.engine.mapping_sweep import Counts, sweep
-from workbench.engine.mapping_types import Mapping, Placement, TileArray
+from workbench.engine.mapping_types import Linear, Mapping, Placement, TileArray
 from workbench.engine.tileset import IntArray, frozen
 from workbench.errors import InputError, VerificationError
+
+# Above so many rows a sweep takes longer than a tenth of a second.
+MOST_ROWS = 300_000
+MOST_RUNS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,7 +81,28 @@ def transfer_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
     if src == dst or not src.size:
         none = np.zeros(tiles, dtype=np.int64)
         return Counts(sent=none, received=none, local=dst.elements_per_tile(tiles), pieces=none)
+    if isinstance(src, Grid) and isinstance(dst, Grid):
+        separable = grid_to_grid(src, dst, tiles)
+        if separable is not None:
+            return separable
+    if isinstance(dst, Grid) and is_simple(dst) and _goes_flat(src, dst):
+        return runs_to_grid(_flat(src), dst, tiles)
+    if isinstance(src, Grid) and is_simple(src) and isinstance(dst, Mapping) and dst.is_owner and _goes_flat(dst, src):
+        return grid_to_runs(src, _flat(dst), tiles)
     return sweep(src.runs(), dst.intervals(), src.size, tiles)
+
+
+def _flat(mapping: Mapping) -> FlatRuns:
+    starts, owners = mapping.runs()
+    return FlatRuns(lo=starts, hi=np.append(starts[1:], mapping.size), tile=owners)
+
+
+def _goes_flat(mapping: Mapping, grid: Grid) -> bool:
+    """Whether runs and parts are to be counted as products: exact if each tile has one run, else for size."""
+    if isinstance(mapping, Linear):
+        return True
+    owners = mapping.runs()[1]
+    return len(owners) <= MOST_RUNS and (len(np.unique(owners)) == len(owners) or grid_rows(grid) > MOST_ROWS)
 
 
 def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> None:

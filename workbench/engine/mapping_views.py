@@ -72,7 +72,7 @@ def slice_(
     if shape == mapping.shape:
         return mapping
     groups = axes_of_shape(mapping) if isinstance(mapping, Grid) else None
-    if isinstance(mapping, Grid) and groups is not None and prod(shape):
+    if isinstance(mapping, Grid) and groups is not None and 0 not in shape:
         parts: list[tuple[Cuts, ...]] = []
         moved = 0
         for group, size, start, step, before in zip(groups, shape, starts, steps, mapping.shape, strict=True):
@@ -197,7 +197,7 @@ def pad(
                 moved += least
             else:
                 break
-        if len(parts) == len(shape) and prod(shape):
+        if len(parts) == len(shape) and 0 not in shape:
             return _regrid(mapping, shape, parts, moved)
     return runs_of_elements(shape, _dense(mapping)[np.ix_(*index)])
 
