@@ -25,7 +25,12 @@ FORMULAS = {
         "unit": "cycles",
         "error_kind": "cycles",
     },
-    "made.code": {"text": "code bytes of each class", "source": "made up", "unit": "bytes", "error_kind": "memory"},
+    "made.stack": {
+        "text": "bytes of one worker x workers",
+        "source": "made up",
+        "unit": "bytes",
+        "error_kind": "memory",
+    },
 }
 
 
@@ -215,6 +220,7 @@ class Builder:
             "allocated_as": np.tile(np.arange(TILES), (self.ipus, 1)),
             "total_with_gaps": gaps,
             **{f"category.{name}": sizes for name, sizes in self.footprint.items()},
+            "input.stack.worker_bytes": self.footprint["stack"] // 6,
         }
         return Profile(
             meta={**self.base_meta(), **self.meta, "verdict": verdict, "trace": trace},
@@ -281,7 +287,7 @@ class Builder:
             "assumptions": ["optimizer SGD(0.01), because none was given"],
             "warnings": [],
             "formulas": FORMULAS,
-            "category_formulas": {"vertex_code": "made.code"},
+            "category_formulas": {"stack": {"formula": "made.stack", "inputs": {"workers": 6}}},
             "typical_errors": {
                 "memory": {"median_ratio": 1.02, "typical": 0.05, "cases": 12},
                 "cycles": {"median_ratio": 0.97, "typical": 0.15, "cases": 80},

@@ -38,7 +38,7 @@ def handmade_profile(*, fits: bool = True) -> Profile:
     build.footprint["vertex_instance_state"][0] = 96
     build.footprint["internal_exchange_code"][0] = [64 + 8 * tile for tile in range(TILES)]
     build.footprint["control_code"][0] = 128
-    build.footprint["stack"][0] = 256
+    build.footprint["stack"][0] = 240
     loop = {"parent": "train/micro_batches", "times": 3}
     back = {**loop, "direction": "backward"}
     even = [400] * TILES
@@ -162,7 +162,7 @@ def handmade_pipeline() -> Profile:
     grads = [
         build.variable(f"stage_{ipu}/grad", "gradient", spread(48_000), ipu=ipu, lives=lives[ipu]) for ipu in (0, 1)
     ]
-    for name, size in (("vertex_code", 1_024), ("control_code", 256), ("stack", 128)):
+    for name, size in (("vertex_code", 1_024), ("control_code", 256), ("stack", 120)):
         build.footprint[name][:] = size
     build.step("StreamCopy", "images/copy", 600, received=spread(6_400))
     for ipu, direction, kind, compute, times in (
@@ -218,7 +218,7 @@ def handmade_pipeline() -> Profile:
             "exchange_cycles": 800,
             "copy_cycles": 1_600,
             "idle_cycles": sum(cycles for cause, cycles in breakdown[ipu].items() if cause.startswith("idle_")),
-            "memory_bytes": 48_000 + TILES * 1_408 + (25_600 + 48_000 if ipu == 0 else 48_000 + 8_000),
+            "memory_bytes": 48_000 + TILES * 1_400 + (25_600 + 48_000 if ipu == 0 else 48_000 + 8_000),
             "stash_bytes": 25_600 if ipu == 0 else 0,
         }
         for ipu in (0, 1)

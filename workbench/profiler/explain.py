@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench.errors import InputError
 from workbench.profiler import memory
+from workbench.profiler.report import records
 from workbench.profiler.schema import FOOTPRINT_CATEGORIES
 from workbench.units import bytes_text, cycles_text, percent_text
 
@@ -150,21 +151,44 @@ def _bytes(subject: str, value: int, formula: str, source: str = "") -> Explanat
     return Explanation(subject=subject, value=int(value), unit="bytes", formula=formula, source=source)
 
 
-def _category(profile: Profile, name: str, value: int) -> Explanation:
-    """A category of a tile; one that is not variables names its formula."""
+def _category(profile: Profile, name: str, value: int, ipu: int, tile: int) -> Explanation:
+    """A category of a tile; one that is not variables has a formula and inputs."""
     words = name.replace("_", " ")
-    known = profile.meta["formulas"].get(profile.meta.get("category_formulas", {}).get(name))
-    if known is not None:
-        return _bytes(words, value, str(known["text"]), str(known["source"]))
+    described = profile.meta["category_formulas"].get(name)
+    if described is not None:
+        known = profile.meta["formulas"][described["formula"]]
+        return Explanation(
+            subject=words,
+            value=value,
+            unit="bytes",
+            formula=str(known["text"]),
+            inputs=_category_inputs(profile, name, described["inputs"], ipu, tile),
+            source=str(known["source"]),
+            typical_error=typical_error(profile, str(known["error_kind"])),
+        )
     if name in FOOTPRINT_CATEGORIES:
         return _bytes(words, value, f"bytes of {words} on this tile")
     return _bytes(words, value, f"addresses that {words} variables use and no category before them")
 
 
+def _category_inputs(profile: Profile, name: str, fixed: Mapping[str, Any], ipu: int, tile: int) -> dict[str, Any]:
+    """The inputs of a category's formula on one tile; of vertex code the classes with their bytes."""
+    if name == "vertex_code":
+        codelets = profile.tables["codelets"]
+        held = profile.arrays["per_tile"][codelets["tiles_index"], tile] > 0
+        rows = np.flatnonzero(held & (codelets["ipu"] == ipu))
+        return {
+            codelets["vertex"][row] + f"<{codelets['template'][row]}>": int(codelets["code_bytes"][row]) for row in rows
+        }
+    start = f"input.{name}."
+    found = {key.removeprefix(start): values for key, values in profile.arrays.items() if key.startswith(start)}
+    return {key: int(values[ipu, tile]) for key, values in found.items()} | dict(fixed)
+
+
 def _tile(profile: Profile, ipu: int, tile: int) -> Explanation:
     rows = memory.allocation_of(profile, ipu, tile)
     by_category = memory.bytes_by_category(rows)
-    parts = [_category(profile, name, size) for name, size in by_category.items() if size]
+    parts = [_category(profile, name, size, ipu, tile) for name, size in by_category.items() if size]
     value = memory.total_with_gaps(profile, ipu, tile)
     gaps = value - sum(by_category.values())
     if gaps:
@@ -184,12 +208,11 @@ def _tile_at_step(profile: Profile, ipu: int | None, tile: int, step: int) -> Ex
     places = memory.ipus_of_step(profile, step)
     place = (places[0] if places else profile.peak.ipu) if ipu is None else ipu
     live = profile.live_variables(step, place, tile)
-    parts = [
-        _category(profile, name, int(memory.footprint(profile, name)[place, tile])) for name in FOOTPRINT_CATEGORIES
-    ]
+    fixed = {name: int(memory.footprint(profile, name)[place, tile]) for name in FOOTPRINT_CATEGORIES}
+    parts = [_category(profile, name, size, place, tile) for name, size in fixed.items()]
     parts += [
-        _bytes(str(row.name), int(row.bytes), f"{row.kind} {row.dtype}{row.shape}, its part on this tile")
-        for row in live.itertuples(index=False)
+        _bytes(row["name"], row["bytes"], f"{row['kind']} {row['dtype']}{row['shape']}, its part on this tile")
+        for row in records(live)
     ]
     parts = sorted((part for part in parts if part.value), key=lambda part: -part.value)
     return Explanation(

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.profiler import memory, tables
+from workbench.profiler.report import face, plain_html
 from workbench.profiler.schema import MEMORY_CATEGORIES, Column, Table
 from workbench.profiler.timeline import Timeline, blocks
 
@@ -379,8 +380,6 @@ class Profile:
 
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained HTML file."""
-        from workbench.profiler.report import face
-
         return Path(face("html").write(self, Path(path)))
 
     def to_json(self) -> str:
@@ -394,4 +393,8 @@ class Profile:
         return f"<Profile {self.name}: {self.summary.sentence}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return self.summary._repr_mimebundle_(include, exclude)
+        try:
+            page = face("html")
+        except ImportError:
+            return {"text/plain": str(self), "text/html": plain_html(self.summary)}
+        return dict(page.mimebundle(self))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from html import escape
-from importlib.util import find_spec
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import WorkbenchError
-from workbench.registry import faces, import_folder
+from workbench.registry import faces
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,15 +17,15 @@ VIEWS = "workbench.widgets"
 
 def face(name: str) -> Any:
     """The drawn face registered under a name; the views are loaded when the first one is asked for."""
-    if name not in faces and find_spec(VIEWS) is not None:
-        import_folder(VIEWS)
+    if name not in faces:
+        import_module(VIEWS)
     return faces.get(name)
 
 
 class Report:
     """Base of all reports. A report holds data and never draws; `figure`, `svg` and `widget` ask its registered face.
 
-    A face is an object with those three methods and `mimebundle`, each taking the report.
+    A face is an object with those three methods and `mimebundle`, each given the report.
     """
 
     name: ClassVar[str] = ""
@@ -69,6 +69,12 @@ class Report:
         except (WorkbenchError, ImportError):
             return {"text/plain": self.to_text(), "text/html": plain_html(self)}
         return dict(drawn.mimebundle(self))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as mappings by column name."""
+    names = [str(name) for name in frame.columns]
+    return [dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None)]
 
 
 def plain_html(report: Report) -> str:

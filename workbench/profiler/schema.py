@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,30 +28,30 @@ CAUSES = (
 )
 
 # An address used by several categories at different steps counts for the first of this list.
-FOOTPRINT_CATEGORIES = (
-    "vertex_code",
-    "vertex_instance_state",
-    "copy_descriptor",
-    "internal_exchange_code",
-    "host_exchange_code",
-    "global_exchange_code",
-    "host_exchange_packet_headers",
-    "control_code",
-    "stack",
-)
 VARIABLE_CATEGORIES = (
-    "constant",
     "parameter",
     "optimizer",
     "state",
+    "constant",
     "stash",
+    "stream",
     "input",
     "activation",
     "gradient",
     "temporary",
-    "stream",
 )
-MEMORY_CATEGORIES = FOOTPRINT_CATEGORIES + VARIABLE_CATEGORIES
+FOOTPRINT_CATEGORIES = (
+    "vertex_code",
+    "internal_exchange_code",
+    "host_exchange_code",
+    "global_exchange_code",
+    "control_code",
+    "vertex_instance_state",
+    "copy_descriptor",
+    "host_exchange_packet_headers",
+    "stack",
+)
+MEMORY_CATEGORIES = VARIABLE_CATEGORIES + FOOTPRINT_CATEGORIES
 
 # Columns by table; the letter is the numpy kind: i int64, f float64, b bool, U text.
 SCHEMA: Mapping[str, Mapping[str, str]] = {
@@ -134,6 +134,7 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
         "stash_bytes": "i",
     },
     "cycle_breakdown": {"ipu": "i", "cause": "U", "cycles": "i"},
+    "codelets": {"ipu": "i", "vertex": "U", "template": "U", "code_bytes": "i", "tiles_index": "i"},
     "unmodelled": {"primitive": "U", "count": "i", "layer": "U"},
     "allocation": {
         "ipu": "i",
@@ -146,7 +147,8 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# Shapes: k interned vectors; otherwise one number per IPU and tile. `category.<name>` arrays are of that shape too.
+# Shapes: k interned vectors; otherwise one number per IPU and tile. So are `category.<name>`, the bytes of a category
+# that is not variables, and `input.<category>.<name>`, an input of its formula.
 ARRAYS = ("per_tile", "always_live", "live_peak", "live_peak_position", "allocated_as", "total_with_gaps")
 
 _DTYPES: Mapping[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "U": object}
@@ -175,6 +177,6 @@ def table(name: str, columns: Mapping[str, Any]) -> dict[str, Column]:
     return made
 
 
-def table_from_rows(name: str, rows: list[Mapping[str, Any]]) -> dict[str, Column]:
+def table_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
     """A whole raw table from a mapping per row."""
     return table(name, {key: [row[key] for row in rows] for key in SCHEMA[name]})

@@ -43,7 +43,7 @@ def tiles(profile: Profile) -> pd.DataFrame:
             **by_category,
             "always_live_bytes": always,
             "not_always_live_bytes": profile.arrays["live_peak"].reshape(-1),
-            "total_bytes": sum(by_category.values()),
+            "total_bytes": np.sum(list(by_category.values()), axis=0),
             "total_with_gaps_bytes": found.total_with_gaps,
         }
     )
@@ -55,10 +55,11 @@ def _categories(found: AllocatedTiles, ipus: memory.IntArray) -> dict[str, memor
     distinct, which = np.unique(key, return_inverse=True)
     rows_key = found.table["ipu"] << 32 | found.table["tile"]
     order = np.argsort(rows_key, kind="stable")
-    begin = np.searchsorted(rows_key[order], distinct, side="left")
-    end = np.searchsorted(rows_key[order], distinct, side="right")
+    begin = np.atleast_1d(np.searchsorted(rows_key[order], distinct, side="left"))
+    end = np.atleast_1d(np.searchsorted(rows_key[order], distinct, side="right"))
     sums = np.zeros((len(distinct), len(MEMORY_CATEGORIES)), dtype=np.int64)
-    for place, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
-        rows = {name: found.table[name][order[first:last]] for name in ("address", "bytes", "category")}
+    for place in range(len(distinct)):
+        chosen = order[begin[place] : end[place]]
+        rows = {name: found.table[name][chosen] for name in ("address", "bytes", "category")}
         sums[place] = list(memory.bytes_by_category(rows).values())
     return {name: sums[which, place] for place, name in enumerate(MEMORY_CATEGORIES)}

@@ -12,7 +12,7 @@ import pandas as pd
 
 from workbench.profiler import memory
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report
+from workbench.profiler.report import Report, records
 from workbench.units import bytes_text, cycles_text, percent_text
 
 HIGHEST = 5
@@ -67,7 +67,7 @@ class Insights(Report):
 
     @cached_property
     def largest_code(self) -> pd.DataFrame:
-        """Vertex code, vertex state and exchange code: `category, tile, bytes` of the tile that has most."""
+        """Vertex code, vertex state and exchange code: `category, ipu, tile, bytes` of the tile that has most."""
         rows = []
         for name in CODE_LABELS:
             sizes = memory.footprint(self.profile, name)
@@ -104,7 +104,7 @@ class Insights(Report):
         position = int(self.profile.arrays["live_peak_position"][peak.ipu, peak.tile])
         found = memory.by_category_at(self.profile, peak.ipu, position)
         sizes = {name: int(amount[peak.tile]) for name, amount in found.items()}
-        return dict(sorted(sizes.items(), key=lambda item: -item[1]))
+        return {name: size for name, size in sorted(sizes.items(), key=lambda item: -item[1]) if size}
 
     @cached_property
     def tips(self) -> list[str]:
@@ -159,7 +159,7 @@ class Insights(Report):
         lost = compute["total_cycles"] * (1.0 - compute["tile_balance"])
         if lost.empty or lost.max() < WORTH_CYCLES / 2 * whole:
             return
-        row = compute.loc[lost.idxmax()]
+        row = compute.iloc[int(lost.to_numpy().argmax())]
         yield (
             f"step {row['id']} {row['name']} waits for its slowest tile: balance {percent_text(row['tile_balance'])}, "
             f"{cycles_text(lost.max())} lost in all"
@@ -169,12 +169,12 @@ class Insights(Report):
     def data(self) -> dict[str, Any]:
         """JSON data: everything above."""
         return {
-            "highest_tiles": self.highest_tiles.to_dict("records"),
-            "histogram": self.histogram.to_dict("records"),
-            "largest_code": self.largest_code.to_dict("records"),
-            "largest_variables": self.largest_variables.to_dict("records"),
+            "highest_tiles": records(self.highest_tiles),
+            "histogram": records(self.histogram),
+            "largest_code": records(self.largest_code),
+            "largest_variables": records(self.largest_variables),
             "peak_categories": self.peak_categories,
-            "at_peak": self.at_peak.to_dict("records"),
+            "at_peak": records(self.at_peak),
             "tips": self.tips,
         }
 
@@ -196,14 +196,14 @@ class Insights(Report):
         """Highest tiles, what is at the peak, largest variables and tips."""
         lines = [self.sentence + ".", "Highest tiles:"]
         lines += [
-            f"  tile {row.tile} of IPU {row.ipu}  {bytes_text(row.total_with_gaps_bytes)}"
-            for row in self.highest_tiles.itertuples(index=False)
+            f"  tile {row['tile']} of IPU {row['ipu']}  {bytes_text(row['total_with_gaps_bytes'])}"
+            for row in records(self.highest_tiles)
         ]
         lines.append("At the peak:")
         lines += [f"  {name.replace('_', ' '):<30} {bytes_text(size)}" for name, size in self.peak_categories.items()]
         lines.append("Largest variables:")
         lines += [
-            f"  {bytes_text(row.bytes):>10}  {row.name} ({row.kind}), used by {row.used_by or 'nothing'}"
-            for row in self.largest_variables.itertuples(index=False)
+            f"  {bytes_text(row['bytes']):>10}  {row['name']} ({row['kind']}), used by {row['used_by'] or 'nothing'}"
+            for row in records(self.largest_variables)
         ]
         return "\n".join([*lines, *(["Tips:"] if self.tips else []), *(f"  {tip}" for tip in self.tips)])

@@ -13,7 +13,7 @@ from workbench.errors import InputError
 from workbench.profiler import memory
 from workbench.profiler.memory import IntArray
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report
+from workbench.profiler.report import Report, records
 from workbench.units import bytes_text
 
 
@@ -154,7 +154,7 @@ class LivenessView(Report):
         if not len(self.steps):
             return self.sentence
         lines = [
-            f"  {bytes_text(row.bytes):>10}  {row.name} ({row.kind})"
-            for row in self.at(self.peak_position).head(10).itertuples(index=False)
+            f"  {bytes_text(row['bytes']):>10}  {row['name']} ({row['kind']})"
+            for row in records(self.at(self.peak_position).head(10))
         ]
         return "\n".join([self.sentence, "Live there:", *lines])

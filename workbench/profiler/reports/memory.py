@@ -49,7 +49,7 @@ class Memory(Report):
         if self.measure == "allocated":
             chosen = self.profile.tiles.query("ipu == @self.ipu")
             columns = {name: chosen[name].to_numpy() for name in self.profile.memory_categories}
-            return {name: values for name, values in columns.items() if values.any()}
+            return {name: np.asarray(values) for name, values in columns.items() if values.any()}
         return self._at_own_peaks()
 
     def _at_own_peaks(self) -> dict[str, IntArray]:
@@ -73,7 +73,7 @@ class Memory(Report):
     @cached_property
     def total(self) -> IntArray:
         """int64[tiles]: the sum of the categories."""
-        return np.sum(list(self.by_category.values()), axis=0, dtype=np.int64)
+        return np.asarray(np.sum(list(self.by_category.values()), axis=0), dtype=np.int64)
 
     def variables(self, names: Sequence[str]) -> dict[str, IntArray]:
         """int64[tiles] of chosen variables of this IPU by name."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report
+from workbench.profiler.report import Report, records
 from workbench.units import cycles_text, percent_text
 
 
@@ -60,8 +60,8 @@ class Operations(Report):
     def data(self) -> dict[str, Any]:
         """JSON data: both tables."""
         return {
-            "operators": self.operators.to_dict("records"),
-            "layers": self.layers.to_dict("records"),
+            "operators": records(self.operators),
+            "layers": records(self.layers),
             "step_cycles": int(np.sum(self.profile.tables["steps"]["total_cycles"])),
         }
 

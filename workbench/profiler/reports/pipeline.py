@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report
+from workbench.profiler.report import Report, records
 from workbench.profiler.timeline import Node, called
 from workbench.units import cycles_text, percent_text
 
@@ -93,7 +93,7 @@ class Pipeline(Report):
             "pipeline": dict(self.profile.meta["pipeline"]),
             "ipus": self.profile.ipus,
             "total_cycles": self.profile.total_cycles,
-            "stages": self.profile.stages.to_dict("records"),
+            "stages": records(self.profile.stages),
             "bubbles": self.bubbles(),
         }
 
@@ -108,7 +108,7 @@ class Pipeline(Report):
         why = f", most of it {causes[0][0][5:].replace('_', ' ')}" if causes else ""
         stages = self.profile.stages
         work = stages["compute_cycles"] + stages["exchange_cycles"]
-        slowest = stages.loc[work.idxmax()]
+        slowest = stages.iloc[int(work.to_numpy().argmax())]
         return (
             f"{plan.get('schedule', 'Pipeline')} pipeline of {len(stages)} stages, "
             f"{plan.get('micro_batches', '?')} micro-batches: {percent_text(bubbles['fraction'])} of "

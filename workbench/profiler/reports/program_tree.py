@@ -49,7 +49,7 @@ class ProgramTree(Report):
         return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
 
     def _add(self, node: Node, parent: int, depth: int, function: str, found: list[dict[str, Any]]) -> None:
-        row = {
+        row: dict[str, Any] = {
             "id": len(found),
             "parent": parent,
             "depth": depth,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report
+from workbench.profiler.report import Report, records
 from workbench.units import count_text, percent_text
 
 
@@ -62,7 +62,7 @@ class Roofline(Report):
         """JSON data: ceilings and points; an intensity without bound is None."""
         points = [
             {**row, "intensity": None if row["intensity"] == float("inf") else row["intensity"]}
-            for row in self.points.to_dict("records")
+            for row in records(self.points)
         ]
         return {"ceilings": self.ceilings, "points": points}
 
@@ -72,7 +72,7 @@ class Roofline(Report):
         points = self.points
         if points.empty:
             return "No operator with floating-point work"
-        best = points.loc[points["rate"].idxmax()]
+        best = points.iloc[int(points["rate"].to_numpy().argmax())]
         held = int((points["bound"] == "exchange").sum())
         return (
             f"{len(points)} operators, {held} of them bound by exchange; {best['name']} is fastest at "

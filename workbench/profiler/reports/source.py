@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report
+from workbench.profiler.report import Report, records
 from workbench.units import bytes_text, cycles_text, percent_text
 
 
@@ -56,7 +56,7 @@ class Source(Report):
     def data(self) -> dict[str, Any]:
         """JSON data: lines, total and unattributed cycles."""
         return {
-            "lines": self.lines.to_dict("records"),
+            "lines": records(self.lines),
             "total_cycles": self.total_cycles,
             "unattributed_cycles": self.unattributed_cycles,
         }

@@ -10,7 +10,7 @@ import pandas as pd
 
 from workbench.profiler.explain import typical_error
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report
+from workbench.profiler.report import Report, records
 from workbench.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
 
 
@@ -90,7 +90,7 @@ class Summary(Report):
             "config_changed": dict(meta["config_changed"]),
             "assumptions": profile.assumptions,
             "warnings": list(meta["warnings"]),
-            "unmodelled": profile.unmodelled.to_dict("records"),
+            "unmodelled": records(profile.unmodelled),
             "engine_version": meta["engine_version"],
         }
 
@@ -139,8 +139,11 @@ class Summary(Report):
         rows += [("Assumed", text) for text in profile.assumptions]
         rows += [("Warning", str(text)) for text in meta["warnings"]]
         rows += [
-            ("Unmodelled", f"{row.primitive} x {row.count} in {row.layer or '(no layer)'}, by the generic rule")
-            for row in profile.unmodelled.itertuples()
+            (
+                "Unmodelled",
+                f"{row['primitive']} x {row['count']} in {row['layer'] or '(no layer)'}, by the generic rule",
+            )
+            for row in records(profile.unmodelled)
         ]
         return [*rows, ("Engine", str(meta["engine_version"]))]
 

@@ -22,7 +22,7 @@ LANES = ("phase", "layer", "call")
 
 
 class Rectangle(NamedTuple):
-    """A stretch of one lane. `step` is -1 where it is not one step alone; `count` is that of the merged tree nodes."""
+    """A stretch of one lane. `step` is -1 where it is not one step alone; `merged` counts the tree nodes in it."""
 
     lane: str
     name: str
@@ -34,7 +34,7 @@ class Rectangle(NamedTuple):
     stage: int
     micro_batch: int
     direction: str
-    count: int
+    merged: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,7 +224,7 @@ def _short(rectangle: Rectangle, smallest: int) -> bool:
 def _merged(left: Rectangle, right: Rectangle) -> Rectangle:
     longer = left if left.cycles_to - left.cycles_from >= right.cycles_to - right.cycles_from else right
     return longer._replace(
-        cycles_from=left.cycles_from, cycles_to=right.cycles_to, step=-1, count=left.count + right.count
+        cycles_from=left.cycles_from, cycles_to=right.cycles_to, step=-1, merged=left.merged + right.merged
     )
 
 
@@ -234,7 +234,7 @@ def _joined(phases: list[Rectangle], lane: str, smallest: int) -> Iterator[Recta
     for phase in phases:
         found = _layer(phase) if lane == "layer" else _call(phase)
         if pending is not None and found is not None and _continues(pending, found, smallest):
-            pending = pending._replace(cycles_to=found.cycles_to, count=pending.count + found.count)
+            pending = pending._replace(cycles_to=found.cycles_to, merged=pending.merged + found.merged)
             continue
         if pending is not None:
             yield pending

@@ -1,0 +1,400 @@
+"""From the results of the engine to a profile: the one reader of engine types."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.engine.allocation import Allocation, TileAllocation
+from workbench.engine.cost import formulas
+from workbench.engine.footprint import Footprint
+from workbench.engine.liveness import Liveness
+from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram, Variable
+from workbench.engine.program_data import StepContext, trace_tree
+from workbench.engine.target import Target
+from workbench.engine.trace import StepCost, Trace
+from workbench.profiler.interning import Vectors
+from workbench.profiler.operator_table import operator_rows
+from workbench.profiler.profile import AllocatedTiles, Allocator, Profile
+from workbench.profiler.schema import FORMAT_VERSION, Table, table, table_from_rows
+
+if TYPE_CHECKING:
+    from workbench.engine.compile import Compiled
+
+ENGINE_VERSION = "0.1.0"
+
+
+def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None) -> Profile:
+    """The profile of a compiled program. `typical_errors` is the fidelity table by kind of error.
+
+    Addresses are taken over for the tiles the engine has allocated; for the rest the profile keeps a function that
+    allocates them, and with it the engine's results. A profile that was saved and loaded keeps neither.
+    """
+    made = _Collector(compiled.program, compiled.trace, compiled.footprint, compiled.liveness)
+    tables = made.tables()
+    rows, allocated_as, with_gaps = _addresses(compiled.allocation)
+    tables["allocation"] = rows
+    operators = compiled.lowered.operators if compiled.lowered else ()
+    arrays = made.arrays() | {"allocated_as": allocated_as, "total_with_gaps": with_gaps}
+    peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
+    described = [dataclasses.asdict(row) for row in operators]
+    tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak)
+    unmodelled = Counter(compiled.lowered.unmodelled if compiled.lowered else ())
+    tables["unmodelled"] = table(
+        "unmodelled",
+        {
+            "primitive": [primitive for primitive, _ in unmodelled],
+            "count": list(unmodelled.values()),
+            "layer": [layer for _, layer in unmodelled],
+        },
+    )
+    meta = _meta(compiled, made) | {"typical_errors": dict(typical_errors or {})}
+    return Profile(meta=meta, tables=tables, arrays=arrays, allocate_tiles=_allocator(compiled.allocation))
+
+
+class _Collector:
+    """Tables and arrays of one program; per-tile vectors are interned as they are met."""
+
+    def __init__(self, program: TileProgram, trace: Trace, footprint: Footprint, liveness: Liveness) -> None:
+        self.program, self.trace = program, trace
+        self.footprint, self.liveness = footprint, liveness
+        self.steps = program.steps
+        self.vectors = Vectors(program.target.tiles_per_ipu)
+        self.context = StepContext(program)
+
+    def tables(self) -> dict[str, Table]:
+        """All tables but those of addresses and operators."""
+        return {
+            "variables": self.variables(),
+            "steps": self.step_rows(),
+            "accesses": self.accesses(),
+            "intervals": self.intervals(),
+            "timeline": self.timeline(),
+            "liveness": self.liveness_rows(),
+            "terms": self.terms(),
+            "stages": self.stages(),
+            "cycle_breakdown": self.breakdown(),
+            "codelets": self.codelets(),
+        }
+
+    def arrays(self) -> dict[str, Any]:
+        """Bulk numbers by IPU and tile; call it last, when all vectors are known."""
+        ipus = range(self.program.ipus)
+        found = {
+            "per_tile": self.vectors.stacked(),
+            "always_live": np.stack([self.liveness.always_live_bytes(ipu) for ipu in ipus]),
+            "live_peak": np.stack([self.liveness.peak_bytes(ipu) for ipu in ipus]),
+            "live_peak_position": np.stack([self.liveness.peak_positions(ipu) for ipu in ipus]),
+        }
+        found |= {f"category.{name}": values for name, values in self.footprint.categories.items()}
+        for category, inputs in self.footprint.inputs.items():
+            for name, value in inputs.items():
+                if isinstance(value, np.ndarray):
+                    found[f"input.{category}.{name}"] = np.asarray(value, dtype=np.int64)
+        return found
+
+    def variables(self) -> Table:
+        lives = [self._life(variable) for variable in self.program.variables]
+        rows = self.program.variables
+        vectors = self.vectors
+        return table(
+            "variables",
+            {
+                **_fields(rows, "id", "name", "kind", "dtype", "always_live", "ipu", "interleaved"),
+                **_fields([row.origin for row in rows], "layer", "direction"),
+                "shape": [str(row.shape) for row in rows],
+                "bytes": [vectors.total(row.bytes_per_tile) for row in rows],
+                "bytes_index": [vectors.row(row.bytes_per_tile) for row in rows],
+                "mapping": [row.mapping_text for row in rows],
+                "tiles": [vectors.used(row.bytes_per_tile) for row in rows],
+                "first_step": [first for first, _ in lives],
+                "last_step": [last for _, last in lives],
+            },
+        )
+
+    def _life(self, variable: Variable) -> tuple[int, int]:
+        """First and last step of a variable's life; -1 when no step touches it."""
+        steps = self.liveness.timelines[variable.ipu]
+        spans = self.liveness.intervals[variable.id]
+        if variable.always_live and len(steps):
+            return int(steps[0]), int(steps[-1])
+        return (int(steps[spans[0][0]]), int(steps[spans[-1][1]])) if spans else (-1, -1)
+
+    def step_rows(self) -> Table:
+        costs = [self.trace.steps[step.id] for step in self.steps]
+        times = [self.trace.executions.get(step.id, 0) for step in self.steps]
+        moved = [_moved(step) for step in self.steps]
+        context, row, total = self.context, self.vectors.row, self.vectors.total
+        return table(
+            "steps",
+            {
+                **_fields(self.steps, "id", "kind", "name", "ipu", "operator"),
+                **_fields([step.origin for step in self.steps], "layer", "layer_class", "direction", "source"),
+                **_fields(costs, "cycles", "cause", "active_tiles", "tile_balance"),
+                "parent": [context.path.get(step.id, "") for step in self.steps],
+                "to_ipu": [step.to_ipu if isinstance(step, GlobalExchange) else -1 for step in self.steps],
+                "stage": [context.stage_of(step) for step in self.steps],
+                "times": times,
+                "total_cycles": [cost.cycles * count for cost, count in zip(costs, times, strict=True)],
+                "bytes_sent": [0 if sent is None else total(sent) for sent, _ in moved],
+                "bytes_received": [0 if received is None else total(received) for _, received in moved],
+                "cycles_index": [row(cost.cycles_per_tile) for cost in costs],
+                "sent_index": [0 if sent is None else row(sent) for sent, _ in moved],
+                "received_index": [0 if received is None else row(received) for _, received in moved],
+            },
+        )
+
+    def accesses(self) -> Table:
+        rows = [
+            (step.id, variable, write)
+            for step in self.steps
+            for variables, write in ((step.reads, False), (step.writes, True))
+            for variable in variables
+        ]
+        return _columns("accesses", ("step", "variable", "write"), rows)
+
+    def intervals(self) -> Table:
+        rows = [
+            (variable, first, last) for variable, spans in enumerate(self.liveness.intervals) for first, last in spans
+        ]
+        return _columns("intervals", ("variable", "first", "last"), rows)
+
+    def timeline(self) -> Table:
+        steps = self.liveness.timelines
+        return table(
+            "timeline",
+            {
+                "ipu": np.repeat(np.arange(len(steps)), [len(places) for places in steps]),
+                "position": np.concatenate([np.arange(len(places)) for places in steps]),
+                "step": np.concatenate(steps),
+            },
+        )
+
+    def liveness_rows(self) -> Table:
+        peaks = [self.liveness.step_peaks(ipu) for ipu in range(self.program.ipus)]
+        lengths = [len(found.live_bytes) for found in peaks]
+        always = [int(self.liveness.always_live_bytes(ipu).sum()) for ipu in range(self.program.ipus)]
+        return table(
+            "liveness",
+            {
+                **self.timeline(),
+                "always_live_bytes": np.repeat(always, lengths),
+                "live_bytes": np.concatenate([found.live_bytes for found in peaks]),
+                "worst_tile": np.concatenate([found.worst_tile for found in peaks]),
+                "worst_tile_bytes": np.concatenate([found.worst_tile_bytes for found in peaks]),
+            },
+        )
+
+    def terms(self) -> Table:
+        texts: dict[int, str] = {}
+        rows = []
+        for step in self.steps:
+            for part in self.trace.steps[step.id].cost.terms:
+                text = texts.get(id(part))
+                if text is None:
+                    text = texts[id(part)] = json.dumps(dict(part.inputs))
+                rows.append((step.id, part.name, part.value, part.formula, text))
+        return _columns("terms", ("step", "name", "value", "formula", "inputs"), rows)
+
+    def breakdown(self) -> Table:
+        rows = [
+            (ipu, cause, cycles)
+            for ipu, found in enumerate(self.trace.cycle_breakdown)
+            for cause, cycles in found.items()
+            if cycles
+        ]
+        return _columns("cycle_breakdown", ("ipu", "cause", "cycles"), rows)
+
+    def codelets(self) -> Table:
+        rows = [
+            (ipu, code.vertex, code.template, code.code_bytes, self.vectors.row(code.tiles[ipu].astype(np.int64)))
+            for code in self.footprint.variants
+            for ipu in range(self.program.ipus)
+            if code.tiles[ipu].any()
+        ]
+        return _columns("codelets", ("ipu", "vertex", "template", "code_bytes", "tiles_index"), rows)
+
+    def code_bytes(self) -> dict[int, dict[str, int]]:
+        """Code of each vertex class of each compute step; of several instantiations the largest."""
+        largest: dict[str, int] = {}
+        for code in self.footprint.variants:
+            largest[code.vertex] = max(code.code_bytes, largest.get(code.vertex, 0))
+        compute = [step for step in self.steps if isinstance(step, OnTileExecute)]
+        return {
+            step.id: {group.vertex: largest.get(group.vertex, 0) for group in step.compute_set.groups}
+            for step in compute
+        }
+
+    def stages(self) -> Table:
+        """A row per stage; a stage's idle cycles and memory are those of its IPU."""
+        found: dict[int, dict[str, Any]] = {}
+        for step in self.steps:
+            stage = self.context.stage_of(step)
+            if stage < 0:
+                continue
+            row = found.setdefault(stage, {"stage": stage, "ipu": step.ipu, "compute": 0, "exchange": 0, "copy": 0})
+            cost: StepCost = self.trace.steps[step.id]
+            kind = "copy" if cost.cause in ("host", "inter_ipu", "collective") else str(cost.cause)
+            row[kind] = row.get(kind, 0) + cost.cycles * self.trace.executions.get(step.id, 0)
+        return table_from_rows("stages", [self._stage(found[stage]) for stage in sorted(found)])
+
+    def _stage(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        ipu = row["ipu"]
+        spent = self.trace.cycle_breakdown[ipu]
+        stash = [own for own in self.program.variables if own.kind == "stash" and own.ipu == ipu]
+        return {
+            "stage": row["stage"],
+            "ipu": ipu,
+            "compute_cycles": row["compute"],
+            "exchange_cycles": row["exchange"],
+            "copy_cycles": row["copy"],
+            "idle_cycles": sum(cycles for cause, cycles in spent.items() if cause.startswith("idle_")),
+            "memory_bytes": int((self.liveness.always_live_bytes(ipu) + self.liveness.peak_bytes(ipu)).sum()),
+            "stash_bytes": sum(self.vectors.total(own.bytes_per_tile) for own in stash),
+        }
+
+
+def _fields(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:
+    return {name: [getattr(row, name) for row in rows] for name in names}
+
+
+def _columns(name: str, keys: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Table:
+    return table(name, dict(zip(keys, zip(*rows, strict=True) if rows else [[] for _ in keys], strict=True)))
+
+
+def _moved(step: Leaf) -> tuple[Any, Any]:
+    """Per-tile bytes sent and received by a step, None where it moves none."""
+    if isinstance(step, DoExchange | StreamCopy):
+        return step.exchange.sent_bytes, step.exchange.received_bytes
+    if isinstance(step, GlobalExchange):
+        sent, received = step.sent, step.received
+        return (sent.sent_bytes if sent else None), (received.received_bytes if received else None)
+    return None, None
+
+
+# Addresses
+
+
+def _address_rows(tiles: Iterable[TileAllocation]) -> Table:
+    rows = [
+        (tile.ipu, tile.tile, block.variable, block.label, block.category, block.address, block.size_bytes)
+        for tile in tiles
+        for block in tile.blocks
+    ]
+    return _columns("allocation", ("ipu", "tile", "variable", "label", "category", "address", "bytes"), rows)
+
+
+def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
+    """Raw rows, and int64[ipus, tiles] of the tile whose rows hold (-1 none yet) and of the bytes with gaps."""
+    made = {(tile.ipu, tile.tile): tile for tile in allocation.allocated}
+    classes = np.stack(allocation.classes)
+    allocated_as = np.full(classes.shape, -1, dtype=np.int64)
+    with_gaps = np.full(classes.shape, -1, dtype=np.int64)
+    for (ipu, first), tile in made.items():
+        same = classes[ipu] == first
+        allocated_as[ipu, same] = first
+        with_gaps[ipu, same] = tile.total_with_gaps_bytes
+    return _address_rows(made.values()), allocated_as, with_gaps
+
+
+def _allocator(allocation: Allocation) -> Allocator:
+    def allocate_tiles(pairs: Sequence[tuple[int, int]]) -> AllocatedTiles:
+        firsts = [int(allocation.classes[ipu][tile]) for ipu, tile in pairs]
+        keys = dict.fromkeys((ipu, first) for (ipu, _), first in zip(pairs, firsts, strict=True))
+        made = {key: allocation.tile(*key) for key in keys}
+        sizes = [made[ipu, first].total_with_gaps_bytes for (ipu, _), first in zip(pairs, firsts, strict=True)]
+        return AllocatedTiles(_address_rows(made.values()), np.array(firsts), np.array(sizes))
+
+    return allocate_tiles
+
+
+# What is not a table
+
+
+def _target(target: Target) -> dict[str, Any]:
+    found = {field.name: getattr(target, field.name) for field in dataclasses.fields(target)}
+    plain = {name: value for name, value in found.items() if isinstance(value, int | float | str)}
+    return {
+        **plain,
+        "bytes_per_tile": target.bytes_per_tile,
+        "non_interleaved_bytes": target.memory.non_interleaved_bytes,
+        "interleaved_bytes": target.memory.interleaved_bytes,
+        "peak_flops_per_second": target.peak_flops_per_second,
+        "what_if": list(target.what_if),
+    }
+
+
+def _verdict(compiled: Compiled) -> dict[str, Any]:
+    worst = compiled.allocation.worst
+    steps = compiled.liveness.timelines[worst.ipu]
+    position = int(compiled.liveness.peak_positions(worst.ipu)[worst.tile])
+    used = worst.total_with_gaps_bytes
+    return {
+        "fits": compiled.allocation.fits,
+        "max_tile_bytes": used,
+        "peak": {
+            "ipu": worst.ipu,
+            "tile": worst.tile,
+            "step": int(steps[position]) if len(steps) else -1,
+            "bytes": used,
+        },
+    }
+
+
+def _formulas(compiled: Compiled, terms: Table) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Formulas in use by id, and by category of the footprint its formula and inputs (those that are one number)."""
+    categories: dict[str, Any] = {}
+    footprint = compiled.footprint
+    for name, values in footprint.categories.items():
+        place = np.unravel_index(int(values.argmax()), values.shape)
+        parts = footprint.cost(name, int(place[0]), int(place[1])).terms
+        if parts:
+            inputs = footprint.inputs.get(name, {})
+            fixed = {key: value for key, value in inputs.items() if not isinstance(value, np.ndarray)}
+            categories[name] = {"formula": parts[0].formula, "inputs": fixed}
+    used = {*terms["formula"].tolist(), *(found["formula"] for found in categories.values())}
+    keys = ("text", "source", "unit", "error_kind")
+    known = {name: {key: getattr(formulas.get(name), key) for key in keys} for name in sorted(used)}
+    return known, categories
+
+
+def _meta(compiled: Compiled, made: _Collector) -> dict[str, Any]:
+    graph, program = compiled.graph, compiled.program
+    replicas = int(str(graph.meta.get("replicas", 1)))
+    accumulation = int(str(graph.meta.get("gradient_accumulation_steps", program.pipeline.get("micro_batches", 1))))
+    known, categories = _formulas(compiled, made.terms())
+    unmodelled = sorted({primitive for primitive, _ in compiled.lowered.unmodelled} if compiled.lowered else ())
+    compute = [step.compute_set for step in made.steps if isinstance(step, OnTileExecute)]
+    return {
+        "name": program.name,
+        **{name: getattr(graph, name) for name in ("mode", "batch_size")},
+        "samples_per_call": 0 if graph.mode == "function" else graph.batch_size * accumulation * replicas,
+        "engine_version": ENGINE_VERSION,
+        "format_version": FORMAT_VERSION,
+        "ipus": program.ipus,
+        "replicas": replicas,
+        "total_cycles": compiled.trace.total_cycles,
+        "target": _target(program.target),
+        "config": dict(compiled.options),
+        "config_changed": dict(compiled.options.changed),
+        "assumptions": list(graph.assumptions),
+        "warnings": [f"{name} has no model of its own and goes by the generic rule" for name in unmodelled],
+        "formulas": known,
+        "category_formulas": categories,
+        "pipeline": dict(program.pipeline),
+        "passes": [dataclasses.asdict(phase) for phase in compiled.phases],
+        "program": {
+            "vertices": sum(group.count * len(group.tiles) for found in compute for group in found.groups),
+            "functions": len(program.functions),
+        },
+        "verdict": _verdict(compiled),
+        "trace": {
+            "entry": trace_tree(program.entry),
+            "functions": {name: trace_tree(body) for name, body in program.functions.items()},
+        },
+    }

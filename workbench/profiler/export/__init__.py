@@ -1,0 +1,1 @@
+"""Files other tools read, made from a profile."""

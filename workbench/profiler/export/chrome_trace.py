@@ -1,0 +1,66 @@
+"""The executed blocks as Chrome trace JSON, which Perfetto opens; one microsecond there is one of our cycles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.profiler.timeline import BLOCK_COLUMNS, block_rows
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
+
+EVENTS_PER_FILE = 500_000
+LANES = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
+
+
+def to_chrome_trace(profile: Profile, path: str | Path, events_per_file: int = EVENTS_PER_FILE) -> list[Path]:
+    """Write `path`, and `path` with `.2`, `.3` … before its ending for what is beyond `events_per_file`.
+
+    A process per IPU, a thread per cause; `ts` and `dur` are cycles.
+    """
+    first = Path(path)
+    events = _events(profile)
+    written: list[Path] = []
+    while chunk := list(islice(events, events_per_file)) or not written:
+        number = len(written) + 1
+        name = first if number == 1 else first.with_suffix(f".{number}{first.suffix}")
+        _write(profile, name, chunk if isinstance(chunk, list) else [])
+        written.append(name)
+    return written
+
+
+def _write(profile: Profile, path: Path, events: list[dict[str, Any]]) -> None:
+    head = json.dumps({"model": profile.name, "unit": "1 us is 1 cycle", "clock_hz": profile.target["clock_hz"]})
+    with path.open("w", encoding="utf-8") as file:
+        file.write(f'{{"otherData": {head}, "traceEvents": [\n')
+        file.write(",\n".join(json.dumps(event) for event in [*_names(profile), *events]))
+        file.write("\n]}\n")
+
+
+def _names(profile: Profile) -> Iterator[dict[str, Any]]:
+    for ipu in range(profile.ipus):
+        yield {"ph": "M", "name": "process_name", "pid": ipu, "tid": 0, "args": {"name": f"IPU {ipu}"}}
+        for lane, cause in enumerate(LANES):
+            yield {"ph": "M", "name": "thread_name", "pid": ipu, "tid": lane, "args": {"name": cause}}
+
+
+def _events(profile: Profile) -> Iterator[dict[str, Any]]:
+    steps = profile.tables["steps"]
+    names = dict(zip(steps["id"].tolist(), steps["name"].tolist(), strict=True))
+    for values in block_rows(profile):
+        row = dict(zip(BLOCK_COLUMNS, values, strict=True))
+        shown = ("step", "layer", "direction", "stage", "micro_batch", "iteration")
+        yield {
+            "ph": "X",
+            "name": names[row["step"]],
+            "cat": row["cause"],
+            "pid": row["ipu"],
+            "tid": LANES.index(row["cause"]),
+            "ts": row["cycles_from"],
+            "dur": row["cycles_to"] - row["cycles_from"],
+            "args": {name: row[name] for name in shown},
+        }

@@ -1,0 +1,42 @@
+"""Every table as a CSV file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.profiler.profile import Profile
+
+TABLES = (
+    "tiles",
+    "variables",
+    "steps",
+    "liveness",
+    "operators",
+    "stages",
+    "cycle_breakdown",
+    "unmodelled",
+)
+REPORTS = ("summary", "operations", "roofline", "source", "program_tree", "xray")
+
+
+def tables_of(profile: Profile) -> Mapping[str, pd.DataFrame]:
+    """The public tables by name, then the reports' own."""
+    found: dict[str, pd.DataFrame] = {name: getattr(profile, name) for name in TABLES}
+    return found | {name: getattr(profile, name).to_pandas() for name in REPORTS}
+
+
+def to_csv(profile: Profile, folder: str | Path) -> list[Path]:
+    """Write `<table>.csv` for every table into `folder`, which is made if need be; returns the files."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, frame in tables_of(profile).items():
+        path = place / f"{name}.csv"
+        frame.to_csv(path, index=False)
+        written.append(path)
+    return written

@@ -1,0 +1,86 @@
+"""The rows of `.operators`, from what each operator was lowered to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.profiler.interning import IntArray
+from workbench.profiler.schema import Table, table_from_rows
+
+
+def operator_rows(
+    described: Sequence[Mapping[str, Any]],
+    tables: Mapping[str, Table],
+    per_tile: IntArray,
+    code_bytes: Mapping[int, Mapping[str, int]],
+    peak_flops_per_cycle: float,
+) -> Table:
+    """A row per operator of `described` (`id, layer, direction, op, flops` of one run`, plan`), in that order.
+
+    `code_bytes[step]` maps the vertex classes of a step to their code. `cycles` and `flops` count every run,
+    `utilisation` is flops / (cycles x peak), `code_bytes` the code of the distinct classes, `temporary_bytes` the most
+    that temporaries its steps write take on one tile at one time.
+    """
+    steps = tables["steps"]
+    rows_of: dict[str, list[int]] = {}
+    for row, name in enumerate(steps["operator"].tolist()):
+        if name:
+            rows_of.setdefault(name, []).append(row)
+    temporaries = _Temporaries(tables, per_tile)
+    found = []
+    for operator in described:
+        rows = rows_of.get(operator["id"], [])
+        ids = steps["id"][rows].tolist()
+        cycles = int(steps["total_cycles"][rows].sum())
+        flops = int(operator["flops"]) * int(steps["times"][rows].max(initial=0))
+        classes: dict[str, int] = {}
+        for step in ids:
+            classes |= code_bytes.get(step, {})
+        found.append(
+            {
+                "name": operator["id"],
+                "layer": operator["layer"],
+                "direction": operator["direction"],
+                "op": operator["op"],
+                "flops": flops,
+                "cycles": cycles,
+                "utilisation": flops / (cycles * peak_flops_per_cycle) if cycles else 0.0,
+                "code_bytes": sum(classes.values()),
+                "temporary_bytes": temporaries.most(ids),
+                "plan": operator["plan"],
+            }
+        )
+    return table_from_rows("operators", found)
+
+
+class _Temporaries:
+    """Temporaries by the step that writes them, with their lives and bytes per tile."""
+
+    def __init__(self, tables: Mapping[str, Table], per_tile: IntArray) -> None:
+        variables, accesses, intervals = tables["variables"], tables["accesses"], tables["intervals"]
+        self.per_tile, self.index = per_tile, variables["bytes_index"]
+        temporary = variables["kind"] == "temporary"
+        self.written: dict[int, list[int]] = {}
+        chosen = accesses["write"] & temporary[accesses["variable"]]
+        for step, variable in zip(
+            accesses["step"][chosen].tolist(), accesses["variable"][chosen].tolist(), strict=True
+        ):
+            self.written.setdefault(step, []).append(variable)
+        self.lives: dict[int, list[tuple[int, int]]] = {}
+        columns = (intervals[name].tolist() for name in ("variable", "first", "last"))
+        for variable, first, last in zip(*columns, strict=True):
+            if temporary[variable]:
+                self.lives.setdefault(variable, []).append((first, last))
+
+    def most(self, steps: Sequence[int]) -> int:
+        """The most bytes on one tile that the temporaries written by these steps take at one time."""
+        own = {variable for step in steps for variable in self.written.get(step, ())}
+        lives = [(first, last, variable) for variable in own for first, last in self.lives.get(variable, ())]
+        most = 0
+        for moment in {first for first, _, _ in lives}:
+            live = [self.index[variable] for first, last, variable in lives if first <= moment <= last]
+            most = max(most, int(np.sum(self.per_tile[live], axis=0).max()))
+        return most
