@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,7 +119,7 @@ class Emitter:
                 ipu=self.ipu,
                 origin=self.origin,
                 interleaved=interleaved,
-                mapping_text=str(mapping),
+                mapping_text=_text(mapping),
                 function="" if always_live else self.function,
             )
         )
@@ -310,6 +311,11 @@ def _placed(source: Tensor, variable: int, wanted: Placement) -> Tensor:
     return Tensor(
         variables=(variable,), mapping=mapping, shape=source.shape, dtype=source.dtype, ipu=source.ipu
     )
+
+
+@lru_cache(maxsize=8192)
+def _text(mapping: Placement) -> str:
+    return str(mapping)
 
 
 def _ids(names: Iterable[int]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from workbench.engine.mapping import (
     Placement,
     demand,
     grid_of_cuts,
-    linear,
     reshape,
     runs_of_elements,
 )
@@ -36,6 +36,7 @@ OPERATIONS = {
     "argmax": "MAX",
     "argmin": "MIN",
 }
+MARKS_AT_MOST = 1 << 26
 
 
 class Reduce(Family):
@@ -50,26 +51,56 @@ class Reduce(Family):
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Reduce on each tile, then across tiles if the reduced axes lie on several."""
-        lower_reduce(node, lowering, OPERATIONS[node.op], tuple(int(axis) for axis in node.attr("axes")))
+        lower_reductions([node], lowering)
 
 
-def lower_reduce(node: Node, lowering: Lowering, op: str, axes: tuple[int, ...]) -> None:
-    """Lower one reduction of operand 0 over `axes`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """One reduction on its way: what it reads, where its partials are and the vertices that make them."""
+
+    node: Node
+    op: str
+    source: Tensor
+    parts: Partials
+    groups: list[VertexGroup]
+
+
+def lower_reductions(nodes: list[Node], lowering: Lowering) -> None:
+    """Lower reductions that do not wait for each other, in the same compute sets and exchange."""
+    started = [found for node in nodes if (found := _start(node, lowering)) is not None]
+    here = [one for one in started if one.parts.depth == 1]
+    across = [one for one in started if one.parts.depth > 1]
+    label = lowering.label(nodes[0])
+    emit = lowering.emit
+    results = [lowering.result(one.node, 0, reshape(one.parts.result, one.node.results[0].shape)) for one in here]
+    held = [
+        emit.tensor(f"{label}/partials", one.parts.held.shape, one.source.dtype, one.parts.held, "temporary")
+        for one in across
+    ]
+    emit.compute(
+        f"{label}/tile" if across else label,
+        [group for one in started for group in one.groups],
+        [name for one in started for name in one.source.variables],
+        [name for tensor in (*results, *held) for name in tensor.variables],
+    )
+    if across:
+        _across_tiles(across, held, lowering, label)
+
+
+def _start(node: Node, lowering: Lowering) -> Reduction | None:
+    """The first half of a reduction; None if it reduces nothing and its result is a view."""
     source = lowering.get(node.operands[0])
     value = node.results[0]
+    axes = tuple(int(axis) for axis in node.attr("axes"))
     if not axes or source.elements == value.elements:
         lowering.bind(value, source.view(reshape(source.mapping, value.shape), value.shape))
-        return
-    label = lowering.label(node)
+        return None
     kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
     parts = partials_of(source.mapping, axes, kept)
     inner = len(source.shape) - 1 in axes
-    groups = tile_reduction(source, parts.held.elements_per_tile(lowering.tiles), op, inner=inner, tiles=lowering.tiles)
-    if parts.depth == 1:
-        result = lowering.result(node, 0, reshape(parts.result, value.shape))
-        lowering.emit.compute(label, groups, source.variables, result.variables)
-        return
-    _across_tiles(node, lowering, op, source, parts, groups)
+    results = parts.held.elements_per_tile(lowering.tiles)
+    groups = tile_reduction(source, results, OPERATIONS[node.op], inner=inner, tiles=lowering.tiles)
+    return Reduction(node=node, op=OPERATIONS[node.op], source=source, parts=parts, groups=groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +135,7 @@ class Partials:
         )
 
 
+@lru_cache(maxsize=4096)
 def partials_of(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, ...]) -> Partials:
     """Where the partial results lie after each tile has reduced its own elements over `axes`."""
     if isinstance(mapping, Grid) and mapping.dims == mapping.shape and mapping.is_owner:
@@ -141,13 +173,22 @@ def _partials_of_runs(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, 
         step *= shape[axis]
     owners = mapping.tile_of_elements().astype(np.int64)
     tiles = int(owners.max(initial=0)) + 1
-    pairs = np.unique(result.reshape(-1) * tiles + owners)
+    pairs = _distinct(result.reshape(-1) * tiles + owners, step * tiles)
     first = np.searchsorted(pairs, np.arange(step + 1, dtype=np.int64) * tiles)
     depth = int(np.diff(first).max(initial=1))
     held = runs_of_elements((len(pairs),), pairs % tiles)
     if depth == 1:
         return Partials(held=held, depth=1, kept=kept, result=reshape(held, kept))
     return Partials(held=held, depth=depth, kept=kept, result=held, first_partial=first)
+
+
+def _distinct(numbers: IntArray, limit: int) -> IntArray:
+    """Sorted distinct numbers below `limit`; marking is many times faster than sorting while the marks fit memory."""
+    if limit > MARKS_AT_MOST:
+        return np.asarray(np.unique(numbers), dtype=np.int64)
+    marks = np.zeros(limit, bool)
+    marks[numbers] = True
+    return np.flatnonzero(marks).astype(np.int64)
 
 
 def tile_reduction(source: Tensor, results: IntArray, op: str, *, inner: bool, tiles: int) -> list[VertexGroup]:
@@ -194,22 +235,30 @@ def _spread(groups: list[VertexGroup], count: int) -> list[VertexGroup]:
     return [VertexGroup(group.vertex, group.arguments, group.tiles, count) for group in groups]
 
 
-def _across_tiles(
-    node: Node, lowering: Lowering, op: str, source: Tensor, parts: Partials, groups: list[VertexGroup]
-) -> None:
-    value = node.results[0]
-    label = lowering.label(node)
+def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowering, label: str) -> None:
+    """Bring the partials of every result to its tile and reduce them there."""
     emit = lowering.emit
-    held = emit.tensor(f"{label}/partials", parts.held.shape, source.dtype, parts.held, "temporary")
-    emit.compute(f"{label}/tile", groups, source.variables, held.variables)
-    mapping = lowering.wish(value) or linear(value.shape, value.dtype, lowering.tiles)
-    wanted = parts.needed(reshape(mapping, parts.kept))
-    (landed,) = emit.rearrange(label, [(held, wanted)])
-    result = lowering.result(node, 0, mapping)
-    owned = mapping.elements_per_tile(lowering.tiles)
-    depth = np.where(owned > 0, -(-wanted.elements_per_tile(lowering.tiles) // np.maximum(1, owned)), 0)
-    final = reduction_groups(source.dtype, owned, depth, op, inner=False)
-    emit.compute(f"{label}/final", final, landed.variables, result.variables)
+    mappings = [
+        lowering.wish(one.node.results[0]) or lowering.default_mapping(one.node.results[0]) for one in across
+    ]
+    wanted = [
+        one.parts.needed(reshape(mapping, one.parts.kept)) for one, mapping in zip(across, mappings, strict=True)
+    ]
+    landed = emit.rearrange(label, list(zip(held, wanted, strict=True)))
+    final: list[VertexGroup] = []
+    results: list[Tensor] = []
+    for one, mapping, needed in zip(across, mappings, wanted, strict=True):
+        results.append(lowering.result(one.node, 0, mapping))
+        owned = mapping.elements_per_tile(lowering.tiles)
+        arrived = needed.elements_per_tile(lowering.tiles)
+        depth = np.where(owned > 0, -(-arrived // np.maximum(1, owned)), 0)
+        final += reduction_groups(one.source.dtype, owned, depth, one.op, inner=False)
+    emit.compute(
+        f"{label}/final",
+        final,
+        [name for tensor in landed for name in tensor.variables],
+        [name for tensor in results for name in tensor.variables],
+    )
 
 
 register(Reduce())

@@ -120,7 +120,7 @@ class Pad(Family):
 
         source = lowering.get(node.operands[0])
         value = node.results[0]
-        low, high, interior = zip(*node.attr("padding_config"), strict=True)
+        low, high, interior = node.attr("low"), node.attr("high"), node.attr("interior")
         border = value.elements - _inside(source.shape, low, high, interior)
         if border <= 0:
             seen = maps.pad(source.mapping, low, high, interior, lowering.default_mapping(value))

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.engine.graph import Graph
+from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.fuse import fuse
 from workbench.engine.passes.recognise import recognise
+from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.schedule import schedule
 
 
@@ -21,6 +23,8 @@ class GraphPass:
 
 
 PIPELINE: tuple[GraphPass, ...] = (
+    GraphPass(name="canonicalise", run=canonicalise, reason="first: equal things look equal to what follows"),
+    GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
     GraphPass(name="schedule", run=schedule, reason="after fusion, so that an update is one node that can move early"),

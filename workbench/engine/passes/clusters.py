@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from workbench.engine.cost import Plain
 from workbench.engine.graph import Function, Node, Value
-from workbench.engine.ops.pointwise import is_free
+from workbench.engine.ops.pointwise import is_free, is_unit_reshape
 from workbench.engine.origin import Origin
 
 
@@ -19,9 +19,14 @@ class Flow:
     producer: dict[int, Node]  # id(value) → node
     uses: dict[int, list[int]]  # id(value) → places of its readers
 
-    def read_before(self, members: Sequence[Node], place: int) -> bool:
-        """Whether a node outside reads a value of `members` before `place`: then they cannot move there."""
-        places = {self.place_of[id(member)] for member in members}
+    def read_before(
+        self, members: Sequence[Node], place: int, *, allowed: Sequence[Sequence[Node]] = ()
+    ) -> bool:
+        """Whether a node outside reads a value of `members` before `place`: then they cannot move there.
+
+        `allowed` are other clusters that move along.
+        """
+        places = {self.place_of[id(member)] for group in (members, *allowed) for member in group}
         return any(
             use < place and use not in places
             for member in members
@@ -31,16 +36,30 @@ class Flow:
 
 
 def flow_of(function: Function) -> Flow:
-    """The flow of a function's values."""
+    """The flow of a function's values. A free node is no reader: whoever reads its result reads its operands."""
+    producer = {id(value): node for node in function.nodes for value in node.results}
     uses: dict[int, list[int]] = {}
     for place, node in enumerate(function.nodes):
-        for value in node.operands:
+        if is_free(node):
+            continue
+        for value in read_through(node, producer):
             uses.setdefault(id(value), []).append(place)
     return Flow(
-        place_of={id(node): place for place, node in enumerate(function.nodes)},
-        producer={id(value): node for node in function.nodes for value in node.results},
-        uses=uses,
+        place_of={id(node): place for place, node in enumerate(function.nodes)}, producer=producer, uses=uses
     )
+
+
+def read_through(node: Node, producer: dict[int, Node]) -> list[Value]:
+    """The node's operands, and what the free nodes among their producers read, and so on."""
+    found: list[Value] = []
+    pending = list(node.operands)
+    while pending:
+        value = pending.pop()
+        found.append(value)
+        made_by = producer.get(id(value))
+        if made_by is not None and is_free(made_by):
+            pending += made_by.operands
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,32 +75,56 @@ class Closing:
 def collapse(
     function: Function, clusters: Sequence[tuple[list[Node], Closing]], flow: Flow
 ) -> tuple[Function, dict[str, Function]]:
-    """Replace each cluster by a node that calls an inline body; nodes that nobody reads any more are dropped."""
+    """Replace each cluster by a node that calls an inline body.
+
+    Free nodes (constants, broadcasts, counters) are copied into the bodies that read them; what else reads one, or a
+    view that only changes unit axes, has it right before its first reader; those nobody reads are dropped.
+    """
     cluster_of = {id(node): number for number, (members, _) in enumerate(clusters) for node in members}
-    outside = _read_outside(function, cluster_of)
+    outside = _read_outside(function, cluster_of, flow)
     nodes: list[Node] = []
+    placed: set[int] = set()
     bodies: dict[str, Function] = {}
+
+    def late(node: Node) -> bool:
+        return is_free(node) or (is_unit_reshape(node) and id(node) not in cluster_of)
+
+    def place_late(value: Value) -> None:
+        made_by = flow.producer.get(id(value))
+        if made_by is None or not late(made_by) or id(made_by) in placed:
+            return
+        for operand in made_by.operands:
+            place_late(operand)
+        placed.add(id(made_by))
+        nodes.append(made_by)
+
     for node in function.nodes:
         number = cluster_of.get(id(node))
-        if number is None:
-            nodes.append(node)
+        if late(node) or (number is not None and node is not clusters[number][0][-1]):
             continue
-        members, closing = clusters[number]
-        if node is members[-1]:
+        if number is not None:
+            members, closing = clusters[number]
             name = f"{function.name}.{closing.label}{len(bodies)}"
-            closed, bodies[name] = _close(name, members, closing, flow, outside)
-            nodes.append(closed)
-    kept = _without_unread(nodes, function.results)
-    return Function(function.name, function.params, function.results, kept), bodies
+            node, bodies[name] = _close(name, members, closing, flow, outside)
+        for value in node.operands:
+            place_late(value)
+        nodes.append(node)
+    for value in function.results:
+        place_late(value)
+    return Function(function.name, function.params, function.results, tuple(nodes)), bodies
 
 
-def _read_outside(function: Function, cluster_of: dict[int, int]) -> set[int]:
+def _read_outside(function: Function, cluster_of: dict[int, int], flow: Flow) -> set[int]:
     """Values that another cluster, a node of none, or the caller reads."""
     owner = {id(value): cluster_of.get(id(node)) for node in function.nodes for value in node.results}
     found = {id(value) for value in function.results}
     for node in function.nodes:
+        if is_free(node):
+            continue
         reader = cluster_of.get(id(node))
-        found.update(id(v) for v in node.operands if reader is None or owner.get(id(v)) != reader)
+        for value in read_through(node, flow.producer):
+            if reader is None or owner.get(id(value)) != reader:
+                found.add(id(value))
     return found
 
 
@@ -113,15 +156,3 @@ def _close(
     operands = tuple(params.values())
     node = Node(closing.op, operands, results, closing.attrs, closing.origin, (name,))
     return node, Function(name, operands, results, tuple(body))
-
-
-def _without_unread(nodes: list[Node], results: tuple[Value, ...]) -> tuple[Node, ...]:
-    """Drop constants, broadcasts and counters whose readers all have a copy of their own."""
-    needed = {id(value) for value in results}
-    kept: list[Node] = []
-    for node in reversed(nodes):
-        if is_free(node) and not any(id(value) in needed for value in node.results):
-            continue
-        needed.update(id(value) for value in node.operands)
-        kept.append(node)
-    return tuple(reversed(kept))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node
-from workbench.engine.ops.pointwise import is_pointwise
+from workbench.engine.ops.pointwise import is_pointwise, is_unit_reshape, squeezed
 from workbench.engine.passes.clusters import Closing, Flow, collapse, flow_of
 
 MAX_CHAIN = 64  # operations of one codelet; longer expressions are split, as generated code would be
@@ -32,19 +32,24 @@ def _chains(function: Function, flow: Flow) -> list[list[Node]]:
     chain_of: dict[int, list[Node]] = {}
     chains: list[list[Node]] = []
     for place, node in enumerate(function.nodes):
-        if not is_pointwise(node) or node.results[0].elements == 0:
+        if not (is_pointwise(node) or is_unit_reshape(node)) or node.results[0].elements == 0:
             continue
-        chain = _joinable(node, place, flow, chain_of)
-        if chain is None:
-            chain = []
-            chains.append(chain)
+        joined = _joinable(node, place, flow, chain_of)
+        if not joined and is_unit_reshape(node):
+            continue
+        for other in joined[1:]:
+            chains = [chain for chain in chains if chain is not other]
+        chain = sorted((member for part in joined for member in part), key=lambda m: flow.place_of[id(m)])
+        if joined:
+            chains = [old for old in chains if old is not joined[0]]
         chain.append(node)
-        chain_of[id(node)] = chain
-    return chains
+        chains.append(chain)
+        chain_of.update((id(member), chain) for member in chain)
+    return [trimmed for chain in chains if (trimmed := _trimmed(chain))]
 
 
-def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[int, list[Node]]) -> list[Node] | None:
-    """The latest chain among the producers of the node's operands that the node can join."""
+def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[int, list[Node]]) -> list[list[Node]]:
+    """The chains among the producers of the node's operands that can all move to its place and become one with it."""
     found: list[list[Node]] = []
     for value in node.operands:
         made_by = flow.producer.get(id(value))
@@ -52,17 +57,31 @@ def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[int, list[Node]
         if chain is not None and not any(chain is other for other in found):
             found.append(chain)
     found.sort(key=lambda chain: -flow.place_of[id(chain[-1])])
+    chosen: list[list[Node]] = []
+    members = 0
     for chain in found:
-        if _alike(chain, node) and not flow.read_before(chain, place):
-            return chain
-    return None
+        fits = members + len(chain) < MAX_CHAIN
+        if fits and _alike(chain, node) and not flow.read_before(chain, place, allowed=chosen):
+            chosen.append(chain)
+            members += len(chain)
+    return chosen
 
 
 def _alike(chain: list[Node], node: Node) -> bool:
+    """Whether the node runs over the chain's shape, in the same layer and direction."""
     last, origin = chain[-1], node.origin
-    return (
-        last.results[0].shape == node.results[0].shape
-        and len(chain) < MAX_CHAIN
-        and (last.origin.layer, last.origin.call, last.origin.direction)
-        == (origin.layer, origin.call, origin.direction)
-    )
+    return squeezed(last.results[0].shape) == squeezed(node.results[0].shape) and (
+        last.origin.layer,
+        last.origin.call,
+        last.origin.direction,
+    ) == (origin.layer, origin.call, origin.direction)
+
+
+def _trimmed(chain: list[Node]) -> list[Node]:
+    """The chain without views that none of its members reads: outside they cost nothing, inside they are copies."""
+    while True:
+        read = {id(value) for member in chain for value in member.operands}
+        kept = [m for m in chain if not is_unit_reshape(m) or any(id(value) in read for value in m.results)]
+        if len(kept) == len(chain):
+            return kept
+        chain = kept

@@ -1,0 +1,74 @@
+"""Canonicalise: one form for what means the same, so that later passes see the model and not how it was written.
+
+Equal operations are done once; a reduction over axes of size 1 and a broadcast that repeats nothing are reshapes; casts
+to the same type and copies disappear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.engine.graph import Function, Graph, Node, Value, attrs
+
+ALIASES = frozenset({"copy", "copy_p", "stop_gradient", "pvary"})
+# Equal operands do not make these equal: each draws or orders anew.
+NOT_SHARED = frozenset({"random_bits", "rng_bit_generator", "optimization_barrier"})
+REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"})
+
+
+def canonicalise(graph: Graph) -> Graph:
+    """Rewrite every function."""
+    return replace(graph, functions={name: _rewrite(function) for name, function in graph.functions.items()})
+
+
+def _rewrite(function: Function) -> Function:
+    stands_for: dict[int, Value] = {}
+    known: dict[tuple[object, ...], tuple[Value, ...]] = {}
+    nodes: list[Node] = []
+    for old in function.nodes:
+        node = replace(old, operands=tuple(stands_for.get(id(value), value) for value in old.operands))
+        same = _alias(node)
+        if same is not None:
+            stands_for[id(node.results[0])] = same
+            continue
+        node = _reshaped(node)
+        key = _key(node)
+        if key is not None and key in known:
+            stands_for.update({id(new): first for new, first in zip(node.results, known[key], strict=True)})
+            continue
+        if key is not None:
+            known[key] = node.results
+        nodes.append(node)
+    results = tuple(stands_for.get(id(value), value) for value in function.results)
+    return Function(function.name, function.params, results, tuple(nodes))
+
+
+def _alias(node: Node) -> Value | None:
+    """The operand that the node's only result equals."""
+    if len(node.operands) != 1 or len(node.results) != 1:
+        return None
+    operand, result = node.operands[0], node.results[0]
+    if (operand.shape, operand.dtype) != (result.shape, result.dtype):
+        return None
+    unchanged = node.op in ALIASES or node.op in ("convert_element_type", "reshape", "squeeze", "expand_dims")
+    return operand if unchanged else None
+
+
+def _reshaped(node: Node) -> Node:
+    """The node as a reshape, if it only changes how its operand is seen."""
+    if node.op not in REDUCTIONS and node.op != "broadcast_in_dim":
+        return node
+    operand, result = node.operands[0], node.results[0]
+    if operand.elements != result.elements or operand.dtype != result.dtype or not operand.shape:
+        return node
+    return replace(node, op="reshape", operands=(operand,), attrs=attrs(new_sizes=result.shape))
+
+
+def _key(node: Node) -> tuple[object, ...] | None:
+    """What makes two nodes equal: None for those that are never shared. Directions stay apart: they live apart."""
+    if node.calls or node.op in NOT_SHARED or not node.results:
+        return None
+    types = tuple((value.shape, value.dtype) for value in node.results)
+    names = tuple(id(value) for value in node.operands)
+    place = () if node.op == "constant" else (node.origin.layer, node.origin.call, node.origin.direction)
+    return (node.op, names, node.attrs, types, place)

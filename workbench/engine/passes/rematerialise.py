@@ -1,0 +1,130 @@
+"""Rematerialise: what the backward pass can compute elementwise from values it reads anyway is not kept for it.
+
+Autodiff saves masks, centred activations and the like as residuals. PopLibs' gradients read the activations instead
+(poplibs@7eac0f26 lib/popnn/NonLinearity.cpp, lib/popnn/Norms.cpp: input gradients take activations, mean and inverse
+deviation), so the residuals would be memory that an IPU does not spend. A residual moves to its readers when all it is
+made of is small or read going backward anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.ops.pointwise import is_free, is_pointwise
+from workbench.engine.passes.clusters import Flow, flow_of
+
+SMALL_SHARE = 16  # an operand this many times smaller than the residual may live on for it
+MAX_DEPTH = 6  # operations done again for one residual
+
+
+def rematerialise(graph: Graph) -> Graph:
+    """Move what can be computed again to where it is read, in every function."""
+    functions = {name: _move(_masks_from_outputs(function)) for name, function in graph.functions.items()}
+    return replace(graph, functions=functions)
+
+
+def _masks_from_outputs(function: Function) -> Function:
+    """A ReLU's mask x > c equals max(x, c) > c: read the output, which the next layer keeps, not the input."""
+    outputs: dict[tuple[int, object], Value] = {}
+    flow = flow_of(function)
+    nodes: list[Node] = []
+    for node in function.nodes:
+        if node.op == "max":
+            bound = _scalar(node.operands[1], flow)
+            if bound is not None:
+                outputs[(id(node.operands[0]), bound)] = node.results[0]
+        if node.op == "gt":
+            output = outputs.get((id(node.operands[0]), _scalar(node.operands[1], flow)))
+            if output is not None:
+                node = replace(node, operands=(output, node.operands[1]))
+        nodes.append(node)
+    return replace(function, nodes=tuple(nodes))
+
+
+def _scalar(value: Value, flow: Flow) -> object:
+    """The number a value is everywhere, seen through broadcasts and casts; None if it is no constant."""
+    node = flow.producer.get(id(value))
+    while node is not None and node.op in ("broadcast_in_dim", "convert_element_type", "reshape"):
+        node = flow.producer.get(id(node.operands[0]))
+    return node.attr("value") if node is not None and node.op == "constant" else None
+
+
+def _move(function: Function) -> Function:
+    flow = flow_of(function)
+    kept = {
+        name
+        for name, places in flow.uses.items()
+        if any(function.nodes[place].origin.direction == "backward" for place in places)
+    }
+    returned = {id(value) for value in function.results}
+    before: dict[int, list[Node]] = {}
+    moved: set[int] = set()
+    for node in function.nodes:
+        for value in node.results:
+            readers = [function.nodes[place] for place in flow.uses.get(id(value), ())]
+            if id(value) in returned or not _is_residual(node, value, readers):
+                continue
+            recipe = _recipe(value, flow, kept)
+            if recipe is not None:
+                first = min(flow.uses[id(value)])
+                before.setdefault(first, []).extend(_again(recipe, value, readers[0]))
+                moved.add(id(node))
+    return _rebuilt(function, before, moved)
+
+
+def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
+    """Made elementwise going forward, read only going backward."""
+    return (
+        node.origin.direction == "forward"
+        and len(node.results) == 1
+        and is_pointwise(node)
+        and value.elements > 1
+        and bool(readers)
+        and all(reader.origin.direction == "backward" for reader in readers)
+    )
+
+
+def _recipe(value: Value, flow: Flow, kept: set[int]) -> list[Node] | None:
+    """The operations that make the value from what the backward pass keeps anyway, in order; None if there are none."""
+    recipe: list[Node] = []
+    seen: set[int] = set()
+
+    def make(wanted: Value) -> bool:
+        if id(wanted) in seen:
+            return True
+        node = flow.producer.get(id(wanted))
+        lives = id(wanted) in kept or wanted.elements * SMALL_SHARE <= value.elements
+        if wanted is not value and (lives or node is None):
+            return lives
+        if node is None or len(recipe) >= MAX_DEPTH or not (is_pointwise(node) or is_free(node)):
+            return False
+        if not all(make(operand) for operand in node.operands):
+            return False
+        seen.add(id(wanted))
+        recipe.append(node)
+        return True
+
+    return recipe if make(value) else None
+
+
+def _again(recipe: list[Node], value: Value, reader: Node) -> list[Node]:
+    """The recipe as new nodes going backward; its last one makes the value itself."""
+    renamed: dict[int, Value] = {}
+    nodes: list[Node] = []
+    for node in recipe:
+        results = tuple(made if made is value else Value(made.id, made.shape, made.dtype) for made in node.results)
+        renamed.update({id(old): new for old, new in zip(node.results, results, strict=True)})
+        operands = tuple(renamed.get(id(operand), operand) for operand in node.operands)
+        origin = replace(node.origin, direction=reader.origin.direction)
+        nodes.append(replace(node, operands=operands, results=results, origin=origin))
+    return nodes
+
+
+def _rebuilt(function: Function, before: dict[int, list[Node]], moved: set[int]) -> Function:
+    nodes: list[Node] = []
+    for place, node in enumerate(function.nodes):
+        nodes += before.get(place, [])
+        if id(node) not in moved:
+            nodes.append(node)
+    return replace(function, nodes=tuple(nodes))
