@@ -2,72 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-
-from workbench.engine import vertices
-from workbench.engine.emit import vertex_groups
-from workbench.engine.graph import Function, Node, Value
+from workbench.engine.graph import Function, Node
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Mapping, Placement, needed_by
-from workbench.engine.ops import DTYPE_WORDS, Family, register, same_type
-from workbench.engine.ops.pointwise import COMPUTE, expression_ops, is_free, is_pointwise
-from workbench.engine.program import VertexGroup
+from workbench.engine.mapping import Mapping, Placement, needed_by, reshape
+from workbench.engine.ops import Family, register, same_type
+from workbench.engine.ops.codelets import expression_groups
+from workbench.engine.ops.expressions import Expression, expression_of
+from workbench.engine.ops.pointwise import COMPUTE, is_pointwise, squeezed
 from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
-
-SINGLE_UNARY = ("popops::UnaryOp1D", "popops::UnaryOp1DInPlace")
-SINGLE_BINARY = ("popops::BinaryOp1D", "popops::BinaryOp1DInPlace")
-SCALAR_BINARY = ("popops::BroadcastScalar1D", "popops::BroadcastScalar1DInPlace")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Expression:
-    """What one chain computes: full operands, operands that are broadcast (with their dims), and operations."""
-
-    full: tuple[Value, ...]
-    broadcast: tuple[tuple[Value, tuple[int, ...]], ...]
-    operations: tuple[tuple[str, str], ...]  # (PopLibs op, dtype word)
-    loads: tuple[str, ...]
-    stores: tuple[str, ...]
-
-
-def expression_of(node: Node, body: Function | None) -> Expression:
-    """Read the expression of a fused node (its body) or of a single pointwise node."""
-    members = [node] if body is None else list(body.nodes)
-    shape = node.results[0].shape
-    made = {id(value): member for member in members for value in member.results}
-    full: dict[int, Value] = {}
-    broadcast: dict[tuple[int, tuple[int, ...]], Value] = {}
-    operations: list[tuple[str, str]] = []
-    for member in members:
-        if member.op == "iota":
-            operations.append(("ADD", DTYPE_WORDS[member.results[0].dtype]))
-        if member.op == "broadcast_in_dim" and id(member.operands[0]) not in made:
-            dims = tuple(member.attr("broadcast_dimensions"))
-            broadcast[(id(member.operands[0]), dims)] = member.operands[0]
-        if is_free(member):
-            continue
-        operations += [(op, DTYPE_WORDS[dtype]) for op, dtype in expression_ops(member)]
-        for value in member.operands:
-            if id(value) in made:
-                continue
-            if value.shape == shape and shape:
-                full[id(value)] = value
-            else:
-                broadcast[(id(value), ())] = value
-    if not shape:
-        full.update({key[0]: value for key, value in broadcast.items()})
-        broadcast = {}
-    return Expression(
-        full=tuple(full.values()),
-        broadcast=tuple((value, dims) for (_, dims), value in broadcast.items()),
-        operations=tuple(operations),
-        loads=tuple(DTYPE_WORDS[value.dtype] for value in full.values()),
-        stores=tuple(DTYPE_WORDS[value.dtype] for value in node.results),
-    )
 
 
 class Elementwise(Family):
@@ -91,36 +33,59 @@ class Elementwise(Family):
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """One per floating-point operation and element."""
-        expression = expression_of(node, _body(node, lowering))
+        expression = _expression(node, lowering)
         counted = [op for op, dtype in expression.operations if dtype in ("float", "half") and op != "CAST"]
         return len(counted) * node.results[0].elements
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Choose where to compute, bring what is elsewhere, execute."""
-        expression = expression_of(node, _body(node, lowering))
+        expression = _expression(node, lowering)
         mapping = choose_mapping(node, expression, lowering)
         label = lowering.label(node)
-        sources: list[tuple[Tensor, Placement]] = [(lowering.get(value), mapping) for value in expression.full]
-        for value, dims in expression.broadcast:
-            tensor = lowering.get(value)
-            sources.append((tensor, needed_by(mapping, tensor.shape, dims)))
+        sources: list[tuple[Tensor, Placement]] = [
+            (seen_as(lowering.get(value), expression.shape), mapping) for value in expression.full
+        ]
+        for value, axes in expression.broadcast:
+            tensor = seen_as(lowering.get(value), squeezed(value.shape))
+            sources.append((tensor, needed_by(mapping, tensor.shape, axes)))
         arranged = lowering.emit.rearrange(label, sources)
-        in_place = any(
-            old is not None and old.mapping == mapping
-            for old in (lowering.reusable(value) for value in node.results)
-        )
-        results = [lowering.result(node, number, mapping) for number in range(len(node.results))]
-        elements = mapping.elements_per_tile(lowering.tiles)
+        in_place = _overwritten(node, expression, mapping, lowering)
+        results = [
+            lowering.result(node, number, reshape(mapping, value.shape)) for number, value in enumerate(node.results)
+        ]
+        needed = [wanted.elements_per_tile(lowering.tiles) for _, wanted in sources[len(expression.full) :]]
         lowering.emit.compute(
             label,
-            expression_groups(expression, elements, in_place=in_place),
+            expression_groups(expression, mapping.elements_per_tile(lowering.tiles), needed, in_place=in_place),
             [name for tensor in arranged for name in tensor.variables],
             [name for tensor in results for name in tensor.variables],
         )
 
 
-def _body(node: Node, lowering: Lowering) -> Function | None:
-    return lowering.body(node) if node.op == "fused" else None
+def seen_as(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The tensor under a shape of as many elements."""
+    return tensor if tensor.shape == shape else tensor.view(reshape(tensor.mapping, shape), shape)
+
+
+def _expression(node: Node, lowering: Lowering) -> Expression:
+    """The expression of a node, read once per compile."""
+    known = lowering.plans.get(id(node))
+    if not isinstance(known, Expression):
+        known = expression_of(node, lowering.body(node) if node.op == "fused" else None)
+        lowering.plans[id(node)] = known
+    return known
+
+
+def _overwritten(node: Node, expression: Expression, mapping: Mapping, lowering: Lowering) -> int | None:
+    """The number of the full operand whose memory the result takes."""
+    for value in node.results:
+        old = lowering.reuse.get(id(value))
+        if old is None or not lowering.has(old) or reshape(lowering.get(old).mapping, mapping.shape) != mapping:
+            continue
+        for number, operand in enumerate(expression.full):
+            if operand is old:
+                return number
+    return None
 
 
 def choose_mapping(node: Node, expression: Expression, lowering: Lowering) -> Mapping:
@@ -128,50 +93,13 @@ def choose_mapping(node: Node, expression: Expression, lowering: Lowering) -> Ma
     for value in node.results:
         old = lowering.reusable(value)
         if old is not None and old.mapping.is_owner:
-            return old.mapping
+            return reshape(old.mapping, expression.shape)
     owners = [lowering.get(value) for value in expression.full]
     owners = [tensor for tensor in owners if tensor.mapping.is_owner]
     if owners:
-        return max(owners, key=lambda tensor: tensor.itemsize_bytes).mapping
+        return reshape(max(owners, key=lambda tensor: tensor.itemsize_bytes).mapping, expression.shape)
     value = node.results[0]
     return lowering.wish(value) or lowering.default_mapping(value)
-
-
-def expression_groups(expression: Expression, elements: IntArray, *, in_place: bool) -> list[VertexGroup]:
-    """The vertices of a chain: PopLibs' own codelet for one operation, a generated one for several."""
-    vertex, fixed, name = _codelet(expression, in_place)
-    return vertex_groups(vertex, {name: np.asarray(elements)}, **fixed)
-
-
-def _codelet(expression: Expression, in_place: bool) -> tuple[str, dict[str, Any], str]:
-    operations = expression.operations
-    operands = len(expression.full) + len(expression.broadcast)
-    if len(operations) == 1 and len(expression.stores) == 1:
-        op, dtype = operations[0]
-        if op == "CAST":
-            return "popops::Cast1D", {"from_type": dtype, "to_type": expression.stores[0]}, "num_elems"
-        candidates = _single(operands, len(expression.full))
-        if candidates and _knows(candidates[in_place], op, dtype):
-            return candidates[in_place], {"op": op, "type": dtype}, "n"
-    fixed = {"loads": expression.loads, "stores": expression.stores, "operations": operations}
-    return "popops::MapExpression", fixed, "n"
-
-
-def _single(operands: int, full: int) -> tuple[str, str] | None:
-    if operands == 1 and full == 1:
-        return SINGLE_UNARY
-    if operands == 2 and full == 2:
-        return SINGLE_BINARY
-    return None
-
-
-def _knows(vertex: str, op: str, dtype: str) -> bool:
-    """Whether PopLibs has this codelet for the operation and type."""
-    try:
-        vertices.cycles(vertex, op=op, type=dtype, n=1)
-    except Exception:  # the table's own error type; anything it refuses goes to the generated codelet
-        return False
-    return True
 
 
 register(Elementwise())

@@ -26,23 +26,56 @@ COMPARE = {
     "eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS_THAN", "le": "LESS_THAN_EQUAL", "gt": "GREATER_THAN",
     "ge": "GREATER_THAN_EQUAL",
 }  # fmt: skip
-OTHER = {"select_n": "SELECT", "clamp": "CLAMP", "convert_element_type": "CAST", "integer_pow": "POWER_INTEGER"}
-# Nothing to compute: the value is there already, in the same place.
-ALIASES = frozenset(
-    {"copy", "copy_p", "stop_gradient", "optimization_barrier", "reduce_precision", "pvary", "mul_by_one"}
-)
+OTHER = {
+    "select_n": "SELECT", "clamp": "CLAMP", "convert_element_type": "CAST", "integer_pow": "POWER_INTEGER",
+    "reduce_precision": "CAST",
+}  # fmt: skip
+# Functions PopLibs has no operation for, as the operations that compute them.
+_POLYNOMIAL = ("MULTIPLY", "ADD")
+COMPOSED = {
+    "erfc": ("ERF", "SUBTRACT"),
+    "acos": ("ASIN", "SUBTRACT"),
+    "atan": ("ATAN2",),
+    "sinh": ("EXPONENT", "INVERSE", "SUBTRACT", "MULTIPLY"),
+    "cosh": ("EXPONENT", "INVERSE", "ADD", "MULTIPLY"),
+    "asinh": ("SQUARE", "ADD", "SQRT", "ADD", "LOGARITHM"),
+    "acosh": ("SQUARE", "SUBTRACT", "SQRT", "ADD", "LOGARITHM"),
+    "atanh": ("ADD", "SUBTRACT", "DIVIDE", "LOGARITHM", "MULTIPLY"),
+    # Giles, "Approximating the erfinv function" (2010): a logarithm, then a polynomial of degree 8.
+    "erf_inv": ("SQUARE", "SUBTRACT", "LOGARITHM", "NEGATE", "SUBTRACT", *_POLYNOMIAL * 8, "MULTIPLY"),
+}
 # Made anew wherever they are read: no operand of the iteration shape.
 FREE = frozenset({"constant", "broadcast_in_dim", "iota"})
 
-COMPUTE = frozenset({*UNARY, *BINARY, *COMPARE, *OTHER, "copy", "stop_gradient", "reduce_precision"})
+COMPUTE = frozenset({*UNARY, *BINARY, *COMPARE, *OTHER, *COMPOSED})
 
 
 def is_pointwise(node: Node) -> bool:
-    """Whether the node computes element by element over one shape (scalar operands allowed)."""
+    """Whether the node computes element by element over its result's shape.
+
+    Operands may be scalars, or have axes of size 1 that repeat.
+    """
     if node.op not in COMPUTE:
         return False
-    shape = node.results[0].shape
-    return all(value.shape in (shape, ()) for value in node.operands)
+    return all(_repeats_to(value.shape, node.results[0].shape) for value in node.operands)
+
+
+def _repeats_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    if shape in (wanted, ()):
+        return True
+    return len(shape) == len(wanted) and all(own in (1, size) for own, size in zip(shape, wanted, strict=True))
+
+
+def is_unit_reshape(node: Node) -> bool:
+    """Whether the node only adds or drops axes of size 1."""
+    if node.op not in ("reshape", "squeeze", "expand_dims") or not node.operands:
+        return False
+    return squeezed(node.operands[0].shape) == squeezed(node.results[0].shape)
+
+
+def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape without its axes of size 1."""
+    return tuple(size for size in shape if size != 1)
 
 
 def is_free(node: Node) -> bool:
@@ -59,8 +92,8 @@ def expression_ops(node: Node) -> list[tuple[str, str]]:
         inverse = [("INVERSE", dtype)] if int(node.attr("y", 2)) < 0 else []
         squares = [("SQUARE", dtype)] if exponent == 2 else [("MULTIPLY", dtype)] * multiplies
         return squares + inverse
-    if node.op in ("copy", "stop_gradient", "reduce_precision"):
-        return []
+    if node.op in COMPOSED:
+        return [(op, dtype) for op in COMPOSED[node.op]]
     if node.op == "not" and dtype == "bool":
         return [("LOGICAL_NOT", dtype)]
     if node.op in ("and", "or") and dtype == "bool":

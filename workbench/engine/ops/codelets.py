@@ -1,0 +1,163 @@
+"""Which codelet computes a chain: PopLibs' own where the chain is one of its operations, else a generated one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from workbench.engine import vertices
+from workbench.engine.emit import vertex_groups
+from workbench.engine.ops.expressions import Expression
+from workbench.engine.program import VertexGroup
+from workbench.engine.tileset import IntArray
+from workbench.errors import InputError
+
+WORKERS = 6
+SINGLE_UNARY = "popops::UnaryOp1D"
+SINGLE_BINARY = "popops::BinaryOp1D"
+SCALAR_BINARY = "popops::BroadcastScalar1D"
+COMMUTATIVE = ("ADD", "MULTIPLY", "MAXIMUM", "MINIMUM", "LOGICAL_AND", "LOGICAL_OR", "EQUAL", "NOT_EQUAL")
+
+NON_LINEARITIES = {"max(a,0.0)": "RELU", "max(0.0,a)": "RELU", "tanh(a)": "TANH", "logistic(a)": "SIGMOID"}
+_S = r"(?:[st]|[-\d.e]+)"
+_SCALED = f"(?:mul\\({{0}},{_S}\\)|mul\\({_S},{{0}}\\))"
+SCALED_ADDS = (
+    (re.compile(rf"(?:add|add_any)\(a,{_SCALED.format('b')}\)"), "popops::ScaledAddSupervisor"),
+    (re.compile(rf"sub\(a,{_SCALED.format('b')}\)"), "popops::ScaledSubtractSupervisor"),
+    (re.compile(rf"(?:add|add_any)\({_SCALED.format('a')},{_SCALED.format('b')}\)"), "popops::aXPlusbYSupervisor"),
+    (re.compile(rf"sub\({_SCALED.format('a')},{_SCALED.format('b')}\)"), "popops::aXMinusbYSupervisor"),
+)
+_WITH_SCALAR = re.compile(rf"\w+\((a,{_S}|{_S},a)\)")
+_WITH_VECTOR = re.compile(r"\w+\((a,i|i,a)\)")
+
+
+@lru_cache(maxsize=4096)
+def knows(vertex: str, op: str, dtype: str) -> bool:
+    """Whether PopLibs has this codelet for the operation and type."""
+    try:
+        vertices.cycles(vertex, op=op, type=dtype, n=1)
+    except InputError:
+        return False
+    return True
+
+
+def spread_over_workers(vertex: str, elements: IntArray, argument: str = "n", **fixed: Any) -> list[VertexGroup]:
+    """A worker vertex on each of six workers (fewer where there are fewer elements), each with an even share."""
+    share = -(-np.asarray(elements, np.int64) // WORKERS)
+    workers = np.minimum(WORKERS, -(-elements // np.maximum(1, share)))
+    groups = vertex_groups(vertex, {argument: share, "_workers": workers}, **fixed)
+    return [
+        VertexGroup(group.vertex, group.arguments[:-1], group.tiles, int(dict(group.arguments)["_workers"]))
+        for group in groups
+    ]
+
+
+def expression_groups(
+    expression: Expression, elements: IntArray, needed: Sequence[IntArray] = (), *, in_place: int | None = None
+) -> list[VertexGroup]:
+    """The vertices of a chain.
+
+    `elements` are those of the result and `needed[k]` those of broadcast operand k on each tile, int64[tiles];
+    `in_place` is the number of the full operand that the result overwrites.
+    """
+    elements = np.asarray(elements, np.int64)
+    found = None
+    if len(expression.stores) == 1:
+        found = _non_linearity(expression, elements, in_place) or _scaled_add(expression, elements, in_place)
+        if found is None and len(expression.operations) == 1:
+            found = _single(expression, elements, needed, in_place)
+    if found is not None:
+        return found
+    fixed = {"loads": expression.loads, "stores": expression.stores, "operations": expression.operations}
+    return vertex_groups("popops::MapExpression", {"n": elements}, **fixed)
+
+
+def _floating(expression: Expression) -> str | None:
+    types = {*expression.loads, *expression.stores}
+    return types.pop() if len(types) == 1 and types <= {"float", "half"} else None
+
+
+def _non_linearity(expression: Expression, elements: IntArray, in_place: int | None) -> list[VertexGroup] | None:
+    op = NON_LINEARITIES.get(expression.form) or _named_function(expression)
+    dtype = _floating(expression)
+    if op is None or dtype is None:
+        return None
+    vertex = "popnn::NonLinearity1D" + ("" if in_place is None else "InPlace")
+    return vertex_groups(vertex, {"n": elements}, op=op, type=dtype)
+
+
+def _named_function(expression: Expression) -> str | None:
+    """The non-linearity that a chain is the whole of, by the name of the function it comes from."""
+    if len(expression.full) != 1 or expression.broadcast:
+        return None
+    operations = {op for op, _ in expression.operations}
+    if expression.region == "gelu":
+        return "GELU_ERF" if "ERF" in operations else "GELU" if "TANH" in operations else None
+    if expression.region in ("silu", "swish") and "SIGMOID" in operations:
+        return "SWISH"
+    return None
+
+
+def _scaled_add(expression: Expression, elements: IntArray, in_place: int | None) -> list[VertexGroup] | None:
+    """Updates of the first operand where it lies: `a ± s b` and `s a ± t b`."""
+    dtype = _floating(expression)
+    if dtype is None or in_place != 0 or len(expression.full) != 2:
+        return None
+    for pattern, vertex in SCALED_ADDS:
+        if not pattern.fullmatch(expression.form):
+            continue
+        types = {"type": dtype} if vertex.startswith("popops::aX") else {"a_type": dtype, "b_type": dtype}
+        return vertex_groups(vertex, {"n": elements}, scale_type=dtype, memory_constraints=False, **types)
+    return None
+
+
+def _single(
+    expression: Expression, elements: IntArray, needed: Sequence[IntArray], in_place: int | None
+) -> list[VertexGroup] | None:
+    op, dtype = expression.operations[0]
+    suffix = "" if in_place is None else "InPlace"
+    form = expression.form
+    if op == "CAST":
+        return vertex_groups("popops::Cast1D", {"num_elems": elements}, from_type=dtype, to_type=expression.stores[0])
+    if form == "select_n(a,b,c)":
+        return spread_over_workers("popops::Select" + suffix, elements, type=dtype)
+    vertex = {(1, 0): SINGLE_UNARY, (2, 0): SINGLE_BINARY}.get((len(expression.full), len(expression.broadcast)))
+    scalar = _WITH_SCALAR.fullmatch(form)
+    if scalar is not None:
+        vertex = SCALAR_BINARY if scalar[1].startswith("a,") or op in COMMUTATIVE else None
+    if vertex is not None and knows(vertex + suffix, op, dtype):
+        return vertex_groups(vertex + suffix, {"n": elements}, op=op, type=dtype)
+    vector = _WITH_VECTOR.fullmatch(form)
+    if vector is not None and (vector[1].startswith("a,") or op in COMMUTATIVE):
+        return _with_vector(expression, elements, needed[0], suffix)
+    return None
+
+
+def _with_vector(expression: Expression, elements: IntArray, held: IntArray, suffix: str) -> list[VertexGroup] | None:
+    """A vector along the last axes (inner) or the first ones (outer) of what a tile holds."""
+    op, dtype = expression.operations[0]
+    along = list(expression.broadcast[0][1])
+    axes = [axis for axis, size in enumerate(expression.shape) if size != 1]
+    times = elements // np.maximum(1, held)
+    if (times * held != elements).any():
+        return None
+    if along == axes[len(axes) - len(along) :] and op in ("ADD", "SUBTRACT", "MULTIPLY", "DIVIDE"):
+        if dtype not in ("float", "half"):
+            return None
+        arguments = {"b_slice_len": held, "b_broadcast_factor": times}
+        return vertex_groups(f"popops::BroadcastVectorInner1D{suffix}", arguments, op=op, type=dtype, b_slices_m1=0)
+    if along == axes[: len(along)] and knows(SCALAR_BINARY + suffix, op, dtype):
+        split = "Row" if int(held.max(initial=0)) >= WORKERS else "Column"
+        width = 2 if dtype == "float" else 4
+        return vertex_groups(
+            f"popops::BroadcastVectorOuterBy{split}1D{suffix}",
+            {"rows": held, "columns": times},
+            op=op,
+            type=dtype,
+            allow_misaligned=bool((times % width).any()),
+        )
+    return None

@@ -1,0 +1,132 @@
+"""What an elementwise chain computes: its operands by how they reach a tile, its operations, and its form in letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from workbench.engine.graph import Function, Node, Value
+from workbench.engine.ops import DTYPE_WORDS
+from workbench.engine.ops.pointwise import expression_ops, is_free, is_unit_reshape
+
+Shape: TypeAlias = tuple[int, ...]
+
+LARGEST_FORM = 6  # operations; PopLibs' own codelets do no more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """What one chain computes over `shape`: full operands, operands that are repeated, and operations.
+
+    Full operands and results have the elements of the chain, up to axes of size 1. A repeated operand comes with the
+    axes of `shape` along which its own axes longer than 1 lie.
+
+    `form` writes a chain of few operations and one result in letters, in the order of `full`: full operands a, b, …,
+    scalars s, t, …, vectors i, j, …, constants as numbers: `sub(a,mul(b,s))`; empty for longer chains.
+    """
+
+    shape: Shape
+    full: tuple[Value, ...]
+    broadcast: tuple[tuple[Value, Shape], ...]
+    operations: tuple[tuple[str, str], ...]  # (PopLibs op, dtype word)
+    loads: tuple[str, ...]
+    stores: tuple[str, ...]
+    form: str = ""
+    region: str = ""
+
+
+def expression_of(node: Node, body: Function | None) -> Expression:
+    """Read the expression of a fused node (its body) or of a single pointwise node."""
+    members = [node] if body is None else list(body.nodes)
+    reader = _Reader(members, node.results[0].shape)
+    operations = tuple((op, DTYPE_WORDS[dtype]) for member in members for op, dtype in _operations(member))
+    short = len(operations) <= LARGEST_FORM and len(node.results) == 1
+    form = reader.form(node.results[0], reader.axes) if short else ""
+    for member in members:
+        for value in () if is_free(member) else member.operands:
+            reader.letter(value, reader.axes_of(value, member))
+    return Expression(
+        shape=node.results[0].shape,
+        full=tuple(reader.full.values()),
+        broadcast=tuple(reader.broadcast.values()),
+        operations=operations,
+        loads=tuple(DTYPE_WORDS[value.dtype] for value in reader.full.values()),
+        stores=tuple(DTYPE_WORDS[value.dtype] for value in node.results),
+        form=form,
+        region=_region(members),
+    )
+
+
+def _operations(member: Node) -> Sequence[tuple[str, str]]:
+    if member.op == "iota":
+        return [("ADD", member.results[0].dtype)]
+    return [] if is_free(member) else expression_ops(member)
+
+
+def _region(members: Sequence[Node]) -> str:
+    """The named function that all operations of a chain are part of, if they are of one."""
+    names = {member.origin.region for member in members if not is_free(member)}
+    return names.pop() if len(names) == 1 else ""
+
+
+class _Reader:
+    """Finds where the values that a chain reads come from, through the broadcasts and unit axes inside it."""
+
+    def __init__(self, members: Sequence[Node], shape: Shape) -> None:
+        self.axes = tuple(axis for axis, size in enumerate(shape) if size != 1)
+        self.made = {id(value): member for member in members for value in member.results}
+        self.full: dict[int, Value] = {}
+        self.broadcast: dict[tuple[int, Shape], tuple[Value, Shape]] = {}
+        self._letters: dict[object, str] = {}
+
+    def axes_of(self, value: Value, member: Node) -> Shape:
+        """The axes of the chain along which the axes (longer than 1) of a member's operand lie."""
+        if is_unit_reshape(member):
+            return self.axes
+        if len(value.shape) != len(member.results[0].shape):
+            return ()
+        along = iter(self.axes)
+        found = {axis: next(along) for axis, size in enumerate(member.results[0].shape) if size != 1}
+        return tuple(found[axis] for axis, size in enumerate(value.shape) if size != 1)
+
+    def origin(self, value: Value, axes: Shape) -> tuple[Value, Shape]:
+        """What a broadcast inside the chain repeats, and along which axes of the chain."""
+        made_by = self.made.get(id(value))
+        while made_by is not None and made_by.op == "broadcast_in_dim":
+            long = [axis for axis, size in enumerate(value.shape) if size != 1]
+            along = dict(zip(long, axes, strict=True))
+            operand = made_by.operands[0]
+            dims = made_by.attr("broadcast_dimensions")
+            axes = tuple(along[axis] for axis, size in zip(dims, operand.shape, strict=True) if size != 1)
+            value, made_by = operand, self.made.get(id(operand))
+        return value, axes
+
+    def letter(self, value: Value, axes: Shape) -> str:
+        """The letter of an operand (met for the first time: the next one), a number, or empty if the chain makes it."""
+        value, axes = self.origin(value, axes)
+        made_by = self.made.get(id(value))
+        if made_by is not None:
+            return str(made_by.attr("value")) if made_by.op == "constant" else ""
+        if axes == self.axes:
+            self.full[id(value)] = value
+            return self._named(id(value), "abcdefgh")
+        self.broadcast[id(value), axes] = (value, axes)
+        return self._named((id(value), axes), "stuvwxyz" if value.elements == 1 else "ijklmnop")
+
+    def _named(self, key: object, letters: str) -> str:
+        if key not in self._letters:
+            taken = sum(letter in letters for letter in self._letters.values())
+            self._letters[key] = letters[taken] if taken < len(letters) else "?"
+        return self._letters[key]
+
+    def form(self, value: Value, axes: Shape) -> str:
+        """The value in letters."""
+        known = self.letter(value, axes)
+        made_by = self.made.get(id(value))
+        if known or made_by is None:
+            return known
+        if is_unit_reshape(made_by):
+            return self.form(made_by.operands[0], self.axes)
+        inside = ",".join(self.form(operand, self.axes_of(operand, made_by)) for operand in made_by.operands)
+        return f"{made_by.op}({inside})"
