@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_TABLE_ROWS = 8
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class View(anywidget.AnyWidget):
@@ -30,14 +32,29 @@ class View(anywidget.AnyWidget):
     selection = traitlets.Instance(Selection).tag(sync=True, **ipywidgets.widget_serialization)
     live = traitlets.Bool(True).tag(sync=True)
 
-    def __init__(self, selection: Selection | None = None, **kwargs: Any) -> None:
-        super().__init__(selection=selection or Selection(), **kwargs)
+    def __init__(self, report: Any, selection: Selection | None = None) -> None:
+        self._report = report
+        super().__init__(selection=selection or Selection())
+
+    def html(self) -> str:
+        """The stored face of what this view shows."""
+        return str(importlib.import_module(type(self).__module__).html(self._report))
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return with_html(super()._repr_mimebundle_(**kwargs), self.html(), self._report.sentence)
 
     def send_payload(self, data: Mapping[str, Any], buffer: bytes) -> None:
         """Replace the drawn content in one message."""
         with self.hold_sync():
             self.buffer = buffer
             self.data = dict(data)
+
+
+def with_html(made: Any, html: str, text: str) -> dict[str, Any]:
+    """The widget view beside HTML and text, so that a stored notebook shows a picture though nothing runs."""
+    data = made[0] if isinstance(made, tuple) else made
+    view = {key: value for key, value in (data or {}).items() if key == WIDGET_VIEW}
+    return {**view, "text/html": html, "text/plain": text}
 
 
 def picture_html(sentence: str, svg: str, table: str = "") -> str:

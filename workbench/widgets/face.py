@@ -57,14 +57,7 @@ class Face:
 
     def mimebundle(self, report: Any) -> dict[str, Any]:
         """Widget view, stored HTML and text at once: a stored notebook shows its pictures though nothing runs."""
-        bundle = _widget_view(self.widget(report))
-        return {**bundle, "text/html": self.html(report), "text/plain": str(report)}
-
-
-def _widget_view(widget: Any) -> dict[str, Any]:
-    made = widget._repr_mimebundle_()
-    data = made[0] if isinstance(made, tuple) else made
-    return {key: value for key, value in data.items() if key == "application/vnd.jupyter.widget-view+json"}
+        return {**self.widget(report)._repr_mimebundle_(), "text/plain": str(report)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +68,13 @@ class Page:
         """Summary and the tabs as linked widgets, every picture as stored HTML, and text."""
         from workbench.widgets import linked
 
-        return {
-            **_widget_view(linked.profile_view(profile)),
-            "text/html": linked.profile_html(profile),
-            "text/plain": str(profile),
-        }
+        return {**linked.profile_view(profile)._repr_mimebundle_(), "text/plain": str(profile)}
+
+    def widget(self, profile: Profile) -> Any:
+        """Summary and the tabs as linked widgets."""
+        from workbench.widgets import linked
+
+        return linked.profile_view(profile)
 
     def views(self, profile: Profile, *names: str) -> Any:
         """The named views of a profile, linked by one selection."""

@@ -265,16 +265,16 @@ export function panZoom(canvas, at, {span, least, area, moved, pick}) {
   }};
 }
 
-// columns: [{label, text, number, bar}]; `text(row)` gives a cell; `bar(row)` a fraction drawn behind it.
+// columns: [{label, text, number, bar, mark}]; `text(row)` gives a cell, `bar(row)` a fraction drawn behind it, `mark(row)` a swatch.
 export function table(columns, rows, {caption, chosen = () => false, pick, most = 200} = {}) {
   const head = h("tr", {}, ...columns.map(({label, number}) => h("th", {scope: "col", class: number ? "wb-num" : "", text: label})));
   const body = rows.slice(0, most).map((row) => h("tr", {
     class: (pick ? "wb-pick" : "") + (chosen(row) ? " wb-chosen" : ""), tabindex: pick ? 0 : null,
     "aria-selected": pick ? String(chosen(row)) : null, onclick: () => pick?.(row),
     onkeydown: (event) => { if (pick && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); pick(row); } },
-  }, ...columns.map(({text, number, bar}) => {
+  }, ...columns.map(({text, number, bar, mark}) => {
     const value = text(row);
-    const cell = h("td", {class: number ? "wb-num" : "", text: value, title: value.length > 24 ? value : null});
+    const cell = h("td", {class: number ? "wb-num" : "", title: value.length > 24 ? value : null}, mark && swatch(mark(row)), value);
     if (bar) cell.style.backgroundSize = `${(bar(row) * 100).toFixed(1)}% 100%`;
     if (bar) cell.classList.add("wb-bar");
     return cell;

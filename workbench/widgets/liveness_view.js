@@ -63,7 +63,7 @@ function draw(view, ctx, width, height, t) {
   ctx.restore();
   const stop = Math.max(1, (at.to - at.from) / Math.max(1, ticks(0, 1, box.w / 90).length));
   const shown = [...new Set(ticks(at.from, at.to, Math.min(box.w / 90, (at.to - at.from) / Math.min(1, stop))).map(Math.round))];
-  axisX(ctx, t, {...box, h: box.h + BANDS}, (value) => x(value + 0.5), shown.filter((value) => value < step.length), wholeText, `program step (its place in the program of IPU ${data.ipu})`);
+  axisX(ctx, t, {...box, h: box.h + BANDS}, (value) => x(value + 0.5), shown.filter((value) => value < step.length), wholeText, `place in the program of IPU ${data.ipu} (its steps in order, loops once)`);
 }
 
 function area(ctx, {x, y, first, last, column, base, height}, t, style) {
@@ -170,8 +170,8 @@ function panel(view) {
   const rows = liveAt(columns, at), most = columns.variable_bytes[rows[0]] || 1;
   const sum = data.always_live_bytes + columns.live[at];
   const names = data.variables;
-  const heading = `${at === view.peak ? "Peak, step" : "Step"} ${wholeText(at)} · ${data.names[columns.name[at]]}`;
-  const parts = `${bytesText(sum)} live ${data.per}: ${bytesText(data.always_live_bytes)} always, ${bytesText(columns.live[at])} in ${wholeText(rows.length)} variable${rows.length === 1 ? "" : "s"} that come and go`;
+  const heading = `${at === view.peak ? "Peak: " : ""}${data.names[columns.name[at]]}`;
+  const parts = `Step ${columns.step[at]}, at place ${wholeText(at)}: ${bytesText(sum)} live ${data.per}: ${bytesText(data.always_live_bytes)} always, ${bytesText(columns.live[at])} in ${wholeText(rows.length)} variable${rows.length === 1 ? "" : "s"} that come and go`;
   const list = table([
     {label: "variable", text: (row) => names.name[row]},
     {label: "layer", text: (row) => data.layers[names.layer[row]]},
@@ -230,7 +230,7 @@ function hover(view, show) {
     const [px, py] = place(event, ui.canvas), {data, columns} = view;
     const at = Math.floor(view.x.invert(px));
     if (px < view.box.x || at < 0 || at >= columns.live.length) return show();
-    return show(px, py, [`Step ${wholeText(at)} · ${data.names[columns.name[at]]}`,
+    return show(px, py, [data.names[columns.name[at]], `step ${columns.step[at]}, at place ${wholeText(at)}`,
       `${bytesText(data.always_live_bytes + columns.live[at])} live ${data.per}`,
       data.layers[columns.layer[at]] && `layer ${data.layers[columns.layer[at]]}, ${data.directions[columns.direction[at]].label}`].filter(Boolean));
   });
@@ -251,7 +251,7 @@ function furnish(view, model) {
     ...(columns.fullest ? [h("span", {class: "wb-key", text: "— the fullest tile at each step"})] : []),
     ...(ceiling(view.most, data.capacity_bytes).drawn || !data.capacity_bytes ? [] : [h("span", {class: "wb-key", text: `capacity ${bytesText(data.capacity_bytes)}, far above`})]));
   ui.setTable(() => table([
-    {label: "step", number: true, text: (i) => wholeText(i)}, {label: "name", text: (i) => data.names[columns.name[i]]},
+    {label: "place", number: true, text: (i) => wholeText(i)}, {label: "step", number: true, text: (i) => String(columns.step[i])}, {label: "name", text: (i) => data.names[columns.name[i]]},
     {label: "layer", text: (i) => data.layers[columns.layer[i]]}, {label: "direction", text: (i) => data.directions[columns.direction[i]].label},
     {label: "always live (bytes)", number: true, text: () => wholeText(data.always_live_bytes)},
     {label: "come and go (bytes)", number: true, text: (i) => wholeText(columns.live[i])},

@@ -105,8 +105,7 @@ class LivenessView(View):
     mode = traitlets.Enum(("tile", "ipu"), "tile").tag(sync=True)
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(selection)
-        self._report = report
+        super().__init__(report, selection)
         self.selection.observe(self._refresh, ["tile", "ipu"])
         self._refresh()
 
@@ -178,7 +177,9 @@ def draw(report: Report) -> str:
     picture = svg.Picture(960, 360, f"Liveness of tile {shown.tile}, IPU {shown.ipu}")
     below = picture.legend(16, 46, (LIVE, ALWAYS), 944)
     plot = svg.Box(96, below, 848, 300 - below)
-    x = svg.Axis(0, len(live), f"program step (its place in the program of IPU {shown.ipu})", count_text, count=9)
+    x = svg.Axis(
+        0, len(live), f"place in the program of IPU {shown.ipu} (its steps in order, loops once)", count_text, count=9
+    )
     y = svg.Axis(0, max(most, drawn) * 1.08, "bytes live on the tile", bytes_text, count=5, binary=True)
     picture.axes(plot, x, y)
     totals = [always + top for top in tops]
@@ -210,7 +211,5 @@ def figure(report: Report) -> go.Figure:
             x=edges[:-1], y=values, name=painted["label"], stackgroup="bytes", line=line, fillcolor=painted["colour"]
         )
     chart.add_hline(y=capacity_bytes(shown), line_dash="dash", annotation_text="capacity")
-    chart.update_layout(
-        title=shown.sentence, xaxis_title="program step (position)", yaxis_title="bytes live on the tile"
-    )
+    chart.update_layout(title=shown.sentence, xaxis_title="place in the program", yaxis_title="bytes live on the tile")
     return chart

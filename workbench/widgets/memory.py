@@ -38,7 +38,7 @@ class MemoryView(View):
     _css = assets.style("memory")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(selection)
+        super().__init__(report, selection)
         self.send_payload(*payload(report))
 
 

@@ -2,7 +2,7 @@
 
 export function offlineModel(state) {
   const listeners = {}, values = {...state}, changed = new Set();
-  const model = {
+  return {
     get: (name) => (name in values ? values[name] : null),
     set: (name, value) => {
       for (const [key, next] of Object.entries(typeof name === "object" ? name : {[name]: value})) {
@@ -18,20 +18,21 @@ export function offlineModel(state) {
     on: (event, listener) => (listeners[event] ??= new Set()).add(listener),
     off: (event, listener) => listeners[event]?.delete(listener),
   };
-  return model;
 }
 
-export function bytesOf(text) {
-  const raw = atob(text), bytes = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
-  return new DataView(bytes.buffer);
+// Bytes of base64 of gzip.
+export async function unpacked(text) {
+  const raw = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
 }
 
-// stored: [{view, data, buffer}, ...]; each is drawn into the element with id `view-<view>`.
-export function start(views, stored) {
+// stored: [{view, state, buffer}, ...]; each is drawn into the element with id `view-<view>`.
+export async function start(views, stored) {
   const selection = offlineModel({});
-  for (const {view, data, buffer, ...rest} of stored) {
-    const el = document.getElementById(`view-${view}`);
-    views[view].render({el, model: offlineModel({...rest, data, buffer: bytesOf(buffer), selection, live: false})});
+  for (const {view, state, buffer} of stored) {
+    const values = JSON.parse(new TextDecoder().decode(await unpacked(state)));
+    const model = offlineModel({...values, buffer: new DataView(await unpacked(buffer)), selection, live: false});
+    await views[view].render({el: document.getElementById(`view-${view}`), model});
   }
 }

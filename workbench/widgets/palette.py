@@ -40,11 +40,11 @@ CAUSES: dict[str, Paint] = {
 
 DIRECTIONS: dict[str, Paint] = {
     "": _paint("no direction", GREY, ""),
-    "forward": _paint("forward", "#3579bd", ""),
-    "recompute": _paint("recompute", "#1f9178", "dots"),
-    "backward": _paint("backward", "#cf7a1c", "rising"),
-    "update": _paint("update", "#8a6cb8", "cross"),
-    "loss": _paint("loss", "#b8518f", "falling"),
+    "forward": _paint("forward", "#2a94ad", ""),
+    "recompute": _paint("recompute", "#7d8530", "dots"),
+    "backward": _paint("backward", "#c25b52", "rising"),
+    "update": _paint("update", "#66727f", "cross"),
+    "loss": _paint("loss", "#967333", "falling"),
 }
 
 CATEGORIES: dict[str, Paint] = {

@@ -19,7 +19,7 @@ from workbench.widgets.palette import BAD, RAMP, Paint
 _STYLE = (
     "svg{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;color-scheme:light dark}"
     ".p{fill:#fff}.t{fill:#16191d}.m{fill:#5b636c}.g{stroke:#dfe3e8}.c{fill:#16191d;fill-opacity:.06}"
-    ".o{stroke:#5b636c;fill:none}.b{font-weight:600}.h{font-size:15px;font-weight:600}.n{fill:#fff}"
+    ".o{stroke:#5b636c;fill:none}.b{font-weight:600}.h{font-size:15px;font-weight:600}.n{fill:#fff}.v{font-size:16px;font-weight:600}.l{font-size:24px;font-weight:600}"
     f".k{{fill:none;stroke:{BAD};stroke-width:2;stroke-dasharray:8 4}}.w{{fill:{BAD};font-weight:600}}"
     "@media(prefers-color-scheme:dark){.p{fill:#16191d}.t{fill:#f2f4f6}.m{fill:#aab2bb}.g{stroke:#343a41}"
     ".c{fill:#f2f4f6;fill-opacity:.1}.o{stroke:#aab2bb}.w{fill:#f0766d}.k{stroke:#f0766d}}"
@@ -109,13 +109,16 @@ class Picture:
             level = plot.y + plot.h - y.part(value) * plot.h
             self.raw(f'<path class="g" d="M{number(plot.x)} {number(level)}h{number(plot.w)}"/>')
             self.text(plot.x - 8, level + 4, y.text(value), anchor="end")
+        self.text(16, plot.y + plot.h / 2, y.label, anchor="middle", turn=-90)
+        self.axis_x(plot, x)
+
+    def axis_x(self, plot: Box, x: Axis) -> None:
+        """Ticks below a plot, their text, and the label with its unit."""
         for value in x.ticks:
             at = plot.x + x.part(value) * plot.w
             self.raw(f'<path class="g" d="M{number(at)} {number(plot.y + plot.h)}v4"/>')
             self.text(at, plot.y + plot.h + 18, x.text(value), anchor="middle")
         self.text(plot.x + plot.w / 2, plot.y + plot.h + 36, x.label, anchor="middle")
-        if y.label:
-            self.text(16, plot.y + plot.h / 2, y.label, anchor="middle", turn=-90)
 
     def capacity(self, plot: Box, y: Axis, size: float, *, drawn: bool) -> None:
         """The line no tile may cross; named only, when everything is far below it."""

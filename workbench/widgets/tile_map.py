@@ -68,8 +68,7 @@ class TileMapView(View):
     _css = assets.style("tile_map")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(selection)
-        self._report = report
+        super().__init__(report, selection)
         self.selection.observe(self._refresh, "variable")
         self._refresh()
 

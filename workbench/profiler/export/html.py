@@ -1,0 +1,99 @@
+"""One self-contained HTML file of a profile: the same views as in a notebook, with what they draw inside.
+
+It opens from a file with the network off, follows the reader's light or dark setting, works by keyboard, and without
+JavaScript shows the stored pictures. What the views draw is compressed; a view that would make the file too large is
+stored as its picture.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import tempfile
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.profiler.report import face
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
+
+MAX_BYTES = 3_000_000
+_PICTURE_BYTES = 300_000
+_ORDER = ("summary", "memory", "tile_map", "liveness_view", "trace", "pipeline")
+_LIGHT = "--wb-page:#f3f5f7"
+_DARK = (
+    "--wb-page:#0c0e10;--jp-ui-font-color0:#f2f4f6;--jp-ui-font-color2:#aab2bb;--jp-border-color2:#343a41;"
+    "--jp-layout-color0:#14171a;--jp-layout-color1:#1c2024;--jp-layout-color2:#272c32"
+)
+_STYLE = (
+    f":root{{color-scheme:light dark;{_LIGHT}}}@media(prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+    "body{margin:0 auto;padding:20px 24px 40px;max-width:1560px;background:var(--wb-page);"
+    "color:var(--jp-ui-font-color0,#16191d);font:14px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}"
+    "h1{margin:0 0 2px;font-size:20px;font-weight:650}header p{margin:0 0 16px;color:var(--jp-ui-font-color2,#5b636c)}"
+    "main>section{margin:0 0 16px}img{max-width:100%;height:auto}td,th{padding:2px 10px;text-align:left}"
+)
+
+
+def to_html(profile: Profile, path: str | Path) -> Path:
+    """Write `profile` to `path`, whole or not at all; returns the path."""
+    target = Path(path)
+    text = page(profile)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def page(profile: Profile) -> str:
+    """The text of the file."""
+    names = tuple(name for name in _ORDER if name != "pipeline" or profile.meta.get("pipeline"))
+    packed = _fitting({name: _packed(name, profile) for name in names})
+    drawn = tuple(packed)
+    sections = "".join(_section(name, profile, name in packed) for name in names)
+    front = face("html")
+    state = json.dumps(list(packed.values()))
+    subtitle = (
+        f"{profile.meta['mode']}, batch size {profile.meta['batch_size']}, target {profile.target['name']}; modelled"
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"/>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
+        f"<title>{escape(profile.name)}</title><style>{_STYLE}{front.style(drawn)}</style></head><body>"
+        f"<header><h1>{escape(profile.name)}</h1><p>{escape(subtitle)}</p></header><main>{sections}</main>"
+        f"<script>{front.script(drawn)}\nstart(views,{state});</script></body></html>\n"
+    )
+
+
+def _section(name: str, profile: Profile, drawn: bool) -> str:
+    stored = face(name).html(getattr(profile, name))
+    return f'<section id="view-{name}">{f"<noscript>{stored}</noscript>" if drawn else stored}</section>'
+
+
+def _packed(name: str, profile: Profile) -> dict[str, str]:
+    """State of a view as base64 of gzip: a JSON part, and the buffer."""
+    state: dict[str, Any] = dict(face(name).stored(getattr(profile, name)))
+    buffer = state.pop("buffer")
+    return {"view": name, "state": _squeezed(json.dumps(state).encode("utf-8")), "buffer": _squeezed(buffer)}
+
+
+def _squeezed(raw: bytes) -> str:
+    return base64.b64encode(gzip.compress(raw, compresslevel=9, mtime=0)).decode("ascii")
+
+
+def _fitting(packed: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """The views whose states fit together; the largest give way to their pictures."""
+    left = dict(packed)
+    while left and sum(len(part) for state in left.values() for part in state.values()) > MAX_BYTES - _PICTURE_BYTES:
+        largest = max(left, key=lambda name: sum(map(len, left[name].values())))
+        del left[largest]
+    return left

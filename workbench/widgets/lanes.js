@@ -1,0 +1,51 @@
+// What the two views over time share: lanes of blocks and bins, time in words.
+import {countText, wholeText} from "./kernel.js";
+
+// Time in words at the clock of the machine.
+export function secondsText(cycles, clock) {
+  const seconds = cycles / clock;
+  const [size, unit] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]].find(([least]) => seconds >= least) ?? [1e-9, "ns"];
+  return `${(seconds / size).toFixed(2)} ${unit}`;
+}
+
+// Cycles as tick texts: shortened as long as neighbours stay distinct.
+export function tickTexts(values) {
+  const short = values.map((value) => countText(value));
+  return new Set(short).size === values.length ? short : values.map(wholeText);
+}
+
+export function lanesOf(data, columns) {
+  return data.lanes.map((ipu, i) => ({ipu, start: columns[`start${i}`], cycles: columns[`cycles${i}`], step: columns[`step${i}`], bins: columns[`bins${i}`],
+    layerStart: columns[`layer_start${i}`], layerCycles: columns[`layer_cycles${i}`], layer: columns[`layer${i}`], direction: columns[`direction${i}`]}));
+}
+
+// Cycles by cause of one lane inside [from, to); what is left to the window's length is idle.
+export function share(data, lane, causeOf, from, to) {
+  const sums = new Float64Array(data.busy.length), each = (data.to - data.from) / data.bins;
+  for (let i = 0; i < lane.start.length; i++) {
+    sums[causeOf(lane.step[i])] += Math.max(0, Math.min(to, lane.start[i] + lane.cycles[i]) - Math.max(from, lane.start[i]));
+  }
+  for (let bin = 0; bin < data.bins && lane.bins.length; bin++) {
+    const start = data.from + bin * each, part = Math.max(0, Math.min(to, start + each) - Math.max(from, start));
+    for (let cause = 0; part && cause < sums.length; cause++) sums[cause] += (part * lane.bins[bin * sums.length + cause]) / 255;
+  }
+  return sums;
+}
+
+// Bins as stacked parts of a lane, one part a cause.
+export function drawBins(ctx, data, lane, {x, at, y, high, paints}) {
+  const causes = data.busy.length, each = (data.to - data.from) / data.bins;
+  if (!lane.bins.length) return;
+  const low = Math.max(0, Math.floor((at.from - data.from) / each)), end = Math.min(data.bins, Math.ceil((at.to - data.from) / each));
+  const tops = new Float64Array(Math.max(0, end - low));
+  paints.forEach((paint, c) => {
+    ctx.fillStyle = paint;
+    for (let bin = low; bin < end; bin++) {
+      const part = lane.bins[bin * causes + c] / 255;
+      if (!part) continue;
+      const from = x(data.from + bin * each), wide = x(data.from + (bin + 1) * each) - from;
+      ctx.fillRect(from, y + tops[bin - low] * high, wide + 0.4, part * high + 0.3);
+      tops[bin - low] += part;
+    }
+  });
+}

@@ -1,0 +1,66 @@
+"""Several views of one profile, linked by one selection; and a whole profile as one view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+
+from workbench.errors import InputError
+from workbench.profiler.report import face
+from workbench.widgets.base import with_html
+from workbench.widgets.face import VIEWS
+from workbench.widgets.selection import Selection
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
+
+_SHORT = {"liveness": "liveness_view"}
+
+
+class Linked(ipywidgets.VBox):
+    """Views under one another; `selection` is what they share. Stored, it shows their pictures."""
+
+    def __init__(self, profile: Profile, names: tuple[str, ...], children: list[Any], selection: Selection) -> None:
+        super().__init__(children)
+        self.selection = selection
+        self._profile, self._names = profile, names
+
+    def html(self) -> str:
+        """The stored faces of all the views, stacked."""
+        return "".join(face(name).html(getattr(self._profile, name)) for name in self._names)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return with_html(super()._repr_mimebundle_(**kwargs), self.html(), str(self._profile))
+
+
+def names_of(*names: str) -> tuple[str, ...]:
+    """Report names of views; `"liveness"` is short for `"liveness_view"`."""
+    found = tuple(_SHORT.get(name, name) for name in names)
+    for name in found:
+        if name not in VIEWS:
+            known = ", ".join(sorted({*VIEWS, *_SHORT}))
+            raise InputError(f"there is no view {name!r}", expected=f"one of: {known}")
+    return found
+
+
+def views(profile: Profile, *names: str) -> Linked:
+    """The named views under one another: what is chosen in one is chosen in all."""
+    chosen = names_of(*names) or shown(profile)
+    selection = Selection()
+    children = [face(name).widget(getattr(profile, name), selection=selection) for name in chosen]
+    return Linked(profile, chosen, children, selection)
+
+
+def shown(profile: Profile) -> tuple[str, ...]:
+    """The views a profile is shown with; the pipeline only where there are stages."""
+    return tuple(name for name in VIEWS if name != "pipeline" or profile.meta.get("pipeline"))
+
+
+def profile_view(profile: Profile) -> Linked:
+    """The summary, and the other views as tabs, all linked."""
+    names = shown(profile)
+    selection = Selection()
+    made = [face(name).widget(getattr(profile, name), selection=selection) for name in names]
+    tabs = ipywidgets.Tab(made[1:], titles=[VIEWS[name] for name in names[1:]])
+    return Linked(profile, names, [made[0], tabs], selection)
