@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from workbench.engine import ops
-from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value, walk
+from workbench.engine.graph import Function, Graph, Node, Value, walk
+from workbench.engine.passes.carries import carried
 from workbench.errors import VerificationError
 
 
@@ -75,22 +76,18 @@ def find_in_place(graph: Graph) -> InPlace:
     """Choose, for every function, the results that overwrite an operand."""
     reuse: dict[int, Value] = {}
     updated: set[int] = set()
+    pairs = carried(graph)
     for function in own_functions(graph):
-        targets = _update_targets(graph, function) if function.name == graph.entry else {}
+        targets = {
+            id(function.results[result]): (param, function.params[param])
+            for result, param in pairs.get(function.name, {}).items()
+        }
         kept = {id(value) for value in function.params}
         found = _in_function(graph, function, targets, kept)
         reuse.update(found)
-        updated |= {place for value, (place, param) in targets.items() if found.get(value) is param}
+        if function.name == graph.entry:
+            updated |= {place for value, (place, param) in targets.items() if found.get(value) is param}
     return InPlace(reuse=reuse, updated=frozenset(updated))
-
-
-def _update_targets(graph: Graph, function: Function) -> dict[int, tuple[int, Value]]:
-    """id(result value) → (entry parameter number, parameter) for every output that updates a parameter."""
-    return {
-        id(value): (output.updates, function.params[output.updates])
-        for output, value in zip(graph.outputs, function.results, strict=True)
-        if output.updates is not None and graph.inputs[output.updates].role in RESIDENT_ROLES
-    }
 
 
 def _in_function(
