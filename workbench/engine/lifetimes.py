@@ -97,10 +97,14 @@ class _Part:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Lifetimes:
-    """Per IPU the step id at each position; per variable its intervals in the timeline of its IPU."""
+    """Per IPU the step id at each position; per variable its intervals in the timeline of its IPU.
+
+    `exposed` are the variables that are read before the program ever wrote them.
+    """
 
     timelines: tuple[list[int], ...]
     intervals: tuple[tuple[Interval, ...], ...]
+    exposed: frozenset[int] = frozenset()
 
 
 def lifetimes(program: TileProgram) -> Lifetimes:
@@ -108,12 +112,14 @@ def lifetimes(program: TileProgram) -> Lifetimes:
     _check_places(program)
     intervals: list[tuple[Interval, ...]] = [() for _ in program.variables]
     timelines: list[list[int]] = []
+    exposed: set[int] = set()
     for ipu in range(program.ipus):
         part = _Analysis(program, ipu).part(program.entry)
         timelines.append(part.steps)
         for variable, life in part.lives.items():
             intervals[variable] = tuple(_settled(life))
-    return Lifetimes(timelines=tuple(timelines), intervals=tuple(intervals))
+        exposed.update(variable for variable, life in part.lives.items() if life.exposed)
+    return Lifetimes(timelines=tuple(timelines), intervals=tuple(intervals), exposed=frozenset(exposed))
 
 
 def _settled(life: _Life) -> Iterator[Interval]:
