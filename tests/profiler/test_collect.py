@@ -159,7 +159,7 @@ def test_source_and_layers_cover_everything(program: TileProgram) -> None:
     source = profile.source
     assert source.lines["cycles"].sum() + source.unattributed_cycles == program.ipus * profile.total_cycles
     terms = profile.tables["terms"]
-    sums = {step: 0 for step in profile.steps["id"]}
+    sums = dict.fromkeys(profile.steps["id"], 0)
     for step, value in zip(terms["step"].tolist(), terms["value"].tolist(), strict=True):
         sums[step] += value
     assert list(sums.values()) == profile.steps["cycles"].tolist()

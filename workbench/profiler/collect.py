@@ -40,20 +40,17 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     rows, allocated_as, with_gaps = _addresses(compiled.allocation)
     tables["allocation"] = rows
     operators = compiled.lowered.operators if compiled.lowered else ()
-    arrays = made.arrays() | {"allocated_as": allocated_as, "total_with_gaps": with_gaps}
+    arrays = made.arrays(compiled.allocation.bounds)
+    arrays |= {"allocated_as": allocated_as, "total_with_gaps": with_gaps}
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
     described = [dataclasses.asdict(row) for row in operators]
     tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak)
     unmodelled = Counter(compiled.lowered.unmodelled if compiled.lowered else ())
-    tables["unmodelled"] = table(
-        "unmodelled",
-        {
-            "primitive": [primitive for primitive, _ in unmodelled],
-            "count": list(unmodelled.values()),
-            "layer": [layer for _, layer in unmodelled],
-        },
-    )
-    meta = _meta(compiled, made) | {"typical_errors": dict(typical_errors or {})}
+    missing = [(primitive, count, layer) for (primitive, layer), count in unmodelled.items()]
+    tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)
+    meta = _meta(compiled, made, tables["terms"], arrays["live_peak_position"]) | {
+        "typical_errors": dict(typical_errors or {})
+    }
     return Profile(meta=meta, tables=tables, arrays=arrays, allocate_tiles=_allocator(compiled.allocation))
 
 
@@ -82,13 +79,14 @@ class _Collector:
             "codelets": self.codelets(),
         }
 
-    def arrays(self) -> dict[str, Any]:
-        """Bulk numbers by IPU and tile; call it last, when all vectors are known."""
+    def arrays(self, bounds: Any) -> dict[str, Any]:
+        """Bulk numbers by IPU and tile, `bounds` among them; call it last, when all vectors are known."""
         ipus = range(self.program.ipus)
+        always = np.stack([self.liveness.always_live_bytes(ipu) for ipu in ipus])
         found = {
             "per_tile": self.vectors.stacked(),
-            "always_live": np.stack([self.liveness.always_live_bytes(ipu) for ipu in ipus]),
-            "live_peak": np.stack([self.liveness.peak_bytes(ipu) for ipu in ipus]),
+            "always_live": always,
+            "live_peak": bounds - always,
             "live_peak_position": np.stack([self.liveness.peak_positions(ipu) for ipu in ipus]),
         }
         found |= {f"category.{name}": values for name, values in self.footprint.categories.items()}
@@ -329,10 +327,10 @@ def _target(target: Target) -> dict[str, Any]:
     }
 
 
-def _verdict(compiled: Compiled) -> dict[str, Any]:
+def _verdict(compiled: Compiled, positions: Any) -> dict[str, Any]:
     worst = compiled.allocation.worst
     steps = compiled.liveness.timelines[worst.ipu]
-    position = int(compiled.liveness.peak_positions(worst.ipu)[worst.tile])
+    position = int(positions[worst.ipu, worst.tile])
     used = worst.total_with_gaps_bytes
     return {
         "fits": compiled.allocation.fits,
@@ -363,11 +361,11 @@ def _formulas(compiled: Compiled, terms: Table) -> tuple[dict[str, Any], dict[st
     return known, categories
 
 
-def _meta(compiled: Compiled, made: _Collector) -> dict[str, Any]:
+def _meta(compiled: Compiled, made: _Collector, terms: Table, positions: Any) -> dict[str, Any]:
     graph, program = compiled.graph, compiled.program
     replicas = int(str(graph.meta.get("replicas", 1)))
     accumulation = int(str(graph.meta.get("gradient_accumulation_steps", program.pipeline.get("micro_batches", 1))))
-    known, categories = _formulas(compiled, made.terms())
+    known, categories = _formulas(compiled, terms)
     unmodelled = sorted({primitive for primitive, _ in compiled.lowered.unmodelled} if compiled.lowered else ())
     compute = [step.compute_set for step in made.steps if isinstance(step, OnTileExecute)]
     return {
@@ -392,7 +390,7 @@ def _meta(compiled: Compiled, made: _Collector) -> dict[str, Any]:
             "vertices": sum(group.count * len(group.tiles) for found in compute for group in found.groups),
             "functions": len(program.functions),
         },
-        "verdict": _verdict(compiled),
+        "verdict": _verdict(compiled, positions),
         "trace": {
             "entry": trace_tree(program.entry),
             "functions": {name: trace_tree(body) for name, body in program.functions.items()},

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, Table
+from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES, Table
 
 if TYPE_CHECKING:
     from workbench.profiler.profile import AllocatedTiles, Profile
@@ -70,22 +70,28 @@ def live_at(profile: Profile, ipu: int, position: int) -> IntArray:
 
 
 def by_category_at(profile: Profile, ipu: int, position: int) -> dict[str, IntArray]:
-    """Bytes on each tile at one position by category, in order; the zero ones left out. They sum to what is live."""
+    """Bytes on each tile at one position by category; see `by_category`."""
+    return by_category(profile, ipu, np.full(profile.arrays["per_tile"].shape[1], position))
+
+
+def by_category(profile: Profile, ipu: int, at: IntArray) -> dict[str, IntArray]:
+    """Bytes on each tile by category, each tile at its own position of `at`, int64[tiles].
+
+    Categories come in order, those without bytes left out; they sum to what is live, always or not.
+    """
     variables, vectors = profile.tables["variables"], profile.arrays["per_tile"]
+    found = {name: np.zeros(vectors.shape[1], dtype=np.int64) for name in VARIABLE_CATEGORIES}
+    always = np.flatnonzero(variables["always_live"] & (variables["ipu"] == ipu))
+    for variable in always.tolist():
+        found[variables["kind"][variable]] += vectors[variables["bytes_index"][variable]]
     owner, first, last = intervals(profile, ipu)
-    live = np.zeros(len(variables["id"]), dtype=bool)
-    live[owner[(first <= position) & (position <= last)]] = True
-    live |= variables["always_live"] & (variables["ipu"] == ipu)
-    found: dict[str, IntArray] = {}
-    for name in MEMORY_CATEGORIES:
-        if name in FOOTPRINT_CATEGORIES:
-            amount = footprint(profile, name)[ipu]
-        else:
-            rows, times = np.unique(variables["bytes_index"][live & (variables["kind"] == name)], return_counts=True)
-            amount = np.asarray(times @ vectors[rows], dtype=np.int64)
-        if amount.any():
-            found[name] = amount
-    return found
+    near = np.flatnonzero((first <= at.max(initial=0)) & (last >= at.min(initial=0)))
+    for life in near.tolist():
+        live = (first[life] <= at) & (at <= last[life])
+        variable = owner[life]
+        found[variables["kind"][variable]] += vectors[variables["bytes_index"][variable]] * live
+    found |= {name: footprint(profile, name)[ipu] for name in FOOTPRINT_CATEGORIES}
+    return {name: found[name] for name in MEMORY_CATEGORIES if found[name].any()}
 
 
 def footprint(profile: Profile, category: str) -> IntArray:

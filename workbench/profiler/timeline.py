@@ -54,8 +54,9 @@ class Block(NamedTuple):
 class Node:
     """One node: `cycles` of one execution; `totals` cycles by (ipu, cause), busy and idle, summing per IPU to `cycles`.
 
-    `kind` is step, sequence, repeat, call, if or overlap. `arm` is the dearest arm of an `if`. `offsets` are the starts
-    of a sequence's children. `ipus` are those that work in it. `function` names the body of a call.
+    `kind` is step, sequence, repeat, call, if, overlap or run (some neighbours of a sequence). `arm` is the dearest arm
+    of an `if`. `offsets` are the starts of a sequence's children. `ipus` are those that work in it. `function` names
+    the body of a call. `sums` keeps what `totals` add up to before each child of a sequence, once it was asked for.
     """
 
     kind: str
@@ -71,6 +72,7 @@ class Node:
     arm: int = 0
     function: str = ""
     call: Context = field(default=Context())
+    sums: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
 
 
 def _is_step(node: Node) -> bool:
@@ -92,13 +94,20 @@ class Timeline:
         return cls(root=builder.node(profile.meta["trace"]["entry"]), functions=builder.made, ipus=profile.ipus)
 
     def walk(
-        self, first: int, last: int, ipu: int | None = None, whole: Callable[[Node], bool] = _is_step
+        self,
+        first: int,
+        last: int,
+        ipu: int | None = None,
+        *,
+        whole: Callable[[Node], bool] = _is_step,
+        smallest: int = 0,
     ) -> Iterator[Block]:
         """Blocks that touch cycles [first, last), in order of start: steps, and the nodes that are to come `whole`.
 
-        Nodes without duration are left out.
+        What is shorter than `smallest` comes whole too, neighbours of one sequence together as a node of kind "run"
+        up to that length. Nodes without duration are left out.
         """
-        return _walk(Block(self.root, 0, Context()), (first, last, ipu, whole))
+        return _walk(Block(self.root, 0, Context()), (first, last, ipu, whole, smallest))
 
     def totals(self, first: int, last: int) -> Totals:
         """Cycles by (ipu, cause) inside [first, last); each IPU sums to the window's length within the program."""
@@ -106,32 +115,36 @@ class Timeline:
         return Counter({key: amount for key, amount in found.items() if amount})
 
 
-_Window: TypeAlias = "tuple[int, int, int | None, Callable[[Node], bool]]"
+_Window: TypeAlias = "tuple[int, int, int | None, Callable[[Node], bool], int]"
 
 
 def _walk(block: Block, window: _Window) -> Iterator[Block]:
     node, start, context = block
-    first, last, ipu, whole = window
+    first, last, ipu, whole, smallest = window
     if not node.cycles or start >= last or block.end <= first or (ipu is not None and ipu not in node.ipus):
         return
-    if node.kind == "step" or whole(node):
+    if node.kind in ("step", "run") or node.cycles < smallest or whole(node):
         yield block
     elif node.kind == "overlap":
         parts = [_walk(Block(child, start, context), window) for child in node.children]
         yield from heapq.merge(*parts, key=lambda found: found.start)
     else:
-        for child in _inside(block, first, last):
+        for child in _inside(block, first, last, smallest):
             yield from _walk(child, window)
 
 
-def _inside(block: Block, first: int, last: int) -> Iterator[Block]:
+def _inside(block: Block, first: int, last: int, smallest: int = 0) -> Iterator[Block]:
     node, start, context = block
     if node.kind == "sequence":
-        begin = max(0, bisect_right(node.offsets, first - start) - 1)
-        for place in range(begin, len(node.children)):
-            if start + node.offsets[place] >= last:
-                return
-            yield Block(node.children[place], start + node.offsets[place], context)
+        place = max(0, bisect_right(node.offsets, first - start) - 1)
+        while place < len(node.children) and start + node.offsets[place] < last:
+            offset = node.offsets[place]
+            stop = (
+                max(place + 1, bisect_right(node.offsets, offset + smallest, lo=place) - 1) if smallest else place + 1
+            )
+            child = node.children[place] if stop == place + 1 else _run(node, place, stop)
+            yield Block(child, start + offset, context)
+            place = stop
     elif node.kind == "repeat":
         body = node.children[0]
         for turn in range(max(0, (first - start) // body.cycles), node.times):
@@ -140,6 +153,29 @@ def _inside(block: Block, first: int, last: int) -> Iterator[Block]:
             yield Block(body, start + turn * body.cycles, context._replace(iteration=turn, lexical=turn))
     else:
         yield Block(node.children[node.arm], start, called(node, context))
+
+
+def _run(node: Node, first: int, stop: int) -> Node:
+    """Children [first, stop) of a sequence as one node, by sums kept with the sequence."""
+    if not node.sums:
+        for key in node.totals:
+            parts = accumulate((child.totals[key] for child in node.children), initial=0)
+            node.sums[key] = tuple(parts)
+    totals: Totals = Counter()
+    for key, sums in node.sums.items():
+        if sums[stop] > sums[first]:
+            totals[key] = sums[stop] - sums[first]
+    longest = max(node.children[first:stop], key=lambda child: child.cycles)
+    return Node(
+        kind="run",
+        name=longest.name,
+        cycles=node.offsets[stop] - node.offsets[first]
+        if stop < len(node.offsets)
+        else node.cycles - node.offsets[first],
+        totals=totals,
+        ipus=frozenset(key[0] for key in totals if not key[1].startswith("idle_")),
+        children=node.children[first:stop],
+    )
 
 
 def called(node: Node, context: Context) -> Context:

@@ -54,12 +54,7 @@ class Memory(Report):
 
     def _at_own_peaks(self) -> dict[str, IntArray]:
         peaks = self.profile.arrays["live_peak_position"][self.ipu]
-        found: dict[str, IntArray] = {}
-        for position in np.unique(peaks).tolist():
-            chosen = peaks == position
-            for name, amount in bytes_of.by_category_at(self.profile, self.ipu, position).items():
-                found.setdefault(name, np.zeros(len(peaks), dtype=np.int64))[chosen] = amount[chosen]
-        return {name: found[name] for name in self.profile.memory_categories if name in found}
+        return bytes_of.by_category(self.profile, self.ipu, peaks)
 
     @cached_property
     def by_liveness(self) -> dict[str, IntArray]:

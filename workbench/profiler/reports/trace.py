@@ -87,7 +87,7 @@ class Trace(Report):
         return pd.DataFrame(rows[:max_rects], columns=list(Rectangle._fields))
 
     def _walk(self, first: int, last: int, ipu: int, smallest: int = 0) -> Iterator[Block]:
-        return self.profile.timeline.walk(first, last, ipu, lambda node: node.cycles < smallest)
+        return self.profile.timeline.walk(first, last, ipu, smallest=smallest)
 
     def _phases(self, ipu: int, first: int, last: int, smallest: int) -> Iterator[Rectangle]:
         pending: Rectangle | None = None
@@ -109,16 +109,24 @@ class Trace(Report):
 
     def _rectangle(self, block: Block, ipu: int) -> Rectangle:
         node, start, context = block
-        name, cause, stage, direction, layer = node.name, "", context.stage, context.direction, ""
-        if node.step >= 0:
-            name, cause, layer, own_direction, own_stage = self._steps[node.step]
-            stage = stage if stage >= 0 else own_stage
-            direction = direction or own_direction
-        else:
+        longest = max(node.children, key=lambda child: child.cycles) if node.kind == "run" else node
+        known = self._steps.get(longest.step, (node.name, "", "", "", -1))
+        name, cause, layer, direction, stage = known
+        if node.step < 0:
             busy = {key[1]: cycles for key, cycles in node.totals.items() if key[0] == ipu}
             cause = max(busy, key=lambda key: busy[key], default="")
         return Rectangle(
-            "phase", name, cause, layer, start, block.end, node.step, stage, context.micro_batch, direction, 1
+            lane="phase",
+            name=name,
+            cause=cause,
+            layer=layer,
+            cycles_from=start,
+            cycles_to=block.end,
+            step=node.step,
+            stage=context.stage if context.stage >= 0 else stage,
+            micro_batch=context.micro_batch,
+            direction=context.direction or direction,
+            merged=max(1, len(node.children)),
         )
 
     def tiles(
@@ -176,6 +184,10 @@ class Trace(Report):
         """Average over the compute steps of a window of the mean of their active tiles over the slowest, by cycles."""
         first, last = self._range(ipu, cycles_from, cycles_to)
         steps = self.profile.tables["steps"]
+        if (first, last) == (0, self.profile.total_cycles):
+            chosen = (steps["cause"] == "compute") & (steps["ipu"] == ipu) & (steps["total_cycles"] > 0)
+            cycles = steps["total_cycles"][chosen]
+            return float(np.average(steps["tile_balance"][chosen], weights=cycles)) if len(cycles) else 1.0
         weight = value = 0.0
         for block in self.profile.timeline.walk(first, last, ipu):
             row = self._rows[block.node.step]
