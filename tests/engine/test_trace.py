@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
 
+from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence
+from workbench.engine import execute as execute_module
 from workbench.engine.execute import execute
 from workbench.engine.origin import Origin
-from workbench.engine.program import Call, Overlap, Repeat
+from workbench.engine.program import Call, Overlap, Repeat, TileProgram
 from workbench.engine.trace import Trace
 from workbench.errors import InputError
 
@@ -104,3 +108,90 @@ def test_any_window_is_a_cut_of_the_whole() -> None:
 def test_unknown_ipu() -> None:
     with pytest.raises(InputError, match=r"^no IPU 2. Expected: 0 to 1.$"):
         pipeline().window(2)
+
+
+# -- properties ------------------------------------------------------------------------------------------
+
+
+def assert_breakdown_sums(trace: Trace) -> None:
+    """Per IPU the causes sum to the total, which comes from another pass."""
+    for spent in trace.cycle_breakdown:
+        assert sum(spent.values()) == trace.total_cycles
+        assert min(spent.values()) >= 0
+
+
+@given(programs())
+def test_the_cycle_breakdown_sums_to_the_total(program: TileProgram) -> None:
+    trace = execute(program)
+    assert_breakdown_sums(trace)
+    # a third count, from the executions of every step
+    for ipu, spent in enumerate(trace.cycle_breakdown):
+        busy = sum(
+            cost.cycles * trace.executions[number] for number, cost in trace.steps.items() if ipu in cost.step.ipus
+        )
+        assert busy == sum(cycles for cause, cycles in spent.items() if not cause.startswith("idle"))
+
+
+@given(programs())
+def test_unrolled_blocks_are_the_breakdown(program: TileProgram) -> None:
+    trace = execute(program)
+    for ipu in range(program.ipus):
+        spent: Counter[str] = Counter()
+        end = 0
+        for row in trace.window(ipu, max_rows=100_000):
+            assert row.cycles_from == end
+            end = row.cycles_to
+            spent[row.cause] += row.cycles_to - row.cycles_from
+        assert end == trace.total_cycles
+        assert spent == Counter({cause: n for cause, n in trace.cycle_breakdown[ipu].items() if n})
+
+
+@pytest.mark.parametrize("broken", ["durations", "counting"])
+def test_the_sums_fail_when_one_pass_is_broken(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder()
+    program = b.program(Repeat(times=3, body=b.compute(20)), b.sync())
+    assert_breakdown_sums(execute(program))
+    if broken == "durations":  # forgets that loops run several times
+        node = execute_module._Durations.node
+
+        def once(self: object, part: object) -> object:
+            found = node(self, part)  # type: ignore[arg-type]
+            return replace(found, cycles=found.children[0].cycles) if isinstance(part, Repeat) else found
+
+        monkeypatch.setattr(execute_module._Durations, "node", once)
+    else:
+        step = execute_module._Counting._step
+
+        def dearer(self: object, part: object, scope: object) -> object:
+            return Counter({key: cycles + 1 for key, cycles in step(self, part, scope).items()})  # type: ignore[arg-type]
+
+        monkeypatch.setattr(execute_module._Counting, "_step", dearer)
+    with pytest.raises(AssertionError):
+        assert_breakdown_sums(execute(program))
+
+
+def grouped(stages: int, accumulation: int) -> Trace:
+    """Equal stages, Grouped: forward columns, then backward columns, each column as long as its one stage."""
+    b = Builder(ipus=stages)
+    for stage in range(stages):
+        b.functions[f"f{stage}"] = b.compute(100, ipu=stage)
+        b.functions[f"b{stage}"] = b.compute(200, ipu=stage)
+
+    def column(direction: str, time_: int) -> Overlap:
+        order = range(stages) if direction == "f" else range(stages - 1, -1, -1)
+        running = [stage for place, stage in enumerate(order) if 0 <= time_ - place < accumulation]
+        phase = "fill" if time_ < stages - 1 else "drain" if time_ >= accumulation else "steady"
+        return Overlap(branches=tuple(Call(function=f"{direction}{stage}") for stage in running), phase=phase)
+
+    columns = [column(direction, time_) for direction in "fb" for time_ in range(accumulation + stages - 1)]
+    return execute(b.program(*columns))
+
+
+@pytest.mark.parametrize(("stages", "accumulation"), [(2, 4), (4, 16)])
+def test_bubbles_of_equal_stages_are_the_closed_form(stages: int, accumulation: int) -> None:
+    trace = grouped(stages, accumulation)
+    for spent in trace.cycle_breakdown:
+        idle = spent["idle_fill"] + spent["idle_drain"]
+        assert spent["idle_wait_stage"] == 0
+        # idle / total == (N - 1) / (G + N - 1), in whole numbers
+        assert idle * (accumulation + stages - 1) == trace.total_cycles * (stages - 1)
