@@ -51,7 +51,7 @@ def spread_over_workers(vertex: str, elements: IntArray, argument: str = "n", **
     workers = np.minimum(WORKERS, -(-elements // np.maximum(1, share)))
     groups = vertex_groups(vertex, {argument: share, "_workers": workers}, **fixed)
     return [
-        VertexGroup(group.vertex, group.arguments[:-1], group.tiles, int(dict(group.arguments)["_workers"]))
+        VertexGroup(group.vertex, group.arguments[:-1], group.tiles, int(workers[group.tiles.tiles[0]]))
         for group in groups
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.engine.graph import Function, Node
+from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping, Placement, needed_by, reshape
 from workbench.engine.ops import Family, register, same_type

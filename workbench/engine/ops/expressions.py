@@ -1,4 +1,4 @@
-"""What an elementwise chain computes: its operands by how they reach a tile, its operations, and its form in letters."""
+"""What an elementwise chain computes: how its operands reach a tile, its operations, and its form in letters."""
 
 from __future__ import annotations
 
