@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Table
-from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,8 @@ class Operator:
 class Lowering:
     """State of one lowering. Families read `get`, place results with `result`, emit through `emit`.
 
+    `destinations` maps a result to memory that exists already and is free for it.
+
     `reuse` maps a result (by identity) to the operand whose memory it may take. `wishes` maps a value to the mapping
     its readers would like. `plans` maps a node to what its family planned for it.
     """
@@ -50,6 +52,8 @@ class Lowering:
     emit: Emitter
     reuse: Table[int, Value] = field(default_factory=dict)
     wishes: Table[int, Mapping] = field(default_factory=dict)
+    destinations: dict[int, Tensor] = field(default_factory=dict)
+    check: Callable[[], None] = lambda: None
     plans: dict[int, Any] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     unmodelled: list[tuple[str, str]] = field(default_factory=list)
@@ -101,6 +105,9 @@ class Lowering:
     def result(self, node: Node, number: int, mapping: Mapping, *, name: str = "") -> Tensor:
         """Place result `number`: over the operand it may overwrite if that has this mapping, else in new memory."""
         value = node.results[number]
+        if id(value) in self.destinations:
+            self.bind(value, self.destinations[id(value)])
+            return self.destinations[id(value)]
         old = self.reusable(value)
         if old is not None and old.mapping == mapping and old.itemsize_bytes == value.itemsize_bytes:
             tensor = replace(old, shape=value.shape, dtype=value.dtype)
@@ -128,6 +135,7 @@ class Lowering:
 
     def lower_operator(self, node: Node) -> None:
         """Lower a node as an operator of its own."""
+        self.check()
         family = ops.family_of(node)
         if family.pure_view or node.op in ("call", "scan", "while", "cond"):
             self.lower_node(node)

@@ -50,7 +50,8 @@ class Broadcast(Family):
         """Fill, or bring the operand to every tile that repeats it and copy it out."""
         value = node.results[0]
         source = lowering.get(node.operands[0])
-        mapping = lowering.wish(value) or lowering.default_mapping(value)
+        there = lowering.destinations.get(id(value))
+        mapping = there.mapping if there else lowering.wish(value) or lowering.default_mapping(value)
         label = lowering.label(node)
         if source.elements == value.elements:
             from workbench.engine.mapping import reshape

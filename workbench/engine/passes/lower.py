@@ -13,20 +13,11 @@ from workbench.engine.options import Options
 from workbench.engine.origin import Origin
 from workbench.engine.passes.in_place import InPlace
 from workbench.engine.passes.layout import find_wishes
-from workbench.engine.program import TileProgram, VariableKind
+from workbench.engine.passes.pipeline import lower_pipeline
+from workbench.engine.passes.roles import KIND_OF_ROLE
+from workbench.engine.program import TileProgram
 from workbench.engine.target import Target
 from workbench.engine.tensor import Tensor
-
-KIND_OF_ROLE: dict[str, VariableKind] = {
-    "parameter": "parameter",
-    "optimizer": "optimizer",
-    "state": "state",
-    "seed": "state",
-    "constant": "constant",
-    "input": "input",
-    "target": "input",
-    "argument": "input",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +44,11 @@ def lower(
     emit = Emitter(target=target)
     lowering = Lowering(graph=graph, target=target, options=options, emit=emit, reuse=in_place.reuse, check=check)
     lowering.wishes = find_wishes(lowering)
-    for value, described in zip(graph.body.params, graph.inputs, strict=True):
-        _place_input(value, described, lowering)
-    _load_inputs(lowering)
-    lowering.lower_function(graph.body)
-    _write_back(lowering)
-    _return_outputs(lowering)
+    pipeline: dict[str, int | str] = {}
+    if any(node.op == "call" for node in graph.body.nodes):
+        pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")))
+    else:
+        _lower_whole(lowering)
     program = TileProgram(
         name=graph.name,
         target=target,
@@ -66,6 +56,7 @@ def lower(
         variables=tuple(emit.variables),
         functions=emit.functions,
         entry=emit.finish(),
+        pipeline=pipeline,
     )
     return Lowered(
         program=program,
@@ -73,6 +64,17 @@ def lower(
         unmodelled=tuple(lowering.unmodelled),
         plans=lowering.plans,
     )
+
+
+def _lower_whole(lowering: Lowering) -> None:
+    """A model on one IPU, called once per batch."""
+    graph = lowering.graph
+    for value, described in zip(graph.body.params, graph.inputs, strict=True):
+        _place_input(value, described, lowering)
+    _load_inputs(lowering)
+    lowering.lower_function(graph.body)
+    _write_back(lowering)
+    _return_outputs(lowering)
 
 
 def _place_input(value: Value, described: Input, lowering: Lowering) -> None:
