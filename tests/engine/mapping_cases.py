@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import prod
+from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
 
 from workbench.engine import mapping as m
+from workbench.engine import mapping_turned
 
 TILES = 24
 shapes = st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple)
@@ -47,8 +49,24 @@ def linears_of(draw: st.DrawFn, shape: tuple[int, ...]) -> m.Linear:
     return m.linear(shape, "float32", tiles, draw(st.integers(1, 40)), draw(st.integers(0, tiles - 1)), grain)
 
 
+@st.composite
+def turned_of(draw: st.DrawFn, shape: tuple[int, ...]) -> m.Mapping:
+    """A transposed and reversed view of a flat mapping, also of a slice of one, kept as a view though it is small."""
+    perm = draw(st.permutations(range(len(shape))))
+    back = [perm.index(axis) for axis in range(len(shape))]
+    low = [draw(st.integers(0, 1)) for _ in shape]
+    flipped = draw(st.sets(st.integers(0, len(shape) - 1)))
+    wide = tuple(shape[axis] + low[axis] for axis in perm)
+    base = draw(st.one_of(linears_of(wide), runs_of(wide)))
+    with mock.patch.object(mapping_turned, "FEW_ELEMENTS", 0):
+        whole = m.transpose(base, back)
+        part = m.slice_(whole, low, whole.shape)
+        return m.reverse(part, sorted(flipped))
+
+
 def mappings_of(shape: tuple[int, ...]) -> st.SearchStrategy[m.Mapping]:
-    return st.one_of(grids_of(shape), linears_of(shape), runs_of(shape))
+    kinds = [grids_of(shape), linears_of(shape), runs_of(shape)]
+    return st.one_of(*kinds, turned_of(shape)) if prod(shape) else st.one_of(*kinds)
 
 
 def mappings() -> st.SearchStrategy[m.Mapping]:

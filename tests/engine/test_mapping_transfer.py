@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from unittest import mock
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.mapping_cases import TILES, destinations_of, mappings_of, shapes
 from workbench.engine import mapping as m
+from workbench.engine import mapping_transfer
+from workbench.engine.mapping_sweep import sweep
+from workbench.errors import InputError
 
 
 def test_one_tile_reads_what_it_lacks() -> None:
@@ -65,6 +72,78 @@ def test_results_are_kept_and_read_only() -> None:
     assert m.transfer(x, y, 4, 6) is m.transfer(x, y, 4, 6)
     with pytest.raises(ValueError, match="read-only"):
         m.transfer(x, y, 4, 6).sent_bytes[0] = 1
+
+
+@given(st.data(), shapes)
+def test_every_method_agrees_with_the_sweep(data: st.DataObject, shape: tuple[int, ...]) -> None:
+    src = data.draw(mappings_of(shape))
+    dst = data.draw(destinations_of(shape))
+    expected = sweep(src.runs(), dst.intervals(), src.size, TILES)
+    turned = isinstance(src, m.Turned) or isinstance(dst, m.Turned)
+    one_run_each = all(
+        len(set(x.intervals()[0])) == len(x.intervals()[0]) for x in (src, dst) if not isinstance(x, m.Grid)
+    )
+    with mock.patch.multiple(mapping_transfer, FEW_ROWS=-1, MOST_ROWS=-1):
+        for method in mapping_transfer.METHODS:
+            found = method(src, dst, TILES)
+            if found is None:
+                continue
+            for name in ("sent", "received", "local"):
+                assert np.array_equal(getattr(found, name), getattr(expected, name)), (method, name)
+            if not turned and (one_run_each or method.__name__ == "_by_elements"):
+                assert np.array_equal(found.pieces, expected.pieces), method
+            elif not turned:
+                assert (found.pieces >= expected.pieces).all()
+
+
+def test_a_turned_view_is_moved_in_the_order_of_its_base() -> None:
+    # 200 x 300 floats over 100 tiles, two rows each, seen transposed; needed 200 rows by 100 blocks of 3 columns.
+    x = m.linear((200, 300), "float32", 100)
+    turned = m.transpose(x, (1, 0))
+    assert str(turned) == "Turned(300x200 as yx of Linear(200x300 by 2 on 100 tiles from 0))"
+    moved = m.transfer(turned, m.grid((300, 200), (100, 1)), 4, 100)
+    straight = m.transfer(x, m.grid((200, 300), (1, 100)), 4, 100)
+    # Each tile gets 2 x 3 floats from each of 99 others: one piece in, as its rows are 3 floats of its own memory;
+    # out go 99 blocks of 3 floats from each of its two rows.
+    assert moved.received_bytes.tolist() == [99 * 6 * 4] * 100
+    assert moved.fragments.tolist() == [99 + 2 * 99] * 100
+    assert moved.fragments.tolist() == straight.fragments.tolist()
+    back = m.transfer(m.grid((300, 200), (100, 1)), turned, 4, 100)
+    assert back.sent_bytes.tolist() == moved.received_bytes.tolist()
+    assert (
+        m.transfer(
+            turned, m.transpose(m.linear((200, 300), "float32", 100, first_tile=1), (1, 0)), 4, 100
+        ).sent_bytes.tolist()
+        == [2400] * 100
+    )
+
+
+def test_large_transfers_do_not_list_elements() -> None:
+    """31 million elements with the innermost axis cut: counted by tiles (a sweep over rows would take minutes)."""
+    src = m.linear((30522, 1024), "float32", 1472)
+    dst = m.grid((30522, 1024), (1, 1024))
+    began = time.perf_counter()
+    moved = m.transfer(src, dst, 4, 1472)
+    assert time.perf_counter() - began < 5
+    assert moved.total_bytes + int(moved.local_bytes.sum()) == 30522 * 1024 * 4
+    assert int(moved.sent_bytes.sum()) == moved.total_bytes
+    with (
+        mock.patch.object(m.Grid, "runs", side_effect=AssertionError),
+        mock.patch.object(m.Grid, "intervals", side_effect=AssertionError),
+    ):
+        m.transfer(m.transpose(src, (1, 0)), m.grid((1024, 30522), (1024, 1)), 4, 1472)
+        m.transfer(m.grid((30522, 1024), (1472, 1)), dst, 4, 1472)
+
+
+def test_sources_must_own() -> None:
+    need = m.needed_by(m.grid((4, 8), (4, 1)), (8,))
+    with pytest.raises(InputError, match="in which every element has one owner"):
+        m.transfer(need, m.on_tile((8,), 0), 4, 4)
+    half = m.by_hand((8,), [(0, 0, 4)])
+    with pytest.raises(InputError, match="has one owner"):
+        m.transfer(half, m.on_tile((8,), 0), 4, 4)
+    with pytest.raises(InputError, match="has a tile"):
+        m.transfer(m.on_tile((8,), 0), half, 4, 4)
 
 
 @given(st.data(), shapes)

@@ -8,7 +8,10 @@ interned: compare them with `==`, use them as keys.
 from __future__ import annotations
 
 from workbench.engine.mapping_grid import Cuts, Grid, even_cuts, grid, grid_of_cuts, linear, on_tile
+from workbench.engine.mapping_joins import concatenate, pad
+from workbench.engine.mapping_needs import needed_by
 from workbench.engine.mapping_transfer import Transfer, check_transfer, transfer
+from workbench.engine.mapping_turned import Turned
 from workbench.engine.mapping_types import (
     Demand,
     Linear,
@@ -21,7 +24,7 @@ from workbench.engine.mapping_types import (
     runs,
     runs_of_elements,
 )
-from workbench.engine.mapping_views import concatenate, needed_by, pad, reshape, reverse, slice_, transpose
+from workbench.engine.mapping_views import reshape, reverse, slice_, transpose
 
 __all__ = [
     "Cuts",
@@ -32,6 +35,7 @@ __all__ = [
     "Placement",
     "Runs",
     "Transfer",
+    "Turned",
     "by_hand",
     "check_transfer",
     "concatenate",

@@ -41,3 +41,21 @@ def _one_range(lo: IntArray, hi: IntArray, piece: IntArray, axis: int, dims: Seq
         last[:, axis + 1 :] = size[axis + 1 :]
         first[:, axis + 1 :] = 0
     return first, last, piece
+
+
+def box_rows(lo: IntArray, hi: IntArray, dims: Sequence[int]) -> Boxes:
+    """Boxes [lo, hi) (int64[boxes, rank]) as contiguous flat intervals: (box, first, last + 1) of each."""
+    box = np.arange(len(lo), dtype=np.int64)
+    whole = (lo == 0) & (hi == np.array(dims, dtype=np.int64))
+    cut = max((axis for axis in range(len(dims)) if not whole[:, axis].all()), default=0)
+    first = np.zeros(len(lo), dtype=np.int64)
+    strides = row_major_strides(dims)
+    for axis in range(cut):
+        count = (hi - lo)[box, axis]
+        row = np.repeat(np.arange(len(box)), count)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+        first = first[row] + (lo[box[row], axis] + within) * strides[axis]
+        box = box[row]
+    if not len(dims):
+        return box, first, first + 1
+    return box, first + lo[box, cut] * strides[cut], first + hi[box, cut] * strides[cut]

@@ -76,6 +76,11 @@ def cuts(size: int, lo: npt.ArrayLike, hi: npt.ArrayLike, offset: npt.ArrayLike)
     return Cuts(size=size, lo=frozen(first), hi=frozen(last), offset=frozen(shift - least)), least
 
 
+def reversed_cuts(axis: Cuts) -> Cuts:
+    """The cuts of an axis read backwards."""
+    return cuts(axis.size, axis.size - axis.hi, axis.size - axis.lo, axis.offset)[0]
+
+
 def whole(size: int) -> Cuts:
     """An axis that is not cut."""
     return cuts(size, [0], [size], [0])[0]

@@ -9,17 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.engine.mapping_axes import grid_rows, is_simple
+from workbench.engine.mapping_dense import owner_to_owner
 from workbench.engine.mapping_flat import FlatRuns, grid_to_runs, runs_to_grid
 from workbench.engine.mapping_grid import Grid
 from workbench.engine.mapping_separable import grid_to_grid
 from workbench.engine.mapping_sweep import Counts, sweep
-from workbench.engine.mapping_types import Linear, Mapping, Placement, TileArray
+from workbench.engine.mapping_turned import Turned, pulled
+from workbench.engine.mapping_types import Linear, Mapping, Placement, Runs, TileArray
 from workbench.engine.tileset import IntArray, frozen
 from workbench.errors import InputError, VerificationError
 
 # Above so many rows a sweep takes longer than a tenth of a second.
 MOST_ROWS = 300_000
 MOST_RUNS = 1_000_000
+FEW_ROWS = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,7 +32,7 @@ class Transfer:
     `sent_bytes` counts an element once however many tiles receive it (the exchange broadcasts); `received_bytes`
     counts it once per receiver; `local_bytes` is what a tile needs and already holds. `fragments` are contiguous
     pieces of a tile's own memory: those it receives (each from one tile) plus those it sends (each to one set of
-    tiles). A tile keeps its elements in the order of the tensor's flat index.
+    tiles). A tile keeps its elements in the order of the tensor's flat index; for a turned view, in that of its base.
     """
 
     sent_bytes: IntArray
@@ -58,7 +61,8 @@ def transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transfe
     """Move a tensor from where `src` holds it to where `dst` (an owner or a demand) needs it; cached.
 
     `itemsize` is in bytes, `tiles` is the number of tiles of the IPU. Both are over one flat index space; their
-    shapes may differ by a reshape. Raises InputError if their sizes differ or a tile is outside the IPU.
+    shapes may differ by a reshape. Raises InputError if their sizes differ, a tile is outside the IPU, or an element
+    of `src` has no owner or several.
     """
     if src.size != dst.size:
         raise InputError(f"a transfer from {src} to {dst}", expected="as many elements on both sides")
@@ -67,6 +71,10 @@ def transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transfe
 
 @lru_cache(maxsize=2048)
 def _transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transfer:
+    if not src.is_owner:
+        raise InputError(f"a transfer from {src}", expected="a mapping in which every element has one owner")
+    if isinstance(dst, Runs) and not dst.is_owner:
+        raise InputError(f"a transfer to {dst}", expected="a mapping in which every element has a tile")
     counts = transfer_counts(src, dst, tiles)
     return Transfer(
         sent_bytes=frozen(counts.sent * itemsize),
@@ -81,15 +89,55 @@ def transfer_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
     if src == dst or not src.size:
         none = np.zeros(tiles, dtype=np.int64)
         return Counts(sent=none, received=none, local=dst.elements_per_tile(tiles), pieces=none)
-    if isinstance(src, Grid) and isinstance(dst, Grid):
-        separable = grid_to_grid(src, dst, tiles)
-        if separable is not None:
-            return separable
+    for method in METHODS:
+        counts = method(src, dst, tiles)
+        if counts is not None:
+            return counts
+    return sweep(src.runs(), dst.intervals(), src.size, tiles)
+
+
+def _by_axes(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    return grid_to_grid(src, dst, tiles) if isinstance(src, Grid) and isinstance(dst, Grid) else None
+
+
+def _by_turning(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """What a view needs or holds, seen in the order of its base."""
+    if isinstance(src, Turned) and isinstance(dst, Turned):
+        same = (src.dims, src.perm, src.flipped) == (dst.dims, dst.perm, dst.flipped)
+        return transfer_counts(src.base, dst.base, tiles) if same else None
+    if isinstance(src, Turned) and isinstance(dst, Grid):
+        seen = pulled(dst, src)
+        return None if seen is None else transfer_counts(seen[1], seen[0], tiles)
+    if isinstance(src, Grid) and isinstance(dst, Turned):
+        seen = pulled(src, dst)
+        return None if seen is None else transfer_counts(seen[0], seen[1], tiles)
+    return None
+
+
+def _by_products(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     if isinstance(dst, Grid) and is_simple(dst) and _goes_flat(src, dst):
         return runs_to_grid(_flat(src), dst, tiles)
-    if isinstance(src, Grid) and is_simple(src) and isinstance(dst, Mapping) and dst.is_owner and _goes_flat(dst, src):
+    if isinstance(src, Grid) and is_simple(src) and isinstance(dst, Mapping) and _goes_flat(dst, src):
         return grid_to_runs(src, _flat(dst), tiles)
-    return sweep(src.runs(), dst.intervals(), src.size, tiles)
+    return None
+
+
+def _by_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    if not isinstance(dst, Mapping) or not dst.is_owner:
+        return None
+    rows = _row_count(src) + _row_count(dst)
+    return owner_to_owner(src, dst, tiles) if rows > FEW_ROWS and rows * 20 > src.size else None
+
+
+# Fastest first; the sweep takes what they leave.
+METHODS = (_by_axes, _by_turning, _by_products, _by_elements)
+
+
+def _row_count(mapping: Mapping) -> int:
+    """Runs of a mapping, or a bound of them, without making them."""
+    if isinstance(mapping, Turned):
+        return mapping.size
+    return grid_rows(mapping) if isinstance(mapping, Grid) else len(mapping.runs()[0])
 
 
 def _flat(mapping: Mapping) -> FlatRuns:
@@ -99,8 +147,8 @@ def _flat(mapping: Mapping) -> FlatRuns:
 
 def _goes_flat(mapping: Mapping, grid: Grid) -> bool:
     """Whether runs and parts are to be counted as products: exact if each tile has one run, else for size."""
-    if isinstance(mapping, Linear):
-        return True
+    if not isinstance(mapping, (Linear, Runs)):
+        return False
     owners = mapping.runs()[1]
     return len(owners) <= MOST_RUNS and (len(np.unique(owners)) == len(owners) or grid_rows(grid) > MOST_ROWS)
 
@@ -109,7 +157,8 @@ def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> N
     """Compare `transfer` with a count over single elements; for tests, as it takes tiles × size memory.
 
     The reconciliation: Σ over elements of (receivers other than the owner) × itemsize == Σ received_bytes, and
-    an element is sent once if it has any such receiver. Raises VerificationError naming the quantity.
+    an element is sent once if it has any such receiver. Fragments are left out for turned views, whose memory is in
+    another order. Raises VerificationError naming the quantity.
     """
     owner = src.tile_of_elements()
     needs = np.zeros((tiles, src.size), dtype=bool)
@@ -123,8 +172,9 @@ def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> N
         "sent_bytes": np.bincount(owner[senders], minlength=tiles) * itemsize,
         "received_bytes": remote.sum(axis=1) * itemsize,
         "local_bytes": (needs & holds).sum(axis=1) * itemsize,
-        "fragments": _pieces(owner, needs, tiles),
     }
+    if not isinstance(src, Turned) and not isinstance(dst, Turned):
+        expected["fragments"] = _pieces(owner, needs, tiles)
     for name, right in expected.items():
         found = getattr(moved, name)
         if not np.array_equal(found, right):
