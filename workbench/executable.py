@@ -171,7 +171,7 @@ def _trace_text(graph: Graph) -> str:
 def _ipus(request: Request, graph: Graph) -> int:
     """IPUs of one replica: one per stage."""
     needed = int(str(graph.meta.get("stages", 1)))
-    asked = int(request.options.get("auto_select_ipus"))
+    asked = request.options.ipus()
     if asked and asked != needed * request.replicas:
         raise InputError(
             f"the configuration selects {asked} IPUs, but {needed} stages on {request.replicas} replicas need "

@@ -1,0 +1,65 @@
+"""Every option of a compile, declared once: name, default, type, doc, what it changes and the module that reads it.
+
+Names are the dotted paths of `IPUConfig` (API reference of `tensorflow.python.ipu.config`); a key of a
+`poplar_options` dictionary is one level deeper; arguments of `wb.compile` that write an option are under `pipeline`.
+"""
+
+from __future__ import annotations
+
+from workbench.engine.options import declared_libraries, declared_optimizations, declared_system
+from workbench.engine.options.declaration import (
+    CATEGORIES,
+    OPTIONS,
+    Effect,
+    Option,
+    Options,
+    find_option,
+    keys_of,
+    option,
+    options,
+)
+
+DECLARED = (declared_system, declared_libraries, declared_optimizations)
+
+# The order of the app's form.
+_FORM = (
+    "matmuls.poplar_options.availableMemoryProportion",
+    "convolutions.poplar_options.availableMemoryProportion",
+    "matmuls.poplar_options.partialsType",
+    "convolutions.poplar_options.partialsType",
+    "ipu_model.version",
+    "ipu_model.tiles_per_ipu",
+    "auto_select_ipus",
+    "pipeline.schedule",
+    "pipeline.gradient_accumulation_steps",
+    "optimizations.enable_graph_outlining",
+    "ipu_model.compile_ipu_code",
+    "allow_recompute",
+)
+
+
+def form_options() -> tuple[Option, ...]:
+    """The twelve options of the app's form, in order; each has a label, a doc and choices or bounds."""
+    return tuple(OPTIONS.get(name) for name in _FORM)
+
+
+def attributes() -> tuple[Option, ...]:
+    """The attributes of `IPUConfig`, category by category in the order of the API reference."""
+    rank = {name.partition(".")[0]: number for number, name in enumerate(["", *CATEGORIES])}
+    found = [each for each in OPTIONS.values() if each.kind == "attribute"]
+    return tuple(sorted(found, key=lambda each: rank[each.name.partition(".")[0] if "." in each.name else ""]))
+
+
+__all__ = [
+    "CATEGORIES",
+    "OPTIONS",
+    "Effect",
+    "Option",
+    "Options",
+    "attributes",
+    "find_option",
+    "form_options",
+    "keys_of",
+    "option",
+    "options",
+]

@@ -1,0 +1,261 @@
+"""Options of the system: which IPUs, how they are reached, what is modelled, numbers, and pipelines."""
+
+from __future__ import annotations
+
+from workbench.engine.options.declaration import category, option
+from workbench.engine.options.enums import DeviceConnectionType, SelectionOrder, StochasticRoundingBehaviour
+
+_FROZEN = "ipu/config.py"
+
+# The order of the API reference.
+category("convolutions", "Options of convolutions.")
+category("device_connection", "When and to which IPUs a program attaches.")
+category("slices", "Options of gathers, scatters and embedding look-ups.")
+category("experimental", "Options that a later release may change or drop.")
+category("experimental.multi_replica_distribution", "One program run by several processes, some replicas each.")
+category("floating_point_behaviour", "What the floating-point unit does on exceptions, and how it rounds halves.")
+category("io_tiles", "Tiles set apart for input and output, which then overlap with compute.")
+category("ipu_model", "The IPU that is modelled.")
+category("matmuls", "Options of matrix multiplications.")
+category("norms", "Options of batch, group, layer and instance normalisation.")
+category("norms.experimental", "Options of normalisation that a later release may change or drop.")
+category("optimizations", "What the compiler does to a graph on its way to a tile program.")
+category("optimizations.math", "Rewriting of arithmetic.")
+category("pooling", "Options of pooling.")
+category("scheduling", "How the order of operations is chosen.")
+
+option(
+    "allow_recompute",
+    False,
+    bool,
+    "Compute activations again in the backward pass instead of keeping them: less memory, more cycles. Operations "
+    "with state are not computed again.",
+    planned="engine/passes/recompute.py",
+    form_label="recomputation",
+)
+option(
+    "selection_order",
+    "AUTO",
+    SelectionOrder,
+    "Which IPU of the system becomes which shard; neighbours on a link copy faster than those a hop apart.",
+    planned="engine/placement.py",
+)
+option(
+    "serialization_output_folder",
+    "",
+    str,
+    "Folder that compiled executables are saved in; empty saves none.",
+    effect="recorded",
+    reason="it says where a program is saved, and the program is the same",
+)
+option(
+    "compilation_poplar_options",
+    (),
+    dict,
+    "Options of Poplar's own compiler and its reports.",
+    effect="recorded",
+    reason="they steer Poplar's compiler, which does not run here",
+)
+option(
+    "gcl_poplar_options",
+    (),
+    dict,
+    "Options of the Graphcore Communication Library's collectives.",
+    effect="recorded",
+    reason="collectives are modelled from the links alone, without the library's choices",
+)
+option(
+    "auto_select_ipus",
+    0,
+    int,
+    "IPUs of each device: a number for one device, a list for several. 0 or empty: as many as the program needs.",
+    many=True,
+    read_by=("executable.py", _FROZEN),
+    minimum=0,
+    maximum=64,
+    form_label="IPUs",
+)
+option(
+    "select_ipus",
+    None,
+    int,
+    "Numbers of the system's listing, one for each device; a multi-IPU number stands for all its IPUs.",
+    many=True,
+    read_by=_FROZEN,
+    minimum=0,
+)
+
+option(
+    "device_connection.type",
+    "ALWAYS",
+    DeviceConnectionType,
+    "When a program attaches to its IPUs; with PRE_COMPILE it runs nothing and gives zeros.",
+    effect="numeric",
+    planned="engine/run.py",
+)
+option(
+    "device_connection.version",
+    "",
+    str,
+    "Architecture to compile for without an IPU; needed by PRE_COMPILE and NEVER.",
+    effect="recorded",
+    reason="the modelled IPU is chosen by the target, the described system or ipu_model.version",
+    choices=("", "ipu1", "ipu2", "ipu21"),
+)
+option(
+    "device_connection.enable_remote_buffers",
+    False,
+    bool,
+    "Whether the system that will run the program has remote buffers; with ALWAYS the system itself is asked.",
+    planned="engine/placement.py",
+)
+
+option(
+    "experimental.always_rearrange_copies_on_the_host",
+    False,
+    bool,
+    "Bring streamed data into tile order on the host rather than on the tiles.",
+    effect="recorded",
+    reason="no published figure gives the host's time to rearrange, and streams are modelled in tile order",
+)
+option(
+    "experimental.enable_remote_buffer_embedding",
+    False,
+    bool,
+    "Keep host embeddings in remote buffers.",
+    effect="recorded",
+    reason="host embeddings are modelled as host copies either way",
+)
+option(
+    "experimental.enable_prng_stability",
+    False,
+    bool,
+    "Manage the seeds of replicas so that stochastic rounding lets their weights diverge less.",
+    effect="numeric",
+    planned="engine/run.py",
+)
+for _name, _what in (
+    ("process_index", "Number of this process, from 0."),
+    ("process_count", "How many processes share the replicas; 0 means this one has them all."),
+):
+    option(
+        f"experimental.multi_replica_distribution.{_name}",
+        0,
+        int,
+        _what,
+        effect="recorded",
+        reason="all replicas are modelled in this process",
+    )
+
+for _name, _what in (
+    ("inv", "an operation without a valid result"),
+    ("div0", "a division by zero"),
+    ("oflo", "an overflow"),
+):
+    option(
+        f"floating_point_behaviour.{_name}",
+        False,
+        bool,
+        f"Stop the run at {_what}.",
+        effect="numeric",
+        planned="engine/run.py",
+    )
+option(
+    "floating_point_behaviour.esr",
+    "OFF",
+    StochasticRoundingBehaviour,
+    "Stochastic rounding of half-precision results.",
+    effect="numeric",
+    planned="engine/run.py",
+)
+option(
+    "floating_point_behaviour.nanoo",
+    False,
+    bool,
+    "A half that overflows becomes NaN; without it, the largest half.",
+    effect="numeric",
+    planned="engine/run.py",
+)
+option(
+    "floating_point_behaviour.set_all",
+    False,
+    bool,
+    "Switch on inv, div0, oflo, esr and nanoo together.",
+    effect="numeric",
+    read_by=_FROZEN,
+)
+
+option(
+    "io_tiles.num_io_tiles",
+    0,
+    int,
+    "Tiles of each IPU set apart for input and output.",
+    planned="engine/passes/io_tiles.py",
+    minimum=0,
+    maximum=1472,
+)
+option(
+    "io_tiles.place_ops_on_io_tiles",
+    False,
+    bool,
+    "Put the operations of input and output on those tiles.",
+    planned="engine/passes/io_tiles.py",
+)
+option(
+    "io_tiles.available_memory_proportion",
+    0.9,
+    float,
+    "Share of an I/O tile's memory that data may take; the rest is for code. What does not fit stays off these tiles.",
+    planned="engine/passes/io_tiles.py",
+    minimum=0.0,
+    maximum=1.0,
+)
+
+option(
+    "ipu_model.compile_ipu_code",
+    True,
+    bool,
+    "Count code (vertex, control and exchange code) in memory.",
+    read_by="engine/compile.py",
+    form_label="count code",
+)
+option(
+    "ipu_model.tiles_per_ipu",
+    0,
+    int,
+    "Tiles of one IPU; 0 means all of them.",
+    read_by="executable.py",
+    minimum=0,
+    maximum=1472,
+    form_label="tiles per IPU",
+)
+option(
+    "ipu_model.version",
+    "ipu2",
+    str,
+    "Which IPU is modelled; the default leaves it to the described system.",
+    read_by=("executable.py", _FROZEN),
+    choices=("ipu1", "ipu2", "bow", "ipu21"),
+    form_label="IPU version",
+)
+
+option(
+    "pipeline.schedule",
+    "Grouped",
+    str,
+    "Order in which the stages of a pipeline run.",
+    kind="argument",
+    planned="engine/passes/pipeline.py",
+    choices=("Grouped", "Interleaved", "Sequential"),
+    form_label="pipeline schedule",
+)
+option(
+    "pipeline.gradient_accumulation_steps",
+    1,
+    int,
+    "Micro-batches whose gradients are added before one weight update.",
+    kind="argument",
+    planned="executable.py",
+    minimum=1,
+    form_label="gradient accumulation",
+)
