@@ -1,0 +1,35 @@
+"""Matrix products: `dot_general`, planned for the matrix unit or the multiply-accumulate vertices."""
+
+from __future__ import annotations
+
+from workbench.engine.graph import Node
+from workbench.engine.lowering import Lowering
+from workbench.engine.mapping import Mapping
+from workbench.engine.ops import Family, register
+from workbench.engine.planner.family import lower_node, planned_of, wished_layouts
+
+
+class Matmul(Family):
+    """Products of matrices, batched or not."""
+
+    name = "matmul"
+    ops = frozenset({"dot_general"})
+
+    def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
+        """Each element on one of the tiles that multiply it."""
+        return wished_layouts(node, lowering)
+
+    def flops(self, node: Node, lowering: Lowering) -> int:
+        """Two per multiply-accumulate."""
+        return 2 * planned_of(node, lowering)[0].problem.macs()
+
+    def plan_text(self, node: Node, lowering: Lowering) -> str:
+        """The plan with its cost."""
+        return str(planned_of(node, lowering)[1])
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Exchange, multiply, reduce."""
+        lower_node(node, lowering)
+
+
+register(Matmul())

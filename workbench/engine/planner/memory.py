@@ -1,0 +1,55 @@
+"""Temporary bytes of a plan on its fullest tile, and the bound that availableMemoryProportion puts on them."""
+
+from __future__ import annotations
+
+from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
+from workbench.engine.planner.estimate import Rules, Shares, _by_depth
+from workbench.engine.target import Target
+from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
+
+
+def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:
+    """Bytes beyond operands and result: the largest of what is live at once, plus what lives through all steps.
+
+    While computing: inputs + weights + partials, and rearranged operands they are taken from. While rearranging: a copy
+    before and after. While reducing: partials before and after their exchange.
+    Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:2095-2130, whose reduction counts the partials once only.
+    """
+    item_bytes, partial_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[method.partials_type]
+    out_bytes = TYPE_BYTES[problem.out_type]
+    staged_inputs = ceil_div(rules.input_elements, shares.tiles) * item_bytes * int(rules.rearrange_inputs)
+    staged_weights = ceil_div(rules.weight_elements, shares.tiles) * item_bytes * int(rules.rearrange_weights)
+    staged_outputs = ceil_div(rules.output_elements, shares.tiles) * out_bytes * int(rules.rearrange_outputs)
+    partials = shares.outputs * partial_bytes
+    computing = (shares.inputs + shares.weights) * item_bytes + partials
+    landed = _by_depth(shares.depth, shares.outputs, rules.multi_stage, _widest) * partial_bytes
+    reducing = where(shares.depth > 1, partials + landed, 0)
+    sum_of_steps = where(shares.serial_in > 1, ceil_div(shares.outputs, shares.depth) * partial_bytes, 0)
+    staged = staged_inputs + staged_weights
+    before = 2 * staged
+    return larger(larger(before, staged + larger(computing, reducing)) + sum_of_steps, 2 * staged_outputs)
+
+
+def _widest(elements: Sizes, sums: tuple[int, ...]) -> Sizes:
+    """Most partials that land on a tile in any step."""
+    most: Sizes = 0
+    left = elements
+    for together in sums:
+        after = ceil_div(left, together)
+        most = larger(most, after * together)
+        left = after
+    return most
+
+
+def bounds(target: Target, proportion: float) -> list[int]:
+    """Bounds in bytes to try in turn: the proportion's, doubled until twice a tile's memory; 0 asks for the least.
+
+    Source: poplibs@7eac0f26 lib/poplin/ConvPlan.cpp (the bound is doubled with a warning while no plan fits).
+    """
+    limit = int(proportion * target.bytes_per_tile)
+    if limit <= 0:
+        return []
+    tried = [limit]
+    while tried[-1] < 2 * target.bytes_per_tile:
+        tried.append(tried[-1] * 2)
+    return tried

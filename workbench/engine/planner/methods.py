@@ -1,0 +1,132 @@
+"""Which vertices can compute a problem, how its operands may be laid out for them, and what that rearranges."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+
+from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
+from workbench.engine.planner.estimate import Rules
+from workbench.engine.planner.variant import Variant, swapped_problem
+from workbench.engine.target import Target
+
+
+def units_of(in_type: str, partials_type: str, target: Target) -> int:
+    """Convolution units that multiply these types at once; the three figures are the target's."""
+    if in_type == "float":
+        return target.conv_units_float
+    return target.conv_units_half_partials if partials_type == "half" else target.conv_units_half_input
+
+
+def _amp(problem: ConvProblem, target: Target, expanded: bool) -> list[Method]:
+    """Blocks as deep as the unit, and shallower ones that take several kernel rows at once if channels are few."""
+    depth = target.weights_per_conv_unit_bytes // TYPE_BYTES[problem.in_type]
+    units = units_of(problem.in_type, problem.partials_type, target)
+    chans = prod(problem.in_chans)
+    heights = [1]
+    if problem.field and not expanded:
+        heights += [height for height in (2, 4) if chans * height <= depth]
+    return [
+        Method(
+            vertex="amp",
+            in_block=depth // height,
+            out_block=units,
+            units=units,
+            filter_height=height,
+            partials_type=problem.partials_type,
+        )
+        for height in heights
+    ]
+
+
+def _mac(problem: ConvProblem, target: Target) -> Method:
+    return Method(
+        vertex="hmac",
+        in_block=target.data_path_bytes // TYPE_BYTES[problem.in_type],
+        partials_type=problem.partials_type,
+    )
+
+
+def _layouts(problem: ConvProblem) -> list[tuple[ConvProblem, bool, tuple[int, ...]]]:
+    """(problem, swapped, expanded): operands as they are, exchanged if there is no field, kernels as channels."""
+    found: list[tuple[ConvProblem, bool, tuple[int, ...]]] = [(problem, False, ())]
+    if not problem.field:
+        found.append((swapped_problem(problem), True, ()))
+    if any(axis.kernel > 1 for axis in problem.field):
+        found.append((problem, False, tuple(range(len(problem.field)))))
+    return found
+
+
+@lru_cache(maxsize=2048)
+def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
+    """Every method with every layout it can take, the matrix unit first."""
+    found: list[Variant] = []
+    layouts = _layouts(problem)
+    for oriented, swapped, expanded in layouts:
+        for method in _amp(oriented, target, bool(expanded)):
+            found.append(Variant(problem=oriented, method=method, swapped=swapped, expanded=expanded))
+    for oriented, swapped, expanded in layouts:
+        if not expanded:
+            found.append(Variant(problem=oriented, method=_mac(oriented, target), swapped=swapped))
+        if prod(oriented.in_chans) == 1 and not oriented.field and oriented.in_type == oriented.partials_type:
+            outer = Method(vertex="outer_product", partials_type=oriented.partials_type)
+            found.append(Variant(problem=oriented, method=outer, swapped=swapped))
+    return tuple(found)
+
+
+def macs_per_cycle(variant: Variant) -> int:
+    """Most multiply-accumulates of one tile in a cycle.
+
+    Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:610 (getMaxMACsPerCyclePerTile), with what the float core loop
+    delivers: 8 cycles for 8 channels of every unit.
+    """
+    method = variant.method
+    if method.vertex == "amp":
+        per_unit = 4 if variant.problem.in_type == "half" else 1
+        return method.units * per_unit
+    return 8 // TYPE_BYTES[variant.problem.in_type]
+
+
+def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: bool) -> Rules:
+    """What the layout of a variant rearranges.
+
+    A matmul's operands arrive as the swapped layout wants them, a convolution's as the plain one does; the other
+    layout rearranges all three. A weight gradient rearranges its operands, as the sum runs over what is the batch
+    elsewhere; an input gradient its weights, whose blocks are transposed; kernels as channels both; channels that fill
+    no whole block are padded. Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:1200-1260.
+    """
+    problem, method = variant.problem, variant.method
+    foreign = variant.swapped != (problem.kind == "matmul")
+    gradient = problem.direction == "weight_update"
+    chans = prod(problem.in_chans) * prod(problem.field[index].kernel for index in variant.expanded)
+    pad_in, pad_out = chans % method.in_block != 0, prod(problem.out_chans) % method.out_block != 0
+    convolution_gradient = gradient and problem.kind == "convolution"
+    laid_out = bool(variant.expanded) or convolution_gradient or foreign or pad_in
+    transposed = problem.direction == "backward" and problem.kind == "convolution"
+    return Rules(
+        rearrange_inputs=laid_out or gradient,
+        rearrange_weights=laid_out or transposed or pad_out,
+        rearrange_outputs=foreign or pad_out,
+        input_elements=_input_elements(variant),
+        weight_elements=prod(problem.groups) * _kernel(problem) * prod(problem.in_chans) * prod(problem.out_chans),
+        output_elements=_positions(problem) * prod(problem.out_chans),
+        multi_stage=multi_stage,
+        wide_load=wide_load,
+        target=target,
+    )
+
+
+def _kernel(problem: ConvProblem) -> int:
+    return prod(axis.kernel for axis in problem.field)
+
+
+def _positions(problem: ConvProblem) -> int:
+    return prod(problem.groups) * prod(problem.batch) * prod(axis.out_size for axis in problem.field)
+
+
+def _input_elements(variant: Variant) -> int:
+    problem = variant.problem
+    if variant.expanded:
+        return _positions(problem) * _kernel(problem) * prod(problem.in_chans)
+    read = prod(axis.in_size for axis in problem.field)
+    return prod(problem.groups) * prod(problem.batch) * read * prod(problem.in_chans)

@@ -1,0 +1,244 @@
+"""From a node of the graph to a loop nest (`ConvProblem`) and to where its axes lie in the operands (`Operands`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+
+from workbench.engine.graph import ITEMSIZE_BYTES, Node
+from workbench.engine.plan import ConvProblem, FieldAxis, Kind, Pass
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operands:
+    """The axes that make up each operand, outermost first.
+
+    `i` is an input field, read by field axis and kernel axis of its number. Axes that lie together in every operand are
+    one axis; axes of size 1 are left out.
+    """
+
+    left: Labels
+    right: Labels
+    out: Labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What is planned for a node: its problem and its operands' axes."""
+
+    problem: ConvProblem
+    operands: Operands
+
+
+def type_word(dtype: str) -> str:
+    """The type the unit multiplies in: two bytes or fewer as half, wider as float."""
+    return "half" if ITEMSIZE_BYTES[dtype] <= 2 else "float"
+
+
+def problem_of(node: Node, partials_type: str) -> Planned:
+    """The problem of a `dot_general` or `conv_general_dilated` node, partials added in `partials_type`."""
+    types = (type_word(node.operands[0].dtype), type_word(node.results[0].dtype))
+    key = (node.operands[0].shape, node.operands[1].shape, node.results[0].shape, node.attrs)
+    backward = node.origin.direction == "backward"
+    if node.op == "dot_general":
+        return _dot(key[0], key[1], node.attrs, backward, *types, partials_type)
+    return _convolution(key[0], key[1], key[2], node.attrs, backward, *types, partials_type)
+
+
+def _partials(in_type: str, partials_type: str) -> str:
+    return "float" if in_type == "float" else partials_type
+
+
+@lru_cache(maxsize=4096)
+def _dot(
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    attrs: tuple[tuple[str, object], ...],
+    backward: bool,
+    in_type: str,
+    out_type: str,
+    partials_type: str,
+) -> Planned:
+    numbers: dict[str, tuple[int, ...]] = dict(attrs)  # type: ignore[arg-type]
+    names_left = ["" for _ in left]
+    names_right = ["" for _ in right]
+    sizes: dict[str, int] = {}
+    for role, own, other in (("g", "lhs_batch", "rhs_batch"), ("c", "lhs_contract", "rhs_contract")):
+        for index, (a, b) in enumerate(zip(numbers[own], numbers[other], strict=True)):
+            names_left[a] = names_right[b] = f"{role}{index}"
+            sizes[f"{role}{index}"] = left[a]
+    _name_free(names_left, left, "b", sizes)
+    _name_free(names_right, right, "o", sizes)
+    groups = [f"g{index}" for index in range(len(numbers["lhs_batch"]))]
+    out = groups + [name for name in names_left if name[0] == "b"] + [name for name in names_right if name[0] == "o"]
+    last = max((axis for axis, size in enumerate(left) if size > 1), default=0)
+    updates = backward and last not in numbers["lhs_contract"]
+    direction: Pass = "weight_update" if updates else "backward" if backward else "forward"
+    types = (in_type, out_type, _partials(in_type, partials_type))
+    return _planned("matmul", direction, types, [names_left, names_right, out], sizes, {})
+
+
+def _name_free(names: list[str], shape: Sequence[int], role: str, sizes: dict[str, int]) -> None:
+    count = 0
+    for axis, name in enumerate(names):
+        if not name:
+            names[axis] = f"{role}{count}"
+            sizes[names[axis]] = shape[axis]
+            count += 1
+
+
+@lru_cache(maxsize=4096)
+def _convolution(
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    out: tuple[int, ...],
+    attrs: tuple[tuple[str, object], ...],
+    backward: bool,
+    in_type: str,
+    out_type: str,
+    partials_type: str,
+) -> Planned:
+    numbers: dict[str, tuple[int, ...]] = dict(attrs)  # type: ignore[arg-type]
+    left_spec, right_spec, out_spec = (numbers[name] for name in ("lhs_spec", "rhs_spec", "out_spec"))
+    fields = _fields(left, right, out, numbers)
+    counts: dict[str, int] = dict(attrs)  # type: ignore[arg-type]
+    by_batch = counts.get("batch_group_count", 1)
+    groups = max(by_batch, counts.get("feature_group_count", 1))
+    sizes = {
+        "g0": groups,
+        "b0": left[left_spec[0]] // by_batch,
+        "c0": right[right_spec[1]],
+        "o0": out[out_spec[1]] // groups,
+        **{f"f{index}": axis.out_size for index, axis in enumerate(fields)},
+        **{f"k{index}": axis.kernel for index, axis in enumerate(fields)},
+        **{f"i{index}": axis.in_size for index, axis in enumerate(fields)},
+    }
+    grouped_batch, grouped_chans = (["g0", "b0"], ["c0"]) if by_batch > 1 else (["b0"], ["g0", "c0"])
+    inputs = _physical(left_spec, grouped_batch, grouped_chans, "i")
+    weights = _physical(right_spec, ["g0", "o0"], ["c0"], "k")
+    result = _physical(out_spec, ["b0"], ["g0", "o0"], "f")
+    direction: Pass = "forward" if not backward else "weight_update" if left_spec[0] != 0 else "backward"
+    types = (in_type, out_type, _partials(in_type, partials_type))
+    named = dict(enumerate(fields))
+    return _planned("convolution", direction, types, [inputs, weights, result], sizes, named)
+
+
+def _fields(
+    left: tuple[int, ...], right: tuple[int, ...], out: tuple[int, ...], numbers: dict[str, tuple[int, ...]]
+) -> list[FieldAxis]:
+    found = []
+    padding: Sequence[tuple[int, int]] = numbers["padding"]  # type: ignore[assignment]
+    for index in range(len(out) - 2):
+        found.append(
+            FieldAxis(
+                in_size=left[numbers["lhs_spec"][2 + index]],
+                out_size=out[numbers["out_spec"][2 + index]],
+                kernel=right[numbers["rhs_spec"][2 + index]],
+                stride=numbers["window_strides"][index],
+                in_dilation=numbers["lhs_dilation"][index],
+                kernel_dilation=numbers["rhs_dilation"][index],
+                pad_low=padding[index][0],
+            )
+        )
+    return found
+
+
+def _physical(spec: Sequence[int], first: list[str], second: list[str], field: str) -> list[str]:
+    """Axis names in the operand's own order: spec gives the places of first (batch, out), second (channels), fields."""
+    where: dict[int, list[str]] = {spec[0]: first, spec[1]: second}
+    for index, axis in enumerate(spec[2:]):
+        where[axis] = [f"{field}{index}"]
+    return [name for axis in sorted(where) for name in where[axis]]
+
+
+def _planned(
+    kind: Kind,
+    direction: Pass,
+    types: tuple[str, str, str],
+    operands: list[list[str]],
+    sizes: dict[str, int],
+    fields: dict[int, FieldAxis],
+) -> Planned:
+    for index, axis in list(fields.items()):
+        if axis.is_plain:
+            # One input position for each output and nothing between: a batch axis by another name.
+            del fields[index]
+            name = f"b{index + 1}"
+            sizes[name] = axis.out_size
+            operands = [[name if label in (f"i{index}", f"f{index}") else label for label in side] for side in operands]
+            operands = [[label for label in side if label != f"k{index}"] for side in operands]
+    kept = [[label for label in side if sizes[label] != 1 or label[0] in "ifk"] for side in operands]
+    _merge(kept, sizes)
+    renamed = _renumber(kept, sizes, fields)
+    problem = ConvProblem(
+        kind=kind,
+        direction=direction,
+        in_type=types[0],
+        out_type=types[1],
+        partials_type=types[2],
+        groups=_role("g", sizes),
+        batch=_role("b", sizes),
+        field=tuple(fields[index] for index in sorted(fields)),
+        in_chans=_role("c", sizes),
+        out_chans=_role("o", sizes),
+    )
+    return Planned(problem=problem, operands=Operands(left=renamed[0], right=renamed[1], out=renamed[2]))
+
+
+def _merge(operands: list[list[str]], sizes: dict[str, int]) -> None:
+    """Join axes of one role that follow each other in every operand that has either."""
+    merged = True
+    while merged:
+        merged = False
+        for first, second in [pair for side in operands for pair in pairwise(side)]:
+            if first[0] == second[0] and first[0] in "gbco" and _together(operands, first, second):
+                sizes[first] *= sizes.pop(second)
+                for side in operands:
+                    if second in side:
+                        side.remove(second)
+                merged = True
+                break
+
+
+def _together(operands: list[list[str]], first: str, second: str) -> bool:
+    for side in operands:
+        if (first in side) != (second in side):
+            return False
+        if first in side and side.index(second) != side.index(first) + 1:
+            return False
+    return True
+
+
+def _renumber(operands: list[list[str]], sizes: dict[str, int], fields: dict[int, FieldAxis]) -> list[Labels]:
+    """Number the axes of each role from 0 in order of appearance; forget what no operand has."""
+    names: dict[str, str] = {}
+    for number, index in enumerate(sorted(fields)):
+        names.update({f"{role}{index}": f"{role}{number}" for role in "ifk"})
+    for label in [label for side in operands for label in side]:
+        if label not in names:
+            names[label] = f"{label[0]}{sum(known[0] == label[0] for known in names)}"
+    found = {new: sizes[old] for old, new in names.items()}
+    sizes.clear()
+    sizes.update(found)
+    return [tuple(names[label] for label in side) for side in operands]
+
+
+def _role(role: str, sizes: dict[str, int]) -> tuple[int, ...]:
+    named = sorted((label for label in sizes if label[0] == role), key=lambda label: int(label[1:]))
+    return tuple(sizes[label] for label in named)
+
+
+def shape_of(labels: Labels, problem: ConvProblem) -> tuple[int, ...]:
+    """Sizes of an operand's axes; their product is the operand's size."""
+    sizes = problem.sizes()
+    return tuple(problem.field[int(label[1:])].in_size if label[0] == "i" else sizes[label] for label in labels)
+
+
+def elements_of(labels: Labels, problem: ConvProblem) -> int:
+    """Elements of an operand."""
+    return prod(shape_of(labels, problem))

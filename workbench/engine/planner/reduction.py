@@ -1,0 +1,45 @@
+"""How deep partials are reduced: in one step, or in two or three that each bring fewer messages to a tile."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+_SOURCE = "poplibs@7eac0f26 lib/poplin/ConvReducePlan.cpp"
+TWO_STAGES_FROM = 16
+THREE_STAGES_FROM = 125
+
+
+@lru_cache(maxsize=8192)
+def stages(depth: int, multi_stage: bool) -> tuple[int, ...]:
+    """Partials left after each intermediate stage of reducing `depth` of them to one; empty for a single step.
+
+    Depths from 16 take two stages and from 125 three, each of nearly the n-th root of the depth: of the whole
+    numbers beside that root the one is taken that gives fewer messages, depth / next + the rest's.
+    Source: poplibs@7eac0f26 lib/poplin/ConvReducePlan.cpp.
+    """
+    count = 3 if depth >= THREE_STAGES_FROM else 2 if depth >= TWO_STAGES_FROM else 1
+    return _best(depth, count if multi_stage else 1)[0]
+
+
+def _best(depth: int, count: int) -> tuple[tuple[int, ...], float]:
+    if count == 1:
+        return (), float(depth)
+    lower = int(depth ** ((count - 1) / count))
+    found = []
+    for left in (lower, lower + 1):
+        rest, messages = _best(left, count - 1)
+        found.append(((left, *rest), messages + depth / left))
+    down, up = found
+    return down if down[1] < up[1] else up
+
+
+def steps(depth: int, multi_stage: bool) -> tuple[int, ...]:
+    """How many partials each step adds up, one step after the other; their product is at least the depth."""
+    sums, left = [], depth
+    for after in stages(depth, multi_stage):
+        together = -(-left // after)
+        sums.append(together)
+        left = -(-left // together)
+    if left > 1:
+        sums.append(left)
+    return tuple(sums)
