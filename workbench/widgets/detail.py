@@ -7,19 +7,21 @@ So a picture costs what it shows, whatever the length of the program, and bins a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.profiler.profile import Profile
-from workbench.profiler.timeline import Block, Node
+from workbench.profiler.timeline import Context, Node, called
 
 BUSY = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
 MAX_RECTANGLES = 20_000
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Layer = tuple[str, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Lane:
 
     bins: FloatArray
     blocks: list[tuple[int, int, int, int]] = field(default_factory=list)
-    layers: list[tuple[int, int, str, str]] = field(default_factory=list)
+    layers: list[tuple[float, float, str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,22 @@ class Window:
         """Cycles of the shortest block that stays a rectangle."""
         return self.each if self.least < 0 else self.least
 
+    def span(self, start: float, end: float) -> tuple[int, int]:
+        """The bins [low, high) that cycles [start, end) touch."""
+        low = max(0, int((start - self.first) / self.each))
+        return low, max(low, min(self.bins, int(np.ceil((end - self.first) / self.each))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """The children of a sequence as columns: starts, lengths, cycles by cause on one IPU, and their main layers."""
+
+    starts: IntArray
+    cycles: IntArray
+    busy: FloatArray
+    layers: list[Layer]
+    layer: IntArray
+
 
 class Detail:
     """Windows of one profile; what a node holds is worked out once."""
@@ -64,63 +82,28 @@ class Detail:
         names = ("id", "layer", "direction", "cause")
         rows = zip(*(steps[name].tolist() for name in names), strict=True)
         self._steps: dict[int, tuple[str, str, str]] = {row[0]: row[1:] for row in rows}
-        self._mixes: dict[Node, Counter[tuple[str, str]]] = {}
+        self._mixes: dict[Node, Counter[Layer]] = {}
+        self._rows: dict[tuple[Node, int], _Row] = {}
 
     def lane(self, ipu: int, window: Window) -> Lane:
         """What one IPU does in a window."""
         lane = Lane(bins=np.zeros((window.bins, len(BUSY))))
-        if window.last <= window.first:
-            return lane
-        least, each = window.shortest, min(window.each, window.shortest)
-
-        def whole(node: Node) -> bool:
-            # A loop of short iterations is an even mix: one block, however often it turns.
-            return node.cycles < each or (node.kind == "repeat" and node.children[0].cycles < each)
-
-        for block in self.profile.timeline.walk(window.first, window.last, ipu, whole):
-            node = block.node
-            if node.kind == "step" and node.cycles >= least:
-                lane.blocks.append((block.start, node.cycles, node.step, block.context.micro_batch))
-            else:
-                self._into_bins(lane.bins, block, ipu, window)
-            self._layer(lane, block, each)
+        if window.last > window.first:
+            _Visit(self, lane, ipu, window).node(self.profile.timeline.root, 0, Context())
+        lane.blocks.sort()
+        lane.layers = _joined(sorted(lane.layers), window.each if window.least < 0 else 0.0)
         return lane
 
-    def _into_bins(self, bins: FloatArray, block: Block, ipu: int, window: Window) -> None:
-        """Add the cycles of a block by cause, spread evenly over the bins it covers."""
-        busy = np.array([block.node.totals.get((ipu, cause), 0) for cause in BUSY], dtype=np.float64)
-        begin = max(0.0, (block.start - window.first) / window.each)
-        end = min(float(window.bins), (block.end - window.first) / window.each)
-        low, high = int(begin), min(window.bins, int(np.ceil(end)))
-        if end <= begin:
-            return
-        edges = np.clip(np.arange(low, high + 1, dtype=np.float64), begin, end)
-        covered = np.diff(edges) * window.each / block.node.cycles
-        bins[low:high] += covered[:, None] * busy[None, :]
+    def cause(self, step: int) -> str:
+        """What a step's cycles are spent on."""
+        return self._steps[step][2]
 
-    def _layer(self, lane: Lane, block: Block, each: float) -> None:
-        layer, direction = self.main_layer(block.node)
-        direction = block.context.direction or direction
-        if not layer and not direction:
-            return
-        if lane.layers:
-            start, end, *same = lane.layers[-1]
-            if same == [layer, direction] and block.start - end <= each:
-                lane.layers[-1] = (start, block.end, layer, direction)
-                return
-            if block.end - start < each and block.start - end < each:
-                # Both are too short to be seen: the longer one stands for them.
-                longer = (layer, direction) if block.node.cycles > end - start else (same[0], same[1])
-                lane.layers[-1] = (start, block.end, *longer)
-                return
-        lane.layers.append((block.start, block.end, layer, direction))
-
-    def main_layer(self, node: Node) -> tuple[str, str]:
+    def main_layer(self, node: Node) -> Layer:
         """The layer and direction with most cycles inside a node."""
         mix = self._mix(node)
         return max(mix, key=lambda key: mix[key]) if mix else ("", "")
 
-    def _mix(self, node: Node) -> Counter[tuple[str, str]]:
+    def _mix(self, node: Node) -> Counter[Layer]:
         found = self._mixes.get(node)
         if found is None:
             if node.kind == "step":
@@ -131,24 +114,152 @@ class Detail:
             self._mixes[node] = found
         return found
 
-    def _of_children(self, node: Node) -> Counter[tuple[str, str]]:
+    def _of_children(self, node: Node) -> Counter[Layer]:
         taken = (node.children[node.arm],) if node.kind == "if" else node.children
         direction = node.call.direction
-        found: Counter[tuple[str, str]] = Counter()
+        found: Counter[Layer] = Counter()
         for child in taken:
             for (layer, own), cycles in self._mix(child).items():
                 found[layer, direction or own] += cycles * node.times
         return found
 
-    def cause(self, step: int) -> str:
-        """What a step's cycles are spent on."""
-        return self._steps[step][2]
+    def row(self, node: Node, ipu: int) -> _Row:
+        """The children of a sequence for one IPU; those in which it does nothing count as no work."""
+        found = self._rows.get((node, ipu))
+        if found is None:
+            places: dict[Layer, int] = {("", ""): 0}
+            mine = [ipu in child.ipus for child in node.children]
+            busy = [[child.totals.get((ipu, cause), 0) for cause in BUSY] for child in node.children]
+            layer = [
+                places.setdefault(self.main_layer(child), len(places)) if here else 0
+                for child, here in zip(node.children, mine, strict=True)
+            ]
+            found = _Row(
+                starts=np.array(node.offsets, dtype=np.int64),
+                cycles=np.array([child.cycles for child in node.children], dtype=np.int64),
+                busy=np.array(busy, dtype=np.float64).reshape(-1, len(BUSY)),
+                layers=list(places),
+                layer=np.array(layer, dtype=np.int64),
+            )
+            self._rows[node, ipu] = found
+        return found
+
+
+@dataclass(slots=True)
+class _Visit:
+    """One walk over the tree for one IPU and window, filling a lane."""
+
+    detail: Detail
+    lane: Lane
+    ipu: int
+    window: Window
+
+    def node(self, node: Node, start: int, context: Context) -> None:
+        """Add a node that stands at `start`."""
+        window = self.window
+        outside = start >= window.last or start + node.cycles <= window.first
+        if not node.cycles or outside or self.ipu not in node.ipus:
+            return
+        if node.kind == "step":
+            self._step(node, start, context)
+        elif node.cycles < self._fine:
+            self._whole(node, start, context)
+        elif node.kind == "sequence":
+            self._sequence(node, start, context)
+        elif node.kind == "repeat":
+            self._repeat(node, start, context)
+        elif node.kind == "overlap":
+            for child in node.children:
+                self.node(child, start, context)
+        else:
+            self.node(node.children[node.arm], start, called(node, context))
+
+    @property
+    def _fine(self) -> float:
+        return min(self.window.each, self.window.shortest)
+
+    def _step(self, node: Node, start: int, context: Context) -> None:
+        if node.cycles < self.window.shortest:
+            self._whole(node, start, context)
+            return
+        self.lane.blocks.append((start, node.cycles, node.step, context.micro_batch))
+        self._layer(start, start + node.cycles, self.detail.main_layer(node), context)
+
+    def _whole(self, node: Node, start: int, context: Context) -> None:
+        """Spread a node's cycles by cause evenly over the bins it covers."""
+        busy = np.array([node.totals.get((self.ipu, cause), 0) for cause in BUSY], dtype=np.float64)
+        end = start + node.cycles
+        low, high = self.window.span(start, end)
+        edges = np.clip(self.window.first + np.arange(low, high + 1) * self.window.each, start, end)
+        self.lane.bins[low:high] += (np.diff(edges) / node.cycles)[:, None] * busy[None, :]
+        self._layer(start, end, self.detail.main_layer(node), context)
+
+    def _layer(self, start: float, end: float, layer: Layer, context: Context) -> None:
+        name, direction = layer[0], context.direction or layer[1]
+        if name or direction:
+            self.lane.layers.append((start, end, name, direction))
+
+    def _repeat(self, node: Node, start: int, context: Context) -> None:
+        body = node.children[0]
+        if body.cycles < self._fine:
+            # Many short turns are an even mix, however many there are.
+            self._whole(node, start, context)
+            return
+        first = max(0, (self.window.first - start) // body.cycles)
+        last = min(node.times, -((start - self.window.last) // body.cycles))
+        for turn in range(first, last):
+            self.node(body, start + turn * body.cycles, context._replace(iteration=turn, lexical=turn))
+
+    def _sequence(self, node: Node, start: int, context: Context) -> None:
+        """Long children one by one; the short ones together, by their running sums at the edges of bins."""
+        row = self.detail.row(node, self.ipu)
+        low = max(0, int(np.searchsorted(row.starts, self.window.first - start, side="right")) - 1)
+        high = int(np.searchsorted(row.starts, self.window.last - start, side="left"))
+        short = row.cycles[low:high] < self._fine
+        for place in (low + np.flatnonzero(~short)).tolist():
+            self.node(node.children[place], start + node.offsets[place], context)
+        if short.any():
+            places = low + np.flatnonzero(short)
+            self._short(row, places, start)
+            self._short_layers(row, places, start, context)
+
+    def _short(self, row: _Row, places: IntArray, start: int) -> None:
+        begins, cycles, busy = row.starts[places] + start, row.cycles[places], row.busy[places]
+        first, last = self.window.span(float(begins[0]), float(begins[-1] + cycles[-1]))
+        edges = self.window.first + np.arange(first, last + 1) * self.window.each
+        knots = np.stack([begins, begins + cycles], axis=1).reshape(-1)
+        for cause in np.flatnonzero(busy.any(axis=0)).tolist():
+            sums = np.concatenate(([0.0], np.cumsum(busy[:, cause])))
+            values = np.stack([sums[:-1], sums[1:]], axis=1).reshape(-1)
+            self.lane.bins[first:last, cause] += np.diff(np.interp(edges, knots, values))
+
+    def _short_layers(self, row: _Row, places: IntArray, start: int, context: Context) -> None:
+        """What is too short to be seen is sampled, once a bin."""
+        begins, ends = row.starts[places] + start, row.starts[places] + row.cycles[places] + start
+        first, last = self.window.span(float(begins[0]), float(ends[-1]))
+        centres = self.window.first + (np.arange(first, last) + 0.5) * self.window.each
+        at = np.clip(np.searchsorted(begins, centres, side="right") - 1, 0, len(begins) - 1)
+        inside = (begins[at] <= centres) & (centres < ends[at])
+        codes = np.where(inside, row.layer[places][at], 0)
+        cuts = np.concatenate(([0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]))
+        for low, high in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            if low < high and codes[low]:
+                begin = self.window.first + (first + low) * self.window.each
+                end = self.window.first + (first + high) * self.window.each
+                self._layer(begin, end, row.layers[int(codes[low])], context)
+
+
+def _joined(layers: list[tuple[float, float, str, str]], gap: float) -> list[tuple[float, float, str, str]]:
+    """Neighbours of one layer and direction as one; gaps of at most `gap` cycles do not part them."""
+    found: list[tuple[float, float, str, str]] = []
+    for start, end, *same in layers:
+        if found and list(found[-1][2:]) == same and start - found[-1][1] <= gap:
+            found[-1] = (found[-1][0], max(end, found[-1][1]), same[0], same[1])
+        else:
+            found.append((start, end, same[0], same[1]))
+    return found
 
 
 def count_blocks(profile: Profile, most: int) -> int:
     """Executed blocks of the whole program over its IPUs, counted up to `most`."""
-    return sum(1 for _ in _first(most, profile.timeline.walk(0, profile.total_cycles)))
-
-
-def _first(most: int, blocks: Iterable[Block]) -> Iterable[Block]:
-    return (block for _, block in zip(range(most), blocks, strict=False))
+    return sum(1 for _ in islice(profile.timeline.walk(0, profile.total_cycles), most))

@@ -127,6 +127,25 @@ export function swatch({colour, pattern}) {
   return canvas;
 }
 
+// "block3/conv2/kernel" of layer "block3/conv2" is "kernel".
+export const within = (name, layer) => (layer && name.startsWith(`${layer}/`) ? name.slice(layer.length + 1) : name);
+
+export const isUnder = (layer, path) => Boolean(layer && path) && (layer === path || layer.startsWith(`${path}/`));
+
+// Stretches [from, to, name], in order, named as deep into their paths as there is room: at most `most` of them.
+export function groupByPath(stretches, most, gap) {
+  for (let depth = 6; depth > 0; depth--) {
+    const found = [];
+    for (const [from, to, name] of stretches) {
+      const cut = name.split("/", depth).join("/"), open = found[found.length - 1];
+      if (open && open[2] === cut && from - open[1] <= gap) open[1] = to;
+      else found.push([from, to, cut]);
+    }
+    if (found.length <= most || depth === 1) return found;
+  }
+  return [];
+}
+
 export const clipText = (ctx, text, width) => {
   if (ctx.measureText(text).width <= width) return text;
   const fits = Math.floor(text.length * (width / ctx.measureText(text).width)) - 1;
@@ -265,22 +284,23 @@ export function panZoom(canvas, at, {span, least, area, moved, pick}) {
   }};
 }
 
-// columns: [{label, text, number, bar, mark}]; `text(row)` gives a cell, `bar(row)` a fraction drawn behind it, `mark(row)` a swatch.
-export function table(columns, rows, {caption, chosen = () => false, pick, most = 200} = {}) {
-  const head = h("tr", {}, ...columns.map(({label, number}) => h("th", {scope: "col", class: number ? "wb-num" : "", text: label})));
+// columns: [{label, text, number, bar, mark}]; `text(row)` gives a cell, `bar(row)` a fraction drawn behind it, `mark(row)` a swatch;
+// of a `path` without room its end is shown, which tells paths apart.
+export function table(columns, rows, {caption, chosen = () => false, pick, most = 200, fixed} = {}) {
+  const head = h("tr", {}, ...columns.map(({label, number, wide}) => h("th", {scope: "col", class: number ? "wb-num" : "", text: label, style: wide ? {width: wide} : {}})));
   const body = rows.slice(0, most).map((row) => h("tr", {
     class: (pick ? "wb-pick" : "") + (chosen(row) ? " wb-chosen" : ""), tabindex: pick ? 0 : null,
     "aria-selected": pick ? String(chosen(row)) : null, onclick: () => pick?.(row),
     onkeydown: (event) => { if (pick && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); pick(row); } },
-  }, ...columns.map(({text, number, bar, mark}) => {
+  }, ...columns.map(({text, number, bar, mark, path}) => {
     const value = text(row);
-    const cell = h("td", {class: number ? "wb-num" : "", title: value.length > 24 ? value : null}, mark && swatch(mark(row)), value);
+    const cell = h("td", {class: number ? "wb-num" : path ? "wb-path" : "", title: value.length > 12 ? value : null}, mark && swatch(mark(row)), path ? h("bdi", {text: value}) : value);
     if (bar) cell.style.backgroundSize = `${(bar(row) * 100).toFixed(1)}% 100%`;
     if (bar) cell.classList.add("wb-bar");
     return cell;
   })));
   if (rows.length > most) body.push(h("tr", {}, h("td", {colspan: columns.length, class: "wb-more", text: `${wholeText(rows.length - most)} more rows: .to_pandas() has them all`})));
-  return h("table", {class: "wb-table"}, caption && h("caption", {text: caption}), h("thead", {}, head), h("tbody", {}, ...body));
+  return h("table", {class: fixed ? "wb-table wb-fixed" : "wb-table"}, caption && h("caption", {text: caption}), h("thead", {}, head), h("tbody", {}, ...body));
 }
 
 // Header, tools, legend, canvas, side panel and data table of a view.

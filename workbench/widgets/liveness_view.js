@@ -1,4 +1,4 @@
-import {axisX, axisY, button, bytesText, choice, clipText, font, frame, h, hatch, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "./kernel.js";
+import {axisX, axisY, button, bytesText, choice, clipText, font, frame, groupByPath, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText, within} from "./kernel.js";
 
 const LEFT = 78, TOP = 14, BANDS = 40, BELOW = 42;
 
@@ -30,7 +30,7 @@ export function liveAt(columns, position) {
 
 // Small programs on a large tile would be a line at the bottom; the capacity is then named, not drawn.
 export function ceiling(most, capacity) {
-  const drawn = capacity > 0 && most > 0.15 * capacity;
+  const drawn = capacity > 0 && most > 0.35 * capacity;
   return {drawn, top: (drawn ? Math.max(most, capacity) : most || capacity || 1) * 1.08};
 }
 
@@ -130,11 +130,12 @@ function bands(view, ctx, box, first, last, t) {
   font(ctx, t, 10.5);
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
-  runs(columns.layer, first, last).forEach(([from, to, index], i) => {
-    const left = x(from), wide = x(to + 1) - left, name = data.layers[index], mine = name && name === chosen;
+  const stretches = runs(columns.layer, first, last).filter(([, , index]) => data.layers[index]).map(([from, to, index]) => [from, to + 1, data.layers[index]]);
+  groupByPath(stretches, box.w / 30, 0).forEach(([from, to, name], i) => {
+    const left = x(from), wide = x(to) - left, mine = isUnder(chosen, name);
     ctx.globalAlpha = mine ? 1 : i % 2 ? 0.16 : 0.28;
     ctx.fillStyle = mine ? t.accent : t.muted;
-    if (name) ctx.fillRect(left, box.y + box.h + 17, Math.max(0.5, wide - (wide > 3 ? 1 : 0)), 18);
+    ctx.fillRect(left, box.y + box.h + 17, Math.max(0.5, wide - (wide > 3 ? 1 : 0)), 18);
     ctx.globalAlpha = 1;
     ctx.fillStyle = mine ? "#fff" : t.text;
     const start = Math.max(left, box.x);
@@ -173,11 +174,12 @@ function panel(view) {
   const heading = `${at === view.peak ? "Peak: " : ""}${data.names[columns.name[at]]}`;
   const parts = `Step ${columns.step[at]}, at place ${wholeText(at)}: ${bytesText(sum)} live ${data.per}: ${bytesText(data.always_live_bytes)} always, ${bytesText(columns.live[at])} in ${wholeText(rows.length)} variable${rows.length === 1 ? "" : "s"} that come and go`;
   const list = table([
-    {label: "variable", text: (row) => names.name[row]},
-    {label: "layer", text: (row) => data.layers[names.layer[row]]},
-    {label: "kind", text: (row) => data.kinds[names.kind[row]]},
-    {label: "bytes", number: true, text: (row) => wholeText(columns.variable_bytes[row]), bar: (row) => columns.variable_bytes[row] / most},
+    {label: "variable", wide: "31%", path: true, text: (row) => within(names.name[row], data.layers[names.layer[row]])},
+    {label: "layer", wide: "29%", path: true, text: (row) => data.layers[names.layer[row]]},
+    {label: "kind", wide: "21%", text: (row) => data.kinds[names.kind[row]]},
+    {label: "bytes", wide: "19%", number: true, text: (row) => wholeText(columns.variable_bytes[row]), bar: (row) => columns.variable_bytes[row] / most},
   ], rows, {
+    fixed: true,
     chosen: (row) => names.id[row] === selection.get("variable"),
     pick: (row) => select(selection, {variable: names.id[row], layer: data.layers[names.layer[row]] || null}),
   });

@@ -171,9 +171,9 @@ def draw(report: Report) -> str:
     """The stored picture, SVG."""
     shown = of_a_tile(report)
     live, always, capacity = shown.live_bytes, shown.always_live_bytes, capacity_bytes(shown)
-    edges, tops = _coarse(live, 900)
+    edges, tops = _coarse(live, 450)
     most = always + max(tops, default=0)
-    drawn = capacity if most > 0.15 * capacity else 0
+    drawn = capacity if most > 0.35 * capacity else 0
     picture = svg.Picture(960, 360, f"Liveness of tile {shown.tile}, IPU {shown.ipu}")
     below = picture.legend(16, 46, (LIVE, ALWAYS), 944)
     plot = svg.Box(96, below, 848, 300 - below)

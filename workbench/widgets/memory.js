@@ -23,25 +23,25 @@ function draw(view, ctx, width, height, t) {
   const {data, columns, at, hidden} = view, ipu = ipuOf(view);
   const box = (view.box = {x: LEFT, y: TOP, w: width - LEFT - 14, h: height - TOP - BELOW});
   const x = (view.x = scale(at.from, at.to, box.x, box.x + box.w)), sums = totals(view, ipu, hidden);
-  const most = sums.reduce((a, b) => Math.max(a, b), 0), drawn = most > 0.15 * data.capacity_bytes;
+  const most = sums.reduce((a, b) => Math.max(a, b), 0), drawn = most > 0.35 * data.capacity_bytes;
   const top = (drawn ? Math.max(most, data.capacity_bytes) : most || 1) * 1.08, y = scale(0, top, box.y + box.h, box.y);
   axisY(ctx, t, box, y, ticks(0, top, box.h / 44, true), (value) => shortText(bytesText(value)), "bytes per tile");
   ctx.save();
   ctx.beginPath();
   ctx.rect(box.x, box.y - 10, box.w, box.h + 10);
   ctx.clip();
-  const bars = columnsOf(sums, at.from, at.to, Math.floor(box.w)), base = new Map();
+  const bars = columnsOf(sums, at.from, at.to, Math.floor(box.w)), base = new Float64Array(bars.length);
   data.categories.forEach((category, c) => {
     if (hidden.has(c)) return;
     ctx.fillStyle = hatch(ctx, category.pattern, category.colour, t.paper);
     const from = (c * data.ipus + ipu) * data.tiles;
-    for (const [tile, left, right] of bars) {
-      const bytes = columns.bytes[from + tile], low = base.get(tile) ?? 0;
-      if (!bytes) continue;
+    bars.forEach(([tile, left, right], i) => {
+      const bytes = columns.bytes[from + tile], low = base[i];
+      if (!bytes) return;
       const x0 = x(left), wide = x(right) - x0;
       ctx.fillRect(x0, y(low + bytes), Math.max(0.7, wide - (wide > 4 ? 1 : 0)), y(low) - y(low + bytes) + (wide > 4 ? 0 : 0.3));
-      base.set(tile, low + bytes);
-    }
+      base[i] = low + bytes;
+    });
   });
   capacity(view, ctx, box, y, t, drawn);
   const tile = tileOf(view), centre = x(tile + 0.5);

@@ -62,10 +62,10 @@ def html(report: Report) -> str:
 def draw(report: Report) -> str:
     """The stored picture, SVG; of many tiles each pixel column shows the fullest."""
     by_category, total = report.by_category, report.total
-    chosen = _fullest_of_each(total, 848)
+    chosen = _fullest_of_each(total, 424)
     capacity = int(report.profile.target["bytes_per_tile"])
     most = int(total.max(initial=0))
-    drawn = most > 0.15 * capacity
+    drawn = most > 0.35 * capacity
     paints = [paint(CATEGORIES, name) for name in by_category]
     picture = svg.Picture(960, 380, f"Memory over the tiles of IPU {report.ipu}")
     below = picture.legend(16, 46, paints, 944) + 6

@@ -182,7 +182,7 @@ def draw(report: Report) -> str:
         y = plot.y + ipu * (high + 8)
         picture.text(16, y + high / 2 + 4, f"IPU {ipu}", "t b")
         picture.box(plot.x, y, plot.w, high, fill=picture.fill(bubble))
-        lane = detail.lane(ipu, Window(first=first, last=last, bins=436))
+        lane = detail.lane(ipu, Window(first=first, last=last, bins=max(96, 436 // max(1, profile.ipus))))
         _draw_work(picture, lane, detail, svg.Box(plot.x, y, plot.w, high), axis)
     _draw_blocks(picture, blocks, plot, axis, high)
     picture.axis_x(plot, axis)

@@ -10,7 +10,7 @@ function gauge({used, capacity, text}) {
 }
 
 function card({label, value, note}) {
-  return h("div", {class: "wb-card"}, h("dt", {text: label}), h("dd", {}, h("strong", {text: value}), note && h("span", {text: note})));
+  return h("div", {class: "wb-card"}, h("span", {text: label}), h("strong", {text: value}), note && h("span", {text: note}));
 }
 
 function group({title, items, alert}) {
@@ -29,7 +29,7 @@ export function content(data) {
     h("div", {class: "wb-verdict"}, h("span", {class: "wb-mark", "aria-hidden": "true", text: MARKS[data.status]}),
       h("div", {}, h("h3", {text: data.headline}), h("p", {text: data.verdict}), data.caution && h("p", {class: "wb-caution", text: data.caution}))),
     gauge(data.gauge), h("p", {class: "wb-scale", text: data.gauge.text}),
-    h("dl", {class: "wb-cards"}, ...data.cards.map(card)), data.shares.length ? shares(data.shares) : null,
+    h("div", {class: "wb-cards"}, ...data.cards.map(card)), data.shares.length ? shares(data.shares) : null,
     h("div", {class: "wb-groups"}, ...data.groups.map(group)));
 }
 

@@ -37,7 +37,7 @@ def content(report: Report) -> dict[str, Any]:
         "gauge": {
             "used": used,
             "capacity": capacity,
-            "text": f"{bytes_text(used)} on the fullest tile, {percent_text(used / capacity)} of {bytes_text(capacity)}",
+            "text": f"{bytes_text(used)} on the fullest tile: {percent_text(used / capacity)} of a tile",
         },
         "cards": cards(report),
         "shares": shares(report),

@@ -1,4 +1,4 @@
-import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "./kernel.js";
+import {axisX, button, bytesText, clipText, cyclesText, font, frame, groupByPath, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText, within} from "./kernel.js";
 import {drawBins, lanesOf, secondsText, share, tickTexts} from "./lanes.js";
 
 const LEFT = 62, TOP = 8, BELOW = 42, BANDS = 150;
@@ -60,7 +60,7 @@ function drawLane(view, shown, lane, ctx, y, sizes, t) {
     const info = shown.info.get(lane.step[i]);
     ctx.fillStyle = paints[info.cause];
     ctx.fillRect(from, y, Math.max(0.6, wide - (wide > 4 ? 1 : 0)), sizes.phase);
-    if (wide > 44 && sizes.phase > 20) caption(ctx, t, info.name, Math.max(from, view.box.x) + 5, y + sizes.phase / 2, from + wide - Math.max(from, view.box.x) - 10, data.busy[info.cause].colour);
+    if (wide > 44 && sizes.phase > 20) caption(ctx, t, within(info.name, info.layer), Math.max(from, view.box.x) + 5, y + sizes.phase / 2, from + wide - Math.max(from, view.box.x) - 10, data.busy[info.cause].colour);
     if (lane.step[i] === chosen) {
       ctx.strokeStyle = t.text;
       ctx.lineWidth = 2;
@@ -88,21 +88,25 @@ function drawLayers(view, shown, lane, ctx, y, sizes, t) {
   font(ctx, t, 10.5);
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
+  const stretches = [];
   for (let i = first; i < lane.layerStart.length && lane.layerStart[i] < view.at.to; i++) {
     const from = Math.max(-9, x(lane.layerStart[i])), wide = Math.min(ctx.canvas.clientWidth + 9, x(lane.layerStart[i] + lane.layerCycles[i])) - from;
-    const drawn = Math.max(0.6, wide - (wide > 3 ? 1 : 0)), direction = data.directions[lane.direction[i]], name = data.layers[lane.layer[i]];
+    const direction = data.directions[lane.direction[i]], name = data.layers[lane.layer[i]];
     ctx.fillStyle = hatch(ctx, direction.pattern, direction.colour, t.paper);
-    ctx.fillRect(from, y, drawn, sizes.direction);
-    if (!sizes.layer || !name) continue;
-    const mine = name === chosen;
-    ctx.globalAlpha = mine ? 1 : 0.14 + 0.12 * (lane.layer[i] % 2);
+    ctx.fillRect(from, y, Math.max(0.6, wide - (wide > 3 ? 1 : 0)), sizes.direction);
+    if (sizes.layer && name) stretches.push([lane.layerStart[i], lane.layerStart[i] + lane.layerCycles[i], name]);
+  }
+  const pixel = x.invert(1) - x.invert(0);
+  groupByPath(stretches, view.box.w / 30, 2 * pixel).forEach(([start0, end, name], i) => {
+    const from = Math.max(-9, x(start0)), wide = Math.min(ctx.canvas.clientWidth + 9, x(end)) - from, mine = isUnder(chosen, name);
+    ctx.globalAlpha = mine ? 1 : 0.14 + 0.12 * (i % 2);
     ctx.fillStyle = mine ? t.accent : t.muted;
-    ctx.fillRect(from, y + sizes.direction + 2, drawn, sizes.layer);
+    ctx.fillRect(from, y + sizes.direction + 2, Math.max(0.6, wide - (wide > 3 ? 1 : 0)), sizes.layer);
     ctx.globalAlpha = 1;
     ctx.fillStyle = mine ? "#fff" : t.text;
     const start = Math.max(from, view.box.x);
     if (wide > 24) ctx.fillText(clipText(ctx, name, from + wide - start - 8), start + 4, y + sizes.direction + 2.5 + sizes.layer / 2);
-  }
+  });
 }
 
 // Every tile's own cycles inside the steps in view; what is left of a step is waiting for the slowest tile.

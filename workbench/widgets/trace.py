@@ -208,7 +208,7 @@ def draw(report: Report) -> str:
         y = plot.y + ipu * (high + 8)
         picture.text(16, y + high / 2 + 4, f"IPU {ipu}", "t b")
         picture.box(plot.x, y, plot.w, high, "c")
-        lane = detail.lane(ipu, Window(first=0, last=total, bins=436))
+        lane = detail.lane(ipu, Window(first=0, last=total, bins=max(96, 436 // max(1, profile.ipus))))
         _draw_lane(picture, lane, detail, svg.Box(plot.x, y, plot.w, high), axis)
     picture.axis_x(plot, axis)
     return str(picture)
