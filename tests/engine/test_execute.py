@@ -51,9 +51,11 @@ def test_exchange_takes_the_longest_of_send_receive_and_events() -> None:
     sends = b.exchange(b.exchanged([4000], [0, 2000, 2000], [2, 1, 1]))
     receives = b.exchange(b.exchanged([100], [0, 402, 402], [2, 1, 1]))
     paired = b.exchange(b.exchanged([400], [0, 404, 404], [1, 1, 1], paired_receive=True))
-    events = b.exchange(b.exchanged([400], [0, 400], [200, 200]))
-    trace = execute(b.program(sends, receives, paired, events))
-    assert [trace.steps[step].cycles for step in range(4)] == [1000 + 40, 101 + 40, 100 + 40, 600 + 40]
+    events = b.exchange(b.exchanged([400], [0, 400], [100, 100]))  # 3/2 a piece
+    staged = b.exchange(b.exchanged([4000], [0, 4000], [2000, 2000]))  # 3,000 events, or 1,000 + 288 + 1,000
+    trace = execute(b.program(sends, receives, paired, events, staged))
+    cycles = [trace.steps[step].cycles for step in range(5)]
+    assert cycles == [1000 + 40, 101 + 40, 100 + 40, 150 + 40, 2288 + 40]
     assert trace.steps[1].cycles_per_tile.tolist() == [25, 101, 101, 0]
 
 

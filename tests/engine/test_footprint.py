@@ -53,10 +53,21 @@ def test_copies_inside_a_tile_are_described_apart() -> None:
 
 def test_exchange_code_counts_sends_and_control_events() -> None:
     b = Builder()
-    # tile 0 sends 1,028 B = 257 words in 2 pieces: 5 sends, 6 events; a receiver has its events only
+    # tile 0 sends 1,028 B = 257 words in 2 pieces: 3 events and 4 more sends; a receiver of one piece 2 events
     moved = b.exchanged([1028], [0, 1028], [2, 1])
     found = footprint(b.program(b.exchange(moved), b.exchange(moved))).categories
-    assert found["internal_exchange_code"].tolist() == [[2 * 4 * (5 + 6), 2 * 4 * 3, 0, 0]]
+    assert found["internal_exchange_code"].tolist() == [[2 * (4 * 7 + 12), 2 * (4 * 2 + 12), 2 * 12, 2 * 12]]
+
+
+def test_fragmented_tensors_are_staged_and_sent_in_full_sends() -> None:
+    b = Builder()
+    # 1,000 words one by one: 1,500 events against 1,000 + 288 + 1,000 staged; 2,000 pieces: 3,000 events, so staged
+    few, many = b.exchanged([4000], [0, 4000], [1000, 1000]), b.exchanged([4000], [0, 4000], [2000, 2000])
+    code = footprint(b.program(b.exchange(few))).categories["internal_exchange_code"]
+    assert code[0, 0] == 4 * (1500 + 15) + 12
+    # 16 pieces of 256 B: 24 events, 15 further sends, 6 instructions to run the copies
+    code = footprint(b.program(b.exchange(many))).categories["internal_exchange_code"]
+    assert code[0, 0] == 4 * (24 + 15 + 6) + 12
 
 
 def test_host_copies_and_links() -> None:
@@ -69,7 +80,7 @@ def test_host_copies_and_links() -> None:
     found = footprint(program).categories
     assert found["host_exchange_code"].tolist() == [[96] * 4, [0] * 4]
     assert found["host_exchange_packet_headers"].tolist() == [[3 * 8, 0, 0, 0], [0] * 4]
-    assert found["global_exchange_code"].tolist() == [[4 * (1 + 3), 0, 0, 0], [0, 4 * 3, 0, 0]]
+    assert found["global_exchange_code"].tolist() == [[4 * (2 + 1) + 12, 12, 12, 12], [12, 4 * 2 + 12, 12, 12]]
 
 
 def test_a_body_that_runs_often_is_stored_once() -> None:

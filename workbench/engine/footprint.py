@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, Inputs, formula, term
+from workbench.engine.exchange_cost import exchange_instructions
 from workbench.engine.program import (
     DoExchange,
     Exchange,
@@ -73,14 +74,15 @@ def _copy_descriptor(state_bytes: Any) -> Any:
 
 @formula(
     "memory.exchange_code",
-    text="bytes per instruction x (sends + control events per fragment x fragments); a send covers up to 64 words, "
-    "counted per exchange and rounded up",
-    source="osmarks/ipu-stack@ce7c7e94: instructions of 4 B, sends of at most 64 words, three events a fragment",
+    text="bytes per instruction x instructions (3 per fragment over both ends, a further send per 64 words; fragmented "
+    "tensors are staged by copies) + bytes every tile needs to stay in step x exchanges",
+    source="osmarks/ipu-stack@ce7c7e94: instructions of 4 B, sends of at most 64 words, three events a fragment; "
+    f"bytes per exchange derived from {TFDOC}: 50 B a tile for four exchanges",
     unit="bytes",
     error_kind="code",
 )
-def _exchange_code(sends: Any, fragments: Any, events: int, instruction_bytes: int) -> Any:
-    return instruction_bytes * (sends + events * fragments)
+def _exchange_code(instructions: Any, exchanges: Any, instruction_bytes: int, exchange_bytes: int) -> Any:
+    return instruction_bytes * instructions + exchange_bytes * exchanges
 
 
 @formula(
@@ -214,8 +216,9 @@ class _Counts:
     def __init__(self, program: TileProgram) -> None:
         self.target = program.target
         self.shape = (program.ipus, program.target.tiles_per_ipu)
-        names = ("sends", "fragments", "global_sends", "global_fragments", "packets", "runs")
-        self.sums = {name: np.zeros(self.shape, np.int64) for name in (*names, "state", "entries", "copied")}
+        names = ("instructions", "global_instructions", "packets", "runs", "state", "entries", "copied")
+        self.sums = {name: np.zeros(self.shape, np.int64) for name in names}
+        self.exchanges = {name: np.zeros((program.ipus, 1), np.int64) for name in ("", "global_")}
         self.copies = np.zeros((program.ipus, 1), np.int64)
         self.syncs = np.zeros((program.ipus, 1), np.int64)
         self._variants: dict[tuple[str, str, int], npt.NDArray[np.bool_]] = {}
@@ -241,9 +244,8 @@ class _Counts:
             self.syncs[step.ipu] += 1
 
     def _moves(self, exchange: Exchange, ipu: int, prefix: str) -> None:
-        send_bytes = self.target.exchange_words_per_instruction * 4
-        self.sums[prefix + "sends"][ipu] += -(-exchange.sent_bytes // send_bytes)
-        self.sums[prefix + "fragments"][ipu] += exchange.fragments
+        self.sums[prefix + "instructions"][ipu] += exchange_instructions(exchange, self.target)
+        self.exchanges[prefix][ipu] += 1
         self.sums["runs"][ipu] += (exchange.sent_bytes > 0) | (exchange.received_bytes > 0)
 
     def _group(self, group: VertexGroup, ipu: int) -> None:
@@ -279,20 +281,24 @@ class _Counts:
     def inputs(self) -> dict[str, dict[str, Any]]:
         """The inputs of each category's formula."""
         sums, target, code = self.sums, self.target, self.target.code
-        exchange = {
-            "events": target.exchange_events_per_fragment,
-            "instruction_bytes": target.exchange_instruction_bytes,
-        }
         everywhere = np.ones(self.shape, np.int64)
+        exchange = {
+            "instruction_bytes": target.exchange_instruction_bytes,
+            "exchange_bytes": code.exchange_bytes_per_exchange,
+        }
         return {
-            "internal_exchange_code": {"sends": sums["sends"], "fragments": sums["fragments"], **exchange},
+            "internal_exchange_code": {
+                "instructions": sums["instructions"],
+                "exchanges": self.exchanges[""] * everywhere,
+                **exchange,
+            },
             "host_exchange_code": {
                 "copies": self.copies * everywhere,
                 "copy_bytes": code.host_exchange_bytes_per_copy,
             },
             "global_exchange_code": {
-                "sends": sums["global_sends"],
-                "fragments": sums["global_fragments"],
+                "instructions": sums["global_instructions"],
+                "exchanges": self.exchanges["global_"] * everywhere,
                 **exchange,
             },
             "control_code": {

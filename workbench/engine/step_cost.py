@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, formula, term
+from workbench.engine.exchange_cost import exchange_cost
 from workbench.engine.program import (
     ComputeSet,
     DoExchange,
@@ -62,33 +63,6 @@ def tile_cycles(serial: Work, worker: Work, slots: int) -> int:
 def launch_cycles(launch: int) -> int:
     """A constant of the target."""
     return launch
-
-
-@formula(
-    "exchange.transfer",
-    text="busiest tile: the largest of bytes sent / send rate, bytes received / receive rate and control events per "
-    "fragment x fragments. Send, receive and control proceed at the same time: the schedule is static, data stream "
-    "without headers while the tile issues one control instruction a cycle, so the longest of the three decides. "
-    "Tiles of a pair that receive the same data share their bus and receive at twice the rate",
-    source="poplibs@7eac0f26 lib/popops/ExchangeEstimator.cpp; events per fragment: osmarks/ipu-stack@ce7c7e94",
-    error_kind="exchange",
-)
-def transfer_cycles(
-    sent_bytes: int, received_bytes: int, fragments: int, send_rate: int, receive_rate: int, events: int
-) -> int:
-    """Cycles of one tile in an exchange; rates in bytes per cycle."""
-    return max(-(-sent_bytes // send_rate), -(-received_bytes // receive_rate), events * fragments)
-
-
-@formula(
-    "exchange.latency",
-    text="cycles from the first send to its arrival",
-    source="sum of the stages of the path, Saghetti0/graphcore-ipu-research (ipu1): 8 + 17..19 + 2 + 9",
-    error_kind="exchange",
-)
-def latency_cycles(latency: int) -> int:
-    """A constant of the target."""
-    return latency
 
 
 @formula(
@@ -255,26 +229,8 @@ class StepCosts:
         return Cost((tile, launch)), self._kept(per_tile), flops
 
     def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
-        target = self.target
-        rate = target.exchange_bytes_per_cycle
-        receive_rate = rate * (target.tiles_per_exchange_bus if exchange.paired_receive else 1)
-        events = target.exchange_events_per_fragment
-        sent, received, fragments = exchange.sent_bytes, exchange.received_bytes, exchange.fragments
-        bandwidth = np.maximum(-(-sent // rate), -(-received // receive_rate))
-        per_tile = np.maximum(bandwidth, events * fragments)
-        busiest = int(per_tile.argmax())
-        transfer = term(
-            "busiest tile",
-            "exchange.transfer",
-            sent_bytes=int(sent[busiest]),
-            received_bytes=int(received[busiest]),
-            fragments=int(fragments[busiest]),
-            send_rate=rate,
-            receive_rate=receive_rate,
-            events=events,
-        )
-        latency = term("latency", "exchange.latency", latency=target.exchange_latency_cycles)
-        return Cost((transfer, latency)), self._kept(per_tile)
+        cost, per_tile = exchange_cost(exchange, self.target)
+        return cost, self._kept(per_tile)
 
     def _stream(self, step: StreamCopy) -> tuple[Cost, IntArray]:
         target = self.target

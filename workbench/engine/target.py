@@ -38,6 +38,7 @@ class CodeSizes:
     control_base_bytes: int = 600  # derived: TFDOC's adder has 700 B of control code a tile; about eight runs less
     control_bytes_per_run: int = 12  # derived: three instructions of 4 B: load an address, run or call, branch back
     control_bytes_per_sync: int = 4  # derived: one instruction
+    exchange_bytes_per_exchange: int = 12  # derived: TFDOC's adder, 50 B a tile for four exchanges
     vertex_entry_bytes: int = 4  # derived: the word of a vertex table that names codelet and state
     host_exchange_bytes_per_copy: int = 96  # derived: TFDOC's adder, 289 B a tile for three copies
     host_packet_payload_bytes: int = 1024  # not sourced; a parameter

@@ -1,0 +1,113 @@
+"""What an exchange costs its tiles: cycles and instructions, sent as it lies or staged in contiguous buffers first.
+
+A piece (contiguous bytes in one tile's memory) takes one send instruction at its sender and two control events, source
+and address, at its receiver. Pieces are counted at both ends, so a tile has 3/2 events per piece. Tensors in many
+small pieces are cheaper to gather and scatter by copies inside the tiles; each tile is costed at the cheaper way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.engine.cost import Cost, formula, term
+from workbench.engine.program import Exchange
+from workbench.engine.target import Target
+from workbench.engine.tileset import IntArray
+
+STACK = "osmarks/ipu-stack@ce7c7e94"
+
+
+@formula(
+    "exchange.transfer",
+    text="busiest tile. Directly: the largest of bytes sent / send rate, bytes received / receive rate, and control "
+    "events (events per fragment / 2 ends x pieces at this tile), because the schedule is static: data stream without "
+    "headers while the tile issues one control instruction a cycle. Staged: the bytes at these rates + a call of the "
+    "copy + bytes sent and received / staging rate (strided copies of words). The cheaper of the two. Tiles of a pair "
+    "that receive the same data share their bus and receive at twice the rate",
+    source=f"poplibs@7eac0f26 lib/popops/ExchangeEstimator.cpp; control events, and packed staging of fragmented "
+    f"exchanges: {STACK} docs/EXCHANGE_INSTRUCTION_REFERENCE.md, crates/ipu-codegen/src/cost.rs:347",
+    error_kind="exchange",
+)
+def transfer_cycles(
+    sent_bytes: int,
+    received_bytes: int,
+    pieces: int,
+    send_rate: int,
+    receive_rate: int,
+    events_per_fragment: int,
+    staging_call: int,
+    staging_rate: int,
+) -> int:
+    """Cycles of one tile in an exchange; rates in bytes per cycle."""
+    streamed = max(-(-sent_bytes // send_rate), -(-received_bytes // receive_rate))
+    direct = max(streamed, -(-events_per_fragment * pieces // 2))
+    return min(direct, streamed + staging_call - (-(sent_bytes + received_bytes) // staging_rate))
+
+
+@formula(
+    "exchange.latency",
+    text="cycles from the first send to its arrival",
+    source="sum of the stages of the path, Saghetti0/graphcore-ipu-research (ipu1): 8 + 17..19 + 2 + 9",
+    error_kind="exchange",
+)
+def latency_cycles(latency: int) -> int:
+    """A constant of the target."""
+    return latency
+
+
+def _rates(exchange: Exchange, target: Target) -> dict[str, int]:
+    rate = target.exchange_bytes_per_cycle
+    return {
+        "send_rate": rate,
+        "receive_rate": rate * (target.tiles_per_exchange_bus if exchange.paired_receive else 1),
+        "events_per_fragment": target.exchange_events_per_fragment,
+        "staging_call": target.memcpy_call_cycles,
+        "staging_rate": target.memcpy_bytes_per_cycle // 2,
+    }
+
+
+def _ways(exchange: Exchange, target: Target) -> tuple[IntArray, IntArray]:
+    """Cycles of every tile, direct and staged."""
+    rates: dict[str, Any] = _rates(exchange, target)
+    sent, received = exchange.sent_bytes, exchange.received_bytes
+    streamed = np.maximum(-(-sent // rates["send_rate"]), -(-received // rates["receive_rate"]))
+    direct = np.maximum(streamed, -(-rates["events_per_fragment"] * exchange.fragments // 2))
+    return direct, streamed + rates["staging_call"] - (-(sent + received) // rates["staging_rate"])
+
+
+def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
+    """The cost of an exchange, and the cycles of each tile in it (without latency), int64[tiles]."""
+    per_tile = np.minimum(*_ways(exchange, target))
+    busiest = int(per_tile.argmax())
+    transfer = term(
+        "busiest tile",
+        "exchange.transfer",
+        sent_bytes=int(exchange.sent_bytes[busiest]),
+        received_bytes=int(exchange.received_bytes[busiest]),
+        pieces=int(exchange.fragments[busiest]),
+        **_rates(exchange, target),
+    )
+    latency = term("latency", "exchange.latency", latency=target.exchange_latency_cycles)
+    return Cost((transfer, latency)), per_tile
+
+
+def staged_tiles(exchange: Exchange, target: Target) -> npt.NDArray[np.bool_]:
+    """Which tiles stage what they send and receive, bool[tiles]."""
+    direct, staged = _ways(exchange, target)
+    return staged < direct
+
+
+def exchange_instructions(exchange: Exchange, target: Target) -> IntArray:
+    """Exchange instructions of each tile: events of its pieces, and a send more for every further 64 words.
+
+    A staging tile has as many pieces as sends of full length, and two runs of a copy of three instructions each.
+    """
+    send_bytes = target.exchange_words_per_instruction * 4
+    moved = exchange.sent_bytes + exchange.received_bytes
+    staged = staged_tiles(exchange, target)
+    pieces = np.where(staged, -(-moved // send_bytes), exchange.fragments)
+    events = -(-target.exchange_events_per_fragment * pieces // 2)
+    return np.asarray(events + exchange.sent_bytes // send_bytes + 6 * staged, dtype=np.int64)
