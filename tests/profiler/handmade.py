@@ -235,7 +235,8 @@ def _pipeline_functions() -> dict[str, Any]:
     def body(*steps: int) -> list[Any]:
         return ["sequence", "", [["step", step] for step in steps]]
 
-    return {"fwd0": body(1, 2), "fwd1": body(3, 4), "bwd1": body(5, 6), "bwd0": body(7, 8)}
+    stages = {"fwd0": body(1, 2), "fwd1": body(3, 4), "bwd1": body(5, 6), "bwd0": body(7, 8)}
+    return {**stages, "copy_activations": ["step", 9], "copy_gradients": ["step", 10]}
 
 
 def _pipeline_entry(micro_batches: int) -> list[Any]:
@@ -244,7 +245,7 @@ def _pipeline_entry(micro_batches: int) -> list[Any]:
         return ["call", f"{kind}{stage}", f"stage {stage} {kind}", stage, stage, direction, micro_batch]
 
     children: list[Any] = [["step", 0]]
-    for kind, early, copy in (("fwd", 0, 9), ("bwd", 1, 10)):
+    for kind, early, copy in (("fwd", 0, "copy_activations"), ("bwd", 1, "copy_gradients")):
         for column in range(micro_batches + 1):
             phase = "fill" if column == 0 else "drain" if column == micro_batches else "steady"
             branches = [
@@ -254,6 +255,6 @@ def _pipeline_entry(micro_batches: int) -> list[Any]:
             ]
             children.append(["overlap", f"{kind} column {column}", phase, branches])
             if column < micro_batches:
-                children.append(["step", copy])
+                children.append(["call", copy, copy, None, None, "", None])
     updates = [["step", 11], ["step", 12]]
     return ["sequence", "train", [*children, ["overlap", "update", "steady", updates]]]

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder
@@ -63,7 +63,6 @@ def test_vectors_are_kept_once() -> None:
     assert len(np.unique(profile.column("variables", "bytes_index"))) == 2
 
 
-@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_time_is_the_engines(program: TileProgram) -> None:
     found = compiled(program)
@@ -77,7 +76,6 @@ def test_time_is_the_engines(program: TileProgram) -> None:
         assert profile.trace.proportions(ipu) == spent
 
 
-@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_windows_are_the_engines(program: TileProgram) -> None:
     found = compiled(program)
@@ -96,7 +94,6 @@ def test_windows_are_the_engines(program: TileProgram) -> None:
             assert shown == expected
 
 
-@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_window_totals_sum_to_the_window(program: TileProgram) -> None:
     profile = collect(compiled(program))
@@ -109,7 +106,6 @@ def test_window_totals_sum_to_the_window(program: TileProgram) -> None:
     assert {cause: sum(half.get(cause, 0) for half in halves) for cause in whole} == whole
 
 
-@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_memory_is_the_engines(program: TileProgram) -> None:
     found = compiled(program)
@@ -126,7 +122,6 @@ def test_memory_is_the_engines(program: TileProgram) -> None:
             assert (memory.live_at(profile, ipu, position) == live[position]).all()
 
 
-@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_tiles_are_the_engines(program: TileProgram) -> None:
     found = compiled(program)
@@ -141,7 +136,6 @@ def test_tiles_are_the_engines(program: TileProgram) -> None:
     assert profile.fits == found.allocation.fits
 
 
-@settings(max_examples=25, deadline=None)
 @given(programs())
 def test_xray_sums_to_what_is_live(program: TileProgram) -> None:
     profile = collect(compiled(program))
@@ -151,7 +145,6 @@ def test_xray_sums_to_what_is_live(program: TileProgram) -> None:
         assert [xray.bytes_at(position) for position in range(xray.positions)] == live.tolist()
 
 
-@settings(max_examples=25, deadline=None)
 @given(programs())
 def test_source_and_layers_cover_everything(program: TileProgram) -> None:
     profile = collect(compiled(program))
@@ -165,7 +158,6 @@ def test_source_and_layers_cover_everything(program: TileProgram) -> None:
     assert list(sums.values()) == profile.steps["cycles"].tolist()
 
 
-@settings(max_examples=15, deadline=None)
 @given(program=programs())
 def test_save_keeps_all(program: TileProgram, tmp_path_factory: pytest.TempPathFactory) -> None:
     profile = collect(compiled(program))

@@ -125,7 +125,7 @@ def _amounts(profile: Profile, name: str) -> pd.DataFrame:
 
 
 def _change(first: pd.DataFrame, other: pd.DataFrame, name: str, place: int) -> pd.DataFrame:
-    both = first.join(other, how="outer", lsuffix=" before", rsuffix=" after")
+    both = first.add_suffix(" before").join(other.add_suffix(" after"), how="outer")
     amounts = AMOUNTS[name]
     there = {
         "added": ~both.index.isin(first.index),

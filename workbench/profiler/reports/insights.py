@@ -126,7 +126,7 @@ class Insights(Report):
         )
         for amount, what, mend in sorted(advice, key=lambda item: -item[0]):
             if amount >= WORTH_BYTES * limit:
-                yield f"{what} take {bytes_text(amount)} {where}, {percent_text(amount / limit)} of the tile: {mend}"
+                yield f"{bytes_text(amount)} of {what} {where}, {percent_text(amount / limit)} of the tile: {mend}"
         needed = self._needed
         if needed.max() > 1.5 * needed.mean():
             yield (

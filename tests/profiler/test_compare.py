@@ -1,0 +1,57 @@
+"""Comparison: what was added, removed and changed, and every sign flipped when the arguments are swapped."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.errors import InputError
+from workbench.profiler.compare import TABLES, compare
+from workbench.profiler.profile import Profile
+
+FITS, OVER, PIPELINE = handmade_profile(), handmade_profile(fits=False), handmade_pipeline()
+SWAPPED = {"added": "removed", "removed": "added", "changed": "changed"}
+
+
+@pytest.mark.parametrize("other", [OVER, PIPELINE])
+def test_swapping_flips_every_sign(other: Profile) -> None:
+    there, back = compare(FITS, other), compare(other, FITS)
+    assert (there.headlines["change"] == -back.headlines["change"]).all()
+    for name in TABLES:
+        one, two = there.table(name), back.table(name)
+        keys = [column for column in one.columns if column in ("name", "ipu", "layer")]
+        one, two = one.set_index(keys).sort_index(), two.set_index(keys).sort_index()
+        assert one.index.equals(two.index)
+        for column in one.columns:
+            if column.endswith(" change"):
+                assert (one[column] == -two[column]).all()
+        assert one["status"].map(SWAPPED).tolist() == two["status"].tolist()
+    assert len(there.added) == len(back.removed)
+
+
+def test_the_same_profile_has_no_changes() -> None:
+    same = compare(FITS, handmade_profile())
+    assert all(same.table(name).empty for name in TABLES)
+    assert same.options.empty
+    assert (same.headlines["change"] == 0).all()
+
+
+def test_numbers_of_a_comparison() -> None:
+    found = compare(FITS, OVER, PIPELINE)
+    rows = found.headlines.set_index(["quantity", "profile"])["change"]
+    # Tiles of 16,384 and 6,000 B.
+    assert rows["margin_bytes", 1] == 6_000 - 16_384
+    assert rows["total_cycles", 2] == PIPELINE.total_cycles - FITS.total_cycles
+    assert found.options.to_numpy().tolist() == [["auto_select_ipus", 2, 1, 2]]
+    kernel = found.removed.set_index("name").loc["dense_1/kernel"]
+    assert (kernel["bytes before"], kernel["bytes after"], kernel["bytes change"]) == (32_000, 0, -32_000)
+    assert found.table("variables")["profile"].unique().tolist() == [2]
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(InputError, match=r"^1 profile cannot be compared\. Expected: two or more profiles\.$"):
+        compare(FITS)
+    with pytest.raises(
+        InputError, match=r"^no table 'tiles' to compare\. Expected: one of: variables, operators, layers\.$"
+    ):
+        compare(FITS, OVER).table("tiles")

@@ -1,0 +1,58 @@
+"""Exports: the numbers in the files are those of the tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.profiler.export.chrome_trace import to_chrome_trace
+from workbench.profiler.export.csv import tables_of
+from workbench.profiler.profile import Profile
+
+each_profile = pytest.mark.parametrize("profile", [handmade_profile(), handmade_pipeline()], ids=["one", "pipeline"])
+
+
+@each_profile
+def test_every_table_is_a_file(profile: Profile, tmp_path: Path) -> None:
+    files = profile.to_csv(tmp_path / "new" / "folder")
+    frames = tables_of(profile)
+    assert [path.stem for path in files] == list(frames)
+    for path in files:
+        frame = frames[path.stem]
+        read = pd.read_csv(path) if len(frame) else pd.DataFrame(columns=frame.columns)
+        assert list(read.columns) == list(frame.columns)
+        assert len(read) == len(frame)
+        numbers = [name for name in frame.columns if frame[name].dtype.kind == "i"]
+        assert (read[numbers].to_numpy() == frame[numbers].to_numpy()).all()
+
+
+@each_profile
+def test_chrome_trace_has_our_cycles(profile: Profile, tmp_path: Path) -> None:
+    (path,) = profile.to_chrome_trace(tmp_path / "trace.json")
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    blocks = profile.blocks()
+    assert [(event["ts"], event["dur"]) for event in events] == [
+        (row.cycles_from, row.cycles_to - row.cycles_from) for row in blocks.itertuples()
+    ]
+    for ipu in range(profile.ipus):
+        own = profile.cycle_breakdown.query("ipu == @ipu").set_index("cause")["cycles"]
+        for cause in ("compute", "exchange", "host", "inter_ipu"):
+            spent = sum(event["dur"] for event in events if (event["pid"], event["cat"]) == (ipu, cause))
+            assert spent == own.get(cause, 0)
+
+
+def test_a_long_trace_is_split(tmp_path: Path) -> None:
+    profile = handmade_profile()
+    files = to_chrome_trace(profile, tmp_path / "trace.json", events_per_file=10)
+    # Four steps once and nine steps three times: 31 blocks.
+    assert [path.name for path in files] == ["trace.json", "trace.2.json", "trace.3.json", "trace.4.json"]
+    sizes = [sum(event["ph"] == "X" for event in json.loads(path.read_text())["traceEvents"]) for path in files]
+    assert sizes == [10, 10, 10, 1]
+
+
+def test_a_full_file_is_not_followed_by_an_empty_one(tmp_path: Path) -> None:
+    assert len(to_chrome_trace(handmade_profile(), tmp_path / "trace.json", events_per_file=31)) == 1
