@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import Literal
 
 from workbench.engine.frontends.checks import check_array
 from workbench.engine.frontends.source import ArraySpec, Source
@@ -32,10 +33,8 @@ class Runner:
         if self._unset:
             self._initialise()
         values = self._gather(data)
-        if sample_weight is None:
-            results = self.source.compute(values)
-        else:
-            results = self._weighted(values, sample_weight)
+        unweighted = sample_weight is None
+        results = self.source.compute(values) if unweighted else self._weighted(values, sample_weight)
         self._store(results)
         return self._report(results)
 
@@ -64,7 +63,7 @@ class Runner:
         """Give variables that were made without values the initial ones Keras would have given them."""
         unset = [*self.source.model.variables, *(self.source.optimizer.variables if self.source.optimizer else ())]
         for variable in unset:
-            variable.assign(variable.value)
+            variable.assign(_initial_value(variable))
         self._unset = False
 
     def _gather(self, data: Sequence[Any]) -> list[Any]:
@@ -89,3 +88,13 @@ class Runner:
             return {output.name: float(value) for output, value in described if output.role in ("loss", "metric")}
         outputs = [value for output, value in described if output.role == "output"]
         return jax.tree_util.tree_map(np.asarray, self.source.pack(outputs))
+
+
+def _initial_value(variable: Any) -> Any:
+    """What the initialiser gives; one number everywhere is filled in by numpy, which has nothing to compile."""
+    program = jax.make_jaxpr(lambda: variable.value)().jaxpr
+    if [eqn.primitive.name for eqn in program.eqns] == ["broadcast_in_dim"]:
+        (filling,) = program.eqns[0].invars
+        if isinstance(filling, Literal):
+            return np.full(variable.shape, filling.val, variable.dtype)
+    return variable.value

@@ -64,9 +64,10 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
             assumptions.append(f"precision: run trains a {precision} copy of {origin.name!r}, not the model itself")
     check_model(model)
     described = _describe_inputs(model, precision, inputs)
+    structure = _structure(model, inputs)
     return Built(
-        model=model, origin=origin, inputs=described, outputs=_describe_outputs(model),
-        structure=_structure(model, inputs), lazy=lazy, loss=loss, target=_target(inputs),
+        model=model, origin=origin, inputs=described, outputs=_describe_outputs(model, described, structure),
+        structure=structure, lazy=lazy, loss=loss, target=_target(inputs),
         assumptions=tuple(assumptions),
     )  # fmt: skip
 
@@ -134,7 +135,8 @@ def _in_precision(model: Any, precision: str) -> Any:
             expected="a Sequential or functional model",
             todo=f"build it under keras.config.set_dtype_policy({precision!r}) and leave precision= out",
         ) from error
-    copied.set_weights(model.get_weights())
+    for held, value in zip(copied.variables, model.variables, strict=True):
+        held.assign(value.value)
     return copied
 
 
@@ -169,11 +171,13 @@ def _inputs_of_build(model: Any) -> tuple[tuple[str, tuple[int | None, ...], str
     return (("", tuple(shape), str(model.compute_dtype)),)
 
 
-def _describe_outputs(model: Any) -> tuple[tuple[tuple[int | None, ...], str], ...]:
+def _describe_outputs(
+    model: Any, inputs: Sequence[tuple[str, tuple[int | None, ...], str]], structure: Callable[[Sequence[Any]], Any]
+) -> tuple[tuple[tuple[int | None, ...], str], ...]:
     tensors = getattr(model, "outputs", None)
     if not tensors:
-        shape = model.compute_output_shape(_inputs_of_build(model)[0][1])
-        return ((tuple(shape), str(model.compute_dtype)),)
+        symbolic = [keras.KerasTensor(shape, dtype) for _, shape, dtype in inputs]
+        tensors = model.compute_output_spec(structure(symbolic))
     return tuple((tuple(tensor.shape), dtype_name(tensor.dtype)) for tensor in keras.tree.flatten(tensors))
 
 

@@ -97,7 +97,8 @@ def check_model(model: Any) -> None:
         raise InputError(
             f"{model!r} is not a Keras model", expected="a keras.Model, a function that builds one, or a ready name"
         )
-    if isinstance(model, keras.Sequential) and not model.layers:
+    empty = all(isinstance(layer, keras.layers.InputLayer) for layer in model.layers)
+    if empty and (model.built or isinstance(model, keras.Sequential)):
         raise InputError(
             f"the model {model.name!r} is empty", expected="at least one layer",
             todo="add layers: model.add(keras.layers.Dense(10))",

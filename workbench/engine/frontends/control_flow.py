@@ -70,7 +70,8 @@ def _step(loop: Any, param: int, result: int) -> int | None:
 
 
 def _cond(body: Body, eqn: Any, draft: Draft, context: Context) -> None:
-    branches = [body.subfunction(branch, "branch", context) for branch in eqn.params["branches"]]
+    owners = [body.owners.get(var, "") for var in eqn.outvars]
+    branches = [body.subfunction(branch, "branch", context, owners) for branch in eqn.params["branches"]]
     draft.calls = tuple(name for name, _ in branches)
     draft.attrs = ()
     captured = list(dict.fromkeys(number for _, numbers in branches for number in numbers))

@@ -68,7 +68,8 @@ def prune(sheet: Sheet, results: Iterable[int]) -> None:
 def name_unnamed(sheet: Sheet, owners: Mapping[int, str], direction: Direction) -> None:
     """Give a draft outside any layer the layer and call of its first consumer that has one.
 
-    A result nothing consumes belongs to its owner in `owners`; `direction` is that of drafts nothing says one for.
+    A result nothing consumes belongs to its owner in `owners`, or to the layer that reads the same operand;
+    `direction` is that of drafts nothing says one for.
     """
     consumer = {number: (layer, 1, direction) for number, layer in owners.items()}
     for draft in reversed(sheet.drafts):
@@ -81,6 +82,10 @@ def name_unnamed(sheet: Sheet, owners: Mapping[int, str], direction: Direction) 
             draft.direction = direction
         if draft.layer:
             consumer.update(dict.fromkeys(draft.operands, (draft.layer, draft.call, draft.direction)))
+    for draft in sheet.drafts:
+        readers = [consumer[number] for number in draft.operands if number in consumer]
+        if not draft.layer and readers:
+            draft.layer, draft.call, _ = readers[0]
 
 
 def name_updates(sheet: Sheet, owners: Mapping[int, str]) -> None:

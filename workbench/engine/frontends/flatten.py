@@ -80,6 +80,12 @@ class Body:
     sheet: Sheet = field(default_factory=Sheet)
     constants: dict[int, tuple[int, Any]] = field(default_factory=dict)  # id(array) -> (number, array)
     known: dict[int, Any] = field(default_factory=dict)  # number -> value, for folding
+    owners: dict[Any, str] = field(default_factory=dict)  # outermost result variable -> layer it belongs to
+
+    def own(self, outvars: Sequence[Any], layers: Sequence[str]) -> None:
+        """Say which layers results belong to."""
+        held = zip(outvars, layers, strict=True)
+        self.owners.update((var, layer) for var, layer in held if not isinstance(var, Literal))
 
     def define(self, var: Any) -> int:
         """A new number for a jaxpr variable."""
@@ -211,16 +217,24 @@ class Body:
         needed = {number for draft in self.sheet.drafts for number in draft.operands} | set(results)
         return [(number, array) for number, array in self.constants.values() if number in needed]
 
-    def subfunction(self, program: Any, wanted: str, context: Context) -> tuple[str, list[int]]:
-        """Convert a body into a function of its own; the outer numbers of the arrays it closes over."""
+    def subfunction(
+        self, program: Any, wanted: str, context: Context, owners: Sequence[str] = ()
+    ) -> tuple[str, list[int]]:
+        """Convert a body into a function of its own; the outer numbers of the arrays it closes over.
+
+        `owners` is the layer each result belongs to, as far as known.
+        """
         jaxpr, consts = open_program(program)
         body = Body(self.converter)
+        if owners:
+            body.own(jaxpr.outvars, owners)
         params = [body.define(var) for var in jaxpr.invars]
         results = body.flatten(jaxpr, consts, params, context)
         constants = body.used_constants(results)
         captured = [self.constant(array) for _, array in constants]
         name = self.converter.fresh_name(wanted)
-        function = finish(body, name, [*(number for number, _ in constants), *params], results, {})
+        owned = {number: layer for number, layer in zip(results, owners, strict=False) if layer}
+        function = finish(body, name, [*(number for number, _ in constants), *params], results, owned)
         self.converter.functions[name] = function
         return name, captured
 

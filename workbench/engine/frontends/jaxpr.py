@@ -51,6 +51,7 @@ def function_from_jaxpr(
     says nothing.
     """
     body = Body(converter)
+    body.own(closed.jaxpr.outvars, owners)
     params = [body.define(var) for var in closed.jaxpr.invars]
     results = body.flatten(closed.jaxpr, closed.consts, params, Context())
     constants = body.used_constants(results)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal
 
@@ -18,6 +17,7 @@ from workbench.engine.frontends.calls import Call
 from workbench.engine.frontends.jaxpr import cut, equation_stacks
 from workbench.engine.frontends.name_stack import LOSS_LAYER, LayerNames, place_of
 from workbench.engine.frontends.stages import stage_of_path
+from workbench.engine.frontends.vjp import Differentiated, Surroundings
 from workbench.errors import InputError
 
 
@@ -25,8 +25,9 @@ from workbench.errors import InputError
 class Forward:
     """The forward program of a model and what its parameters and results are called.
 
-    `names` and `results` follow the jaxpr's parameters and results. `owners` is the layer of each parameter;
-    `trained` and `state` are parameter names; `head` is the result that is differentiated, "" in inference.
+    `names` and `results` follow the jaxpr's parameters and results. `owners` is the layer of each of them; `trained`
+    and `state` are parameter names, `late` those the last stage has; `head` is the result that is differentiated,
+    "" in inference.
     """
 
     closed: Any
@@ -62,7 +63,7 @@ class Pipeline:
         self.given = frozenset(self.jaxpr.invars)
         self.differentiable = self._differentiable()
         self.pieces = self._cut()
-        self.contributions: dict[str, list[str]] = {}
+        self.crossing_owners = self._crossing_owners()
 
     def _home(self, name: str) -> int:
         """The stage of a parameter."""
@@ -135,6 +136,33 @@ class Pipeline:
         if (var, name) not in pieces[made].gives:
             pieces[made].gives.append((var, name))
 
+    def _layers(self) -> list[str]:
+        """The layer of each equation, that of its first consumer for equations outside any."""
+        found = [place_of((), stack, self.layers).layer for stack in equation_stacks(self.forward.closed)]
+        consumer = {
+            var: self.forward.owners.get(name, "")
+            for var, name in zip(self.jaxpr.outvars, self.forward.results, strict=True)
+            if not isinstance(var, Literal)
+        }
+        for place in reversed(range(len(found))):
+            eqn = self.jaxpr.eqns[place]
+            found[place] = found[place] or next((consumer[var] for var in eqn.outvars if var in consumer), "")
+            consumer.update((atom, found[place]) for atom in eqn.invars if not isinstance(atom, Literal))
+        return found
+
+    def _crossing_owners(self) -> dict[str, str]:
+        """The layer of the first consumer of each value that crosses to another stage."""
+        owners: dict[str, str] = {}
+        for eqn, layer in zip(self.jaxpr.eqns, self._layers(), strict=True):
+            for atom in eqn.invars:
+                if not isinstance(atom, Literal) and atom in self.names:
+                    owners.setdefault(self.names[atom], layer)
+        return owners
+
+    def owner(self, name: str) -> str:
+        """The layer what makes a result belongs to when its name stack says nothing."""
+        return self.forward.owners.get(name) or self.crossing_owners.get(name, "")
+
     def forward_only(self) -> list[Call]:
         """The calls of an inference pass."""
         calls = []
@@ -145,138 +173,21 @@ class Pipeline:
         return calls
 
     def _call(self, stage: int, closed: Any, operands: Sequence[str], results: Sequence[str]) -> Call:
-        owners = [LOSS_LAYER if name in self.forward.late else self.forward.owners.get(name, "") for name in results]
         return Call(
             name=f"stage{stage}_forward", closed=closed, operands=tuple(operands), results=tuple(results),
-            owners=tuple(owners), stage=stage, direction="forward",
+            owners=tuple(self.owner(name) for name in results), stage=stage, direction="forward",
         )  # fmt: skip
 
     def training(self) -> list[Call]:
         """Forward calls of all stages, then their backward calls from the last to the first."""
-        differentiated = [Differentiated(self, piece) for piece in self.pieces]
+        around = Surroundings(
+            names=self.names, trained=self.forward.trained, state=self.forward.state, head=self.forward.head,
+            results=frozenset(self.forward.results), differentiable=self.differentiable, owner=self.owner,
+        )  # fmt: skip
+        differentiated = [
+            Differentiated(around, piece.stage, self.forward.closed, piece.equations, piece.takes, piece.gives)
+            for piece in self.pieces
+        ]
         forwards = [stage.forward_call() for stage in differentiated]
         backwards = [stage.backward_call() for stage in reversed(differentiated)]
         return [*forwards, *backwards]
-
-
-def accumulator(name: str) -> str:
-    """The name of the buffer a parameter's gradients are added up in."""
-    return f"{name}/accumulator"
-
-
-class Differentiated:
-    """`jax.vjp` of one piece: the forward function with its residuals, and the backward function that takes them."""
-
-    def __init__(self, pipeline: Pipeline, piece: Piece) -> None:
-        self.pipeline = pipeline
-        self.stage = piece.stage
-        names, forward = pipeline.names, pipeline.forward
-        head = [(var, name) for var, name in piece.gives if name == forward.head]
-        active = [(v, n) for v, n in piece.gives if v in pipeline.differentiable and n not in forward.results]
-        self.active = [*active, *head]
-        self.passive = [pair for pair in piece.gives if pair not in self.active]
-        outvars = [var for var, _ in (*self.active, *self.passive)]
-        self.closed, self.takes = cut(forward.closed, piece.equations, piece.takes, outvars)
-        self.inputs = [names[var] for var in self.takes]
-        self.wanted = [i for i, var in enumerate(self.takes) if var in pipeline.differentiable]
-        self.residuals: list[Any] = []
-        self.residual_types: dict[str, Any] = {}
-        self.tree: Any = None
-
-    def _vjp(self, *values: Any) -> list[Any]:
-        run = jax.extend.core.jaxpr_as_fun(self.closed)
-
-        def piece(wanted: list[Any]) -> tuple[list[Any], list[Any]]:
-            merged = list(values)
-            for place, value in zip(self.wanted, wanted, strict=True):
-                merged[place] = value
-            results = run(*merged)
-            return list(results[: len(self.active)]), list(results[len(self.active) :])
-
-        active, transposed, passive = jax.vjp(piece, [values[i] for i in self.wanted], has_aux=True)
-        leaves, self.tree = jax.tree_util.tree_flatten(transposed)
-        return [*active, *passive, *leaves]
-
-    def forward_call(self) -> Call:
-        """Results, then residuals that are neither parameters nor results already."""
-        types = [jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in self.takes]
-        closed = jax.make_jaxpr(self._vjp)(*types)
-        named = [name for _, name in (*self.active, *self.passive)]
-        outvars = list(closed.jaxpr.outvars)
-        taken = dict(zip(closed.jaxpr.invars, self.inputs, strict=True))
-        known = {var: name for var, name in taken.items() if name not in self.pipeline.forward.state}
-        for var, name in zip(outvars, named, strict=False):
-            if not isinstance(var, Literal):
-                known.setdefault(var, name)
-        kept = list(zip(outvars, named, strict=False))
-        for var in outvars[len(named) :]:
-            if isinstance(var, Literal):
-                self.residuals.append(var)
-                continue
-            if var not in known:
-                known[var] = f"stage{self.stage}/residual_{len(self.residuals)}"
-                kept.append((var, known[var]))
-            self.residuals.append(known[var])
-        part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, [var for var, _ in kept])
-        self.residual_types = {known[var]: var.aval for var in known}
-        return self.pipeline._call(self.stage, part, [taken[var] for var in used], [name for _, name in kept])
-
-    def backward_call(self) -> Call:
-        """Cotangents of the results in; cotangents of the inputs and accumulators with their gradients added out."""
-        pipeline = self.pipeline
-        operands = list(dict.fromkeys(name for name in self.residuals if isinstance(name, str)))
-        cotangents = [pipeline.contributions.get(name, []) for _, name in self.active]
-        arriving = [name for names in cotangents for name in names]
-        wanted = [self.inputs[i] for i in self.wanted]
-        buffers = [accumulator(name) for name in wanted if name in pipeline.forward.trained]
-        avals = {name: self.residual_types[name] for name in operands}
-        for (var, _), names in zip(self.active, cotangents, strict=True):
-            avals.update(dict.fromkeys(names, var.aval))
-        for i in self.wanted:
-            if self.inputs[i] in pipeline.forward.trained:
-                avals[accumulator(self.inputs[i])] = self.takes[i].aval
-        order = [*operands, *arriving, *buffers]
-
-        def transposed(*values: Any) -> list[Any]:
-            env = dict(zip(order, values, strict=True))
-            leaves = [env[leaf] if isinstance(leaf, str) else leaf.val for leaf in self.residuals]
-            pull = jax.tree_util.tree_unflatten(self.tree, leaves)
-            seeds = [
-                _cotangent(var, name == pipeline.forward.head, [env[part] for part in parts])
-                for (var, name), parts in zip(self.active, cotangents, strict=True)
-            ]
-            (gradients,) = pull(seeds)
-            return [
-                env[accumulator(name)] + gradient if name in pipeline.forward.trained else gradient
-                for name, gradient in zip(wanted, gradients, strict=True)
-            ]
-
-        results = [self._gradient_name(name) for name in wanted]
-        closed = jax.make_jaxpr(transposed)(*(jax.ShapeDtypeStruct(avals[n].shape, avals[n].dtype) for n in order))
-        taken = dict(zip(closed.jaxpr.invars, order, strict=True))
-        part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, closed.jaxpr.outvars)
-        return Call(
-            name=f"stage{self.stage}_backward", closed=part, operands=tuple(taken[var] for var in used),
-            results=tuple(results), owners=tuple(pipeline.forward.owners.get(name, "") for name in wanted),
-            stage=self.stage, direction="backward",
-        )  # fmt: skip
-
-    def _gradient_name(self, name: str) -> str:
-        """What the gradient of an input is called; a parameter's goes into its accumulator."""
-        if name in self.pipeline.forward.trained:
-            return accumulator(name)
-        arriving = self.pipeline.contributions.setdefault(name, [])
-        arriving.append(f"{name}/cotangent_{self.stage}")
-        return arriving[-1]
-
-
-def _cotangent(var: Any, is_head: bool, parts: Sequence[Any]) -> Any:
-    """The sum of what later stages sent back; one for the loss; zero where nothing came."""
-    if is_head:
-        return jnp.ones(var.aval.shape, var.aval.dtype)
-    if not parts:
-        return jnp.zeros(var.aval.shape, var.aval.dtype)
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

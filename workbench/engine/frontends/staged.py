@@ -14,15 +14,17 @@ from workbench.engine.frontends.calls import Call, Program, assemble, host_funct
 from workbench.engine.frontends.checks import traced_control_flow
 from workbench.engine.frontends.jaxpr import cut
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
-from workbench.engine.frontends.name_stack import LOSS_LAYER, OPTIMIZER_LAYER, UPDATE_SCOPE
-from workbench.engine.frontends.pipeline import Forward, Pipeline, accumulator
+from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, OPTIMIZER_LAYER, UPDATE_SCOPE
+from workbench.engine.frontends.pipeline import Forward, Pipeline
 from workbench.engine.frontends.prepare import Prepared, new_step, packer
 from workbench.engine.frontends.source import Source
 from workbench.engine.frontends.stages import assign_stages, stage_of_path
+from workbench.engine.frontends.vjp import accumulator
 from workbench.engine.graph import Input, Output
 from workbench.errors import InputError
 
 _HEAD = "scaled loss"
+_LOSSES = {_HEAD: LOSS_LAYER, "loss": LOSS_LAYER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +62,14 @@ def _trace_forward(prepared: Prepared) -> tuple[Any, Forward]:
     else:
         count = len(closed.jaxpr.outvars) - len(step.updated)
         head = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
+    owners = {item.name: item.layer for item in prepared.inputs}
     late = {item.name for item in prepared.inputs if item.role in ("target", "optimizer")}
     return step, Forward(
         closed=closed, names=names, results=(*head, *(names[i] for i in step.updated)),
-        owners={item.name: item.layer for item in prepared.inputs},
+        owners={**dict.fromkeys(head, METRICS_LAYER), **_LOSSES, **owners} if training else owners,
         trained=frozenset(item.name for item in prepared.inputs if item.role == "parameter" and training),
         state=frozenset(names[i] for i in step.updated),
-        late=frozenset({*late, *(head if training else ())}), head=_HEAD if training else "",
+        late=frozenset(late), head=_HEAD if training else "",
     )  # fmt: skip
 
 
@@ -95,7 +98,7 @@ def _micro_batch(forward: Forward) -> Call:
     names = dict(zip(closed.jaxpr.invars, (*forward.names, *buffers), strict=True))
     results = (*forward.results[1:], *buffers)
     part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, closed.jaxpr.outvars)
-    owners = [LOSS_LAYER if name in forward.late else forward.owners.get(name, "") for name in forward.results[1:]]
+    owners = [forward.owners.get(name, "") for name in forward.results[1:]]
     return Call(
         name="micro_batch", closed=part, operands=tuple(names[var] for var in used), results=results,
         owners=(*owners, *(forward.owners[name] for name in trained)), stage=0, direction="forward",

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+import pytest
+
+import workbench  # noqa: F401
+from tests.engine.frontends.keras_models import batch, furthest, mlp, residual
+from workbench.datasets import digits
+from workbench.engine.frontends.functions import trace_function
+from workbench.engine.frontends.keras import trace_keras
+from workbench.engine.run import Runner
+from workbench.errors import InputError
+
+# XLA computes the same jaxpr twice, once as Keras composes it and once as we do; sums may associate differently.
+TOLERANCE = 1e-5
+
+
+def optimizers() -> dict[str, Any]:
+    return {
+        "sgd": lambda: keras.optimizers.SGD(0.1),
+        "momentum": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
+        "nesterov": lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
+        "adam": lambda: keras.optimizers.Adam(0.01),
+        "scheduled": lambda: keras.optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.5)),
+        "clipped": lambda: keras.optimizers.SGD(0.1, global_clipnorm=0.01),
+    }
+
+
+@pytest.mark.parametrize("name", list(optimizers()))
+def test_a_run_is_what_keras_trains(name: str) -> None:
+    make = optimizers()[name]
+    arguments = {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"]}
+    ours, theirs = (residual(optimizer=make(), **arguments) for _ in range(2))
+    x, y = batch((8, 6, 6, 2), 3)
+    runner = Runner(trace_keras(ours, batch_size=8))
+    for _ in range(3):
+        expected = theirs.train_on_batch(x, y, return_dict=True)
+        assert runner.run(x, y) == pytest.approx(expected, abs=TOLERANCE)
+    assert furthest(ours, theirs) < TOLERANCE
+
+
+def test_sample_weights_weigh() -> None:
+    ours, theirs = (mlp(optimizer="sgd", loss="sparse_categorical_crossentropy") for _ in range(2))
+    x, y = batch((4, 6), 4)
+    weights = np.array([0.0, 1.0, 2.0, 0.5], "float32")
+    runner = Runner(trace_keras(ours, batch_size=4))
+    assert runner.run(x, y, sample_weight=weights) == pytest.approx(
+        theirs.train_on_batch(x, y, sample_weight=weights, return_dict=True), abs=TOLERANCE
+    )
+    assert furthest(ours, theirs) < TOLERANCE
+
+
+def test_a_loss_and_an_optimizer_that_were_not_compiled_train_the_same() -> None:
+    theirs = mlp(optimizer=keras.optimizers.SGD(0.1), loss="mse")
+    ours = mlp()
+    x, _ = batch((4, 6), 4)
+    y = np.eye(4, dtype="float32")
+    runner = Runner(trace_keras(ours, batch_size=4, optimizer=keras.optimizers.SGD(0.1), loss="mse"))
+    for _ in range(2):
+        assert runner.run(x, y) == pytest.approx(theirs.train_on_batch(x, y, return_dict=True), abs=TOLERANCE)
+
+
+def test_loss_scaling_trains_the_same() -> None:
+    ours, theirs = (
+        mlp(optimizer=keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)), loss="mse") for _ in range(2)
+    )
+    x, _ = batch((4, 6), 4)
+    y = np.eye(4, dtype="float32")
+    runner = Runner(trace_keras(ours, batch_size=4))
+    for _ in range(2):
+        assert runner.run(x, y) == pytest.approx(theirs.train_on_batch(x, y, return_dict=True), abs=TOLERANCE)
+    assert furthest(ours, theirs) < TOLERANCE
+
+
+def test_dropout_draws_a_new_mask_every_step() -> None:
+    model = residual(optimizer=keras.optimizers.SGD(0.0), loss="sparse_categorical_crossentropy")
+    x, y = batch((8, 6, 6, 2), 3)
+    runner = Runner(trace_keras(model, batch_size=8))
+    assert runner.run(x, y)["loss"] != runner.run(x, y)["loss"]
+
+
+def test_inference_is_what_keras_predicts() -> None:
+    model = residual()
+    x, _ = batch((5, 6, 6, 2), 3)
+    found = Runner(trace_keras(model, batch_size=5, mode="inference")).run(x)
+    np.testing.assert_allclose(found, model.predict(x, verbose=0), atol=TOLERANCE)
+
+
+def test_outputs_keep_the_structure_of_the_model() -> None:
+    inputs = {"a": keras.Input((3,), name="a"), "b": keras.Input((2,), name="b")}
+    model = keras.Model(inputs, {"sum": keras.ops.sum(inputs["a"], -1), "wide": keras.layers.Dense(4)(inputs["b"])})
+    found = Runner(trace_keras(model, batch_size=2, mode="inference")).run(
+        {"a": np.ones((2, 3), "float32"), "b": np.ones((2, 2), "float32")}
+    )
+    assert {name: value.shape for name, value in found.items()} == {"sum": (2,), "wide": (2, 4)}
+    np.testing.assert_allclose(found["sum"], [3.0, 3.0])
+
+
+def test_a_function_returns_what_it_returns() -> None:
+    def fn(x: Any, weights: Any) -> Any:
+        return {"y": jnp.tanh(x @ weights["w"]), "n": jnp.sum(x)}
+
+    x, w = np.full((2, 3), 0.5, "float32"), np.full((3, 4), 0.25, "float32")
+    source = trace_function(fn, jax.ShapeDtypeStruct((2, 3), "float32"), {"w": w})
+    found = Runner(source).run(x, {"w": w})
+    assert set(found) == {"y", "n"}
+    np.testing.assert_allclose(found["y"], np.tanh(np.full((2, 4), 0.375)), rtol=1e-6)
+    assert float(found["n"]) == 3.0
+
+
+def test_a_ready_model_gets_its_weights_at_the_first_run_and_the_same_ones_every_time() -> None:
+    images, labels = digits()
+    x, y = images[:16].reshape(16, 64), labels[:16]
+    losses = [Runner(trace_keras("mlp", batch_size=16, mode="training")).run(x, y)["loss"] for _ in range(2)]
+    assert losses[0] == losses[1]
+    assert losses[0] == pytest.approx(np.log(10), abs=0.5)  # an untrained classifier of ten digits guesses
+
+
+def test_the_loss_falls_on_the_digits() -> None:
+    images, labels = digits()
+    source = trace_keras("mlp", batch_size=64, mode="training", optimizer=keras.optimizers.SGD(0.1, momentum=0.9))
+    runner = Runner(source)
+    losses = [
+        runner.run(images[i : i + 64].reshape(64, 64), labels[i : i + 64])["loss"] for i in range(0, 1280, 64)
+    ]  # fmt: skip
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_arrays_of_another_shape_are_an_error() -> None:
+    runner = Runner(trace_keras(mlp(), batch_size=4, mode="inference"))
+    with pytest.raises(InputError) as error:
+        runner.run(np.ones((3, 6), "float32"))
+    assert str(error.value) == (
+        "x has shape (3, 6). Expected: shape (4, 6), as compiled. "
+        "To mend it: pass that shape, or compile again with the batch size you want."
+    )
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.ones((4, 6)), "x is float64. Expected: float32 or float16. To mend it: convert it: x.astype('float32')."),
+        (np.ones((4, 6), "complex64"),
+         "x is complex64. Expected: real numbers. To mend it: pass real and imaginary parts as two arrays."),
+        (np.full((4, 6), "a"),
+         "x holds strings. Expected: numbers. To mend it: turn it into numbers before it reaches the model "
+         "(a vocabulary or StringLookup on the host)."),
+    ],
+)  # fmt: skip
+def test_arrays_the_ipu_does_not_have_are_an_error(array: Any, message: str) -> None:
+    runner = Runner(trace_keras(mlp(), batch_size=4, mode="inference"))
+    with pytest.raises(InputError) as error:
+        runner.run(array)
+    assert str(error.value) == message
+
+
+def test_class_numbers_must_be_whole() -> None:
+    runner = Runner(trace_keras(mlp(), batch_size=4, mode="training"))
+    with pytest.raises(InputError) as error:
+        runner.run(np.ones((4, 6), "float32"), np.ones(4, "float32"))
+    assert str(error.value) == (
+        "y is float32. Expected: whole numbers (int32), as compiled. To mend it: convert it: y.astype('int32')."
+    )
+
+
+def test_the_wrong_number_of_arrays_is_an_error() -> None:
+    x = np.ones((4, 6), "float32")
+    with pytest.raises(InputError, match=r"^run was called with 1 arrays\. Expected: run\(x, y\)\. To mend it: pass"):
+        Runner(trace_keras(mlp(), batch_size=4, mode="training")).run(x)
+    with pytest.raises(InputError, match=r"^run was called with 2 arrays\. Expected: run\(x\)\. To mend it: compile"):
+        Runner(trace_keras(mlp(), batch_size=4, mode="inference")).run(x, x)
+
+
+def test_a_failed_check_changes_nothing() -> None:
+    model = mlp(optimizer="sgd", loss="mse")
+    before = [np.asarray(variable.value) for variable in model.variables]
+    with pytest.raises(InputError):
+        Runner(trace_keras(model, batch_size=4)).run(np.ones((4, 6), "float32"), np.ones((4, 4)))
+    for variable, value in zip(model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable.value, value)
