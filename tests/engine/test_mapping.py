@@ -95,6 +95,16 @@ def test_text() -> None:
     assert str(m.needed_by(m.grid((4, 6), (2, 3)), (6,))) == "Grid(6 cut 3 in 2 copies on tiles 0-5)"
 
 
+def test_replicas() -> None:
+    # Two halves of 8 elements; each needed on 2 groups of tiles 10 apart, in each by 3 tiles 2 apart.
+    x = m.replicate(m.grid((8,), (2,)), (2, 10), (3, 2))
+    assert str(x) == "Grid(8 cut 2 in 6 copies on tiles 0-15)"
+    per_tile = x.elements_per_tile(16)
+    assert np.flatnonzero(per_tile).tolist() == [0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15]
+    assert set(per_tile[per_tile > 0].tolist()) == {4}
+    assert not x.is_owner
+
+
 def test_cuts_in_grains_and_by_ceil() -> None:
     # 10 elements are 3 grains of 4; balanced over 2: 1 and 2 grains; by ceil: 2 and 1.
     assert m.even_cuts(10, 2, 4).tolist() == [0, 4, 10]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import prod
 from unittest import mock
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.mapping_cases import TILES, destinations_of, mappings_of, shapes
+from tests.engine.mapping_cases import TILES, destinations_of, linears_of, mappings_of, shapes, turned_of
 from workbench.engine import mapping as m
-from workbench.engine import mapping_transfer
+from workbench.engine import mapping_lines, mapping_transfer
+from workbench.engine.mapping_dense import owner_to_owner
 from workbench.engine.mapping_sweep import sweep
 from workbench.errors import InputError
 
@@ -83,7 +85,8 @@ def test_every_method_agrees_with_the_sweep(data: st.DataObject, shape: tuple[in
     one_run_each = all(
         len(set(x.intervals()[0])) == len(x.intervals()[0]) for x in (src, dst) if not isinstance(x, m.Grid)
     )
-    with mock.patch.multiple(mapping_transfer, FEW_ROWS=-1, MOST_ROWS=-1):
+    short_lines = mock.patch.object(mapping_lines, "SHORTEST_LINE", 1)
+    with mock.patch.multiple(mapping_transfer, FEW_ROWS=-1, MOST_ROWS=-1), short_lines:
         for method in mapping_transfer.METHODS:
             found = method(src, dst, TILES)
             if found is None:
@@ -100,7 +103,7 @@ def test_a_turned_view_is_moved_in_the_order_of_its_base() -> None:
     # 200 x 300 floats over 100 tiles, two rows each, seen transposed; needed 200 rows by 100 blocks of 3 columns.
     x = m.linear((200, 300), "float32", 100)
     turned = m.transpose(x, (1, 0))
-    assert str(turned) == "Turned(300x200 as yx of Linear(200x300 by 2 on 100 tiles from 0))"
+    assert str(turned) == "Turned(300x200 as ba of Linear(200x300 by 2 on 100 tiles from 0))"
     moved = m.transfer(turned, m.grid((300, 200), (100, 1)), 4, 100)
     straight = m.transfer(x, m.grid((200, 300), (1, 100)), 4, 100)
     # Each tile gets 2 x 3 floats from each of 99 others: one piece in, as its rows are 3 floats of its own memory;
@@ -144,6 +147,20 @@ def test_sources_must_own() -> None:
         m.transfer(half, m.on_tile((8,), 0), 4, 4)
     with pytest.raises(InputError, match="has a tile"):
         m.transfer(m.on_tile((8,), 0), half, 4, 4)
+
+
+@given(st.data(), shapes.filter(lambda shape: prod(shape) > 1))
+def test_lines_agree_with_elements(data: st.DataObject, shape: tuple[int, ...]) -> None:
+    src, dst = data.draw(turned_of(shape)), data.draw(st.one_of(turned_of(shape), linears_of(shape)))
+    with mock.patch.object(mapping_lines, "SHORTEST_LINE", 1):
+        found = mapping_transfer._by_lines(src, dst, TILES)
+    if found is None:
+        return
+    exact = owner_to_owner(src, dst, TILES)
+    for name in ("sent", "received", "local"):
+        assert np.array_equal(getattr(found, name), getattr(exact, name)), name
+    assert (found.pieces >= exact.pieces).all()
+    assert (found.pieces <= src.elements_per_tile(TILES) + dst.elements_per_tile(TILES)).all()
 
 
 @given(st.data(), shapes)

@@ -7,7 +7,7 @@ interned: compare them with `==`, use them as keys.
 
 from __future__ import annotations
 
-from workbench.engine.mapping_grid import Cuts, Grid, even_cuts, grid, grid_of_cuts, linear, on_tile
+from workbench.engine.mapping_grid import Cuts, Grid, even_cuts, grid, grid_of_cuts, linear, on_tile, replicate, whole
 from workbench.engine.mapping_joins import concatenate, pad
 from workbench.engine.mapping_needs import needed_by
 from workbench.engine.mapping_transfer import Transfer, check_transfer, transfer
@@ -48,6 +48,7 @@ __all__ = [
     "needed_by",
     "on_tile",
     "pad",
+    "replicate",
     "reshape",
     "reverse",
     "runs",
@@ -55,4 +56,5 @@ __all__ = [
     "slice_",
     "transfer",
     "transpose",
+    "whole",
 ]

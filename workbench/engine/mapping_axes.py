@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.engine.mapping_grid import Cuts, Grid, spread
-from workbench.engine.mapping_types import row_major_strides
+from workbench.engine.mapping_types import all_distinct, check_tiles, row_major_strides, union
 from workbench.engine.tileset import IntArray
 
 
@@ -56,7 +56,7 @@ class Cover:
     __slots__ = ("cover", "edges")
 
     def __init__(self, axis: Cuts) -> None:
-        self.edges: IntArray = np.unique(np.concatenate((axis.lo, axis.hi, (0, axis.size))))
+        self.edges: IntArray = union(axis.lo, axis.hi, (0, axis.size))
         opens = np.bincount(np.searchsorted(self.edges, axis.lo), minlength=len(self.edges))
         closes = np.bincount(np.searchsorted(self.edges, axis.hi), minlength=len(self.edges))
         self.cover: IntArray = np.cumsum(opens - closes)[:-1]
@@ -75,7 +75,7 @@ class Cover:
     def starts(self) -> Marks:
         """First positions of the covered segments."""
         first = self.edges[:-1][self.cover > 0]
-        edges = np.unique(np.concatenate((first, first + 1, (0, self.edges[-1]))))
+        edges = union(first, first + 1, (0, self.edges[-1]))
         marked = np.zeros(len(edges) - 1, dtype=bool)
         marked[np.searchsorted(edges, first)] = True
         return Marks(edges, marked)
@@ -145,8 +145,7 @@ def is_simple(grid: Grid) -> bool:
     for axis in grid.axes:
         if (axis.lo[1:] < axis.lo[:-1]).any() or (axis.hi[1:] < axis.hi[:-1]).any():
             return False
-    tiles = copy_tiles(grid)
-    return len(np.unique(tiles)) == len(tiles)
+    return all_distinct(copy_tiles(grid))
 
 
 @lru_cache(maxsize=4096)
@@ -164,6 +163,7 @@ def part_index(grid: Grid, parts: IntArray) -> list[IntArray]:
 
 def position_of(tiles_of: IntArray, tiles: int) -> IntArray:
     """Where each tile stands in `tiles_of` (distinct), -1 if nowhere: int64[tiles]."""
+    check_tiles(tiles_of, tiles)
     where = np.full(tiles, -1, dtype=np.int64)
     where[tiles_of] = np.arange(len(tiles_of))
     return where

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from workbench.engine.mapping_sweep import Counts
 from workbench.engine.mapping_turned import Turned
-from workbench.engine.mapping_types import Mapping, TileArray
+from workbench.engine.mapping_types import Mapping, TileArray, all_distinct
 from workbench.engine.tileset import IntArray
 
 
@@ -38,7 +38,7 @@ def _pieces(owner: TileArray, other: TileArray, tiles: int) -> IntArray:
     """Pieces of each tile's memory that are on one other tile on the far side."""
     changes = np.flatnonzero(owner[1:] != owner[:-1]) + 1
     first = owner[np.append(0, changes)]
-    if len(np.unique(first)) < len(first):
+    if not all_distinct(first):
         small: npt.NDArray[np.uint16] = owner.astype(np.uint16)  # sorts by radix
         order = np.argsort(small, kind="stable")
         owner, other = owner[order], other[order]

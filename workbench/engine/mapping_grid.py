@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.engine.graph import ITEMSIZE_BYTES
-from workbench.engine.mapping_types import Linear, Mapping, Shape, add_at, demand, digest, intern, shape_text
+from workbench.engine.mapping_types import (
+    Linear,
+    Mapping,
+    Shape,
+    add_at,
+    all_distinct,
+    digest,
+    intern,
+    joined_intervals,
+    shape_text,
+)
 from workbench.engine.mapping_types import row_major_strides as row_major
 from workbench.engine.tileset import IntArray, frozen
 from workbench.errors import InputError
@@ -140,7 +150,7 @@ class Grid(Mapping):
         """See `Placement.count`."""
         if self.size == 0:
             return np.zeros(tiles, dtype=np.int64)
-        if len(np.unique(self.part_tiles())) < prod(self.splits) and not self.is_owner:
+        if not self.is_owner and not all_distinct(self.part_tiles()):
             # Parts that share a tile may overlap: count each element once.
             tile, lo, hi = self.intervals()
             return add_at(tile, hi - lo, tiles)
@@ -188,8 +198,7 @@ class Grid(Mapping):
         start = (start[:, None] + last.lo * step).reshape(-1)
         copies = len(self.replicas)
         tile = spread([tile, self.replicas])
-        flat = demand(self.shape, tile, np.repeat(start, copies), np.repeat(end, copies))
-        return flat.intervals()
+        return joined_intervals(self.size, tile, np.repeat(start, copies), np.repeat(end, copies))
 
     def __str__(self) -> str:
         reshaped = f" as {shape_text(self.dims)}" if self.dims != self.shape else ""
@@ -254,6 +263,12 @@ def grid(
         bounds = even_cuts(size, parts, grain, ceil=ceil)
         axes.append((bounds[:-1], bounds[1:], np.arange(parts, dtype=np.int64) * step))
     return grid_of_cuts(shape, axes, first_tile=first_tile)
+
+
+def replicate(base: Grid, *copies: tuple[int, int]) -> Grid:
+    """A demand for every part of `base` on `count` tiles, `stride` tiles apart, for each (count, stride)."""
+    offsets = spread([base.replicas, *(np.arange(count, dtype=np.int64) * stride for count, stride in copies)])
+    return grid_of_cuts(base.shape, base.axes, dims=base.dims, first_tile=base.first_tile, replicas=np.unique(offsets))
 
 
 def on_tile(shape: Sequence[int], tile: int) -> Grid:

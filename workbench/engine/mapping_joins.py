@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from workbench.engine.mapping_align import axes_of_shape
 from workbench.engine.mapping_grid import Cuts, Grid, cuts, grid_of_cuts, whole
-from workbench.engine.mapping_types import Mapping, Runs, Shape, runs, runs_of_elements
+from workbench.engine.mapping_types import Mapping, Runs, Shape, runs, runs_of_elements, union
 from workbench.engine.mapping_views import dense, regrid, reshape
 from workbench.errors import InputError
 
@@ -68,7 +68,7 @@ def _joined_runs(mappings: Sequence[Mapping], axis: int, shape: Sequence[int]) -
     for mapping in mappings:
         width = mapping.shape[axis] * inner
         first, tile = mapping.runs()
-        cut = np.union1d(first, np.arange(0, mapping.size, width))
+        cut = union(first, np.arange(0, mapping.size, width))
         owners.append(tile[np.searchsorted(first, cut, side="right") - 1])
         starts.append(cut // width * row + cut % width + at)
         at += width

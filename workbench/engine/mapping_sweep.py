@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from workbench.engine.mapping_types import add_at
+from workbench.engine.mapping_types import add_at, tile_order, union
 from workbench.engine.tileset import IntArray
 
 Intervals = tuple[IntArray, IntArray, IntArray]
@@ -46,7 +46,7 @@ def _sent(owner: tuple[IntArray, IntArray], need: Intervals, size: int, tiles: i
     starts, owners = owner
     tile, lo, hi = need
     hashes = tile_hashes(tiles)
-    bounds = np.unique(np.concatenate((starts, lo, hi, [0, size])))
+    bounds = union(starts, lo, hi, (0, size))
     first, last = np.searchsorted(bounds, lo), np.searchsorted(bounds, hi)
     cover = np.bincount(first, minlength=len(bounds)) - np.bincount(last, minlength=len(bounds))
     change = np.zeros(len(bounds), dtype=np.uint64)
@@ -55,7 +55,7 @@ def _sent(owner: tuple[IntArray, IntArray], need: Intervals, size: int, tiles: i
     cover, receivers = np.cumsum(cover)[:-1], np.cumsum(change)[:-1]
     holder = owners[np.searchsorted(starts, bounds[:-1], side="right") - 1]
     sends = (cover > 1) | ((cover == 1) & (receivers != hashes[holder]))
-    order = np.argsort(holder, kind="stable")
+    order = tile_order(holder)
     opens = np.ones(len(order), dtype=bool)
     opens[1:] = (holder[order][1:] != holder[order][:-1]) | (receivers[order][1:] != receivers[order][:-1])
     piece_of = holder[order][opens & sends[order]]
@@ -67,7 +67,7 @@ def _received(owner: tuple[IntArray, IntArray], need: Intervals, size: int, tile
     starts, owners = owner
     tile, lo, hi = need
     lane = tile * (size + 1)
-    order = np.argsort(owners, kind="stable")
+    order = tile_order(owners)
     held = starts[order] + owners[order] * (size + 1)
     lengths = np.diff(np.append(starts, size))[order]
     local = add_at(tile, _covered(held, lengths, hi + lane) - _covered(held, lengths, lo + lane), tiles)

@@ -12,10 +12,11 @@ from workbench.engine.mapping_axes import grid_rows, is_simple
 from workbench.engine.mapping_dense import owner_to_owner
 from workbench.engine.mapping_flat import FlatRuns, grid_to_runs, runs_to_grid
 from workbench.engine.mapping_grid import Grid
+from workbench.engine.mapping_lines import turned_to_turned
 from workbench.engine.mapping_separable import grid_to_grid
 from workbench.engine.mapping_sweep import Counts, sweep
-from workbench.engine.mapping_turned import Turned, pulled
-from workbench.engine.mapping_types import Linear, Mapping, Placement, Runs, TileArray
+from workbench.engine.mapping_turned import Turned, as_turned, pulled
+from workbench.engine.mapping_types import Linear, Mapping, Placement, Runs, TileArray, all_distinct
 from workbench.engine.tileset import IntArray, frozen
 from workbench.errors import InputError, VerificationError
 
@@ -122,6 +123,13 @@ def _by_products(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     return None
 
 
+def _by_lines(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    if not isinstance(dst, Mapping) or not (isinstance(src, Turned) or isinstance(dst, Turned)):
+        return None
+    have, need = as_turned(src, flat=True), as_turned(dst, flat=True)
+    return None if have is None or need is None else turned_to_turned(have, need, tiles)
+
+
 def _by_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     if not isinstance(dst, Mapping) or not dst.is_owner:
         return None
@@ -130,7 +138,7 @@ def _by_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
 
 
 # Fastest first; the sweep takes what they leave.
-METHODS = (_by_axes, _by_turning, _by_products, _by_elements)
+METHODS = (_by_axes, _by_turning, _by_products, _by_lines, _by_elements)
 
 
 def _row_count(mapping: Mapping) -> int:
@@ -150,7 +158,7 @@ def _goes_flat(mapping: Mapping, grid: Grid) -> bool:
     if not isinstance(mapping, (Linear, Runs)):
         return False
     owners = mapping.runs()[1]
-    return len(owners) <= MOST_RUNS and (len(np.unique(owners)) == len(owners) or grid_rows(grid) > MOST_ROWS)
+    return len(owners) <= MOST_RUNS and (all_distinct(owners) or grid_rows(grid) > MOST_ROWS)
 
 
 def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+from string import ascii_letters
 
 import numpy as np
 
@@ -73,8 +74,7 @@ class Turned(Mapping):
         return _runs_of(self)
 
     def __str__(self) -> str:
-        names = ["xyzuvwabcdefgh"[axis] for axis in range(len(self.perm))]
-        seen = "".join(("-" if axis in self.flipped else "") + names[axis] for axis in self.perm)
+        seen = "".join(("-" if axis in self.flipped else "") + ascii_letters[axis] for axis in self.perm)
         return f"Turned({shape_text(self.shape)} as {seen} of {self.base})"
 
 
@@ -117,9 +117,11 @@ def _joined(dims: Shape, perm: Sequence[int], flipped: set[int]) -> tuple[Shape,
     return sizes, tuple(ranked.index(block) for block in blocks), backwards
 
 
-def as_turned(mapping: Mapping) -> Turned | None:
-    """A flat mapping or a view of one as a view; None for a grid."""
+def as_turned(mapping: Mapping, *, flat: bool = False) -> Turned | None:
+    """A flat mapping (over its shape, or with `flat` over one axis) or a view of one as a view; None for a grid."""
     if isinstance(mapping, (Linear, Runs)):
+        if flat:
+            mapping = intern(replace(mapping, shape=(mapping.size,)))
         return Turned(shape=mapping.shape, base=mapping, perm=tuple(range(len(mapping.shape))), flipped=())
     return mapping if isinstance(mapping, Turned) else None
 

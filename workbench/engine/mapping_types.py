@@ -19,6 +19,8 @@ Shape: TypeAlias = tuple[int, ...]
 TileArray: TypeAlias = npt.NDArray[np.int32]
 M = TypeVar("M", bound="Placement")
 
+LARGE_RUNS = 10_000  # longer run lists are kept for a short while only: they take megabytes
+
 
 def digest(array: npt.NDArray[np.generic]) -> bytes:
     """Content of an array as 16 bytes, so that comparing two large run lists costs nothing."""
@@ -119,7 +121,7 @@ class Mapping(Placement):
     def intervals(self) -> tuple[IntArray, IntArray, IntArray]:
         """See `Placement.intervals`."""
         starts, owners = self.runs()
-        order = np.argsort(owners, kind="stable")
+        order = tile_order(owners)
         ends = np.append(starts[1:], self.size)[: len(starts)]
         return owners[order], starts[order], ends[order]
 
@@ -139,9 +141,15 @@ def _interned(placement: Placement) -> Placement:
     return placement
 
 
+@lru_cache(maxsize=64)
+def _interned_large(placement: Placement) -> Placement:
+    return placement
+
+
 def intern(placement: M) -> M:
     """The one object kept for this content, so that thousands of variables share a few."""
-    return _interned(placement)  # type: ignore[return-value]
+    large = isinstance(placement, Runs) and len(placement.starts) > LARGE_RUNS
+    return _interned_large(placement) if large else _interned(placement)  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=2048)
@@ -149,15 +157,40 @@ def _elements_per_tile(placement: Placement, tiles: int) -> IntArray:
     return frozen(placement.count(tiles))
 
 
+def tile_order(tiles: IntArray) -> IntArray:
+    """Stable order by tile; tile numbers of 16 bits sort by radix."""
+    small = len(tiles) == 0 or int(tiles.max()) < 1 << 15
+    return np.argsort(tiles.astype(np.int16) if small else tiles, kind="stable")
+
+
+def all_distinct(tiles: IntArray) -> bool:
+    """Whether no tile number occurs twice."""
+    return len(tiles) < 2 or int(np.bincount(tiles - tiles.min()).max()) == 1
+
+
+def union(*parts: npt.ArrayLike) -> IntArray:
+    """Sorted distinct numbers of sorted parts (a merge: much faster than hashing)."""
+    merged = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
+    merged.sort(kind="stable")
+    keep = np.ones(len(merged), dtype=bool)
+    keep[1:] = merged[1:] != merged[:-1]
+    return merged[keep]
+
+
 def add_at(where: IntArray, amounts: npt.NDArray[np.int64], tiles: int) -> IntArray:
     """Sum of `amounts` per tile, int64[tiles]; an error names a tile outside the IPU."""
+    check_tiles(where, tiles)
+    # Weights are summed as float64, exact below 2**53 elements.
+    return np.bincount(where, weights=amounts, minlength=tiles).astype(np.int64)
+
+
+def check_tiles(where: IntArray, tiles: int) -> None:
+    """Raise InputError for a tile that is not one of `tiles`."""
     if len(where) and (int(where.max()) >= tiles or int(where.min()) < 0):
         bad = int(where.max()) if int(where.max()) >= tiles else int(where.min())
         raise InputError(
             f"a mapping uses tile {bad}", expected=f"tiles 0 to {tiles - 1}", todo="map onto the tiles this IPU has"
         )
-    # Weights are summed as float64, exact below 2**53 elements.
-    return np.bincount(where, weights=amounts, minlength=tiles).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -293,19 +326,24 @@ class Demand(Placement):
 
 def demand(shape: Sequence[int], tile: npt.ArrayLike, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Demand:
     """Demand from intervals in any order; overlapping or touching intervals of one tile are joined."""
-    tiles, first, last = (np.asarray(part, dtype=np.int64) for part in (tile, lo, hi))
-    filled = last > first
-    tiles, first, last = tiles[filled], first[filled], last[filled]
-    order = np.lexsort((first, tiles))
-    tiles, first, last = tiles[order], first[order], last[order]
-    if len(tiles):
-        # One number line per tile, end to end with a gap, lets one running maximum join intervals of all tiles.
-        lane = tiles * (prod(shape) + 1)
-        reach = np.maximum.accumulate(last + lane)
-        opens = np.concatenate(([True], first[1:] + lane[1:] > reach[:-1]))
-        closes = np.append(np.flatnonzero(opens)[1:] - 1, len(tiles) - 1)
-        tiles, first, last = tiles[opens], first[opens], (reach - lane)[closes]
+    tiles, first, last = joined_intervals(prod(shape), *(np.asarray(part, dtype=np.int64) for part in (tile, lo, hi)))
     return intern(Demand(shape=tuple(shape), tile=frozen(tiles), lo=frozen(first), hi=frozen(last)))
+
+
+def joined_intervals(size: int, tile: IntArray, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Intervals of `size` elements sorted by tile and index, those of one tile that overlap or touch joined."""
+    filled = hi > lo
+    tile, lo, hi = tile[filled], lo[filled], hi[filled]
+    if not len(tile):
+        return tile, lo, hi
+    # One number line per tile, end to end with a gap, lets one running maximum join intervals of all tiles.
+    lane = tile * (size + 1)
+    order = np.argsort(lane + lo, kind="stable")
+    tile, lo, hi, lane = tile[order], lo[order], hi[order], lane[order]
+    reach = np.maximum.accumulate(hi + lane)
+    opens = np.append(True, lo[1:] + lane[1:] > reach[:-1])
+    closes = np.append(np.flatnonzero(opens)[1:] - 1, len(tile) - 1)
+    return tile[opens], lo[opens], (reach - lane)[closes]
 
 
 def by_hand(shape: Sequence[int], pieces: Iterable[tuple[int, int, int]]) -> Runs:
