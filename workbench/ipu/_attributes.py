@@ -24,6 +24,10 @@ class OptionTypeError(WorkbenchError, TypeError):
 class UnknownOptionError(OptionError, AttributeError):
     """A name that is no option here."""
 
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.args = (what,)  # it may end in a question
+
 
 def type_text(annotation: Any) -> str:
     """The type as text: `int | list[int]` is `"typing.Union[int, typing.List[int]]"`.

@@ -46,7 +46,7 @@ def form_options() -> tuple[Option, ...]:
 def attributes() -> tuple[Option, ...]:
     """The attributes of `IPUConfig`, category by category in the order of the API reference."""
     rank = {name.partition(".")[0]: number for number, name in enumerate(["", *CATEGORIES])}
-    found = [each for each in OPTIONS.values() if each.kind == "attribute"]
+    found = [each for each in OPTIONS.values() if each.kind in ("attribute", "dictionary")]
     return tuple(sorted(found, key=lambda each: rank[each.name.partition(".")[0] if "." in each.name else ""]))
 
 

@@ -13,14 +13,14 @@ from workbench.errors import OptionError
 from workbench.registry import Registry
 
 Effect = Literal["modelled", "numeric", "recorded"]
-Kind = Literal["attribute", "key", "argument"]
+Kind = Literal["attribute", "dictionary", "key", "argument"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One option.
 
-    `kind`: an attribute of `IPUConfig`, a key of one of its `poplar_options` dictionaries, or an argument of
+    `kind`: an attribute of `IPUConfig`; one that is a dictionary with declared keys; such a key; or an argument of
     `wb.compile`. `effect`: modelled options change memory or time, numeric ones change results or stop the run,
     recorded ones are kept and shown with the `reason` why nothing here can change. `read_by` names the modules of the
     package that read it; an option that only the module named `planned` will read has no effect yet, and `status`
@@ -48,6 +48,8 @@ class Option:
     @property
     def status(self) -> str:
         """`effect`, or `"modelled, not yet read"` and the like while nothing reads the option."""
+        if self.kind == "dictionary":
+            return "by key"
         return f"{self.effect}, not yet read" if self.planned and not self.read_by else self.effect
 
     @property
@@ -100,9 +102,10 @@ class Option:
         return value
 
     def _check_bounds(self, value: float) -> None:
-        too_low = self.minimum is not None and value < self.minimum
-        too_high = self.maximum is not None and value > self.maximum
-        if too_low or too_high:
+        # Written so that a NaN, which is on no side of a bound, is outside of it.
+        high_enough = self.minimum is None or value >= self.minimum
+        low_enough = self.maximum is None or value <= self.maximum
+        if not (high_enough and low_enough):
             low = f"at least {self.minimum:g}" if self.minimum is not None else ""
             high = f"at most {self.maximum:g}" if self.maximum is not None else ""
             expected = " and ".join(part for part in (low, high) if part)
@@ -167,7 +170,7 @@ def find_option(name: str) -> Option:
 
 
 def keys_of(name: str) -> tuple[Option, ...]:
-    """The declared keys of a `poplar_options` dictionary, in order of declaration; none for one kept whole."""
+    """The declared keys of a dictionary of options, in order of declaration."""
     start = f"{name}."
     return tuple(each for each in OPTIONS.values() if each.kind == "key" and each.name.startswith(start))
 
@@ -175,7 +178,7 @@ def keys_of(name: str) -> tuple[Option, ...]:
 def _spread(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Values by option, a dictionary with declared keys as one value for each key."""
     for name, value in values.items():
-        if isinstance(value, Mapping) and find_option(name).type is dict and keys_of(name):
+        if isinstance(value, Mapping) and find_option(name).kind == "dictionary":
             yield from ((f"{name}.{key}", item) for key, item in value.items())
         else:
             yield name, value

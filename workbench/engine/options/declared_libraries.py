@@ -21,14 +21,13 @@ def _recorded(group: str, key: str, default: object, type_: type, doc: str, reas
     _key(group, key, default, type_, doc, effect="recorded", reason=reason)
 
 
-def _dictionary(group: str, what: str, reader: str) -> None:
+def _dictionary(group: str, what: str) -> None:
     option(
         f"{group}.poplar_options",
         (),
         dict,
         f"PopLibs options of {what}, as texts by key; each key is an option of its own.",
-        read_by="ipu/config.py",
-        planned=reader,
+        kind="dictionary",
     )
 
 
@@ -40,14 +39,14 @@ option(
     planned=_PLANNER,
 )
 for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
-    _dictionary(_group, f"every {_label}", _PLANNER)
+    _dictionary(_group, f"every {_label}")
     _key(
         _group,
         "availableMemoryProportion",
         0.6,
         float,
         f"Share of a tile's memory that the plan of one {_label} may take for temporaries; 0 asks for the least.",
-        planned=_PLANNER,
+        read_by=_PLANNER,
         minimum=0.0,
         maximum=10.0,
         source="poplibs@7eac0f26 lib/poplin/ConvOptions.hpp:37",
@@ -59,7 +58,7 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         "float",
         str,
         f"Type in which a {_label} accumulates: half doubles the rate of half inputs and halves the partials.",
-        planned=_PLANNER,
+        read_by=_PLANNER,
         choices=("float", "half"),
         form_label=f"partialsType ({_group})",
     )
@@ -69,7 +68,7 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         False,
         bool,
         "Load the weights of the matrix unit 16 bytes a cycle; they must lie in interleaved memory.",
-        planned=_PLANNER,
+        read_by=_PLANNER,
     )
     _key(
         _group,
@@ -77,7 +76,7 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         True,
         bool,
         "Reduce deep partials in several exchanges: less code, more cycles.",
-        planned=_PLANNER,
+        read_by=_PLANNER,
     )
     _key(
         _group,
@@ -138,7 +137,7 @@ _recorded("matmuls", "inputRHSIsPreArranged", False, bool, "The right operand is
           "the layout of an operand follows from who made it")  # fmt: skip
 _recorded("matmuls", "gatherOutput", False, bool, "Gather a result into one variable.", _GATHER)
 
-_dictionary("slices", "every gather, scatter and embedding look-up", _SLICES)
+_dictionary("slices", "every gather, scatter and embedding look-up")
 _key(
     "slices",
     "availableMemoryProportion",
@@ -182,7 +181,7 @@ _recorded("slices", "paddingIndexUsed", False, bool, "Row 0 is padding.",
 _recorded("slices", "internal.alwaysIncludeBaseRearrangementCost", False, bool,
           "Count bringing the table into the plan's order.", _NOT_HERE)  # fmt: skip
 
-_dictionary("pooling", "every pooling", "engine/ops/pooling.py")
+_dictionary("pooling", "every pooling")
 _key("pooling", "poolUseIntrospectiveMapping", True, bool, "Follow the operand's own mapping when work is spread.",
      planned="engine/ops/pooling.py")  # fmt: skip
 _key("pooling", "optimizeForSpeed", False, bool, "Lay the operand out for speed rather than where it is.",

@@ -137,7 +137,7 @@ option(
     False,
     bool,
     "The former place of optimizations.math.fast; either switches it on.",
-    read_by="ipu/config.py",
+    read_by="ipu/_freeze.py",
     deprecated="'enable_fast_math' is now 'optimizations.math.fast'; a later release will drop it here.",
 )
 option(

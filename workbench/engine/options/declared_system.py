@@ -5,7 +5,7 @@ from __future__ import annotations
 from workbench.engine.options.declaration import category, option
 from workbench.engine.options.enums import DeviceConnectionType, SelectionOrder, StochasticRoundingBehaviour
 
-_FROZEN = "ipu/config.py"
+_FROZEN = "ipu/_freeze.py"
 
 # The order of the API reference.
 category("convolutions", "Options of convolutions.")
@@ -245,7 +245,7 @@ option(
     str,
     "Order in which the stages of a pipeline run.",
     kind="argument",
-    planned="engine/passes/pipeline.py",
+    read_by="engine/passes/lower.py",
     choices=("Grouped", "Interleaved", "Sequential"),
     form_label="pipeline schedule",
 )

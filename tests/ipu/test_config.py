@@ -1,0 +1,208 @@
+"""IPUConfig in use: configuring, freezing, and what a compile then sees."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench import ipu
+from workbench.engine.options import Option, attributes
+from workbench.errors import InputError, OptionError
+from workbench.executable import make_request
+from workbench.ipu.config import IPUConfig, SelectionOrder, current_options, get_ipu_config
+
+AMP = "matmuls.poplar_options.availableMemoryProportion"
+
+
+def test_a_dictionary_of_options_is_changed_in_place() -> None:
+    config = IPUConfig()
+    config.matmuls.poplar_options["partialsType"] = "half"
+    assert config.freeze().get("matmuls.poplar_options.partialsType") == "half"
+    assert IPUConfig().matmuls.poplar_options == {}
+
+
+def test_a_frozen_copy_does_not_follow_later_assignments() -> None:
+    config = IPUConfig()
+    config.matmuls.poplar_options = {"availableMemoryProportion": "0.2"}
+    config.configure_ipu_system()
+    frozen = config.freeze()
+    config.matmuls.poplar_options["availableMemoryProportion"] = "0.9"
+    config.allow_recompute = True
+    assert frozen.get(AMP) == current_options().get(AMP) == 0.2
+    assert current_options().get("allow_recompute") is False
+
+
+def test_what_is_configured_last_is_what_a_compile_takes() -> None:
+    for share in ("0.1", "0.4"):
+        config = IPUConfig()
+        config.matmuls.poplar_options = {"availableMemoryProportion": share}
+        config.configure_ipu_system()
+    assert make_request("mlp").options.get(AMP) == 0.4
+    ipu.config.reset_ipu_configuration()
+    assert make_request("mlp").options.get(AMP) == 0.6
+
+
+def test_an_unknown_key_is_an_error_when_compiling_and_names_the_nearest() -> None:
+    config = IPUConfig()
+    config.convolutions.poplar_options = {"availableMemoryPortion": "0.2"}
+    config.configure_ipu_system()
+    with pytest.raises(OptionError, match=r"did you mean 'convolutions\.poplar_options\.availableMemoryProportion'"):
+        make_request("mlp")
+
+
+def test_a_configuration_in_force_is_replaced_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    config = IPUConfig()
+    config.auto_select_ipus = [2, 1]
+    config.configure_ipu_system()
+    config.configure_ipu_system()
+    assert caplog.messages == []
+    first, second = get_ipu_config()
+    assert first == second == config
+    first.auto_select_ipus = 8
+    assert get_ipu_config()[0].auto_select_ipus == [2, 1]
+    with pytest.raises(OptionError, match="already configured otherwise"):
+        ipu.config.configure_ipu_system(IPUConfig(), reset_configuration=False)
+    IPUConfig().configure_ipu_system()
+    assert "Resetting" in caplog.text
+
+
+def test_without_devices_there_is_no_configuration_to_get() -> None:
+    for configure in (lambda: None, IPUConfig().configure_ipu_system):
+        configure()
+        with pytest.raises(RuntimeError, match="No IPU devices configured"):
+            get_ipu_config()
+
+
+def test_a_refused_configuration_leaves_the_one_in_force() -> None:
+    good, bad = IPUConfig(), IPUConfig()
+    good.auto_select_ipus = 2
+    good.configure_ipu_system()
+    bad.io_tiles.place_ops_on_io_tiles = True
+    with pytest.raises(OptionError):
+        bad.configure_ipu_system()
+    assert get_ipu_config() == [good]
+
+
+@pytest.mark.parametrize(
+    ("system", "selected", "says"),
+    [
+        ("pod4", {"auto_select_ipus": 8}, "selects 8 IPUs, but the Pod4 has 4"),
+        ("pod16", {"auto_select_ipus": [16, 1]}, "selects 17 IPUs, but the Pod16 has 16"),
+        ("pod16", {"auto_select_ipus": [2, 0]}, "at least one IPU a device"),
+        ("pod16", {"select_ipus": [24, 16]}, "share IPU 5"),
+        ("pod16", {"select_ipus": 31}, "the Pod16 has no device 31. Expected: 0 to 30"),
+        ("pod16", {"select_ipus": -1}, "no device -1"),
+    ],
+)
+def test_an_impossible_selection(system: str, selected: dict[str, Any], says: str) -> None:
+    ipu.devices.use(system)
+    config = IPUConfig()
+    for name, value in selected.items():
+        setattr(config, name, value)
+    with pytest.raises((OptionError, InputError), match=says):
+        config.configure_ipu_system()
+
+
+def test_the_ipu_model_has_as_many_ipus_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--max_compilation_threads=4 --use_ipu_model")
+    ipu.devices.use("pod4")
+    config = IPUConfig()
+    config.auto_select_ipus = 8
+    config.configure_ipu_system()
+    assert current_options().ipus() == 8
+    assert ipu.config.use_emulation()
+    assert ipu.utils.is_running_on_ipu_model()
+
+
+@pytest.mark.parametrize(
+    ("selected", "devices"),
+    [(0, [1]), ([0, 1], [1, 1]), (16, [2]), ([24, 25], [4, 4]), (30, [16]), ((28, 10), [8, 1])],
+)
+def test_selected_devices_bring_their_ipus(selected: Any, devices: list[int]) -> None:
+    config = IPUConfig()
+    config.select_ipus = selected
+    assert list(config.ipus_per_device) == devices
+    config.configure_ipu_system()
+    assert current_options().ipus() == devices[0]
+    assert [ipu.utils.get_num_of_ipus_in_device(f"/device:IPU:{n}") for n in range(len(devices))] == devices
+
+
+def test_the_system_says_which_ipu_is_modelled_unless_the_configuration_does() -> None:
+    ipu.devices.use("bow-pod16")
+    assert make_request("mlp").target.name == "bow"
+    config = IPUConfig()
+    config.ipu_model.version = "ipu21"
+    assert make_request("mlp", config=config).target.name == "ipu21"
+    assert make_request("mlp", config=config, target="ipu1").target.name == "ipu1"
+
+
+def test_tiles_of_the_model() -> None:
+    config = IPUConfig()
+    config.ipu_model.tiles_per_ipu = 8
+    assert make_request("mlp", config=config).target.tiles_per_ipu == 8
+    config.ipu_model.tiles_per_ipu = 1473
+    with pytest.raises(OptionError, match=r"ipu_model\.tiles_per_ipu is 1473.*at most 1472"):
+        make_request("mlp", config=config)
+
+
+def another(each: Option) -> Any:
+    """A value other than the default."""
+    if issubclass(each.type, Enum):
+        return next(member for member in each.type if member.name not in (each.default, "PRE_COMPILE"))
+    if each.choices:
+        return each.choices[-1]
+    made = {bool: not each.default, int: 3, float: 0.25, str: "folder", dict: {"a": "b"}}
+    return made[each.type]
+
+
+SET_ALONE = [each for each in attributes() if each.kind == "attribute" and not each.name.endswith("process_index")]
+
+
+@pytest.mark.parametrize("each", SET_ALONE, ids=lambda each: each.name)
+def test_an_assigned_option_reaches_a_compile(each: Option) -> None:
+    config = IPUConfig()
+    if each.name == "io_tiles.place_ops_on_io_tiles":
+        config.io_tiles.num_io_tiles = 4
+    owner: Any = config
+    *path, last = each.name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    value = another(each)
+    setattr(owner, last, value)
+    assert config.freeze().get(each.name) == each.check(value) != each.default
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "allow_recompute": st.booleans(),
+            "selection_order": st.sampled_from([each.value for each in SelectionOrder]),
+            "auto_select_ipus": st.one_of(st.integers(1, 16), st.lists(st.integers(1, 4), max_size=3)),
+            "matmuls.poplar_options": st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
+            "io_tiles.available_memory_proportion": st.floats(0, 1),
+        },
+    )
+)
+def test_saved_configurations_come_back_the_same(values: dict[str, Any]) -> None:
+    config, other = IPUConfig(), IPUConfig()
+    config.from_dict({**config.to_dict(), **values})
+    other.from_json(config.to_json())
+    assert other == config
+    assert json.loads(config.to_json()) == json.loads(other.to_json())
+
+
+def test_the_form_is_reached_from_here() -> None:
+    assert ipu.config.form_options()[0].name == AMP
+    assert len(ipu.config.form_options()) == 12
+
+
+def test_its_text_documents_every_option() -> None:
+    text = str(IPUConfig.__doc__)
+    assert all(f".. py:attribute:: {name}\n" in text for name in IPUConfig().to_dict())
+    assert ":value: StochasticRoundingBehaviour.OFF" in text
