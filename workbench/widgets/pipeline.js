@@ -74,7 +74,7 @@ function drawBlocks(view, shown, ctx, high, gap, t) {
       ctx.strokeRect(from + 1, y + 1, Math.max(1, wide - 2), high - 2);
     }
     const text = labelOf(direction.name, batch);
-    if (wide > 26 && high > 13) {
+    if (wide > 18 && high > 13) {
       font(ctx, t, 11, 600);
       const room = clipText(ctx, text, wide - 8), inner = ctx.measureText(room).width;
       ctx.textAlign = "center";

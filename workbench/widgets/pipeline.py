@@ -208,17 +208,27 @@ def _draw_work(picture: svg.Picture, lane: Lane, detail: Detail, box: svg.Box, a
 
 
 def _draw_blocks(picture: svg.Picture, blocks: pd.DataFrame, plot: svg.Box, axis: svg.Axis, high: int) -> None:
-    for row in blocks.itertuples(index=False):
-        x = plot.x + axis.part(row.cycles_from) * plot.w
-        wide = (row.cycles_to - row.cycles_from) / (axis.high - axis.low) * plot.w
-        y = plot.y + row.ipu * (high + 8)
-        colour = GREY if row.micro_batch < 0 else MICRO_BATCHES[row.micro_batch % len(MICRO_BATCHES)]
-        painted: Paint = {"label": "", "colour": colour, "pattern": paint(DIRECTIONS, row.direction)["pattern"]}
-        picture.box(x, y, max(0.5, wide - 0.6), high, fill=picture.fill(painted))
-        if wide > 24 and row.micro_batch >= 0:
-            text = f"{row.direction[:1].upper()}{row.micro_batch}"
+    for row in blocks.to_dict("records"):
+        x = plot.x + axis.part(row["cycles_from"]) * plot.w
+        wide = (row["cycles_to"] - row["cycles_from"]) / (axis.high - axis.low) * plot.w
+        y = plot.y + row["ipu"] * (high + 8)
+        batch = int(row["micro_batch"])
+        colour = colour_of(batch)
+        pattern = paint(DIRECTIONS, row["direction"])["pattern"]
+        picture.box(x, y, max(0.5, wide - 0.6), high, fill=picture.fill(_paint(colour, pattern)))
+        if wide > 24 and batch >= 0:
             picture.box(x + wide / 2 - 11, y + high / 2 - 8, 22, 16, fill=colour)
+            text = f"{row['direction'][:1].upper()}{batch}"
             picture.text(x + wide / 2, y + high / 2 + 4, text, "n", "middle")
+
+
+def _paint(colour: str, pattern: str) -> Paint:
+    return {"label": "", "colour": colour, "pattern": pattern}
+
+
+def colour_of(micro_batch: int) -> str:
+    """The colour of a micro-batch; of work that belongs to none, grey."""
+    return GREY if micro_batch < 0 else MICRO_BATCHES[micro_batch % len(MICRO_BATCHES)]
 
 
 def figure(report: Report) -> go.Figure:
@@ -236,7 +246,7 @@ def figure(report: Report) -> go.Figure:
             y=[f"IPU {ipu}" for ipu in rows["ipu"]],
             orientation="h",
             name=painted["label"],
-            marker_color=[GREY if batch < 0 else MICRO_BATCHES[batch % len(MICRO_BATCHES)] for batch in batches],
+            marker_color=[colour_of(batch) for batch in batches],
             text=[f"micro-batch {batch}" for batch in batches],
         )
     chart.update_layout(title=report.sentence, barmode="overlay", xaxis_title="cycles", yaxis_autorange="reversed")
