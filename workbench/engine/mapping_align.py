@@ -75,3 +75,21 @@ def axes_of_shape(grid: Grid) -> tuple[tuple[Cuts, ...], ...] | None:
         return None
     left = iter(refined.axes)
     return tuple(tuple(next(left) for _ in sizes) for sizes in group(dims, grid.shape))
+
+
+@lru_cache(maxsize=8192)
+def folded_axes(grid: Grid) -> tuple[tuple[int, ...], ...] | None:
+    """The axes of the grid's shape that are folded into each of its dims (size 1 axes left out); None if none nest."""
+    axes = [axis for axis, size in enumerate(grid.shape) if size != 1]
+    sizes = [grid.shape[axis] for axis in axes]
+    folded: list[tuple[int, ...]] = []
+    at = 0
+    for size in grid.dims:
+        first, product = at, 1
+        while product < size and at < len(sizes):
+            product *= sizes[at]
+            at += 1
+        if product != size:
+            return None
+        folded.append(tuple(axes[first:at]))
+    return tuple(folded) if at == len(sizes) else None

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from workbench.engine.mapping_align import axes_of_shape
+from workbench.engine.mapping_align import axes_of_shape, folded_axes
 from workbench.engine.mapping_boxes import box_rows, boxes
 from workbench.engine.mapping_grid import Cuts, Grid, grid_of_cuts, spread
 from workbench.engine.mapping_turned import Turned, as_turned, by_shape
@@ -40,6 +40,11 @@ def needed_by(result: Mapping, operand_shape: Sequence[int], broadcast_dims: Seq
     groups = axes_of_shape(result) if isinstance(result, Grid) else None
     if isinstance(result, Grid) and groups is not None:
         return _grid_needs(result, groups, shape, along)
+    folded = folded_axes(result) if isinstance(result, Grid) else None
+    if isinstance(result, Grid) and folded is not None:
+        kept = {axis for size, axis in zip(shape, along, strict=True) if size == result.shape[axis] and size != 1}
+        if all(kept.issuperset(axes) or kept.isdisjoint(axes) for axes in folded):
+            return _folded_needs(result, [bool(axes) and kept.issuperset(axes) for axes in folded], shape)
     return _runs_need(result, shape, along)
 
 
@@ -47,6 +52,14 @@ def _grid_needs(result: Grid, groups: Sequence[Sequence[Cuts]], shape: Sequence[
     kept = {axis for size, axis in zip(shape, along, strict=True) if size == result.shape[axis]}
     copies = [part.offset for axis, group in enumerate(groups) if axis not in kept for part in group]
     axes = [part for axis in along if axis in kept for part in groups[axis]]
+    replicas = np.unique(spread([result.replicas, *copies]))
+    return grid_of_cuts(shape, axes, dims=[axis.size for axis in axes], first_tile=result.first_tile, replicas=replicas)
+
+
+def _folded_needs(result: Grid, kept: Sequence[bool], shape: Sequence[int]) -> Grid:
+    """Needs of an operand that has some of the grid's dims whole and lacks the others."""
+    axes = [axis for axis, keep in zip(result.axes, kept, strict=True) if keep]
+    copies = [axis.offset for axis, keep in zip(result.axes, kept, strict=True) if not keep]
     replicas = np.unique(spread([result.replicas, *copies]))
     return grid_of_cuts(shape, axes, dims=[axis.size for axis in axes], first_tile=result.first_tile, replicas=replicas)
 

@@ -20,6 +20,7 @@ from workbench.engine.mapping import (
     reshape,
     runs_of_elements,
 )
+from workbench.engine.mapping_align import folded_axes
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.program import VertexGroup
@@ -121,10 +122,10 @@ class Partials:
         if self.first_partial is not None:
             tile, lo, hi = results.intervals()
             return demand(self.held.shape, tile, self.first_partial[lo], self.first_partial[hi])
-        axes = results.axes if isinstance(results, Grid) and results.dims == self.kept else None
-        if axes is not None and isinstance(results, Grid):
-            cuts: list[Any] = [whole(self.depth), *axes]
-            return grid_of_cuts(self.held.shape, cuts, first_tile=results.first_tile, replicas=results.replicas)
+        if isinstance(results, Grid):
+            cuts: list[Any] = [whole(self.depth), *results.axes]
+            sizes = (self.depth, *results.dims)
+            return grid_of_cuts(self.held.shape, cuts, dims=sizes, first_tile=results.first_tile)
         tile, lo, hi = results.intervals()
         row = np.arange(self.depth, dtype=np.int64) * results.size
         return demand(
@@ -138,24 +139,33 @@ class Partials:
 @lru_cache(maxsize=4096)
 def partials_of(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, ...]) -> Partials:
     """Where the partial results lie after each tile has reduced its own elements over `axes`."""
-    if isinstance(mapping, Grid) and mapping.dims == mapping.shape and mapping.is_owner:
-        return _partials_of_grid(mapping, axes, kept)
+    if isinstance(mapping, Grid) and mapping.is_owner:
+        folded = folded_axes(mapping)
+        if folded is not None and all(set(axes).issuperset(dim) or set(axes).isdisjoint(dim) for dim in folded):
+            reduced = tuple(bool(dim) and set(axes).issuperset(dim) for dim in folded)
+            return _partials_of_grid(mapping, reduced, kept)
     return _partials_of_runs(mapping, axes, kept)
 
 
-def _partials_of_grid(mapping: Grid, axes: tuple[int, ...], kept: tuple[int, ...]) -> Partials:
+def _partials_of_grid(mapping: Grid, reduced: tuple[bool, ...], kept: tuple[int, ...]) -> Partials:
+    """Partials of a grid whose dims are reduced whole or not at all."""
     outer = np.zeros(1, np.int64)
-    for axis in axes:
-        outer = (outer[:, None] + mapping.axes[axis].offset).reshape(-1)
+    rest: list[Any] = []
+    for cut, gone in zip(mapping.axes, reduced, strict=True):
+        if gone:
+            outer = (outer[:, None] + cut.offset).reshape(-1)
+        else:
+            rest.append(cut)
     depth = len(outer)
-    rest: list[Any] = [mapping.axes[axis] for axis in range(len(mapping.shape)) if axis not in axes]
+    sizes = [cut.size for cut in rest]
     if depth == 1:
         first = mapping.first_tile + int(outer[0])
-        result = grid_of_cuts(kept, rest, first_tile=first)
+        result = grid_of_cuts(kept, rest, dims=sizes, first_tile=first)
         return Partials(held=result, depth=1, kept=kept, result=result)
     row = np.arange(depth, dtype=np.int64)
-    reduced = (row, row + 1, outer)
-    held = grid_of_cuts((depth, *kept), [reduced, *rest], first_tile=mapping.first_tile)
+    held = grid_of_cuts(
+        (depth, *kept), [(row, row + 1, outer), *rest], dims=(depth, *sizes), first_tile=mapping.first_tile
+    )
     return Partials(held=held, depth=depth, kept=kept, result=held)
 
 
