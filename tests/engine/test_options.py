@@ -134,7 +134,7 @@ def test_equal_values_are_one_key_whatever_their_order(values: dict[str, int]) -
     made, turned = options(typed), options(dict(reversed(typed.items())))
     assert (made, hash(made)) == (turned, hash(turned))
     assert all(made.get(name) == value for name, value in typed.items())
-    assert dict(iter(made)).keys() == set(OPTIONS)
+    assert dict(iter(made)).keys() == {each.name for each in OPTIONS.values() if each.kind != "dictionary"}
 
 
 def test_options_cross_a_process_and_are_plain_data() -> None:
@@ -142,6 +142,15 @@ def test_options_cross_a_process_and_are_plain_data() -> None:
     assert pickle.loads(pickle.dumps(made)) == made == copy.deepcopy(made)
     assert made.get("compilation_poplar_options") == (("a", "1"), ("b", "2"))
     assert asdict(made)["changed"] == made.changed
+
+
+def test_what_was_set_without_effect_is_listed_with_the_reason() -> None:
+    made = options({AMP: 0.2, "gcl_poplar_options": {"a": "1"}, "optimizations.math.fast": True})
+    found = dict(made.without_effect())
+    assert found["gcl_poplar_options"] == OPTIONS.get("gcl_poplar_options").reason
+    assert AMP not in found
+    unread = {"optimizations.math.fast"} if not OPTIONS.get("optimizations.math.fast").read_by else set()
+    assert set(found) == {"gcl_poplar_options", *unread}
 
 
 def test_the_form_has_twelve_options_ready_to_draw() -> None:

@@ -14,6 +14,7 @@ from workbench import ipu
 from workbench.engine.options import Option, attributes
 from workbench.errors import InputError, OptionError
 from workbench.executable import make_request
+from workbench.ipu._flags import Flags, flags
 from workbench.ipu.config import IPUConfig, SelectionOrder, current_options, get_ipu_config
 
 AMP = "matmuls.poplar_options.availableMemoryProportion"
@@ -117,6 +118,46 @@ def test_the_ipu_model_has_as_many_ipus_as_asked_for(monkeypatch: pytest.MonkeyP
     assert current_options().ipus() == 8
     assert ipu.config.use_emulation()
     assert ipu.utils.is_running_on_ipu_model()
+
+
+@pytest.mark.parametrize(
+    ("text", "tiles"),
+    [
+        ("--use_ipu_model --ipu_model_tiles=8", 8),
+        ("--use_ipu_model=true --ipu_model_tiles=8", 8),
+        ("--ipu_model_tiles=8", 1472),
+        ("--use_ipu_model=false --ipu_model_tiles=8", 1472),
+        ("", 1472),
+    ],
+)
+def test_tiles_from_the_environment_are_those_of_the_ipu_model(
+    text: str, tiles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TF_POPLAR_FLAGS", text)
+    assert make_request("mlp").target.tiles_per_ipu == tiles
+
+
+def test_flags_that_others_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_synthetic_data --synthetic_data_initializer=random")
+    assert flags() == Flags(use_synthetic_data=True, synthetic_data_initializer="random")
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--ipu_model_tiles=few")
+    with pytest.raises(OptionError, match="--ipu_model_tiles=few"):
+        flags()
+
+
+def test_an_option_that_nothing_reads_yet_is_said_to_be_so(caplog: pytest.LogCaptureFixture) -> None:
+    config = IPUConfig()
+    config.gcl_poplar_options = {"a": "1"}
+    unread = [
+        each
+        for each in attributes()
+        if each.status.endswith("not yet read") and each.type is bool and "io_tiles" not in each.name
+    ]
+    for each in unread[:1]:
+        config.from_dict({**config.to_dict(), each.name: not each.default})
+    config.freeze()
+    assert len(caplog.messages) == len(unread[:1])
+    assert all("nothing reads it yet" in text for text in caplog.messages)
 
 
 @pytest.mark.parametrize(

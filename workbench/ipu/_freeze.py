@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,8 @@ from workbench.engine.options import Options, find_option
 from workbench.engine.options.enums import DeviceConnectionType, StochasticRoundingBehaviour
 from workbench.errors import OptionError
 from workbench.ipu import devices
+from workbench.ipu._attributes import LOGGER
+from workbench.ipu._flags import flags
 
 if TYPE_CHECKING:
     from workbench.ipu.config import IPUConfig
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def on_model() -> bool:
     """Whether `TF_POPLAR_FLAGS` asks for the IPU model."""
-    return "--use_ipu_model" in os.environ.get("TF_POPLAR_FLAGS", "").split()
+    return flags().use_ipu_model
 
 
 def as_tuple(value: Any) -> tuple[int, ...]:
@@ -138,6 +139,19 @@ def freeze(config: IPUConfig) -> Options:
         values |= {**on, "floating_point_behaviour.esr": StochasticRoundingBehaviour.ON}
     if config.optimizations.enable_fast_math:
         values["optimizations.math.fast"] = True
-    if config.ipu_model.version in ("", find_option("ipu_model.version").default) and not on_model():
+    values |= _model_values(config)
+    frozen = Options().with_values(values)
+    for name, why in frozen.without_effect():
+        if not find_option(name).reason:
+            LOGGER.warning("%s is set, but %s", name, why)
+    return frozen
+
+
+def _model_values(config: IPUConfig) -> dict[str, Any]:
+    """The modelled IPU: the described system's unless the configuration says; tiles as the flags have them."""
+    values: dict[str, Any] = {}
+    if not on_model() and config.ipu_model.version in ("", find_option("ipu_model.version").default):
         values["ipu_model.version"] = devices.current().target_name
-    return Options().with_values(values)
+    if on_model() and flags().ipu_model_tiles:
+        values["ipu_model.tiles_per_ipu"] = flags().ipu_model_tiles
+    return values

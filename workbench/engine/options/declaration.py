@@ -218,8 +218,18 @@ class Options:
         selected = self.get("auto_select_ipus")
         return int(selected[0] if isinstance(selected, tuple) else selected)
 
+    def without_effect(self) -> tuple[tuple[str, str], ...]:
+        """Options that were set and change nothing here, each with the reason."""
+        set_here = [find_option(name) for name, _ in self.changed]
+        return tuple(
+            (each.name, each.reason or "nothing reads it yet: the program is as without it")
+            for each in set_here
+            if each.effect == "recorded" or each.status.endswith("not yet read")
+        )
+
     def __iter__(self) -> Iterator[tuple[str, Plain]]:
-        return iter((name, self.get(name)) for name in OPTIONS)
+        """Every option with its value; a dictionary of options key by key."""
+        return iter((each.name, self.get(each.name)) for each in OPTIONS.values() if each.kind != "dictionary")
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.changed) or "defaults"

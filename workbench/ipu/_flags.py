@@ -1,0 +1,41 @@
+"""`TF_POPLAR_FLAGS`: the flags of the environment that have an effect here."""
+
+# Names: graphcore/tensorflow plugin/poplar/docs/environment_variables.rst.
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from workbench.errors import OptionError
+
+_TRUE = ("", "true", "1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """The flags that are set. `ipu_model_tiles` is 0 when the IPU model has all its tiles."""
+
+    use_ipu_model: bool = False
+    ipu_model_tiles: int = 0
+    use_synthetic_data: bool = False
+    synthetic_data_initializer: str = ""
+
+
+def flags() -> Flags:
+    """The flags of the environment at this moment; a number that is none is an `OptionError`."""
+    given: dict[str, str] = {}
+    for word in os.environ.get("TF_POPLAR_FLAGS", "").split():
+        name, _, value = word.removeprefix("--").partition("=")
+        given[name] = value
+    tiles = given.get("ipu_model_tiles", "0")
+    if not tiles.isdecimal():
+        raise OptionError(
+            f"TF_POPLAR_FLAGS has --ipu_model_tiles={tiles}", expected="a number of tiles: --ipu_model_tiles=8"
+        )
+    return Flags(
+        use_ipu_model=given.get("use_ipu_model", "false").lower() in _TRUE,
+        ipu_model_tiles=int(tiles),
+        use_synthetic_data=given.get("use_synthetic_data", "false").lower() in _TRUE,
+        synthetic_data_initializer=given.get("synthetic_data_initializer", ""),
+    )
