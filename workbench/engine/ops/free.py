@@ -10,6 +10,7 @@ from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import needed_by, on_tile
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.program import VertexGroup
+from workbench.engine.tensor import Tensor
 from workbench.engine.tileset import IntArray
 
 
@@ -58,8 +59,10 @@ class Broadcast(Family):
 
             lowering.bind(value, source.view(reshape(source.mapping, value.shape), value.shape))
             return
-        wanted = needed_by(mapping, source.shape, node.attr("broadcast_dimensions"))
-        (arranged,) = lowering.emit.rearrange(label, [(source, wanted)])
+        arranged = source
+        if not _is_constant(source, lowering):  # a fill has its value in its state
+            wanted = needed_by(mapping, source.shape, node.attr("broadcast_dimensions"))
+            (arranged,) = lowering.emit.rearrange(label, [(source, wanted)])
         result = lowering.result(node, 0, mapping)
         elements = mapping.elements_per_tile(lowering.tiles)
         if source.elements == 1:
@@ -67,6 +70,11 @@ class Broadcast(Family):
         else:
             groups = lowering.emit.copy_groups(elements * value.itemsize_bytes)
         lowering.emit.compute(label, groups, arranged.variables, result.variables)
+
+
+def _is_constant(source: Tensor, lowering: Lowering) -> bool:
+    kinds = {lowering.emit.variables[name].kind for name in source.variables}
+    return source.elements == 1 and kinds == {"constant"}
 
 
 class Counter(Family):

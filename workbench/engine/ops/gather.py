@@ -1,0 +1,192 @@
+"""Gather: rows of a table chosen by indices (embeddings, take, take_along_axis), as PopLibs' planned multi-slice.
+
+Every part of the table looks all indices up; where the rows are cut, a second stage chooses among what they found.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.engine.emit import vertex_groups
+from workbench.engine.graph import Node, Value
+from workbench.engine.lowering import Lowering
+from workbench.engine.mapping import Grid, Mapping, demand, grid_of_cuts, linear, reshape, transpose
+from workbench.engine.mapping_grid import whole
+from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops.rows import (
+    AVAILABLE_MEMORY_PROPORTION,
+    WORKERS,
+    Layout,
+    RowPlan,
+    Table,
+    grain_of,
+    layout_rows,
+    plan_rows,
+    table_of,
+)
+from workbench.engine.program import VertexGroup
+from workbench.engine.tensor import Tensor
+from workbench.engine.tileset import IntArray
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+
+class Gather(Family):
+    """Slices of one operand at places given by another."""
+
+    name = "gather"
+    ops = frozenset({"gather"})
+
+    def claims(self, node: Node) -> bool:
+        """A gather with at least one index axis and something to gather."""
+        return bool(node.attr("start_index_map")) and node.results[0].elements > 0
+
+    def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
+        """The table where the plan looks it up."""
+        table, _, layout = _planned(node, lowering)
+        return {0: table.unseen(layout.home)}
+
+    def plan_text(self, node: Node, lowering: Lowering) -> str:
+        """The parts of rows, columns and indices."""
+        return str(_planned(node, lowering)[1])
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Bring table and indices, look up on every part, choose among candidates."""
+        table, plan, layout = _planned(node, lowering)
+        label = lowering.label(node)
+        source, indices = lowering.operands(node)
+        index = linear_indices(label, indices, lookups(node) * table.rows_per_index, lowering)
+        held = lowering.emit.rearrange(label, [(table.view(source), layout.used), (index, layout.indices)])
+        value = node.results[0]
+        mapping = result_mapping(node, table, layout.chosen)
+        dtype = DTYPE_WORDS[value.dtype]
+        shares = layout.row_lengths / table.rows
+        groups = slice_groups(dtype, layout.candidates, shares, lowering.tiles)
+        reads = [name for tensor in held for name in tensor.variables]
+        if plan.rows == 1:
+            result = lowering.result(node, 0, mapping)
+            lowering.emit.compute(label, groups, reads, result.variables)
+            return
+        candidates = lowering.emit.tensor(
+            f"{label}/candidates", layout.candidates.shape, value.dtype, layout.candidates, "temporary"
+        )
+        lowering.emit.compute(f"{label}/candidates", groups, reads, candidates.variables)
+        _choose(node, lowering, candidates, index, layout, mapping)
+
+
+def _choose(
+    node: Node, lowering: Lowering, candidates: Tensor, index: Tensor, layout: Layout, mapping: Mapping
+) -> None:
+    """The second stage: each tile gets all candidates of its share of the indices and slices again."""
+    label, chosen = lowering.label(node), layout.chosen
+    parts = candidates.shape[0]
+    gathered = grid_of_cuts(candidates.shape, [whole(parts), *chosen.axes], first_tile=chosen.first_tile)
+    own = grid_of_cuts(index.shape, [chosen.axes[0]], first_tile=chosen.first_tile, replicas=chosen.axes[1].offset)
+    arranged = lowering.emit.rearrange(f"{label}/choose", [(candidates, gathered), (index, own)])
+    result = lowering.result(node, 0, mapping)
+    as_parts = grid_of_cuts((1, *chosen.shape), [whole(1), *chosen.axes], first_tile=chosen.first_tile)
+    groups = slice_groups(DTYPE_WORDS[result.dtype], as_parts, np.array([1 / parts]), lowering.tiles)
+    reads = [name for tensor in arranged for name in tensor.variables]
+    lowering.emit.compute(f"{label}/choose", groups, reads, result.variables)
+
+
+def _planned(node: Node, lowering: Lowering) -> tuple[Table, RowPlan, Layout]:
+    operand = node.operands[0]
+    indexed = (*node.attr("start_index_map"), *(node.attr("operand_batching_dims") or ()))
+    table = table_of(operand.shape, indexed, node.attr("slice_sizes"))
+    return planned_table(table, lookups(node) * table.rows_per_index, operand, lowering)
+
+
+def planned_table(
+    table: Table, indices: int, operand: Value, lowering: Lowering, *, split_indices: bool = True
+) -> tuple[Table, RowPlan, Layout]:
+    """The plan of a table and where it puts things."""
+    budget_bytes = int(AVAILABLE_MEMORY_PROPORTION * lowering.target.bytes_per_tile)
+    plan = plan_rows(
+        table.rows,
+        table.columns,
+        indices,
+        DTYPE_WORDS[operand.dtype],
+        lowering.tiles,
+        budget_bytes,
+        split_indices=split_indices,
+    )
+    return table, plan, layout_rows(plan, table.rows, table.columns, indices, grain_of(operand.itemsize_bytes))
+
+
+def lookups(node: Node) -> int:
+    """Index vectors of a gather or scatter: the last axis of the indices holds one vector."""
+    return prod(node.operands[1].shape[:-1])
+
+
+def linear_indices(label: str, indices: Tensor, count: int, lowering: Lowering) -> Tensor:
+    """One row number per row that is looked up, computed where an index has several parts or stands for several."""
+    if indices.elements == count:
+        return indices.view(reshape(indices.mapping, (count,)), (count,))
+    mapping = linear((count,), "int32", lowering.tiles)
+    parts = indices.shape[-1]
+    vectors = indices.elements // max(1, parts)
+    seen = indices.view(reshape(indices.mapping, (vectors, parts)), (vectors, parts))
+    rows = count // max(1, vectors)
+    tile, lo, hi = mapping.intervals()
+    wanted = demand(seen.shape, tile, lo // rows * parts, -(-hi // rows) * parts)
+    (arranged,) = lowering.emit.rearrange(f"{label}/indices", [(seen, wanted)])
+    result = lowering.emit.tensor(f"{label}/rows", (count,), "int32", mapping, "temporary")
+    steps = (("MULTIPLY", "int"), ("ADD", "int")) * max(1, parts - 1 if rows == 1 else parts)
+    groups = vertex_groups(
+        "popops::MapExpression",
+        {"n": mapping.elements_per_tile(lowering.tiles)},
+        loads=("int",) * parts,
+        stores=("int",),
+        operations=steps,
+    )
+    lowering.emit.compute(f"{label}/rows", groups, arranged.variables, result.variables)
+    return result
+
+
+def slice_groups(dtype: str, candidates: Grid, shares: FloatArray, tiles: int) -> list[VertexGroup]:
+    """Multi-slices of the tiles that own candidates [row parts, indices, columns]; `shares` of the indices per part."""
+    offsets, columns, share = per_part(candidates, shares)
+    per_worker = -(-offsets // WORKERS)
+    in_range = np.minimum(per_worker, np.ceil(per_worker * share).astype(np.int64))
+    held = [np.zeros(tiles, np.int64) for _ in range(3)]
+    for column, values in zip(held, (per_worker, columns, in_range), strict=True):
+        column[candidates.part_tiles()] = values
+    return vertex_groups(
+        "popops::MultiSlice", {"offsets": held[0], "region_size": held[1], "offsets_in_range": held[2]}, type=dtype
+    )
+
+
+def per_part(candidates: Grid, shares: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Indices, columns and share of the indices of each part [row part, index part, column part]."""
+    parts, indices, columns = (axis.lengths for axis in candidates.axes)
+    share = np.repeat(shares[: len(parts)], len(indices) * len(columns))
+    offsets = np.tile(np.repeat(indices, len(columns)), len(parts))
+    return offsets, np.tile(columns, len(parts) * len(indices)), share
+
+
+def result_mapping(node: Node, table: Table, chosen: Mapping) -> Mapping:
+    """The mapping of the result, given that of [indices and rows of each, columns]."""
+    offset_dims = tuple(node.attr("offset_dims"))
+    dropped = (*node.attr("collapsed_slice_dims"), *(node.attr("operand_batching_dims") or ()))
+    window = dict(zip(table.row_axes, table.window, strict=True))
+    order = [axis for axis in (*table.row_axes, *table.column_axes) if axis not in dropped]
+    sizes = [window.get(axis, table.shape[axis]) for axis in order]
+    batch = node.operands[1].shape[:-1]
+    seen = reshape(chosen, (*batch, *sizes))
+    kept = [axis for axis in range(len(table.shape)) if axis not in dropped]
+    permutation = []
+    next_batch = iter(range(len(batch)))
+    for axis in range(len(node.results[0].shape)):
+        if axis in offset_dims:
+            permutation.append(len(batch) + order.index(kept[offset_dims.index(axis)]))
+        else:
+            permutation.append(next(next_batch))
+    return transpose(seen, permutation)
+
+
+register(Gather())

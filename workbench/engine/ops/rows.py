@@ -1,0 +1,290 @@
+"""Rows: a tensor seen as a table whose rows an index chooses, and the plan PopLibs' multi-slice makes for the table.
+
+Gather and scatter share the plan, so that an embedding and the update of its gradient find the table where they need
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from workbench.engine import vertices
+from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts, reshape, transpose
+from workbench.engine.mapping_grid import whole
+from workbench.engine.ops.windows import distinct_parts
+from workbench.engine.tensor import Tensor
+from workbench.engine.tileset import IntArray, frozen
+from workbench.engine.vertices._popops import type_bytes
+
+Shape = tuple[int, ...]
+WORKERS = 6
+INDEX_BYTES = 4
+EXCHANGE_BYTES_PER_CYCLE = 4
+# PopLibs' default of the multi-slice planner: poplibs@7eac0f26 lib/popops/DynamicSlice.cpp:179
+AVAILABLE_MEMORY_PROPORTION = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """An operand of `shape` as rows and columns: `row_axes` are those an index chooses along, or is not whole along.
+
+    An index stands for `window` elements along each row axis.
+    """
+
+    shape: Shape
+    row_axes: Shape
+    window: Shape
+
+    @property
+    def column_axes(self) -> Shape:
+        """The other axes."""
+        return tuple(axis for axis in range(len(self.shape)) if axis not in self.row_axes)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return prod(self.shape[axis] for axis in self.row_axes)
+
+    @property
+    def columns(self) -> int:
+        """Elements of a row."""
+        return prod(self.shape[axis] for axis in self.column_axes)
+
+    @property
+    def rows_per_index(self) -> int:
+        """Rows one index stands for."""
+        return prod(self.window)
+
+    def seen(self, mapping: Mapping) -> Mapping:
+        """A mapping of the operand as one of the table, [rows, columns]."""
+        turned = transpose(mapping, (*self.row_axes, *self.column_axes))
+        return reshape(turned, (self.rows, self.columns))
+
+    def unseen(self, mapping: Mapping) -> Mapping:
+        """A mapping of the table as one of the operand."""
+        order = (*self.row_axes, *self.column_axes)
+        back = [order.index(axis) for axis in range(len(order))]
+        return transpose(reshape(mapping, [self.shape[axis] for axis in order]), back)
+
+    def view(self, tensor: Tensor) -> Tensor:
+        """The operand as a table."""
+        return tensor.view(self.seen(tensor.mapping), (self.rows, self.columns))
+
+
+def table_of(shape: Shape, indexed: Sequence[int], slice_sizes: Sequence[int]) -> Table:
+    """The table of an operand of which an index chooses along `indexed`, `slice_sizes` elements along each axis."""
+    partly = [axis for axis, size in enumerate(shape) if axis in indexed or slice_sizes[axis] != size]
+    return Table(shape=shape, row_axes=tuple(partly), window=tuple(int(slice_sizes[axis]) for axis in partly))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPlan:
+    """Parts of the rows, columns and lookups of a table; `lookups` > 1 keeps copies of the table's parts."""
+
+    rows: int
+    columns: int
+    lookups: int
+
+    def __str__(self) -> str:
+        return f"rows in {self.rows}, columns in {self.columns}, indices in {self.lookups} parts"
+
+
+@lru_cache(maxsize=512)
+def plan_rows(
+    rows: int, columns: int, indices: int, dtype: str, tiles: int, budget_bytes: int, *, split_indices: bool = True
+) -> RowPlan:
+    """The cheapest plan whose temporaries stay within `budget_bytes` on a tile; the smallest if none does.
+
+    As PopLibs plans an embedding that is both looked up and updated (poplibs@7eac0f26 lib/popops/DynamicSlice.cpp:
+    4124-4780): every index goes to every part of the rows, uniformly distributed indices fall into a part, a second
+    stage chooses among the parts' candidates. Row and lookup splits are swept in powers of two. Only updates that
+    add can split the indices.
+    """
+    itemsize = type_bytes(dtype)
+    grains = ceil_div(columns, grain_of(itemsize))
+    candidates = [
+        RowPlan(rows=row_parts, columns=column_parts, lookups=lookup_parts)
+        for column_parts in distinct_parts(grains, tiles)
+        for lookup_parts in _powers(min(indices, tiles // column_parts) if split_indices else 1)
+        for row_parts in _powers(min(tiles // (column_parts * lookup_parts), max(1, rows // 2)))
+    ]
+
+    def cost(plan: RowPlan) -> tuple[bool, int, int]:
+        part = _Part(
+            rows=ceil_div(rows, plan.rows),
+            columns=min(columns, grain_of(itemsize) * ceil_div(grains, plan.columns)),
+            indices=ceil_div(indices, plan.lookups),
+            plan=plan,
+            even_bytes=ceil_div(rows * columns * itemsize, tiles),
+            dtype=dtype,
+        )
+        cycles, temporary_bytes = part.cycles(rows), part.temporary_bytes()
+        over = temporary_bytes > budget_bytes
+        return over, temporary_bytes if over else cycles, cycles
+
+    return min(candidates, key=cost)
+
+
+def ceil_div(dividend: int, divisor: int) -> int:
+    """Rounded up."""
+    return -(-dividend // divisor)
+
+
+def grain_of(itemsize_bytes: int) -> int:
+    """Elements of a row that stay together: a store of four bytes."""
+    return max(1, 4 // itemsize_bytes)
+
+
+def _powers(most: int) -> list[int]:
+    """1, 2, 4, … and `most`."""
+    return sorted({1 << bit for bit in range(most.bit_length())} | {most}) if most > 0 else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What the busiest tile of a plan holds and does."""
+
+    rows: int
+    columns: int
+    indices: int
+    plan: RowPlan
+    even_bytes: int
+    dtype: str
+
+    @property
+    def row_bytes(self) -> int:
+        return self.columns * type_bytes(self.dtype)
+
+    @property
+    def table_bytes(self) -> int:
+        return self.rows * self.row_bytes
+
+    @property
+    def chosen(self) -> int:
+        """Indices of the second stage."""
+        return ceil_div(self.indices, self.plan.rows)
+
+    @property
+    def second_stage_bytes(self) -> int:
+        return 0 if self.plan.rows == 1 else self.plan.rows * self.chosen * self.row_bytes
+
+    @property
+    def candidates_bytes(self) -> int:
+        return 0 if self.plan.rows == 1 else self.indices * self.row_bytes
+
+    @property
+    def moved_table_bytes(self) -> int:
+        """A copy of the part if the indices are split, else what the tile holds beyond an even spread."""
+        return max(self.table_bytes if self.plan.lookups > 1 else 0, self.table_bytes - self.even_bytes)
+
+    def cycles(self, rows: int) -> int:
+        """Lookup and update of all indices."""
+        received = self.moved_table_bytes + self.second_stage_bytes + self.candidates_bytes
+        compute = vertices.cycles(
+            "popops::MultiSlice", **slice_arguments(self.dtype, self.columns, self.indices, self.rows / rows)
+        )
+        if self.plan.rows > 1:
+            second = slice_arguments(self.dtype, self.columns, self.chosen, 1 / self.plan.rows)
+            compute += vertices.cycles("popops::MultiSlice", **second)
+        update = update_arguments(self.dtype, self.columns, self.indices, self.rows / rows, "ADD")
+        compute += vertices.cycles("popops::MultiUpdateOp", **update)
+        if self.plan.lookups > 1:
+            received += self.table_bytes
+            compute += self.table_bytes // 8
+        return (received + 2 * self.indices * INDEX_BYTES) // EXCHANGE_BYTES_PER_CYCLE + compute
+
+    def temporary_bytes(self) -> int:
+        """Copies, partial tables, candidates and indices."""
+        partials = self.table_bytes if self.plan.lookups > 1 else 0
+        moved = self.moved_table_bytes + partials + self.indices * INDEX_BYTES
+        return moved + self.candidates_bytes + self.second_stage_bytes
+
+
+def slice_arguments(dtype: str, columns: int, indices: int, share: float) -> dict[str, Any]:
+    """Arguments of a multi-slice: workers share the indices, of which `share` fall into the tile's rows."""
+    offsets = ceil_div(indices, WORKERS)
+    return {
+        "type": dtype,
+        "region_size": columns,
+        "offsets": offsets,
+        "offsets_in_range": min(offsets, ceil(offsets * share)),
+    }
+
+
+def update_arguments(dtype: str, columns: int, indices: int, share: float, op: str) -> dict[str, Any]:
+    """Arguments of a multi-update: workers share the tile's rows, each sees every index; no `op`: rows are replaced."""
+    found: dict[str, Any] = {
+        "type": dtype,
+        "region_size": columns,
+        "offsets": indices,
+        "offsets_in_range": min(indices, ceil(indices * share / WORKERS)),
+    }
+    if op:
+        found |= {"op": op, "sub_word_writes_required": columns % grain_of(type_bytes(dtype)) != 0}
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where a plan puts things.
+
+    The table's `home` and where it is `used`; `indices`; `candidates` [row parts, indices, columns] of a lookup and
+    the `chosen` ones; `updates` of a scatter, partial tables [index parts, rows, columns] and where they are gathered.
+    `row_lengths`: rows of each row part.
+    """
+
+    home: Grid
+    used: Grid
+    indices: Grid
+    candidates: Grid
+    chosen: Grid
+    updates: Grid
+    partials: Grid
+    gathered: Grid
+    row_lengths: IntArray
+
+
+@lru_cache(maxsize=512)
+def layout_rows(plan: RowPlan, rows: int, columns: int, indices: int, grain: int) -> Layout:
+    """Tile (row part, column part, lookup part) is number (row part · column parts + column part) · lookup parts + …"""
+    parts = plan.lookups
+    row = even_cuts(rows, plan.rows, ceil=True)
+    column = even_cuts(columns, plan.columns, grain, ceil=True)
+    index = even_cuts(indices, parts, ceil=True)
+    row_at = np.arange(plan.rows, dtype=np.int64) * plan.columns * parts
+    column_at = np.arange(plan.columns, dtype=np.int64) * parts
+    lookup_at = np.arange(parts, dtype=np.int64)
+    rows_cut, columns_cut = (row[:-1], row[1:], row_at), (column[:-1], column[1:], column_at)
+    lookups_cut = (index[:-1], index[1:], lookup_at)
+    whole_tiles = (row_at[:, None] + column_at).reshape(-1)
+    one = np.arange(plan.rows, dtype=np.int64)
+    home_rows = _cut_again(row, row_at, np.arange(parts))
+    return Layout(
+        home=grid_of_cuts((rows, columns), [home_rows, columns_cut]),
+        used=grid_of_cuts((rows, columns), [rows_cut, columns_cut], replicas=lookup_at),
+        indices=grid_of_cuts((indices,), [lookups_cut], replicas=whole_tiles),
+        candidates=grid_of_cuts((plan.rows, indices, columns), [(one, one + 1, row_at), lookups_cut, columns_cut]),
+        chosen=grid_of_cuts((indices, columns), [_cut_again(index, lookup_at, row_at), columns_cut]),
+        updates=grid_of_cuts((indices, columns), [lookups_cut, columns_cut], replicas=row_at),
+        partials=grid_of_cuts((parts, rows, columns), [(lookup_at, lookup_at + 1, lookup_at), rows_cut, columns_cut]),
+        gathered=grid_of_cuts((parts, rows, columns), [whole(parts), home_rows, columns_cut]),
+        row_lengths=frozen(np.diff(row)),
+    )
+
+
+def _cut_again(bounds: IntArray, offset: IntArray, steps: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Every interval cut evenly in as many parts as there are `steps` between their tiles."""
+    lo: list[IntArray] = []
+    hi: list[IntArray] = []
+    for first, last in pairwise(bounds):
+        inner = even_cuts(int(last - first), len(steps), ceil=True) + first
+        lo.append(inner[:-1])
+        hi.append(inner[1:])
+    return np.concatenate(lo), np.concatenate(hi), (offset[:, None] + steps).reshape(-1)
