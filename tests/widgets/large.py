@@ -38,7 +38,9 @@ def large_profile(*, ipus: int = 4, tiles: int = 1472, steps: int = 5_000, micro
     tables = {"variables": variables, "steps": rows, "intervals": intervals, "timeline": timeline, "liveness": liveness}
     total = int(rows["total_cycles"].sum())
     causes = [(ipu, cause) for ipu in range(ipus) for cause in ("exchange", "compute", "sync")]
-    amounts = [int(rows["total_cycles"][(rows["ipu"] == ipu) & (rows["cause"] == cause)].sum()) for ipu, cause in causes]
+    amounts = [
+        int(rows["total_cycles"][(rows["ipu"] == ipu) & (rows["cause"] == cause)].sum()) for ipu, cause in causes
+    ]
     amounts += [total - sum(amounts[3 * ipu : 3 * ipu + 3]) for ipu in range(ipus)]
     causes += [(ipu, "idle_wait_stage") for ipu in range(ipus)]
     tables["cycle_breakdown"] = {
@@ -47,7 +49,9 @@ def large_profile(*, ipus: int = 4, tiles: int = 1472, steps: int = 5_000, micro
         "cycles": amounts,
     }
     full = {name: table(name, tables.get(name) or dict.fromkeys(SCHEMA[name], empty.get(name, []))) for name in SCHEMA}
-    return Profile(meta=_meta(ipus, tiles, total, verdict, _trace(rows, count, micro_batches, ipus)), tables=full, arrays=arrays)
+    return Profile(
+        meta=_meta(ipus, tiles, total, verdict, _trace(rows, count, micro_batches, ipus)), tables=full, arrays=arrays
+    )
 
 
 def _rows(ipus: int, count: int, micro_batches: int, longest: Any, tiles: int) -> dict[str, Any]:
@@ -80,7 +84,10 @@ def _rows(ipus: int, count: int, micro_batches: int, longest: Any, tiles: int) -
                     }
                     for name, kind in SCHEMA["steps"].items():
                         columns[name].append(row.get(name, "" if kind == "U" else 0))
-    return {name: np.array(values, dtype=object if SCHEMA["steps"][name] == "U" else None) for name, values in columns.items()}
+    return {
+        name: np.array(values, dtype=object if SCHEMA["steps"][name] == "U" else None)
+        for name, values in columns.items()
+    }
 
 
 def _variables(ipus: int, count: int, sums: Any, tiles: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -90,7 +97,11 @@ def _variables(ipus: int, count: int, sums: Any, tiles: int) -> tuple[dict[str, 
     for ipu in range(ipus):
         for place in range(count):
             layer = f"stage{ipu}/block{place // 6:02d}/conv{place % 6}"
-            for kind, vector in (("parameter", 1 + place % 90), ("activation", 1 + (place * 3) % 70), ("temporary", 1 + place % 110)):
+            for kind, vector in (
+                ("parameter", 1 + place % 90),
+                ("activation", 1 + (place * 3) % 70),
+                ("temporary", 1 + place % 110),
+            ):
                 number = len(columns["id"])
                 row = {
                     "id": number,
@@ -110,9 +121,17 @@ def _variables(ipus: int, count: int, sums: Any, tiles: int) -> tuple[dict[str, 
                 if kind == "activation":
                     spans.append((number, place * per, (2 * count - 1 - place) * per))
                 elif kind == "temporary":
-                    spans += [(number, place * per, place * per + 2), (number, (count + place) * per, (count + place) * per + 2)]
-    intervals = dict(zip(("variable", "first", "last"), (np.array(part) for part in zip(*spans, strict=True)), strict=True))
-    return {name: np.array(values, dtype=object if SCHEMA["variables"][name] == "U" else None) for name, values in columns.items()}, intervals
+                    spans += [
+                        (number, place * per, place * per + 2),
+                        (number, (count + place) * per, (count + place) * per + 2),
+                    ]
+    intervals = dict(
+        zip(("variable", "first", "last"), (np.array(part) for part in zip(*spans, strict=True)), strict=True)
+    )
+    return {
+        name: np.array(values, dtype=object if SCHEMA["variables"][name] == "U" else None)
+        for name, values in columns.items()
+    }, intervals
 
 
 def _memory(vectors: Any, variables: Any, intervals: Any, timeline: Any, ipus: int) -> tuple[Any, Any, Any]:

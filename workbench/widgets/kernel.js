@@ -32,7 +32,7 @@ export function ticks(low, high, count, binary = false) {
     step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999);
   }
   const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at++) found.push(at * step);
+  for (let at = Math.ceil(low / step - 1e-9) + 0; at * step <= high + step * 1e-9; at++) found.push(at * step);
   return found;
 }
 

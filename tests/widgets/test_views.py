@@ -1,0 +1,157 @@
+"""Payloads of the views: what they show equals the tables, and stays within the budgets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from tests.widgets.large import large_profile
+from workbench.profiler.report import face
+from workbench.widgets import linked, liveness_view, memory, pipeline, tile_map, trace
+from workbench.widgets.detail import MAX_RECTANGLES, Detail
+from workbench.widgets.face import VIEWS
+from workbench.widgets.selection import Selection
+
+_TYPES = {"f8": np.float64, "f4": np.float32, "i4": np.int32, "i2": np.int16, "u1": np.uint8}
+
+
+def columns(data: dict[str, Any], buffer: bytes) -> dict[str, Any]:
+    return {
+        part["name"]: np.frombuffer(buffer, _TYPES[part["type"]], part["length"], part["offset"])
+        for part in data["layout"]
+    }
+
+
+def test_liveness_is_the_report_s() -> None:
+    report = handmade_profile().liveness_view.of(ipu=0, tile=3)
+    data, buffer = liveness_view.payload(report)
+    sent = columns(data, buffer)
+    assert sent["live"].tolist() == report.live_bytes.tolist()
+    assert sent["fullest"].tolist() == report.worst_tile_bytes.tolist()
+    assert data["always_live_bytes"] == report.always_live_bytes
+
+
+@pytest.mark.parametrize("tile", [None, 0, 3])
+def test_what_is_listed_at_a_step_sums_to_its_live_bytes(tile: int | None) -> None:
+    data, buffer = liveness_view.payload(handmade_profile().liveness_view.of(ipu=0, tile=tile))
+    sent = columns(data, buffer)
+    for position, live in enumerate(sent["live"]):
+        here = (sent["interval_first"] <= position) & (position <= sent["interval_last"])
+        assert sent["variable_bytes"][np.unique(sent["interval_variable"][here])].sum() == live
+
+
+@pytest.mark.parametrize("make", [handmade_profile, handmade_pipeline])
+def test_memory_and_tile_map_sum_to_always_live_plus_peak(make: Any) -> None:
+    profile = make()
+    expected = profile.arrays["always_live"] + profile.arrays["live_peak"]
+    for data, buffer in (memory.payload(profile.memory), tile_map.payload(profile.tile_map)):
+        sent = columns(data, buffer)["bytes"].reshape(-1, profile.ipus, 16)
+        assert len(sent) == len(data["categories"])
+        assert sent.sum(axis=0).tolist() == expected.tolist()
+
+
+def test_busy_cycles_of_a_tile() -> None:
+    # Tile 3, three times: 600 + 50 + 400 (spread of 1,600 over four tiles) + 0 + 400 + 400; once the update's 200.
+    assert tile_map.busy_cycles(handmade_profile())[0, 3] == 3 * (600 + 50 + 400 + 400 + 400) + 200
+
+
+def test_a_chosen_variable_is_shown_on_the_plan() -> None:
+    profile = handmade_profile()
+    selection = Selection()
+    view = tile_map.widget(profile.tile_map, selection)
+    assert "variable" not in view.data
+    selection.variable = 1
+    kept = columns(view.data, view.buffer)["variable"]
+    assert view.data["variable"] == "dense_1/bias"
+    assert kept.tolist() == [0, 0, 0, 400] + [0] * 12
+
+
+def test_a_chosen_tile_is_shown_in_the_liveness() -> None:
+    profile = handmade_profile()
+    views = linked.views(profile, "liveness", "trace")
+    assert views.children[0].selection is views.children[1].selection is views.selection
+    assert views.children[0].data["tile"] == 3
+    views.selection.tile = 5
+    assert views.children[0].data["tile"] == 5
+    views.children[0].mode = "ipu"
+    assert views.children[0].data["tile"] is None
+
+
+def test_trace_answers_a_window_and_shows_tiles_when_steps_are_few() -> None:
+    profile = handmade_profile()
+    view = trace.widget(profile.trace)
+    total = float(profile.total_cycles)
+    assert view.data["visible"] == [0.0, total]
+    assert view.data["proportions"] == {"compute": 6_020, "exchange": 4_260, "sync": 100, "host": 1_500}
+    view.window = [2_140.0, 2_740.0]
+    assert view.data["visible"] == [2_140.0, 2_740.0]
+    assert view.data["proportions"] == {"compute": 600}
+    sent = columns(view.data, view.buffer)
+    # The matmul takes 600 cycles on tile 3 and 300 on the others.
+    bands = zip(sent["band_low"].tolist(), sent["band_high"].tolist(), sent["band_cycles"].tolist(), strict=True)
+    assert {(0, 2, 300.0), (3, 3, 600.0), (4, 15, 300.0)} <= set(bands)
+
+
+def test_pipeline_blocks_and_bubbles() -> None:
+    profile = handmade_pipeline()
+    data, buffer = pipeline.payload(profile.pipeline, Detail(profile), (0.0, float(profile.total_cycles)))
+    sent = columns(data, buffer)
+    # Two stages, four micro-batches, forward and backward.
+    assert len(sent["block_start"]) == 16
+    assert sorted(set(sent["block_batch"].tolist())) == [0, 1, 2, 3]
+    assert data["bubbles"]["by_cause"] == {"idle_fill": 1_600, "idle_drain": 1_600, "idle_wait_host": 600}
+    assert data["ideal"].startswith("Equal stages alone would leave (N - 1) / (G + N - 1) = 20.0 %")
+
+
+def test_program_without_stages_has_a_pipeline_view_that_says_so() -> None:
+    data, _ = pipeline.payload(handmade_profile().pipeline, Detail(handmade_profile()), (0.0, 11_880.0))
+    assert data["sentence"] == "Not pipelined: all steps run one after another"
+    assert "pipeline" not in linked.shown(handmade_profile())
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "headline"),
+    [
+        ({"fits": True}, "good", "Fits"),
+        ({"fits": False}, "bad", "Does not fit"),
+    ],
+)
+def test_summary_says_the_verdict_first(change: dict[str, Any], status: str, headline: str) -> None:
+    data = face("summary").stored(handmade_profile(**change).summary)["data"]
+    assert (data["status"], data["headline"]) == (status, headline)
+    assert data["verdict"].startswith("Worst tile 3")
+
+
+def test_unmodelled_operations_and_what_if_machines_are_alerts() -> None:
+    data = face("summary").stored(handmade_profile(fits=False).summary)["data"]
+    alerts = {group["title"]: group["items"] for group in data["groups"] if group["alert"]}
+    assert alerts["By the generic rule, not modelled on their own"] == ["sort x 2 in dense_2"]
+    assert alerts["Not a real machine"] == ["tiles_per_ipu=16", "bytes_per_tile=6000"]
+
+
+def test_four_ipus_of_five_thousand_steps_stay_within_the_budget() -> None:
+    """First pictures of all views: under 2 MB, 16 bytes a step and a rectangle, at most 20,000 rectangles."""
+    profile = large_profile(ipus=4, tiles=1472, steps=5_000)
+    sizes = {}
+    for name in VIEWS:
+        view = face(name).widget(getattr(profile, name))
+        sizes[name] = len(view.buffer) + len(json.dumps(view.data))
+    assert sum(sizes.values()) < 2_000_000
+    for name in ("trace", "pipeline"):
+        view = face(name).widget(getattr(profile, name))
+        lengths = [part["length"] for part in view.data["layout"] if part["name"].startswith("start")]
+        assert sum(lengths) <= MAX_RECTANGLES
+        widths = {"f8": 8, "f4": 4, "i4": 4}
+        block = [widths[part["type"]] for part in view.data["layout"] if part["name"] in ("start0", "cycles0", "step0")]
+        assert sum(block) == 16
+
+
+def test_an_unknown_view_is_named() -> None:
+    with pytest.raises(
+        ValueError, match=r"^there is no view 'heat'. Expected: one of: liveness, liveness_view, memory,"
+    ):
+        linked.views(handmade_profile(), "heat")
