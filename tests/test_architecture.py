@@ -23,6 +23,7 @@ LAYERS = (
     ("tiles", "datasets"),
     ("profiler",),
     ("ipu", "tf"),
+    ("cache",),
     ("executable",),
     ("widgets",),
     ("api", "cli", "lab", "magics"),

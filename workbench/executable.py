@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from workbench import cache
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
 from workbench.engine.options import Options
 from workbench.engine.target import Target
@@ -158,10 +159,27 @@ def compile_request(request: Request, progress: Progress | None = None) -> Execu
     start = time.perf_counter()
     traced = find_source(request)
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=_trace_text(traced.graph))
-    compiled = compile_graph(
-        traced.graph, request.target, request.options, ipus=_ipus(request, traced.graph), progress=listener
-    )
+    compiled = _compiled(request, traced.graph, listener)
     return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced)
+
+
+def _compiled(request: Request, graph: Graph, listener: Progress) -> Compiled:
+    """The graph compiled, or what the cache kept of the same content."""
+    ipus = _ipus(request, graph)
+
+    def compile_now() -> Compiled:
+        return compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener)
+
+    if not cache.enabled():
+        return compile_now()
+    start = time.perf_counter()
+    key = cache.key_of(graph, request.options, request.target, ipus)
+    fresh: list[Compiled] = []
+    found = cache.cached(key, lambda: fresh.append(compile_now()) or fresh[0])
+    if fresh:
+        return found
+    phase = Phase(phase="cache", seconds=time.perf_counter() - start, changed="the result of an equal compile")
+    return dataclasses.replace(found, phases=(phase,))
 
 
 def _trace_text(graph: Graph) -> str:
