@@ -110,7 +110,7 @@ def _describe(name: str, title: str, ipus: int, target_name: str) -> None:
 _describe("pod4", "Pod4", 4, "ipu2")
 _describe("pod16", "Pod16", 16, "ipu2")
 _describe("pod64", "Pod64", 64, "ipu2")
-_describe("bow-pod4", "Bow Pod4", 4, "bow")
+_describe("bow-pod4", "Bow-2000", 4, "bow")
 _describe("bow-pod16", "Bow Pod16", 16, "bow")
 _describe("bow-pod64", "Bow Pod64", 64, "bow")
 _describe("c600", "C600", 1, "ipu21")

@@ -45,7 +45,8 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         "availableMemoryProportion",
         0.6,
         float,
-        f"Share of a tile's memory that the plan of one {_label} may take for temporaries; 0 asks for the least.",
+        f"Share of a tile's memory that the plan of one {_label} may take for temporaries; 0 asks for the least. "
+        "PopLibs sets no upper bound; above 10 is taken for a slip here.",
         read_by=_PLANNER,
         minimum=0.0,
         maximum=10.0,
