@@ -10,7 +10,7 @@ import numpy as np
 from workbench.engine.emit import vertex_groups
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Grid, Mapping, Placement, demand, grid_of_cuts, reshape
+from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.plan import ConvPlan
@@ -158,7 +158,7 @@ def _reduced(work: Work, partials: Tensor, done: bool) -> None:
     """Add partials up over tiles, step by step, and bring the sums to the result's type."""
     if done:
         return
-    emit, places, lowering = work.lowering.emit, work.places, work.lowering
+    emit, places = work.lowering.emit, work.places
     for stage in places.stages:
         (landed,) = emit.rearrange(f"{work.label}/reduce", [(partials, stage.wanted)])
         sums = emit.tensor(f"{work.label}/sums", stage.held.shape, partials.dtype, stage.held, "temporary")
@@ -169,7 +169,7 @@ def _reduced(work: Work, partials: Tensor, done: bool) -> None:
     if places.depth == 1:
         result = _cast(work, partials)
     else:
-        wished = lowering.wish(value) or places.result
+        wished = result_mapping(work)
         wanted = partials_needed(partials.mapping, wished)
         (landed,) = emit.rearrange(f"{work.label}/reduce", [(partials, wanted)])
         result = _result(work, wished)
@@ -217,13 +217,14 @@ def _adds(work: Work, wanted: Placement, owned: Mapping, from_dtype: str, to_dty
     return vertex_groups("poplin::ReduceAdd", {"out_size": results, "partials": depth}, **types)
 
 
-def partials_needed(partials: Mapping, results: Mapping) -> Placement:
+def partials_needed(partials: Mapping, results: Grid) -> Grid:
     """All partials, over (depth, outputs), of the results that each tile owns."""
-    depth, dims = partials.shape[0], partials.shape[1:]
-    if isinstance(results, Grid) and results.dims == dims:
-        return grid_of_cuts(partials.shape, [whole(depth), *results.axes], first_tile=results.first_tile)
-    tile, lo, hi = reshape(results, dims).intervals()
-    row = np.arange(depth, dtype=np.int64) * results.size
-    return demand(
-        partials.shape, np.repeat(tile, depth), (lo[:, None] + row).reshape(-1), (hi[:, None] + row).reshape(-1)
-    )
+    depth = partials.shape[0]
+    shape = (depth, *results.dims)
+    return grid_of_cuts(shape, [whole(depth), *results.axes], first_tile=results.first_tile)
+
+
+def result_mapping(work: Work) -> Grid:
+    """Where sums of partials go: where the readers wish them, if the partials can be seen cut like that."""
+    wished = work.lowering.wish(work.node.results[0])
+    return wished if isinstance(wished, Grid) and wished.is_owner else work.places.result

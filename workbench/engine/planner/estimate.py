@@ -9,7 +9,8 @@ import numpy as np
 
 from workbench.engine.cost import formula, formulas
 from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
-from workbench.engine.planner.reduction import steps
+from workbench.engine.planner.candidates import MOST_PARTS
+from workbench.engine.planner.reduction import step_table, steps
 from workbench.engine.target import Target
 from workbench.engine.vertices.conv import (
     amp_1x1_cycles,
@@ -107,32 +108,31 @@ def outer_cycles(width: Sizes, chans: Sizes, groups: Sizes, type: str, workers: 
 )
 def reduce_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, partials_type: str, out_type: str) -> Sizes:
     """Cycles of adding up `depth` partials of `elements` results each, spread over the tiles that hold them."""
-    return _by_depth(depth, elements, multi_stage, _reduce_of_depth, partials_type=partials_type, out_type=out_type)
-
-
-def _by_depth(depth: Sizes, elements: Sizes, multi_stage: bool, of: Any, **arguments: Any) -> Sizes:
-    """`of(elements, steps)` for each distinct depth among the candidates."""
-    if not isinstance(depth, np.ndarray):
-        return of(elements, steps(int(depth), multi_stage), **arguments) if depth > 1 else 0
-    depths, sizes = np.broadcast_arrays(depth, elements)
-    result = np.zeros(depths.shape, np.int64)
-    for value in np.unique(depth):
-        if value > 1:
-            at = depths == value
-            result[at] = of(sizes[at], steps(int(value), multi_stage), **arguments)
-    return result
-
-
-def _reduce_of_depth(elements: Sizes, sums: tuple[int, ...], partials_type: str, out_type: str) -> Sizes:
     total: Sizes = 0
     left = elements
+    sums = sums_of(depth, multi_stage)
     for number, together in enumerate(sums):
         left = ceil_div(left, together)
-        final = number == len(sums) - 1
-        total = total + reduce_add_cycles(
-            out_size=left, partials=together, partials_type=partials_type, out_type=out_type if final else partials_type
-        )
+        last = number == len(sums) - 1
+        types = {"partials_type": partials_type, "out_type": out_type}
+        final = reduce_add_cycles(out_size=left, partials=together, **types)
+        if last or out_type == partials_type:
+            cycles = final
+        else:
+            between = reduce_add_cycles(
+                out_size=left, partials=together, partials_type=partials_type, out_type=partials_type
+            )
+            cycles = where(sums[number + 1] > 1, between, final)
+        total = total + where(together > 1, cycles, 0)
     return total
+
+
+def sums_of(depth: Sizes, multi_stage: bool) -> list[Sizes]:
+    """How many partials each step of a reduction adds up; 1 for steps that a candidate does not have."""
+    if not isinstance(depth, np.ndarray):
+        return list(steps(int(depth), multi_stage))
+    table = step_table(MOST_PARTS, multi_stage)
+    return [row[depth] for row in table]
 
 
 @formula(
@@ -143,14 +143,10 @@ def _reduce_of_depth(elements: Sizes, sums: tuple[int, ...], partials_type: str,
 )
 def reduce_exchange_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, element_bytes: int, rate: int) -> Sizes:
     """Cycles of the exchanges of a reduction."""
-    return _by_depth(depth, elements, multi_stage, _received, element_bytes=element_bytes, rate=rate)
-
-
-def _received(elements: Sizes, sums: tuple[int, ...], element_bytes: int, rate: int) -> Sizes:
     total: Sizes = 0
     left = elements
-    for together in sums:
-        total = total + ceil_div(left * element_bytes, rate)
+    for together in sums_of(depth, multi_stage):
+        total = total + where(together > 1, ceil_div(left * element_bytes, rate), 0)
         left = ceil_div(left, together)
     return total
 
@@ -371,7 +367,9 @@ def _slices(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
 
 def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> TermSpec:
     target = rules.target
-    reduce_steps = _by_depth(shares.depth, shares.depth, rules.multi_stage, lambda sizes, sums: len(sums) + 0 * sizes)
+    reduce_steps: Sizes = 0
+    for together in sums_of(shares.depth, rules.multi_stage):
+        reduce_steps = reduce_steps + where(together > 1, 1, 0)
     rearranged = int(rules.rearrange_inputs or rules.rearrange_weights) + int(rules.rearrange_outputs)
     cast = int(method.partials_type != problem.out_type)
     return (
@@ -384,6 +382,14 @@ def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
             "launch": target.launch_cycles,
         },
     )
+
+
+def floor_cycles(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:
+    """A quick lower bound of the total: operands in, compute, and the partials' first exchange."""
+    found = _moves(problem, method, shares, rules)[:3]
+    element_bytes, rate = TYPE_BYTES[method.partials_type], rules.target.exchange_bytes_per_cycle
+    partials = where(shares.depth > 1, 1, 0) * (shares.outputs * element_bytes // rate)
+    return (total_cycles(found) + partials) * (shares.serial_in * shares.serial_out)
 
 
 def total_cycles(specs: list[TermSpec]) -> Sizes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
-from workbench.engine.planner.estimate import Rules, Shares, _by_depth
+from workbench.engine.planner.estimate import Rules, Shares, sums_of
 from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
 
@@ -22,7 +22,7 @@ def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules:
     staged_outputs = ceil_div(rules.output_elements, shares.tiles) * out_bytes * int(rules.rearrange_outputs)
     partials = shares.outputs * partial_bytes
     computing = (shares.inputs + shares.weights) * item_bytes + partials
-    landed = _by_depth(shares.depth, shares.outputs, rules.multi_stage, _widest) * partial_bytes
+    landed = widest_partials(shares.outputs, shares.depth, rules.multi_stage) * partial_bytes
     reducing = where(shares.depth > 1, partials + landed, 0)
     sum_of_steps = where(shares.serial_in > 1, ceil_div(shares.outputs, shares.depth) * partial_bytes, 0)
     staged = staged_inputs + staged_weights
@@ -30,13 +30,22 @@ def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules:
     return larger(larger(before, staged + larger(computing, reducing)) + sum_of_steps, 2 * staged_outputs)
 
 
-def _widest(elements: Sizes, sums: tuple[int, ...]) -> Sizes:
-    """Most partials that land on a tile in any step."""
+def floor_bytes(problem: ConvProblem, method: Method, shares: Shares) -> Sizes:
+    """A quick lower bound of the temporary bytes: inputs, weights and partials of one step.
+
+    The exact figure is at most this, once more the partials, and what is rearranged.
+    """
+    operands = (shares.inputs + shares.weights) * TYPE_BYTES[problem.in_type]
+    return operands + shares.outputs * TYPE_BYTES[method.partials_type]
+
+
+def widest_partials(elements: Sizes, depth: Sizes, multi_stage: bool) -> Sizes:
+    """Most partials that land on a tile in any step of the reduction of `elements` outputs."""
     most: Sizes = 0
     left = elements
-    for together in sums:
+    for together in sums_of(depth, multi_stage):
         after = ceil_div(left, together)
-        most = larger(most, after * together)
+        most = larger(most, where(together > 1, after * together, 0))
         left = after
     return most
 

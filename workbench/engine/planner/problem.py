@@ -18,8 +18,8 @@ Labels = tuple[str, ...]
 class Operands:
     """The axes that make up each operand, outermost first.
 
-    `i` is an input field, read by field axis and kernel axis of its number. Axes that lie together in every operand are
-    one axis; axes of size 1 are left out.
+    `i` is an input field, read by field axis and kernel axis of its number. Channels or groups that lie together in
+    every operand are one axis; axes of size 1 are left out.
     """
 
     left: Labels
@@ -173,7 +173,7 @@ def _planned(
             operands = [[name if label in (f"i{index}", f"f{index}") else label for label in side] for side in operands]
             operands = [[label for label in side if label != f"k{index}"] for side in operands]
     kept = [[label for label in side if sizes[label] != 1 or label[0] in "ifk"] for side in operands]
-    _merge(kept, sizes)
+    _merge(kept, sizes, "go" if direction == "weight_update" else "gco")
     renamed = _renumber(kept, sizes, fields)
     problem = ConvProblem(
         kind=kind,
@@ -190,13 +190,17 @@ def _planned(
     return Planned(problem=problem, operands=Operands(left=renamed[0], right=renamed[1], out=renamed[2]))
 
 
-def _merge(operands: list[list[str]], sizes: dict[str, int]) -> None:
-    """Join axes of one role that follow each other in every operand that has either."""
+def _merge(operands: list[list[str]], sizes: dict[str, int], roles: str) -> None:
+    """Join axes of one of `roles` that follow each other in every operand that has either.
+
+    Batch axes stay apart, and so do the channels that are batch axes in the forward pass: cuts then follow the axes of
+    the values, and neighbouring operators can be cut alike.
+    """
     merged = True
     while merged:
         merged = False
         for first, second in [pair for side in operands for pair in pairwise(side)]:
-            if first[0] == second[0] and first[0] in "gbco" and _together(operands, first, second):
+            if first[0] == second[0] and first[0] in roles and _together(operands, first, second):
                 sizes[first] *= sizes.pop(second)
                 for side in operands:
                     if second in side:

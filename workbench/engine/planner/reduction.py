@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-_SOURCE = "poplibs@7eac0f26 lib/poplin/ConvReducePlan.cpp"
+import numpy as np
+
+from workbench.engine.tileset import IntArray, frozen
+
 TWO_STAGES_FROM = 16
 THREE_STAGES_FROM = 125
 
@@ -43,3 +46,11 @@ def steps(depth: int, multi_stage: bool) -> tuple[int, ...]:
     if left > 1:
         sums.append(left)
     return tuple(sums)
+
+
+@lru_cache(maxsize=16)
+def step_table(deepest: int, multi_stage: bool) -> IntArray:
+    """`steps` of every depth up to `deepest`, filled up with 1: int64[steps, depth]."""
+    found = [steps(depth, multi_stage) for depth in range(deepest + 1)]
+    longest = max(map(len, found), default=0)
+    return frozen(np.array([(*one, *(1,) * (longest - len(one))) for one in found], np.int64).reshape(-1, longest).T)

@@ -11,16 +11,25 @@ import numpy as np
 from workbench.engine.cost import Cost, term
 from workbench.engine.options import Options
 from workbench.engine.plan import ConvPlan, ConvProblem
-from workbench.engine.planner.estimate import Rules, term_specs, total_cycles
-from workbench.engine.planner.memory import bounds, temporary_bytes
+from workbench.engine.planner.estimate import Rules, Shares, floor_cycles, term_specs, total_cycles
+from workbench.engine.planner.memory import bounds, floor_bytes, temporary_bytes
 from workbench.engine.planner.methods import macs_per_cycle, rules_of, variants_of
 from workbench.engine.planner.reduction import stages
-from workbench.engine.planner.variant import Variant, broadcast_columns, chosen_columns, shares_of, tables_of
+from workbench.engine.planner.variant import (
+    Variant,
+    broadcast_columns,
+    chosen_columns,
+    shares_of,
+    tables_of,
+)
 from workbench.engine.target import Target
 from workbench.engine.tileset import IntArray
 
-SERIAL = (1, 2, 4, 8, 16, 32)
+ONCE: tuple[int, ...] = (1,)
+SERIAL: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
 UNREACHED = np.iinfo(np.int64).max
+FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
+FEWER_CYCLES = 0.8  # serial steps never make a cut cheaper than this part of its cost without them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +43,16 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """All cuts of one variant without serial steps: cycles and temporary bytes, int64 over the tables' rows.
+    """Cuts of one variant, each with every number of serial steps: lower bounds of cycles and temporary bytes.
 
-    Cuts into more parts than there are tiles have cycles `UNREACHED`.
+    `cuts` are the flat positions in the product of the variant's tables. Both bounds are int64[cuts, steps, steps], or
+    int64[cuts] with `serial` one step only.
     """
 
     variant: Variant
     rules: Rules
+    serial: tuple[int, ...]
+    cuts: IntArray
     cycles: IntArray
     temporary: IntArray
 
@@ -89,61 +101,157 @@ def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
     return _finished(problem, _smallest(problem, target, settings), 0, "")
 
 
+@lru_cache(maxsize=16)
 def _candidates(variant: Variant, target: Target, settings: Settings) -> Candidates:
+    """Every cut into no more parts than there are tiles, without serial steps."""
     rules = rules_of(variant, target, multi_stage=settings.multi_stage, wide_load=settings.wide_load)
-    share, parts = broadcast_columns(tables_of(variant))
-    shares = shares_of(variant, share, parts)
-    cycles = total_cycles(term_specs(variant.problem, variant.method, shares, rules))
-    temporary = temporary_bytes(variant.problem, variant.method, shares, rules)
-    shape = tuple(len(cuts) for cuts in tables_of(variant))
-    reached = np.where(shares.tiles <= target.tiles_per_ipu, cycles, UNREACHED)
+    tables = tables_of(variant)
+    shares = shares_of(variant, *broadcast_columns(tables))
+    cycles = floor_cycles(variant.problem, variant.method, shares, rules)
+    temporary = floor_bytes(variant.problem, variant.method, shares)
+    shape = tuple(len(cuts) for cuts in tables)
+    within = np.flatnonzero(np.broadcast_to(np.asarray(shares.tiles <= target.tiles_per_ipu), shape))
     return Candidates(
         variant=variant,
         rules=rules,
-        cycles=np.broadcast_to(reached, shape),
-        temporary=np.broadcast_to(np.asarray(temporary), shape),
+        serial=ONCE,
+        cuts=within,
+        cycles=np.broadcast_to(np.asarray(cycles), shape).reshape(-1)[within],
+        temporary=np.broadcast_to(np.asarray(temporary), shape).reshape(-1)[within],
+    )
+
+
+def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
+    """Some cuts with every number of serial steps."""
+    variant, steps = once.variant, np.asarray(SERIAL, np.int64)
+    share, parts = chosen_columns(tables_of(variant), _rows(variant, once.cuts[chosen]))
+    share, parts = ({axis: array[:, None, None] for axis, array in side.items()} for side in (share, parts))
+    shares = shares_of(variant, share, parts, steps[:, None], steps)
+    shape = (len(chosen), len(SERIAL), len(SERIAL))
+    return Candidates(
+        variant=variant,
+        rules=once.rules,
+        serial=SERIAL,
+        cuts=once.cuts[chosen],
+        cycles=np.broadcast_to(floor_cycles(variant.problem, variant.method, shares, once.rules), shape),
+        temporary=np.broadcast_to(floor_bytes(variant.problem, variant.method, shares), shape),
     )
 
 
 def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: int) -> Choice | None:
+    """The cheapest candidate within the bound, exactly, as lower bounds only rule out what cannot be cheaper."""
     best: Choice | None = None
-    for number, variant in enumerate(variants_of(problem, target)):
-        least = -(-problem.macs() // (macs_per_cycle(variant) * target.tiles_per_ipu))
-        if best is not None and best.order[0] < least:
-            continue
-        found = _candidates(variant, target, settings)
-        for choice in (_best_of(found, number, bound), _best_serial(found, number, bound, best)):
-            if choice is not None and (best is None or choice.order < best.order):
-                best = choice
+    macs = problem.macs()
+    for serial in (ONCE, SERIAL):
+        for number, variant in enumerate(variants_of(problem, target)):
+            below = best.order[0] if best else UNREACHED
+            if below <= -(-macs // (macs_per_cycle(variant) * target.tiles_per_ipu)):
+                continue
+            tried: Candidates | None = _candidates(variant, target, settings)
+            if serial != ONCE:
+                tried = _too_large(_candidates(variant, target, settings), bound, below)
+            found = _best_of(tried, number, bound, below) if tried is not None else None
+            if found is not None and (best is None or found.order < best.order):
+                best = found
     return best
 
 
-def _best_of(found: Candidates, number: int, bound: int) -> Choice | None:
-    """The cheapest cut that fits without serial steps."""
-    cycles = np.where(found.temporary <= bound, found.cycles, UNREACHED)
-    least = int(cycles.min())
-    if least == UNREACHED:
+def _too_large(once: Candidates, bound: int, below: int) -> Candidates | None:
+    """Cuts that do not fit at once and could be the cheapest, with serial steps; None if there is no such cut."""
+    promising = np.flatnonzero(once.cycles * FEWER_CYCLES < below)
+    if not len(promising):
         return None
-    flat = np.flatnonzero(cycles.reshape(-1) == least)
-    at = int(flat[np.argmin(found.temporary.reshape(-1)[flat])])
-    order = (least, int(found.temporary.reshape(-1)[at]), number, 1, at)
-    rows = tuple(int(row) for row in np.unravel_index(at, cycles.shape))
-    return Choice(order=order, variant=found.variant, rules=found.rules, rows=rows)
+    shares, _ = _chosen(once, promising)
+    temporary = temporary_bytes(once.variant.problem, once.variant.method, shares, once.rules)
+    chosen = promising[np.broadcast_to(temporary, promising.shape) > bound]
+    return _with_steps(once, chosen) if len(chosen) else None
 
 
-def _best_serial(found: Candidates, number: int, bound: int, best: Choice | None) -> Choice | None:
-    return None
+def _best_of(found: Candidates, number: int, bound: int, below: int) -> Choice | None:
+    """The cheapest candidate that fits and costs at most `below`.
+
+    Candidates are costed exactly in order of their lower bounds, until the next cannot beat what was found.
+    """
+    lower = found.cycles.reshape(-1)
+    left = np.flatnonzero((lower <= below) & (found.temporary.reshape(-1) <= bound))
+    best: Choice | None = None
+    while len(left):
+        some = min(FIRST_LOOK, len(left))
+        chunk = left[np.argpartition(lower[left], some - 1)[:some]]
+        choice = _exact(found, number, bound, np.sort(chunk))
+        if choice is not None and (best is None or choice.order < best.order):
+            best = choice
+        limit = best.order[0] if best else UNREACHED
+        left = np.setdiff1d(left[lower[left] <= limit], chunk, assume_unique=True)
+    return best
+
+
+def _exact(found: Candidates, number: int, bound: int, chunk: IntArray) -> Choice | None:
+    """The best of some candidates by their exact cost and temporary bytes."""
+    shares, steps = _chosen(found, chunk)
+    variant, rules = found.variant, found.rules
+    cycles = total_cycles(term_specs(variant.problem, variant.method, shares, rules))
+    temporary = np.broadcast_to(temporary_bytes(variant.problem, variant.method, shares, rules), chunk.shape)
+    cycles = np.where(temporary <= bound, cycles, UNREACHED)
+    at = int(np.lexsort((chunk, temporary, cycles))[0])
+    if cycles[at] == UNREACHED:
+        return None
+    cut = int(found.cuts[chunk[at] // len(found.serial) ** 2])
+    return Choice(
+        order=(int(cycles[at]), int(temporary[at]), number, int(steps[0][at]), int(steps[1][at]), cut),
+        variant=variant,
+        rules=rules,
+        rows=tuple(int(row) for row in _rows(variant, np.asarray(cut))),
+        serial_in=int(steps[0][at]),
+        serial_out=int(steps[1][at]),
+    )
+
+
+def _rows(variant: Variant, cuts: IntArray) -> list[IntArray]:
+    """Rows of the variant's tables of some cuts."""
+    shape = tuple(len(table) for table in tables_of(variant))
+    return [np.asarray(rows, np.int64) for rows in np.unravel_index(cuts, shape)]
+
+
+def _chosen(found: Candidates, chunk: IntArray) -> tuple[Shares, tuple[IntArray, IntArray]]:
+    """Sizes of some candidates, and their serial steps."""
+    count = len(found.serial)
+    share, parts = chosen_columns(tables_of(found.variant), _rows(found.variant, found.cuts[chunk // count**2]))
+    if count == 1:
+        ones = np.ones(len(chunk), np.int64)
+        return shares_of(found.variant, share, parts), (ones, ones)
+    values = np.asarray(found.serial, np.int64)
+    steps = values[chunk // count % count], values[chunk % count]
+    return shares_of(found.variant, share, parts, *steps), steps
 
 
 def _smallest(problem: ConvProblem, target: Target, settings: Settings) -> Choice:
-    choices = []
+    """The candidate with the least temporary bytes, then the fewest cycles."""
+    best: Choice | None = None
     for number, variant in enumerate(variants_of(problem, target)):
-        found = _candidates(variant, target, settings)
-        temporary = np.where(found.cycles < UNREACHED, found.temporary, UNREACHED)
-        choice = _best_of(found, number, int(temporary.min()))
-        assert choice is not None
-        choices.append(choice)
-    return min(choices, key=lambda choice: (choice.order[1], choice.order[0], *choice.order[2:]))
+        once = _candidates(variant, target, settings)
+        # A cut that needs little at once needs little in steps: the exact figure exceeds the bound by what is staged.
+        order = np.argsort(once.temporary, kind="stable")[: 4 * FIRST_LOOK]
+        for tried in (once, _with_steps(once, order)):
+            choice = _least_of(tried, number)
+            if best is None or _by_bytes(choice) < _by_bytes(best):
+                best = choice
+    assert best is not None
+    return best
+
+
+def _least_of(found: Candidates, number: int) -> Choice:
+    low = found.temporary.reshape(-1)
+    chunk = np.sort(np.argsort(low, kind="stable")[: 4 * FIRST_LOOK])
+    shares, _ = _chosen(found, chunk)
+    exact = temporary_bytes(found.variant.problem, found.variant.method, shares, found.rules)
+    choice = _exact(found, number, int(np.min(exact)), chunk)
+    assert choice is not None
+    return choice
+
+
+def _by_bytes(choice: Choice) -> tuple[int, ...]:
+    return (choice.order[1], choice.order[0], *choice.order[2:])
 
 
 def _finished(problem: ConvProblem, choice: Choice, bound: int, warning: str) -> ConvPlan:

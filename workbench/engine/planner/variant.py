@@ -44,12 +44,13 @@ class Variant:
         return _named(role, problem.groups if role == "g" else problem.out_chans)
 
     def grain(self, axis: str) -> int:
-        """Elements that are not cut apart: a block of channels, where one axis holds all of them."""
-        if axis[0] == "c" and len(self.axes("c")) == 1:
-            return self.method.in_block
-        if axis[0] == "o" and len(self.axes("o")) == 1:
-            return self.method.out_block
-        return self.method.group_block if axis[0] == "g" and len(self.axes("g")) == 1 else 1
+        """Elements that are not cut apart: a block of channels, where one axis holds them or the innermost does."""
+        if axis[0] not in "co":
+            return self.method.group_block if axis[0] == "g" and len(self.axes("g")) == 1 else 1
+        block = self.method.in_block if axis[0] == "c" else self.method.out_block
+        axes = self.axes(axis[0])
+        alone = len(axes) == 1
+        return block if alone or (axis == axes[-1] and self.problem.sizes()[axis] % block == 0) else 1
 
     def all_axes(self) -> tuple[str, ...]:
         """Every axis in tile order, outermost first."""
