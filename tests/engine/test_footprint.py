@@ -61,13 +61,16 @@ def test_exchange_code_counts_sends_and_control_events() -> None:
 
 def test_fragmented_tensors_are_staged_and_sent_in_full_sends() -> None:
     b = Builder()
-    # 1,000 words one by one: 1,500 events against 1,000 + 288 + 1,000 staged; 2,000 pieces: 3,000 events, so staged
-    few, many = b.exchanged([4000], [0, 4000], [1000, 1000]), b.exchanged([4000], [0, 4000], [2000, 2000])
+    # 4,000 B in 10 pieces: 15 events and 15 further sends directly, against 16 sends and 6 for the copies
+    few, many = b.exchanged([4000], [0, 4000], [10, 10]), b.exchanged([4000], [0, 4000], [1000, 1000])
     code = footprint(b.program(b.exchange(few))).categories["internal_exchange_code"]
-    assert code[0, 0] == 4 * (1500 + 15) + 12
-    # 16 pieces of 256 B: 24 events, 15 further sends, 6 instructions to run the copies
-    code = footprint(b.program(b.exchange(many))).categories["internal_exchange_code"]
-    assert code[0, 0] == 4 * (24 + 15 + 6) + 12
+    assert code.tolist() == [[4 * 22 + 12, 4 * (2 + 6) + 12, 12, 12]]
+    # however small the pieces: the receiver has one source and its copies
+    assert (footprint(b.program(b.exchange(many))).categories["internal_exchange_code"] == code).all()
+    # 300 pieces from tiles that send 100 B each: 40 sources at least
+    gathered = b.exchanged([100], [0, 0, 4000], [1, 0, 300])
+    code = footprint(b.program(b.exchange(gathered))).categories["internal_exchange_code"]
+    assert code[0].tolist() == [4 * 2 + 12, 12, 4 * (2 * 40 + 6) + 12, 12]
 
 
 def test_host_copies_and_links() -> None:

@@ -2,7 +2,8 @@
 
 A piece (contiguous bytes in one tile's memory) takes one send instruction at its sender and two control events, source
 and address, at its receiver. Pieces are counted at both ends, so a tile has 3/2 events per piece. Tensors in many
-small pieces are cheaper to gather and scatter by copies inside the tiles; each tile is costed at the cheaper way.
+small pieces can be gathered and scattered by copies inside the tiles instead; cycles and code are each those of the
+better way, as a compiler is asked for the one or the other.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from workbench.engine.cost import Cost, formula, term
 from workbench.engine.program import Exchange
@@ -94,20 +94,16 @@ def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
     return Cost((transfer, latency)), per_tile
 
 
-def staged_tiles(exchange: Exchange, target: Target) -> npt.NDArray[np.bool_]:
-    """Which tiles stage what they send and receive, bool[tiles]."""
-    direct, staged = _ways(exchange, target)
-    return staged < direct
-
-
 def exchange_instructions(exchange: Exchange, target: Target) -> IntArray:
-    """Exchange instructions of each tile: events of its pieces, and a send more for every further 64 words.
+    """Exchange instructions of each tile, int64[tiles], sent directly or staged, whichever takes fewer.
 
-    A staging tile has as many pieces as sends of full length, and two runs of a copy of three instructions each.
+    Directly: the events of its pieces, and a send more for every further 64 words of what it sends. Staged: a send
+    per 64 words, two events per source, and two runs of a copy of three instructions each. A tile has at least as
+    many sources as it takes of the busiest sender to make what it receives.
     """
     send_bytes = target.exchange_words_per_instruction * 4
-    moved = exchange.sent_bytes + exchange.received_bytes
-    staged = staged_tiles(exchange, target)
-    pieces = np.where(staged, -(-moved // send_bytes), exchange.fragments)
-    events = -(-target.exchange_events_per_fragment * pieces // 2)
-    return np.asarray(events + exchange.sent_bytes // send_bytes + 6 * staged, dtype=np.int64)
+    sent, received, pieces = exchange.sent_bytes, exchange.received_bytes, exchange.fragments
+    sources = np.minimum(pieces, -(-received // max(1, int(sent.max(initial=0)))))
+    direct = -(-target.exchange_events_per_fragment * pieces // 2) + sent // send_bytes
+    staged = -(-sent // send_bytes) + (target.exchange_events_per_fragment - 1) * sources + 6
+    return np.asarray(np.minimum(direct, staged), dtype=np.int64)

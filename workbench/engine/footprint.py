@@ -74,8 +74,9 @@ def _copy_descriptor(state_bytes: Any) -> Any:
 
 @formula(
     "memory.exchange_code",
-    text="bytes per instruction x instructions (3 per fragment over both ends, a further send per 64 words; fragmented "
-    "tensors are staged by copies) + bytes every tile needs to stay in step x exchanges",
+    text="bytes per instruction x instructions (sent directly: 3/2 per piece of a tile and a further send per 64 words "
+    "sent; or staged by copies: a send per 64 words, two per source, six for the copies; the fewer) + bytes every tile "
+    "needs to stay in step x exchanges",
     source="osmarks/ipu-stack@ce7c7e94: instructions of 4 B, sends of at most 64 words, three events a fragment; "
     f"bytes per exchange derived from {TFDOC}: 50 B a tile for four exchanges",
     unit="bytes",
