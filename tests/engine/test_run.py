@@ -34,14 +34,34 @@ def optimizers() -> dict[str, Any]:
 @pytest.mark.parametrize("name", list(optimizers()))
 def test_a_run_is_what_keras_trains(name: str) -> None:
     make = optimizers()[name]
+    model, shape, classes = (residual, (8, 6, 6, 2), 3) if name == "momentum" else (mlp, (8, 6), 4)
     arguments = {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"]}
-    ours, theirs = (residual(optimizer=make(), **arguments) for _ in range(2))
-    x, y = batch((8, 6, 6, 2), 3)
+    ours, theirs = (model(optimizer=make(), **arguments) for _ in range(2))
+    x, y = batch(shape, classes)
     runner = Runner(trace_keras(ours, batch_size=8))
     for _ in range(3):
         expected = theirs.train_on_batch(x, y, return_dict=True)
         assert runner.run(x, y) == pytest.approx(expected, abs=TOLERANCE)
     assert furthest(ours, theirs) < TOLERANCE
+
+
+@pytest.mark.slow
+def test_resnet50_trains_and_predicts_as_keras_does() -> None:
+    """The full step at batch 4: 161 trained variables and 106 moving statistics."""
+    source = trace_keras("resnet50", batch_size=4, mode="training", optimizer=keras.optimizers.SGD(0.01, momentum=0.9))
+    runner = Runner(source)
+    x, y = batch((4, 224, 224, 3), 1000)
+    runner.run(x, y)  # gives the weights their values
+    theirs = keras.models.clone_model(source.model)
+    for copy, value in zip(theirs.variables, source.model.variables, strict=True):
+        copy.assign(value.value)
+    theirs.compile(keras.optimizers.SGD(0.01, momentum=0.9), "sparse_categorical_crossentropy")
+    theirs.optimizer.build(theirs.trainable_variables)
+    for copy, value in zip(theirs.optimizer.variables, source.optimizer.variables, strict=True):
+        copy.assign(value.value)
+    assert runner.run(x, y) == pytest.approx(theirs.train_on_batch(x, y, return_dict=True), rel=1e-4)
+    inference = Runner(trace_keras(theirs, batch_size=4, mode="inference"))
+    np.testing.assert_allclose(inference.run(x), theirs.predict(x, verbose=0), atol=1e-5)
 
 
 def test_sample_weights_weigh() -> None:

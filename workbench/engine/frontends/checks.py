@@ -38,8 +38,7 @@ def check_batch_size(batch_size: Any) -> None:
 
 def check_dtype(name: str, dtype: Any) -> None:
     """Arrays of float64, complex numbers, strings and objects have no counterpart on the IPU."""
-    kind = np.dtype(dtype) if not isinstance(dtype, np.dtype) and _is_numpy(dtype) else dtype
-    text = str(getattr(kind, "name", kind))
+    text = str(getattr(dtype, "name", dtype))
     if text == "float64":
         raise InputError(
             f"{name} is float64", expected="float32 or float16",
@@ -50,19 +49,12 @@ def check_dtype(name: str, dtype: Any) -> None:
             f"{name} is {text}", expected="real numbers",
             todo="pass real and imaginary parts as two arrays",
         )  # fmt: skip
-    if getattr(kind, "kind", "") in "USOSV" and getattr(kind, "kind", "") != "":
+    if text.startswith(("str", "bytes", "object", "datetime", "timedelta", "void")):
         raise InputError(
-            f"{name} holds {'strings' if kind.kind in 'US' else 'Python objects'}", expected="numbers",
+            f"{name} holds {'strings' if text.startswith(('str', 'bytes')) else 'Python objects or times'}",
+            expected="numbers",
             todo="turn it into numbers before it reaches the model (a vocabulary or StringLookup on the host)",
-        )  # fmt: skip
-
-
-def _is_numpy(dtype: Any) -> bool:
-    try:
-        np.dtype(dtype)
-    except TypeError:
-        return False
-    return True
+        )
 
 
 def check_array(spec: ArraySpec, value: Any) -> Any:
@@ -133,21 +125,36 @@ def known_shape(name: str, shape: Sequence[int | None], batch_size: int | None) 
     return tuple(int(size) for size in filled if size is not None)
 
 
+_CONTROL_FLOW = (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError)
+_NUMPY = (jax.errors.TracerArrayConversionError, jax.errors.NonConcreteBooleanIndexError)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those it came from; Keras loses JAX's errors while it adds to their text."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 @contextmanager
 def traced_control_flow() -> Iterator[None]:
     """Turn JAX's complaint about Python branching on a traced value into one that names the ways out."""
     try:
         yield
-    except jax.errors.ConcretizationTypeError as error:
-        raise InputError(
-            "Python control flow (if, while, int(), float(), bool()) depends on a traced value",
-            expected="a program whose shape does not depend on the data",
-            todo="use jax.numpy.where or jax.lax.select to choose values, jax.lax.cond to choose branches, "
-            "jax.lax.while_loop or jax.lax.fori_loop to loop",
-        ) from error
-    except jax.errors.TracerArrayConversionError as error:
-        raise InputError(
-            "numpy was called on a traced value",
-            expected="operations of jax.numpy or keras.ops",
-            todo="replace the numpy function by the one of the same name in jax.numpy or keras.ops",
-        ) from error
+    except Exception as error:
+        causes = list(_causes(error))
+        if any(isinstance(cause, _CONTROL_FLOW) for cause in causes):
+            raise InputError(
+                "Python control flow (if, while, int(), float(), bool()) depends on a traced value",
+                expected="a program whose shape does not depend on the data",
+                todo="use jax.numpy.where or jax.lax.select to choose values, jax.lax.cond to choose branches, "
+                "jax.lax.while_loop or jax.lax.fori_loop to loop",
+            ) from error
+        if any(isinstance(cause, _NUMPY) for cause in causes):
+            raise InputError(
+                "numpy, or an index by a mask, was used on a traced value",
+                expected="operations of jax.numpy or keras.ops whose result has a known shape",
+                todo="replace the numpy function by the one of the same name in jax.numpy or keras.ops, "
+                "and x[mask] by jax.numpy.where(mask, x, 0)",
+            ) from error
+        raise

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+import pytest
+
+from tests.engine.frontends.keras_models import mlp
+from workbench.engine.frontends.functions import trace_function
+from workbench.engine.frontends.keras import trace_keras
+from workbench.errors import InputError
+
+WAYS_OUT = (
+    "Python control flow (if, while, int(), float(), bool()) depends on a traced value. "
+    "Expected: a program whose shape does not depend on the data. "
+    "To mend it: use jax.numpy.where or jax.lax.select to choose values, jax.lax.cond to choose branches, "
+    "jax.lax.while_loop or jax.lax.fori_loop to loop."
+)
+
+
+def message(call: Any) -> str:
+    with pytest.raises(InputError) as error:
+        call()
+    return str(error.value)
+
+
+def test_keras_on_another_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
+    assert message(lambda: trace_keras("mlp", 2)) == (
+        "Keras runs on the backend 'tensorflow'. Expected: the backend 'jax'. "
+        "To mend it: put `import os; os.environ['KERAS_BACKEND'] = 'jax'` before the first `import keras`, "
+        "and restart the kernel."
+    )
+
+
+@pytest.mark.parametrize("size", [0, -4, 2.0, True, "8"])
+def test_a_batch_size_that_cannot_be(size: Any) -> None:
+    assert message(lambda: trace_keras(mlp(), size)) == (
+        f"batch_size is {size!r}. Expected: a whole number of at least 1. To mend it: pass batch_size=1 or more."
+    )
+
+
+def test_no_batch_size() -> None:
+    assert message(lambda: trace_keras(mlp())) == (
+        "x has shape (None, 6) with unknown dimensions and no batch size was given. "
+        "Expected: every dimension known when compiling. To mend it: pass batch_size=."
+    )
+
+
+def test_a_dimension_besides_the_batch_that_is_unknown() -> None:
+    model = keras.Sequential([keras.Input((None, 3)), keras.layers.Dense(2)])
+    assert message(lambda: trace_keras(model, 4)) == (
+        "x has shape (None, None, 3) with unknown dimensions besides the batch. "
+        "Expected: every dimension known when compiling. "
+        "To mend it: give keras.Input a full shape, such as the length sequences are padded to."
+    )
+
+
+def test_two_batch_sizes() -> None:
+    model = keras.Sequential([keras.Input(batch_shape=(4, 3)), keras.layers.Dense(2)])
+    assert trace_keras(model).graph.batch_size == 4
+    assert message(lambda: trace_keras(model, 8)) == (
+        "x was built for a batch of 4 and batch_size is 8. Expected: one batch size. "
+        "To mend it: pass batch_size=4, or build the model without a batch size."
+    )
+
+
+def test_an_empty_model() -> None:
+    assert message(lambda: trace_keras(keras.Sequential(name="void"), 2)) == (
+        "the model 'void' is empty. Expected: at least one layer. "
+        "To mend it: add layers: model.add(keras.layers.Dense(10))."
+    )
+
+
+def test_an_unbuilt_model() -> None:
+    model = keras.Sequential([keras.layers.Dense(3)], name="bare")
+    assert message(lambda: trace_keras(model, 2)) == (
+        "the model 'bare' is not built: its input shape is unknown. "
+        "Expected: a model whose layers have their weights' shapes. "
+        "To mend it: begin it with keras.Input(shape), or call model.build((batch_size, ...))."
+    )
+
+
+def test_something_that_is_no_model() -> None:
+    assert message(lambda: trace_keras(lambda: 3, 2)) == (
+        "3 is not a Keras model. Expected: a keras.Model, a function that builds one, or a ready name."
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        ("float64", "input 'given' is float64. Expected: float32 or float16. "
+                    "To mend it: convert it: input 'given'.astype('float32')."),
+        ("string", "input 'given' holds strings. Expected: numbers. To mend it: turn it into numbers before it "
+                   "reaches the model (a vocabulary or StringLookup on the host)."),
+    ],
+)  # fmt: skip
+def test_inputs_of_a_type_the_ipu_does_not_have(dtype: str, expected: str) -> None:
+    inputs = keras.Input((3,), dtype=dtype, name="given")
+    model = keras.Model(inputs, keras.layers.Identity()(inputs))
+    assert message(lambda: trace_keras(model, 2)) == expected
+
+
+def test_arrays_of_a_function_of_a_type_the_ipu_does_not_have() -> None:
+    assert message(lambda: trace_function(jnp.sin, np.ones(3))) == (
+        "args[0] is float64. Expected: float32 or float16. To mend it: convert it: args[0].astype('float32')."
+    )
+    assert message(lambda: trace_function(jnp.sin, {"a": np.ones(3, "complex64")})) == (
+        "args[0]['a'] is complex64. Expected: real numbers. "
+        "To mend it: pass real and imaginary parts as two arrays."
+    )
+    assert message(lambda: trace_function(jnp.sin, "three")) == (
+        "args[0] holds strings. Expected: numbers. To mend it: turn it into numbers before it reaches the model "
+        "(a vocabulary or StringLookup on the host)."
+    )
+
+
+def branching(x: Any) -> Any:
+    return x if x.sum() > 0 else -x
+
+
+def looping(x: Any) -> Any:
+    while x < 3:
+        x = x + 1
+    return x
+
+
+def counting(x: Any) -> Any:
+    return sum(x for _ in range(int(x)))
+
+
+@pytest.mark.parametrize("fn", [branching, looping, counting])
+def test_python_control_flow_on_traced_values(fn: Any) -> None:
+    shape = (3,) if fn is branching else ()
+    assert message(lambda: trace_function(fn, jax.ShapeDtypeStruct(shape, "float32"))) == WAYS_OUT
+
+
+def test_python_control_flow_in_a_layer() -> None:
+    class Branch(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return x if keras.ops.sum(x) > 0 else -x
+
+        def compute_output_spec(self, x: Any) -> Any:
+            return keras.KerasTensor(x.shape, x.dtype)
+
+    model = keras.Sequential([keras.Input((3,)), Branch(), keras.layers.Dense(2)])
+    assert message(lambda: trace_keras(model, 2)) == WAYS_OUT
+
+
+@pytest.mark.parametrize("fn", [lambda x: np.sin(x), lambda x: x[x > 0]])
+def test_numpy_on_a_traced_value(fn: Any) -> None:
+    assert message(lambda: trace_function(fn, jnp.ones(3))) == (
+        "numpy, or an index by a mask, was used on a traced value. "
+        "Expected: operations of jax.numpy or keras.ops whose result has a known shape. "
+        "To mend it: replace the numpy function by the one of the same name in jax.numpy or keras.ops, "
+        "and x[mask] by jax.numpy.where(mask, x, 0)."
+    )
+
+
+def ranging(x: Any) -> Any:
+    return sum(x for _ in range(x))
+
+
+def test_a_traced_number_is_no_range() -> None:
+    assert message(lambda: trace_function(ranging, jax.ShapeDtypeStruct((), "int32"))) == WAYS_OUT
+
+
+def test_a_function_without_a_result() -> None:
+    assert message(lambda: trace_function(lambda x: None, jnp.ones(3), name="quiet")) == (
+        "the function 'quiet' returns no array. Expected: one array or more. To mend it: return what it computes."
+    )
+
+
+def test_losses_in_a_list_need_a_compiled_model() -> None:
+    assert message(lambda: trace_keras(mlp(), 2, "training", loss=["mse"])).startswith(
+        "a list or dictionary of losses was given for a model that was not compiled with it."
+    )

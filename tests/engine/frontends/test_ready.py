@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from workbench.engine.frontends.keras import trace_keras
+from workbench.engine.frontends.ready import READY_NAMES, ready
+from workbench.engine.graph import Graph, walk
+from workbench.errors import InputError
+
+SMALL = {
+    "mlp": {},
+    "cnn": {"image_size": 8, "hidden": 4},
+    "resnet50": {"image_size": 32, "classes": 10},
+    "bert-base": {"layers": 2, "hidden": 16, "heads": 2, "sequence_length": 8, "vocabulary": 50},
+    "transformer-encoder": {"layers": 2, "hidden": 16, "heads": 2, "sequence_length": 8},
+}
+
+
+def parameters(graph: Graph) -> int:
+    pairs = zip(graph.inputs, graph.body.params, strict=True)
+    return sum(value.elements for item, value in pairs if item.role == "parameter")
+
+
+def test_the_names_are_those_of_the_contract() -> None:
+    assert READY_NAMES == ("mlp", "cnn", "resnet50", "bert-base", "transformer-encoder")
+    assert set(SMALL) == set(READY_NAMES)
+
+
+@pytest.mark.parametrize("name", READY_NAMES)
+@pytest.mark.parametrize("mode", ["training", "inference"])
+def test_every_ready_model_is_traced_at_another_size(name: str, mode: str) -> None:
+    source = trace_keras(ready(name, **SMALL[name]), batch_size=2, mode=mode)
+    assert source.lazy
+    assert source.graph.mode == mode
+    for _, node in walk(source.graph):
+        assert node.origin.layer, str(node)
+
+
+def test_resnet50_has_its_published_parameters() -> None:
+    """Keras Applications: 25,583,592 trainable of 25,636,712 parameters; 53 batch norms of 2 states."""
+    graph = trace_keras("resnet50", batch_size=4, mode="training").graph
+    assert parameters(graph) == 25_583_592
+    assert sum(node.op == "conv_general_dilated" for node in graph.body.nodes) == 3 * 53 - 1  # none for the images
+    states = [value for item, value in zip(graph.inputs, graph.body.params, strict=True) if item.role == "state"]
+    assert len(states) == 2 * 53
+    assert sum(value.elements for value in states) == 25_636_712 - 25_583_592
+
+
+def test_bert_base_has_the_parameters_of_its_sizes() -> None:
+    graph = trace_keras("bert-base", batch_size=1, mode="inference").graph
+    hidden, inner = 768, 3072
+    attention = 4 * (hidden * hidden + hidden)
+    feed_forward = hidden * inner + inner + inner * hidden + hidden
+    block = attention + feed_forward + 2 * 2 * hidden
+    embeddings = 30522 * hidden + 128 * hidden + 2 * hidden
+    heads = hidden * hidden + hidden + hidden * 2 + 2
+    assert parameters(graph) == 12 * block + embeddings + heads
+
+
+def test_layers_of_an_encoder_have_paths() -> None:
+    graph = trace_keras(ready("bert-base", **SMALL["bert-base"]), batch_size=2, mode="training").graph
+    layers = {node.origin.layer: node.origin.layer_class for node in graph.body.nodes}
+    assert layers["encoder_0/attention/query"] == "EinsumDense"
+    assert layers["encoder_1/attention"] == "MultiHeadAttention"
+    assert layers["encoder_1/intermediate"] == "Dense"
+    softmax = {node.origin.layer for node in graph.body.nodes if node.origin.region == "softmax"}
+    assert "encoder_0/attention" in softmax
+
+
+def test_a_ready_model_brings_its_loss() -> None:
+    source = trace_keras("mlp", batch_size=2, mode="training")
+    assert source.assumptions == (
+        "weights: initialised by the first run, with seed 0",
+        "loss: sparse categorical cross-entropy, the ready model's own, because none was given",
+        "optimizer: SGD with learning rate 0.01, because none was given",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "message"),
+    [
+        ("vgg", {}, "there is no ready model 'vgg'. "
+                    "Expected: one of: mlp, cnn, resnet50, bert-base, transformer-encoder."),
+        ("mlp", {"heads": 2}, "mlp has no size 'heads'. Expected: any of: layers, hidden, input_size, classes."),
+        ("mlp", {"layers": 0}, "mlp: layers is 0. Expected: a whole number of at least 1."),
+        ("bert-base", {"heads": 7}, "bert-base: hidden=768 does not divide by heads=7. "
+                                    "Expected: hidden a multiple of heads."),
+    ],
+)  # fmt: skip
+def test_sizes_that_cannot_be_are_an_error(name: str, size: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        ready(name, **size)
+    assert str(error.value) == message
+
+
+def test_a_ready_model_prints_its_sizes() -> None:
+    assert str(ready("mlp", hidden=32)) == "mlp(layers=2, hidden=32, input_size=64, classes=10)"
