@@ -75,9 +75,9 @@ def ready(name: str, **size: int) -> Any:
 
 def views(profile: Profile, *names: str) -> Any:
     """Several linked views of one profile, e.g. `wb.views(profile, "liveness", "trace")`."""
-    from workbench.widgets import linked_views
+    from workbench.widgets.linked import views as linked
 
-    return linked_views(profile, *names)
+    return linked(profile, *names)
 
 
 def diagnose(executable: Executable, **arguments: Any) -> Any:
