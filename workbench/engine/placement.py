@@ -20,7 +20,7 @@ from workbench.engine.tileset import IntArray
 
 ALIGNMENT_BYTES = 8  # a 64-bit load or store; region starts are multiples of it
 INTERLEAVED_ALIGNMENT_BYTES = 16  # a 128-bit load
-_GOOD_ENOUGH = 1.01  # no further order is tried when addresses exceed the live peak by less
+_GOOD_ENOUGH = 1.05  # no further order is tried when addresses exceed the live peak by less
 REGIONS = ("non_interleaved", "interleaved", "overflow")
 
 Conflicts: TypeAlias = npt.NDArray[np.bool_]
