@@ -24,7 +24,7 @@ BINARY = {
 }  # fmt: skip
 COMPARE = {
     "eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS_THAN", "le": "LESS_THAN_EQUAL", "gt": "GREATER_THAN",
-    "ge": "GREATER_THAN_EQUAL",
+    "ge": "GREATER_THAN_EQUAL", "eq_to": "EQUAL", "lt_to": "LESS_THAN", "le_to": "LESS_THAN_EQUAL",
 }  # fmt: skip
 OTHER = {
     "select_n": "SELECT", "clamp": "CLAMP", "convert_element_type": "CAST", "integer_pow": "POWER_INTEGER",
@@ -41,9 +41,19 @@ COMPOSED = {
     "asinh": ("SQUARE", "ADD", "SQRT", "ADD", "LOGARITHM"),
     "acosh": ("SQUARE", "SUBTRACT", "SQRT", "ADD", "LOGARITHM"),
     "atanh": ("ADD", "SUBTRACT", "DIVIDE", "LOGARITHM", "MULTIPLY"),
+    "nextafter": ("EQUAL", "LESS_THAN", "SELECT", "ADD", "SELECT"),
+    # Lanczos' approximation with eight coefficients, as XLA expands both; the reflection for negative arguments.
+    "lgamma": (
+        "LOGARITHM_ONE_PLUS", *("ADD", "DIVIDE", "ADD") * 8, "LOGARITHM", "MULTIPLY", "ADD", "ADD",
+        "ABSOLUTE", "FLOOR", "SUBTRACT", "SIN", "LOGARITHM", "SUBTRACT", "SELECT",
+    ),
+    "digamma": (
+        "LOGARITHM_ONE_PLUS", *("ADD", "DIVIDE", "ADD", "DIVIDE", "ADD") * 8, "DIVIDE", "SUBTRACT", "ADD",
+        "FLOOR", "SUBTRACT", "TAN", "DIVIDE", "SUBTRACT", "SELECT",
+    ),
     # Giles, "Approximating the erfinv function" (2010): a logarithm, then a polynomial of degree 8.
     "erf_inv": ("SQUARE", "SUBTRACT", "LOGARITHM", "NEGATE", "SUBTRACT", *_POLYNOMIAL * 8, "MULTIPLY"),
-}
+}  # fmt: skip
 # Made anew wherever they are read: no operand of the iteration shape.
 FREE = frozenset({"constant", "broadcast_in_dim", "iota"})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, walk
 
 ACCUMULATOR = "/accumulator"
+INLINE = ("fused", "region")
 
 
 def carried(graph: Graph) -> dict[str, dict[int, int]]:
@@ -15,12 +16,41 @@ def carried(graph: Graph) -> dict[str, dict[int, int]]:
             first = int(node.attr("num_consts", 0))
             found[node.calls[0]] = {index: first + index for index in range(int(node.attr("num_carry", 0)))}
         elif node.op == "while":
-            first = int(node.attr("body_nconsts", 0))
+            first = int(node.attr("body_consts", 0))
             count = len(graph.functions[node.calls[1]].results)
             found[node.calls[1]] = {index: first + index for index in range(count)}
         elif node.op == "call" and function.name == graph.entry:
             found[node.calls[0]] = _of_call(graph, function, node)
     return found
+
+
+def private_params(graph: Graph) -> dict[str, frozenset[int]]:
+    """Function name → parameters that are made anew for every call: the slices a scan's body gets."""
+    found: dict[str, frozenset[int]] = {}
+    for _, node in walk(graph):
+        if node.op == "scan":
+            first = int(node.attr("num_consts", 0)) + int(node.attr("num_carry", 0))
+            found[node.calls[0]] = frozenset(range(first, len(node.operands)))
+    return found
+
+
+def callees_first(graph: Graph) -> list[Function]:
+    """Functions with values of their own (no inline bodies), each after those it calls."""
+    order: dict[str, Function] = {}
+
+    def visit(function: Function, inline: bool) -> None:
+        for node in function.nodes:
+            for name in node.calls:
+                if name not in order:
+                    visit(graph.functions[name], node.op in INLINE)
+        if not inline:
+            order[function.name] = function
+
+    inline = {name for _, node in walk(graph) if node.op in INLINE for name in node.calls}
+    for name, function in graph.functions.items():
+        if name not in inline and name not in order:
+            visit(function, inline=False)
+    return list(order.values())
 
 
 def _updates(graph: Graph) -> dict[int, int]:

@@ -9,14 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from workbench.engine import ops
-from workbench.engine.graph import Function, Graph, Node, Value, walk
-from workbench.engine.passes.carries import carried
+from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.passes.carries import callees_first, carried, private_params
 from workbench.errors import VerificationError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InPlace:
-    """`reuse[id(result)]` is the operand it overwrites; `updated[i]` says entry parameter i is written in place."""
+    """`reuse[id(result)]` is the operand it overwrites, or the parameter it is the next value of that nobody reads any
+    more; `updated[i]` says entry parameter i is written in place.
+    """
 
     reuse: Mapping[int, Value]
     updated: frozenset[int]
@@ -29,12 +31,6 @@ def flat_nodes(graph: Graph, function: Function) -> Iterator[Node]:
             yield from flat_nodes(graph, graph.functions[node.calls[0]])
         else:
             yield node
-
-
-def own_functions(graph: Graph) -> list[Function]:
-    """Functions with values of their own: all but the inline bodies of fused nodes and regions."""
-    inline = {name for _, node in walk(graph) if node.op in ("fused", "region") for name in node.calls}
-    return [function for name, function in graph.functions.items() if name not in inline]
 
 
 @dataclass(slots=True)
@@ -73,49 +69,89 @@ def _aliases(graph: Graph, function: Function) -> _Aliases:
 
 
 def find_in_place(graph: Graph) -> InPlace:
-    """Choose, for every function, the results that overwrite an operand."""
+    """Choose, for every function, the results that overwrite an operand; callers before what they call."""
     reuse: dict[int, Value] = {}
     updated: set[int] = set()
     pairs = carried(graph)
-    for function in own_functions(graph):
+    private = private_params(graph)
+    for function in reversed(callees_first(graph)):
         targets = {
             id(function.results[result]): (param, function.params[param])
             for result, param in pairs.get(function.name, {}).items()
         }
-        kept = {id(value) for value in function.params}
+        kept = {id(value) for n, value in enumerate(function.params) if n not in private.get(function.name, ())}
+        kept |= {id(v) for node in flat_nodes(graph, function) if node.op == "constant" for v in node.results}
         found = _in_function(graph, function, targets, kept)
         reuse.update(found)
+        for node in flat_nodes(graph, function):
+            if node.op == "cond":
+                _through_branches(node, found, pairs)
         if function.name == graph.entry:
             updated |= {place for value, (place, param) in targets.items() if found.get(value) is param}
     return InPlace(reuse=reuse, updated=frozenset(updated))
 
 
+def _through_branches(node: Node, found: Mapping[int, Value], pairs: dict[str, dict[int, int]]) -> None:
+    """What a branch node overwrites, its bodies may overwrite too: in every call of a body, or not at all."""
+    place = {id(value): number for number, value in enumerate(node.operands[1:])}
+    taken = {number: place[id(found[id(value)])] for number, value in enumerate(node.results) if id(value) in found}
+    for name in node.calls:
+        known = pairs.get(name)
+        pairs[name] = dict(taken if known is None else known.items() & taken.items())
+
+
+@dataclass(slots=True)
+class _Choosing:
+    """The choice within one function: `kept` memory may only be overwritten by its own next value, a target."""
+
+    aliases: _Aliases
+    targets: Mapping[int, tuple[int, Value]]
+    kept: set[int]
+    reuse: dict[int, Value]
+    taken: set[int]
+
+    def over_operand(self, node: Node, place: int, result: int, operand: int) -> None:
+        """Let a result overwrite an operand that is read for the last time, once, by this node."""
+        value, old = node.results[result], node.operands[operand]
+        memory = self.aliases.of(old)
+        if id(value) in self.reuse or memory in self.taken or self.aliases.last_read.get(memory, -1) > place:
+            return
+        if memory in self.kept and not self._is_target(value, old):
+            return
+        if sum(self.aliases.of(other) == memory for other in node.operands) == 1:
+            self._take(value, old, memory)
+
+    def over_parameter(self, value: Value, place: int) -> None:
+        """Let a parameter's next value take its memory if nobody reads it any more."""
+        _, param = self.targets.get(id(value), (0, None))
+        if param is None or id(value) in self.reuse:
+            return
+        memory = self.aliases.of(param)
+        if memory not in self.taken and self.aliases.last_read.get(memory, -1) < place:
+            self._take(value, param, memory)
+
+    def _is_target(self, value: Value, old: Value) -> bool:
+        target = self.targets.get(id(value))
+        return target is not None and target[1] is old
+
+    def _take(self, value: Value, old: Value, memory: int) -> None:
+        self.reuse[id(value)] = old
+        self.taken.add(memory)
+
+
 def _in_function(
     graph: Graph, function: Function, targets: Mapping[int, tuple[int, Value]], kept: set[int]
 ) -> dict[int, Value]:
-    aliases = _aliases(graph, function)
-    reuse: dict[int, Value] = {}
-    taken: set[int] = set()
+    choosing = _Choosing(_aliases(graph, function), targets, kept, {}, set())
     for place, node in enumerate(flat_nodes(graph, function)):
         family = ops.family_of(node)
         if family.pure_view:
             continue
         for result, operand in _ordered(node, family.in_place(node), targets):
-            value, old = node.results[result], node.operands[operand]
-            memory = aliases.of(old)
-            if id(value) in reuse or memory in taken:
-                continue
-            target = targets.get(id(value))
-            is_param = memory in kept
-            if is_param and (target is None or target[1] is not old):
-                continue
-            if aliases.last_read.get(memory, -1) > place:
-                continue
-            if sum(aliases.of(other) == memory for other in node.operands) > 1:
-                continue
-            reuse[id(value)] = old
-            taken.add(memory)
-    return reuse
+            choosing.over_operand(node, place, result, operand)
+        for value in node.results:
+            choosing.over_parameter(value, place)
+    return choosing.reuse
 
 
 def _ordered(
@@ -132,7 +168,7 @@ def _ordered(
 
 def verify_in_place(graph: Graph, chosen: InPlace) -> InPlace:
     """Check by a plain walk that no overwritten memory is read afterwards; a broken rule is a `VerificationError`."""
-    for function in own_functions(graph):
+    for function in callees_first(graph):
         dead: dict[int, Node] = {}
         view_of: dict[int, set[int]] = {}
         for node in flat_nodes(graph, function):

@@ -8,7 +8,8 @@ from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import same_type
 from workbench.engine.ops.views import view_back
-from workbench.engine.passes.in_place import flat_nodes, own_functions
+from workbench.engine.passes.carries import callees_first
+from workbench.engine.passes.in_place import flat_nodes
 
 Wishes = dict[int, Mapping]
 
@@ -17,11 +18,13 @@ def find_wishes(lowering: Lowering) -> Wishes:
     """id(value) → the mapping its readers would like.
 
     Planned operators speak first (the earliest reader wins: the forward pass decides for the weights), then elementwise
-    chains and views hand wishes from results to operands, and what an update reads follows what it overwrites.
+    chains and views hand wishes from results to operands, and what an update reads follows what it overwrites. What a
+    body wishes its parameters to be, the caller's control node asks of its operands.
     """
     graph = lowering.graph
     wishes: Wishes = {}
-    for function in own_functions(graph):
+    lowering.wishes = wishes
+    for function in callees_first(graph):
         nodes = list(flat_nodes(graph, function))
         for node in reversed(nodes):
             for number, mapping in ops.family_of(node).layouts(node, lowering).items():
