@@ -41,7 +41,8 @@ def payload(report: Report, detail: Detail, visible: tuple[float, float]) -> tup
     columns: dict[str, tuple[str, Any]] = {}
     for place, lane in enumerate(lanes):
         columns |= _lane_columns(place, lane, window)
-    blocks = report.blocks(first, last, MAX_BLOCKS + 1)
+    # Without stages there is nothing to find, and looking would visit every step.
+    blocks = report.blocks(first, last, MAX_BLOCKS + 1 if report.data["stages"] else 0)
     too_many = len(blocks) > MAX_BLOCKS
     directions = Names()
     columns |= _block_columns(blocks.head(0) if too_many else blocks, directions)

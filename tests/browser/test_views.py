@@ -1,0 +1,172 @@
+"""The views in the real JupyterLab: drawn, linked, followed by the keyboard, and still there when nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Browser, Locator, Page
+
+from tests.browser.conftest import OpenNotebook
+from tests.browser.driver import EVERY_SCREEN, NotebookPage
+from tests.profiler.handmade import handmade_pipeline
+from tests.widgets.test_faces import EVIL, evil_profile
+
+pytestmark = pytest.mark.browser
+
+PROFILE = "from tests.profiler.handmade import handmade_profile\nhandmade_profile(fits=False)"
+LINKED = (
+    "from tests.profiler.handmade import handmade_pipeline\nfrom workbench.widgets import linked\n"
+    "both = linked.views(handmade_pipeline(), 'liveness', 'pipeline', 'trace')\nboth"
+)
+# Where the liveness canvas begins and how much of its width is not plot, in pixels.
+LEFT, MARGINS = 78, 92
+LoadNotebook = Callable[..., str]
+
+
+@pytest.fixture
+def add_views(lab_folder: Path, request: pytest.FixtureRequest) -> LoadNotebook:
+    """`add_views(source, ...)`: a served notebook of these cells; returns its path there."""
+
+    def add(*sources: str) -> str:
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+        notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        name = f"{request.node.originalname}.ipynb"
+        nbformat.write(notebook, lab_folder / name)
+        return name
+
+    return add
+
+
+@pytest.fixture
+def run_views(open_notebook: OpenNotebook, add_views: LoadNotebook) -> Iterator[Callable[..., NotebookPage]]:
+    """Opens and runs the cells; afterwards nothing may have failed."""
+    opened: list[NotebookPage] = []
+
+    def run(*sources: str, width: int = 1280, theme: str = "light") -> NotebookPage:
+        lab = open_notebook(add_views(*sources), width=width, theme=theme)
+        opened.append(lab)
+        lab.run_all()
+        assert lab.cell_errors() == []
+        return lab
+
+    yield run
+    for lab in opened:
+        assert lab.script_errors == []
+        assert lab.foreign_requests == []
+
+
+def view(place: Page | Locator, title: str) -> Locator:
+    return place.locator(f'section.wb[aria-label="{title}"]')
+
+
+@EVERY_SCREEN
+def test_a_profile_shows_its_verdict_and_draws_every_tab(
+    width: int, theme: str, run_views: Callable[..., NotebookPage]
+) -> None:
+    lab = run_views(PROFILE, width=width, theme=theme)
+    page = lab.page
+    page.get_by_role("heading", name="Does not fit").wait_for()
+    for title in ("Memory", "Tile map", "Liveness", "Trace"):
+        page.get_by_role("tab", name=title, exact=True).click()
+        canvas = view(page, title).locator("canvas.wb-canvas")
+        canvas.wait_for()
+        page.wait_for_timeout(300)
+        assert lab.picture(canvas).is_drawn(colours=12, filled=0.1), title
+        assert len(canvas.get_attribute("aria-label") or "") > 20
+        lab.screenshot(f"view-{title.lower().replace(' ', '-')}-{width}-{theme}")
+    assert lab.websocket_bytes < 2_000_000
+
+
+def test_a_click_on_the_peak_lists_what_is_live_there(run_views: Callable[..., NotebookPage]) -> None:
+    lab = run_views(PROFILE)
+    lab.page.get_by_role("tab", name="Liveness", exact=True).click()
+    shown = view(lab.page, "Liveness")
+    canvas = shown.locator("canvas.wb-canvas")
+    canvas.click(position={"x": LEFT + 20, "y": 150})
+    shown.get_by_role("heading", name="images/copy").wait_for()
+    size = canvas.bounding_box()
+    assert size is not None
+    # The peak is at place 10 of 13.
+    canvas.click(position={"x": LEFT + (size["width"] - MARGINS) * 10.5 / 13, "y": 150})
+    shown.get_by_role("heading", name="Peak: dense_1/grad").wait_for()
+    rows = shown.locator(".wb-side tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["kernel grad", "images", "out", "kernel grad"]
+    assert [int(row.split("\t")[-1].replace(",", "")) for row in rows] == [2_000, 800, 400, 400]
+
+
+def test_views_are_linked_and_follow_the_keyboard(run_views: Callable[..., NotebookPage]) -> None:
+    lab = run_views(LINKED)
+    pipeline = view(lab.page, "Pipeline")
+    pipeline.locator("canvas.wb-canvas").focus()
+    lab.page.keyboard.press("ArrowRight")
+    pipeline.get_by_role("heading", name="Micro-batch 0").wait_for()
+    lab.page.keyboard.press("ArrowRight")
+    pipeline.get_by_role("heading", name="Micro-batch 1").wait_for()
+    # Forward and backward on both IPUs.
+    assert pipeline.locator(".wb-side table").nth(1).locator("tbody tr").count() == 4
+    liveness = view(lab.page, "Liveness")
+    liveness.locator("canvas.wb-canvas").focus()
+    lab.page.keyboard.press("p")
+    trace = view(lab.page, "Trace")
+    trace.get_by_role("heading", name="stage_0/bwd exchange").wait_for()
+    trace.locator("canvas.wb-canvas").focus()
+    lab.page.keyboard.press("+")
+    trace.get_by_role("heading", name="Cycles 2,070 to 8,280").wait_for()
+    lab.page.keyboard.press("Home")
+    trace.get_by_role("heading", name="The whole program").wait_for()
+
+
+def test_names_of_layers_are_text(run_views: Callable[..., NotebookPage]) -> None:
+    lab = run_views("from tests.widgets.test_faces import evil_profile\nevil_profile()")
+    said: list[str] = []
+    lab.page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    for title in ("Memory", "Tile map", "Liveness", "Trace", "Pipeline"):
+        lab.page.get_by_role("tab", name=title, exact=True).click()
+        canvas = view(lab.page, title).locator("canvas.wb-canvas")
+        canvas.hover(position={"x": 200, "y": 30})
+        canvas.click(position={"x": 200, "y": 30})
+        lab.page.wait_for_timeout(200)
+    assert said == []
+    assert lab.page.locator("section.wb script").count() == 0
+    assert EVIL in lab.page.locator("section.wb").first.inner_text()
+
+
+def test_stored_and_untrusted_every_view_is_a_picture(open_notebook: OpenNotebook, lab_folder: Path) -> None:
+    bundle = handmade_pipeline()._repr_mimebundle_()
+    output = nbformat.v4.new_output("execute_result", bundle, execution_count=1)
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+    notebook.cells = [nbformat.v4.new_code_cell("profile", outputs=[output], execution_count=1)]
+    nbformat.write(notebook, lab_folder / "stored_views.ipynb")
+    lab = open_notebook("stored_views.ipynb", theme="light")
+    assert not lab.trusted()
+    pictures = lab.output(0).locator("img[alt]")
+    pictures.first.wait_for()
+    assert pictures.count() == 6
+    for place in range(6):
+        assert lab.picture(pictures.nth(place)).is_drawn(colours=6, filled=0.05)
+    lab.screenshot_whole("stored-views-1280-light")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_works_from_a_file(scheme: str, chromium: Browser, tmp_path: Path) -> None:
+    path = evil_profile().to_html(tmp_path / "profile.html")
+    context = chromium.new_context(color_scheme=scheme, offline=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    failed: list[str] = []
+    page.on("pageerror", lambda error: failed.append(str(error)))
+    page.on("dialog", lambda dialog: (failed.append("a name ran as code"), dialog.dismiss()))
+    page.goto(path.as_uri())
+    page.locator("canvas.wb-canvas").nth(4).wait_for()
+    shown = view(page, "Pipeline")
+    shown.locator("canvas.wb-canvas").focus()
+    page.keyboard.press("ArrowRight")
+    shown.get_by_role("heading", name="Micro-batch 0").wait_for()
+    view(page, "Memory").get_by_text("Data table").click()
+    assert view(page, "Memory").locator(".wb-data tbody tr").count() == 16
+    assert failed == []
+    context.close()
