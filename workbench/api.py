@@ -23,7 +23,7 @@ def compile(
     precision: str | None = None,
     stages: Any = None,
     pipeline_schedule: Any = None,
-    gradient_accumulation_steps: int = 1,
+    gradient_accumulation_steps: int | None = None,
     replicas: int = 1,
     recomputation: Any = None,
     offload: tuple[str, ...] = (),
@@ -36,7 +36,8 @@ def compile(
     JAX-traceable function with `inputs` (arrays or shape/dtype structs); a program made with `wb.tiles`.
     `batch_size` is the micro-batch of one replica. `mode`: "training" or "inference"; default: training when the model
     is compiled with an optimizer or one is given. `target`: a name in `wb.targets` or a `Target`. `config`: an
-    `IPUConfig`, default the one configured last. `progress` hears the name of each phase as it begins.
+    `IPUConfig`, default the one configured last. `gradient_accumulation_steps`: micro-batches of one weight update,
+    default the configured number, 1. `progress` hears the name of each phase as it begins.
 
     Never raises for out-of-memory: ask `.profile.fits`. Errors: `InputError`, `OptionError`.
     """

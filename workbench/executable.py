@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from workbench.engine.program import TileProgram
 
 MODES = (None, "training", "inference")
+ACCUMULATION = "pipeline.gradient_accumulation_steps"
 Progress = Callable[[str], None]
+
+
+def _equal(left: Request, right: Request, name: str) -> bool:
+    """Whether a plain field is equal; anything else (models, arrays) is the same only when it is the same object."""
+    pair = (getattr(left, name), getattr(right, name))
+    return all(isinstance(each, int | str | bool) for each in pair) and pair[0] == pair[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +55,29 @@ class Request:
     trip_counts: Mapping[str, int] | None = None
 
     def replace(self, **changes: Any) -> Request:
-        """The request with some fields changed; `options` may be a table of option values to set."""
-        values = changes.get("options")
-        if isinstance(values, Mapping):
-            changes["options"] = self.options.with_values(values)
-        return dataclasses.replace(self, **changes)
+        """The request with some fields changed; `options` may be a table of option values to set.
+
+        The accumulation count is an option too: whichever of the two is changed, both say the same.
+        """
+        options = changes.pop("options", self.options)
+        if isinstance(options, Mapping):
+            options = self.options.with_values(options)
+        steps = changes.pop("gradient_accumulation_steps", None)
+        if steps is not None:
+            options = options.with_values({ACCUMULATION: steps})
+        elif options.get(ACCUMULATION) != self.options.get(ACCUMULATION):
+            steps = options.get(ACCUMULATION)
+        else:
+            steps = self.gradient_accumulation_steps
+        return dataclasses.replace(self, options=options, gradient_accumulation_steps=steps, **changes)
+
+    def same_trace(self, other: Request) -> bool:
+        """Whether both requests trace to the same graph: they differ in options and target alone."""
+        left = dataclasses.replace(other, options=self.options, target=self.target)
+        return all(
+            getattr(self, each.name) is getattr(left, each.name) or _equal(self, left, each.name)
+            for each in dataclasses.fields(self)
+        )
 
 
 class Executable:
@@ -147,8 +172,11 @@ def find_source(request: Request) -> Any:
     )
 
 
-def compile_request(request: Request, progress: Progress | None = None) -> Executable:
-    """Trace and compile; an exception raised by `progress` stops the compile with nothing kept."""
+def compile_request(request: Request, progress: Progress | None = None, like: Executable | None = None) -> Executable:
+    """Trace and compile; an exception raised by `progress` stops the compile with nothing kept.
+
+    `like`: an executable whose trace is taken where the request asks for the same one.
+    """
     listener = progress or (lambda phase: None)
     if hasattr(request.source, "compile_program"):
         clock = Clock(listener)
@@ -157,8 +185,10 @@ def compile_request(request: Request, progress: Progress | None = None) -> Execu
         return Executable(request, measure(program, request.options, clock))
     listener("trace")
     start = time.perf_counter()
-    traced = find_source(request)
-    phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=_trace_text(traced.graph))
+    reused = like._traced if like is not None and request.same_trace(like.request) else None
+    traced = reused or find_source(request)
+    changed = _trace_text(traced.graph) + (", traced before" if reused else "")
+    phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
     compiled = _compiled(request, traced.graph, listener)
     return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced)
 
@@ -207,7 +237,7 @@ def make_request(
     mode: str | None = None,
     batch_size: int | None = None,
     pipeline_schedule: Any = None,
-    gradient_accumulation_steps: int = 1,
+    gradient_accumulation_steps: int | None = None,
     recomputation: Any = None,
     offload: tuple[str, ...] = (),
     **more: Any,
@@ -220,6 +250,8 @@ def make_request(
     options = current_options() if config is None else config.freeze()
     if pipeline_schedule is not None:
         options = options.with_values({"pipeline.schedule": getattr(pipeline_schedule, "name", pipeline_schedule)})
+    if gradient_accumulation_steps is not None:
+        options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
     for name, value in (("recomputation", recomputation), ("offload", offload)):
         if value:
             raise InputError(f"{name}={value!r} is not supported yet", todo=f"leave {name} out")
@@ -230,7 +262,7 @@ def make_request(
         target=resolve_target(target, options, source),
         mode=mode,
         batch_size=batch_size,
-        gradient_accumulation_steps=gradient_accumulation_steps,
+        gradient_accumulation_steps=int(options.get(ACCUMULATION)),
         **more,
     )
 

@@ -255,7 +255,7 @@ option(
     int,
     "Micro-batches whose gradients are added before one weight update.",
     kind="argument",
-    planned="executable.py",
+    read_by="executable.py",
     minimum=1,
     form_label="gradient accumulation",
 )
