@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.plan import ConvPlan
-from workbench.engine.planner.placement import Places, places_of
+from workbench.engine.planner.placement import Places, places_of, step_of, step_places
 from workbench.engine.planner.problem import Planned
 from workbench.engine.planner.vertices import strided_copies, vertices_of
 from workbench.engine.program import Exchange, VertexGroup
@@ -26,30 +26,54 @@ DTYPE_OF_WORD = {"half": "float16", "float": "float32"}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Work:
-    """What one lowering of a plan needs at hand."""
+    """What one lowering of a plan needs at hand.
 
-    node: Node
+    `finish` makes the tensor that the sums go to, in the mapping it is given; `dtype` is its type, `wished` where its
+    readers would like it.
+    """
+
     lowering: Lowering
-    planned: Planned
     plan: ConvPlan
     places: Places
     label: str
+    dtype: str
+    finish: Callable[[Mapping], Tensor]
+    wished: Mapping | None = None
 
 
 def lower_plan(node: Node, lowering: Lowering, planned: Planned, plan: ConvPlan) -> None:
     """Emit the steps of a plan and bind the node's result."""
+    value = node.results[0]
+    label = lowering.label(node)
+    reordered = "outputs" in plan.transforms
+
+    def finish(mapping: Mapping) -> Tensor:
+        if not reordered:
+            return lowering.result(node, 0, mapping)
+        return lowering.emit.tensor(f"{label}/unordered", value.shape, value.dtype, mapping, "temporary")
+
     work = Work(
-        node=node,
         lowering=lowering,
-        planned=planned,
         plan=plan,
         places=node_places(node, planned, plan, lowering.tiles),
-        label=lowering.label(node),
+        label=label,
+        dtype=value.dtype,
+        finish=finish,
+        wished=lowering.wish(value),
     )
     streams, held = (lowering.get(node.operands[index]) for index in operand_order(plan))
     streams, held = _rearranged(work, streams, held)
-    arranged = _gathered(work, streams, held)
-    _reduced(work, *_partials(work, arranged))
+    steps = plan.serial_in * plan.serial_out
+    result = multiplied(work, streams, held) if steps == 1 else in_steps(work, planned, streams, held)
+    if reordered:
+        final = lowering.result(node, 0, result.mapping)
+        groups = strided_copies(result.elements_per_tile(lowering.tiles), plan.problem.out_type)
+        lowering.emit.compute(f"{label}/rearrange", groups, result.variables, final.variables)
+
+
+def multiplied(work: Work, streams: Tensor, held: Tensor) -> Tensor:
+    """Operands to the tiles that need them, vertices, partials together: the sums."""
+    return _reduced(work, _partials(work, _gathered(work, streams, held)))
 
 
 def operand_order(plan: ConvPlan) -> tuple[int, int]:
@@ -128,84 +152,50 @@ def _exchanges(work: Work, moves: Sequence[tuple[Exchange, str]], reads: Sequenc
     emit.exchange(f"{label}/exchange", [move for move, _ in moves], reads, writes)
 
 
-def _partials(work: Work, operands: Sequence[int]) -> tuple[Tensor, bool]:
-    """Compute partials; without a reduction and in the result's type they are the result."""
-    plan, places, lowering = work.plan, work.places, work.lowering
-    groups = vertices_of(plan, lowering.target, places.wide_load)
-    value = work.node.results[0]
-    final = plan.method.partials_type == plan.problem.out_type and places.depth == 1
-    if final and "outputs" not in plan.transforms:
-        result = lowering.result(work.node, 0, places.result)
-        lowering.emit.compute(f"{work.label}/compute", groups, operands, result.variables)
-        return result, True
-    dtype = value.dtype if final else DTYPE_OF_WORD[plan.method.partials_type]
-    variable = lowering.emit.new(
-        f"{work.label}/partials",
-        places.partials.shape,
-        dtype,
-        places.partials,
-        "temporary",
-        interleaved=plan.method.vertex == "amp",
-    )
-    lowering.emit.compute(f"{work.label}/compute", groups, operands, [variable])
-    partials = Tensor(
-        variables=(variable,), mapping=places.partials, shape=places.partials.shape, dtype=dtype, ipu=lowering.emit.ipu
-    )
-    return partials, False
+def _partials(work: Work, operands: Sequence[int]) -> Tensor:
+    """Compute partials; each is a result already if nothing is left to be done to it."""
+    plan, places, emit = work.plan, work.places, work.lowering.emit
+    groups = vertices_of(plan, work.lowering.target, places.wide_load)
+    word = plan.method.partials_type
+    dtype = work.dtype if DTYPE_WORDS[work.dtype] == word else DTYPE_OF_WORD[word]
+    if places.depth == 1 and dtype == work.dtype:
+        result = work.finish(places.result)
+        emit.compute(f"{work.label}/compute", groups, operands, result.variables)
+        return result
+    amp = plan.method.vertex == "amp"
+    shape = places.partials.shape
+    variable = emit.new(f"{work.label}/partials", shape, dtype, places.partials, "temporary", interleaved=amp)
+    emit.compute(f"{work.label}/compute", groups, operands, [variable])
+    return Tensor(variables=(variable,), mapping=places.partials, shape=shape, dtype=dtype, ipu=emit.ipu)
 
 
-def _reduced(work: Work, partials: Tensor, done: bool) -> None:
-    """Add partials up over tiles, step by step, and bring the sums to the result's type."""
-    if done:
-        return
+def _reduced(work: Work, partials: Tensor) -> Tensor:
+    """Add partials up over tiles, step by step, in the result's type at the end."""
     emit, places = work.lowering.emit, work.places
+    if places.depth == 1:
+        return partials if partials.dtype == work.dtype else cast(work, partials)
     for stage in places.stages:
         (landed,) = emit.rearrange(f"{work.label}/reduce", [(partials, stage.wanted)])
         sums = emit.tensor(f"{work.label}/sums", stage.held.shape, partials.dtype, stage.held, "temporary")
         groups = _adds(work, stage.wanted, stage.held, partials.dtype, partials.dtype)
         emit.compute(f"{work.label}/reduce", groups, landed.variables, sums.variables)
         partials = sums
-    value = work.node.results[0]
-    if places.depth == 1:
-        result = _cast(work, partials)
-    else:
-        wished = result_mapping(work)
-        wanted = partials_needed(partials.mapping, wished)
-        (landed,) = emit.rearrange(f"{work.label}/reduce", [(partials, wanted)])
-        result = _result(work, wished)
-        groups = _adds(work, wanted, wished, partials.dtype, value.dtype)
-        emit.compute(f"{work.label}/reduce", groups, landed.variables, result.variables)
-    _rearranged_result(work, result)
-
-
-def _cast(work: Work, partials: Tensor) -> Tensor:
-    """Partials that are each a result, in the result's type."""
-    value, places, lowering = work.node.results[0], work.places, work.lowering
-    types = {"from_type": DTYPE_WORDS[partials.dtype], "to_type": DTYPE_WORDS[value.dtype]}
-    if types["from_type"] == types["to_type"]:
-        return partials.view(places.result, value.shape)
-    result = _result(work, places.result)
-    elements = places.partials.elements_per_tile(lowering.tiles)
-    groups = vertex_groups("popops::Cast1D", {"num_elems": elements}, **types)
-    lowering.emit.compute(f"{work.label}/cast", groups, partials.variables, result.variables)
+    wished = work.wished if isinstance(work.wished, Grid) and work.wished.is_owner else places.result
+    wanted = partials_needed(partials.mapping, wished)
+    (landed,) = emit.rearrange(f"{work.label}/reduce", [(partials, wanted)])
+    result = work.finish(wished)
+    groups = _adds(work, wanted, wished, partials.dtype, work.dtype)
+    emit.compute(f"{work.label}/reduce", groups, landed.variables, result.variables)
     return result
 
 
-def _result(work: Work, mapping: Mapping) -> Tensor:
-    """The result, or what is still to be rearranged into it."""
-    value = work.node.results[0]
-    if "outputs" not in work.plan.transforms:
-        return work.lowering.result(work.node, 0, mapping)
-    return work.lowering.emit.tensor(f"{work.label}/unordered", value.shape, value.dtype, mapping, "temporary")
-
-
-def _rearranged_result(work: Work, unordered: Tensor) -> None:
-    if "outputs" not in work.plan.transforms:
-        return
-    result = work.lowering.result(work.node, 0, unordered.mapping)
-    elements = unordered.elements_per_tile(work.lowering.tiles)
-    groups = strided_copies(elements, work.plan.problem.out_type)
-    work.lowering.emit.compute(f"{work.label}/rearrange", groups, unordered.variables, result.variables)
+def cast(work: Work, partials: Tensor) -> Tensor:
+    """Sums on the tiles they are on, in the result's type."""
+    types = {"from_type": DTYPE_WORDS[partials.dtype], "to_type": DTYPE_WORDS[work.dtype]}
+    result = work.finish(work.places.result)
+    groups = vertex_groups("popops::Cast1D", {"num_elems": partials.elements_per_tile(work.lowering.tiles)}, **types)
+    work.lowering.emit.compute(f"{work.label}/cast", groups, partials.variables, result.variables)
+    return result
 
 
 def _adds(work: Work, wanted: Placement, owned: Mapping, from_dtype: str, to_dtype: str) -> list[VertexGroup]:
@@ -224,7 +214,63 @@ def partials_needed(partials: Mapping, results: Grid) -> Grid:
     return grid_of_cuts(shape, [whole(depth), *results.axes], first_tile=results.first_tile)
 
 
-def result_mapping(work: Work) -> Grid:
-    """Where sums of partials go: where the readers wish them, if the partials can be seen cut like that."""
-    wished = work.lowering.wish(work.node.results[0])
-    return wished if isinstance(wished, Grid) and wished.is_owner else work.places.result
+def in_steps(work: Work, planned: Planned, streams: Tensor, held: Tensor) -> Tensor:
+    """The plan as a loop over slices of channels, its body stored once and its temporaries as small as a slice.
+
+    Operands lie with their owners before the loop; every owner takes its slice out and the step is multiplied like a
+    plan of its own. Its sums are added to those of the steps before it, or put where they belong in the result.
+    """
+    plan, emit, label = work.plan, work.lowering.emit, work.label
+    step = step_of(plan)
+    places = step_places(step, planned, work.lowering.tiles)
+    sources = [streams, held]
+    sliced = [plan.serial_in > 1, True]
+    owners = [(work.places.staged_owner, places.staged_owner), (work.places.weight_owner, places.weight_owner)]
+    for number, (whole_owner, _) in enumerate(owners):
+        if sliced[number]:
+            (sources[number],) = emit.rearrange(f"{label}/before_slice", [(sources[number], whole_owner)])
+    adds = plan.serial_in > 1
+    dtype = DTYPE_OF_WORD[plan.method.partials_type] if adds else work.dtype
+    dtype = work.dtype if DTYPE_WORDS[work.dtype] == DTYPE_WORDS[dtype] else dtype
+    result = total_of_steps(work, dtype)
+
+    def temporary(mapping: Mapping) -> Tensor:
+        return emit.tensor(f"{label}/step", mapping.shape, dtype, mapping, "temporary")
+
+    body = replace(work, plan=step, places=places, dtype=dtype, finish=temporary, wished=None)
+    with emit.repeat(plan.serial_in * plan.serial_out, f"{label}/steps"):
+        for number, (_, step_owner) in enumerate(owners):
+            if sliced[number]:
+                sources[number] = _slice(work, sources[number], step_owner)
+        sums = multiplied(body, *sources)
+        elements = sums.elements_per_tile(work.lowering.tiles)
+        if adds:
+            groups = vertex_groups("popops::BinaryOp1DInPlace", {"n": elements}, op="ADD", type=DTYPE_WORDS[dtype])
+            emit.compute(f"{label}/add", groups, (*sums.variables, *result.variables), result.variables)
+        else:
+            groups = _slices("popops::DynamicUpdateSlice1D", elements, dtype, plan.serial_out)
+            emit.compute(f"{label}/put", groups, sums.variables, result.variables)
+    return result if dtype == work.dtype else cast(work, result)
+
+
+def total_of_steps(work: Work, dtype: str) -> Tensor:
+    """What the steps add to or put their sums into: the result itself, or its sums in the type of the partials."""
+    mapping = work.places.result
+    if dtype == work.dtype:
+        return work.finish(mapping)
+    return work.lowering.emit.tensor(f"{work.label}/sum", mapping.shape, dtype, mapping, "temporary")
+
+
+def _slice(work: Work, source: Tensor, owner: Grid) -> Tensor:
+    """One step's part of an operand, taken out by the tiles that own it."""
+    emit, plan = work.lowering.emit, work.plan
+    part = emit.tensor(f"{work.label}/slice", owner.shape, source.dtype, owner, "temporary")
+    elements = owner.elements_per_tile(work.lowering.tiles)
+    groups = _slices("popops::DynamicSlice1D", elements, source.dtype, plan.serial_in * plan.serial_out)
+    emit.compute(f"{work.label}/slice", groups, source.variables, part.variables)
+    return part
+
+
+def _slices(vertex: str, elements: IntArray, dtype: str, steps: int) -> list[VertexGroup]:
+    fixed = {"num_sub_elements": 1, "num_base_elements": steps}
+    return vertex_groups(vertex, {"region_size": elements}, type=DTYPE_WORDS[dtype], **fixed)

@@ -113,18 +113,16 @@ def reduce_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, partials_typ
     sums = sums_of(depth, multi_stage)
     for number, together in enumerate(sums):
         left = ceil_div(left, together)
-        last = number == len(sums) - 1
-        types = {"partials_type": partials_type, "out_type": out_type}
-        final = reduce_add_cycles(out_size=left, partials=together, **types)
-        if last or out_type == partials_type:
-            cycles = final
-        else:
-            between = reduce_add_cycles(
-                out_size=left, partials=together, partials_type=partials_type, out_type=partials_type
-            )
-            cycles = where(sums[number + 1] > 1, between, final)
+        cycles = _add(left, together, partials_type, out_type)
+        if number + 1 < len(sums) and out_type != partials_type:
+            # Only the last step of a candidate gives the result's type.
+            cycles = where(sums[number + 1] > 1, _add(left, together, partials_type, partials_type), cycles)
         total = total + where(together > 1, cycles, 0)
     return total
+
+
+def _add(elements: Sizes, together: Sizes, partials_type: str, out_type: str) -> Sizes:
+    return reduce_add_cycles(out_size=elements, partials=together, partials_type=partials_type, out_type=out_type)
 
 
 def sums_of(depth: Sizes, multi_stage: bool) -> list[Sizes]:

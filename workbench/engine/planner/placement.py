@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Table
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
@@ -13,7 +13,7 @@ import numpy as np
 from workbench.engine.mapping import Grid, grid_of_cuts
 from workbench.engine.plan import AxisCuts, ConvPlan, ConvProblem, FieldAxis, axis_cuts
 from workbench.engine.planner.problem import Labels, Operands, Planned
-from workbench.engine.planner.variant import swapped_problem
+from workbench.engine.planner.variant import Variant, swapped_problem
 from workbench.engine.tileset import IntArray
 
 Pieces = tuple[IntArray, IntArray, IntArray]
@@ -318,3 +318,33 @@ def _stages(
         found.append(Stage(together=together, wanted=wanted, held=held))
         out, left, reach = pieces, groups, reach * together
     return tuple(found)
+
+
+@lru_cache(maxsize=2048)
+def step_of(plan: ConvPlan) -> ConvPlan:
+    """One serial step as a plan of its own: every part of a tile's channels is cut further, into a part per step."""
+    cutting = cutting_of(plan)
+    variant = Variant(problem=cutting.problem, method=plan.method, swapped=plan.swapped, expanded=plan.expanded)
+    sizes = cutting.problem.sizes()
+    for role, steps in (("c", plan.serial_in), ("o", plan.serial_out)):
+        axes = [axis for axis in variant.axes(role) if axis[0] == role]
+        if steps > 1 and axes:
+            axis = max(axes, key=lambda name: int(cutting.cuts[name].lengths.max()))
+            grain = variant.grain(axis)
+            blocks = -(-int(cutting.cuts[axis].lengths.max()) // grain)
+            sizes[axis] = min(sizes[axis], -(-blocks // steps) * grain * cutting.parts(axis))
+    problem = replace(
+        cutting.problem,
+        in_chans=tuple(sizes[f"c{index}"] for index in range(len(cutting.problem.in_chans))),
+        out_chans=tuple(sizes[f"o{index}"] for index in range(len(cutting.problem.out_chans))),
+    )
+    problem = swapped_problem(problem) if plan.swapped else problem
+    return replace(plan, problem=problem, serial_in=1, serial_out=1, transforms=())
+
+
+def step_places(step: ConvPlan, planned: Planned, tiles: int) -> Places:
+    """The mappings of one serial step, over slices of the operands."""
+    cutting = cutting_of(step)
+    labels = oriented(planned.operands, step.swapped)
+    left, right, out = (sizes_of(cutting, side) for side in (labels.left, labels.right, labels.out))
+    return places_of(step, planned, (left, right, out), tiles)

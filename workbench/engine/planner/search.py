@@ -174,15 +174,14 @@ def _best_of(found: Candidates, number: int, bound: int, below: int) -> Choice |
     """
     lower = found.cycles.reshape(-1)
     left = np.flatnonzero((lower <= below) & (found.temporary.reshape(-1) <= bound))
+    left = left[np.argsort(lower[left], kind="stable")]
     best: Choice | None = None
-    while len(left):
-        some = min(FIRST_LOOK, len(left))
-        chunk = left[np.argpartition(lower[left], some - 1)[:some]]
-        choice = _exact(found, number, bound, np.sort(chunk))
+    done, size = 0, FIRST_LOOK
+    while done < len(left) and (best is None or lower[left[done]] <= best.order[0]):
+        choice = _exact(found, number, bound, left[done : done + size])
         if choice is not None and (best is None or choice.order < best.order):
             best = choice
-        limit = best.order[0] if best else UNREACHED
-        left = np.setdiff1d(left[lower[left] <= limit], chunk, assume_unique=True)
+        done, size = done + size, 4 * size
     return best
 
 
