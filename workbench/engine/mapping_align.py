@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
+
+import numpy as np
 
 from workbench.engine.mapping_grid import Cuts, Grid, cuts, grid_of_cuts, whole
 from workbench.engine.mapping_types import Shape
@@ -93,3 +95,33 @@ def folded_axes(grid: Grid) -> tuple[tuple[int, ...], ...] | None:
             return None
         folded.append(tuple(axes[first:at]))
     return tuple(folded) if at == len(sizes) else None
+
+
+CHANNEL_GROUP = 16  # elements; the widest channel group PopLibs' plans use (conv units of half inputs)
+
+
+def in_memory_order(first: Grid, second: Grid) -> tuple[Grid, Grid] | None:
+    """Both grids over dims in the order of a tile's memory: `[channels / group][batch, field][group]`.
+
+    PopLibs keeps activations and weights in groups of channels (poplibs@7eac0f26 lib/poplin/ConvUtil.cpp,
+    lib/poputil/VarStructure.cpp), so that a block of channels of neighbouring positions is one piece. The group is the
+    largest up to 16 that no cut of the last axis falls into; all channels where neither grid cuts them. None where the
+    grids cannot be written over common dims.
+    """
+    dims = common_dims(first.dims, second.dims)
+    have, need = (refine(first, dims), refine(second, dims)) if dims is not None else (None, None)
+    if dims is None or have is None or need is None or len(dims) < 2:
+        return None if have is None or need is None else (have, need)
+    if all(len(grid.axes[-1]) == 1 and grid.axes[-1].is_whole for grid in (have, need)):
+        return have, need
+    bounds = [bound for grid in (have, need) for bound in (grid.axes[-1].lo, grid.axes[-1].hi)]
+    group = int(np.gcd.reduce(np.concatenate(bounds), initial=gcd(CHANNEL_GROUP, dims[-1])))
+    return _grouped(have, dims, group), _grouped(need, dims, group)
+
+
+def _grouped(grid: Grid, dims: Shape, group: int) -> Grid:
+    last = grid.axes[-1]
+    groups = cuts(last.size // group, last.lo // group, last.hi // group, last.offset)[0]
+    axes = [groups, *grid.axes[:-1], *([whole(group)] if group > 1 else [])]
+    shape = (last.size // group, *dims[:-1], *([group] if group > 1 else []))
+    return grid_of_cuts(shape, axes, first_tile=grid.first_tile, replicas=grid.replicas)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from workbench.engine.mapping_align import in_memory_order
 from workbench.engine.mapping_axes import grid_rows, is_simple
 from workbench.engine.mapping_dense import owner_to_owner
 from workbench.engine.mapping_flat import FlatRuns, grid_to_runs, runs_to_grid
@@ -33,7 +34,8 @@ class Transfer:
     `sent_bytes` counts an element once however many tiles receive it (the exchange broadcasts); `received_bytes`
     counts it once per receiver; `local_bytes` is what a tile needs and already holds. `fragments` are contiguous
     pieces of a tile's own memory: those it receives (each from one tile) plus those it sends (each to one set of
-    tiles). A tile keeps its elements in the order of the tensor's flat index; for a turned view, in that of its base.
+    tiles). A tile keeps its elements in the order of the tensor's flat index; for a turned view, in that of its base;
+    between two grids, in groups of channels (`in_memory_order`).
     """
 
     sent_bytes: IntArray
@@ -98,7 +100,10 @@ def transfer_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
 
 
 def _by_axes(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
-    return grid_to_grid(src, dst, tiles) if isinstance(src, Grid) and isinstance(dst, Grid) else None
+    if not isinstance(src, Grid) or not isinstance(dst, Grid):
+        return None
+    ordered = in_memory_order(src, dst)
+    return None if ordered is None else grid_to_grid(*ordered, tiles)
 
 
 def _by_turning(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
@@ -168,10 +173,7 @@ def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> N
     an element is sent once if it has any such receiver. Fragments are left out for turned views, whose memory is in
     another order. Raises VerificationError naming the quantity.
     """
-    owner = src.tile_of_elements()
-    needs = np.zeros((tiles, src.size), dtype=bool)
-    for tile, lo, hi in zip(*dst.intervals(), strict=True):
-        needs[tile, lo:hi] = True
+    owner, needs = src.tile_of_elements(), _needs(dst, tiles)
     holds = owner[None, :] == np.arange(tiles)[:, None]
     remote = needs & ~holds
     senders = remote.any(axis=0)
@@ -182,13 +184,27 @@ def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> N
         "local_bytes": (needs & holds).sum(axis=1) * itemsize,
     }
     if not isinstance(src, Turned) and not isinstance(dst, Turned):
-        expected["fragments"] = _pieces(owner, needs, tiles)
+        expected["fragments"] = _pieces(*_in_order(src, dst, tiles), tiles)
     for name, right in expected.items():
         found = getattr(moved, name)
         if not np.array_equal(found, right):
             raise VerificationError(f"{name} of {src} to {dst} is {found!r}", expected=repr(right))
     if moved.total_bytes != int(remote.sum()) * itemsize:
         raise VerificationError(f"total_bytes is {moved.total_bytes}", expected=str(int(remote.sum()) * itemsize))
+
+
+def _needs(dst: Placement, tiles: int) -> npt.NDArray[np.bool_]:
+    needs = np.zeros((tiles, dst.size), dtype=bool)
+    for tile, lo, hi in zip(*dst.intervals(), strict=True):
+        needs[tile, lo:hi] = True
+    return needs
+
+
+def _in_order(src: Mapping, dst: Placement, tiles: int) -> tuple[TileArray, npt.NDArray[np.bool_]]:
+    """Owners and needs of the elements in the order in which tiles keep them."""
+    ordered = in_memory_order(src, dst) if isinstance(src, Grid) and isinstance(dst, Grid) else None
+    have, need = ordered or (src, dst)
+    return have.tile_of_elements(), _needs(need, tiles)
 
 
 def _pieces(owner: TileArray, needs: npt.NDArray[np.bool_], tiles: int) -> IntArray:

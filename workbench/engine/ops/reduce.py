@@ -16,6 +16,7 @@ from workbench.engine.mapping import (
     Mapping,
     Placement,
     demand,
+    even_cuts,
     grid_of_cuts,
     reshape,
     runs_of_elements,
@@ -23,6 +24,7 @@ from workbench.engine.mapping import (
 from workbench.engine.mapping_align import folded_axes
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.planner.reduction import stages
 from workbench.engine.program import VertexGroup
 from workbench.engine.tensor import Tensor
 from workbench.engine.tileset import IntArray
@@ -38,6 +40,8 @@ OPERATIONS = {
     "argmin": "MIN",
 }
 MARKS_AT_MOST = 1 << 26
+MOST_STAGES = 3
+LEAST_RESULTS = 32  # results of one intermediate tile: 128 bytes of float, as tensors are spread
 
 
 class Reduce(Family):
@@ -246,29 +250,85 @@ def _spread(groups: list[VertexGroup], count: int) -> list[VertexGroup]:
 
 
 def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowering, label: str) -> None:
-    """Bring the partials of every result to its tile and reduce them there."""
-    emit = lowering.emit
+    """Bring the partials of every result together and reduce them, deep ones over intermediate tiles."""
+    parts = [one.parts for one in across]
+    for stage in range(MOST_STAGES):
+        nexts = [_fold(part, lowering.tiles) for part in parts]
+        if all(found is None for found in nexts):
+            break
+        held = _intermediate(f"{label}/stage{stage}", across, held, nexts, lowering)
+        parts = [part if found is None else found[0] for part, found in zip(parts, nexts, strict=True)]
     mappings = [
         lowering.wish(one.node.results[0]) or lowering.default_mapping(one.node.results[0]) for one in across
     ]
-    wanted = [
-        one.parts.needed(reshape(mapping, one.parts.kept)) for one, mapping in zip(across, mappings, strict=True)
+    wanted = [part.needed(reshape(mapping, part.kept)) for part, mapping in zip(parts, mappings, strict=True)]
+    landed = lowering.emit.rearrange(label, list(zip(held, wanted, strict=True)))
+    results = [lowering.result(one.node, 0, mapping) for one, mapping in zip(across, mappings, strict=True)]
+    _reduce_arrived(f"{label}/final", across, landed, wanted, results, lowering)
+
+
+def _intermediate(
+    label: str,
+    across: list[Reduction],
+    held: list[Tensor],
+    nexts: list[tuple[Partials, Placement] | None],
+    lowering: Lowering,
+) -> list[Tensor]:
+    """One stage: every reduction that is still deep brings its partials to fewer tiles and reduces them there."""
+    chosen = [index for index, found in enumerate(nexts) if found is not None]
+    wanted = [found[1] for found in nexts if found is not None]
+    folded = [found[0] for found in nexts if found is not None]
+    ones = [across[index] for index in chosen]
+    landed = lowering.emit.rearrange(label, [(held[i], need) for i, need in zip(chosen, wanted, strict=True)])
+    results = [
+        lowering.emit.tensor(f"{label}/partials", part.held.shape, one.source.dtype, part.held, "temporary")
+        for one, part in zip(ones, folded, strict=True)
     ]
-    landed = emit.rearrange(label, list(zip(held, wanted, strict=True)))
-    final: list[VertexGroup] = []
-    results: list[Tensor] = []
-    for one, mapping, needed in zip(across, mappings, wanted, strict=True):
-        results.append(lowering.result(one.node, 0, mapping))
-        owned = mapping.elements_per_tile(lowering.tiles)
+    _reduce_arrived(label, ones, landed, wanted, results, lowering)
+    replaced = dict(zip(chosen, results, strict=True))
+    return [replaced.get(index, tensor) for index, tensor in enumerate(held)]
+
+
+def _reduce_arrived(
+    label: str,
+    ones: list[Reduction],
+    landed: list[Tensor],
+    wanted: list[Placement],
+    results: list[Tensor],
+    lowering: Lowering,
+) -> None:
+    """Vertices that reduce what arrived on each tile to the results it owns."""
+    groups: list[VertexGroup] = []
+    for one, needed, result in zip(ones, wanted, results, strict=True):
+        owned = result.elements_per_tile(lowering.tiles)
         arrived = needed.elements_per_tile(lowering.tiles)
         depth = np.where(owned > 0, -(-arrived // np.maximum(1, owned)), 0)
-        final += reduction_groups(one.source.dtype, owned, depth, one.op, inner=False)
-    emit.compute(
-        f"{label}/final",
-        final,
+        groups += reduction_groups(one.source.dtype, owned, depth, one.op, inner=False)
+    lowering.emit.compute(
+        label,
+        groups,
         [name for tensor in landed for name in tensor.variables],
         [name for tensor in results for name in tensor.variables],
     )
+
+
+def _fold(parts: Partials, tiles: int) -> tuple[Partials, Placement] | None:
+    """The next stage of a deep reduction: partials of the partials, on tiles of their own, and what these need."""
+    ahead = stages(parts.depth, True)
+    if not ahead or parts.first_partial is not None:
+        return None
+    left = ahead[0]
+    results = int(np.prod(parts.kept, dtype=np.int64))
+    pieces = max(1, min(-(-results // LEAST_RESULTS), tiles // left))
+    bounds = even_cuts(results, pieces, LEAST_RESULTS)
+    columns = (bounds[:-1], bounds[1:], np.arange(pieces, dtype=np.int64))
+    row = np.arange(left, dtype=np.int64)
+    cut = even_cuts(parts.depth, left)
+    held = grid_of_cuts((left, *parts.kept), [(row, row + 1, row * pieces), columns], dims=(left, results))
+    wanted = grid_of_cuts(
+        parts.held.shape, [(cut[:-1], cut[1:], row * pieces), columns], dims=(parts.depth, results)
+    )
+    return Partials(held=held, depth=left, kept=parts.kept, result=held), wanted
 
 
 register(Reduce())
