@@ -290,7 +290,7 @@ export function table(columns, rows, {caption, chosen = () => false, pick, most 
   const head = h("tr", {}, ...columns.map(({label, number, wide}) => h("th", {scope: "col", class: number ? "wb-num" : "", text: label, style: wide ? {width: wide} : {}})));
   const body = rows.slice(0, most).map((row) => h("tr", {
     class: (pick ? "wb-pick" : "") + (chosen(row) ? " wb-chosen" : ""), tabindex: pick ? 0 : null,
-    "aria-selected": pick ? String(chosen(row)) : null, onclick: () => pick?.(row),
+    "aria-current": pick && chosen(row) ? "true" : null, onclick: () => pick?.(row),
     onkeydown: (event) => { if (pick && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); pick(row); } },
   }, ...columns.map(({text, number, bar, mark, path}) => {
     const value = text(row);
@@ -317,7 +317,7 @@ export function frame(host, {title, sentence, side = false, height = 340}) {
   const say = (text) => { said.textContent = text; canvas.setAttribute("aria-label", text); };
   say(sentence);
   let fill = () => null;
-  const refill = () => { if (data.open) data.replaceChildren(data.firstChild, h("div", {class: "wb-scroll"}, fill())); };
+  const refill = () => { if (data.open) data.replaceChildren(data.firstChild, h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": `${title}, data table`}, fill())); };
   data.addEventListener("toggle", refill);
   return {root, tools, legend, canvas, plot, panel, say, announce: (text) => { live.textContent = text; },
     setTable: (make) => { fill = make; refill(); }};

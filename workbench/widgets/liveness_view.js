@@ -183,7 +183,7 @@ function panel(view) {
     chosen: (row) => names.id[row] === selection.get("variable"),
     pick: (row) => select(selection, {variable: names.id[row], layer: data.layers[names.layer[row]] || null}),
   });
-  ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {text: parts}), h("div", {class: "wb-scroll", tabindex: 0}, list));
+  ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {text: parts}), h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": "Live variables"}, list));
   ui.announce(`${heading}: ${parts}`);
 }
 

@@ -134,7 +134,7 @@ function panel(view) {
   const {data, ui, at, columns} = view, {exact, whole, fraction, rows} = idle(view), chosen = view.selection.get("micro_batch");
   const text = `${exact || !view.live ? "" : "about "}${percentText(fraction)} of ${data.lanes.length} IPU${data.lanes.length > 1 ? "s" : ""} × ${cyclesText(at.to - at.from)} is waiting`;
   const mine = [...columns.block_batch.keys()].filter((i) => chosen !== null && chosen !== undefined && columns.block_batch[i] === chosen);
-  const below = mine.length ? [h("h4", {text: `Micro-batch ${chosen}`}), h("div", {class: "wb-scroll", tabindex: 0}, table([
+  const below = mine.length ? [h("h4", {text: `Micro-batch ${chosen}`}), h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": "Blocks of the micro-batch"}, table([
     {label: "IPU", number: true, text: (i) => String(columns.block_ipu[i])}, {label: "stage", number: true, text: (i) => String(columns.block_stage[i])},
     {label: "direction", text: (i) => data.block_directions[columns.block_direction[i]].label},
     {label: "starts at (cycles)", number: true, text: (i) => wholeText(columns.block_start[i])}, {label: "length (cycles)", number: true, text: (i) => wholeText(columns.block_cycles[i])},

@@ -1,7 +1,7 @@
 import {bytesText, choice, clipText, cyclesText, font, frame, h, place, selectionOf, shortText, surface, ticks, tip, unpack, watch} from "./kernel.js";
 import {chooseTile, ipuChoice, ipuOf, tileOf, tilePanel, tileTable, totals} from "./tiles.js";
 
-const TOP = 22, LEFT = 34, LEGEND = 46;
+const TOP = 22, LEFT = 34, LEGEND = 62;
 
 // Tile numbers run down the rows, column by column.
 export const cellOf = ({rows}, tile) => ({column: Math.floor(tile / rows), row: tile % rows});
@@ -113,7 +113,7 @@ function legend({data}, ctx, t, {low, high, text, label, binary, y, w}) {
     ctx.fillRect(LEFT + Math.min(w - 1, part * w), y + 8, 1, 5);
   });
   ctx.textAlign = "left";
-  ctx.fillText(clipText(ctx, label, ctx.canvas.clientWidth - LEFT - w - 24), LEFT + w + 14, y);
+  ctx.fillText(clipText(ctx, label, ctx.canvas.clientWidth - LEFT - 8), LEFT, y + 33);
 }
 
 function keys(view) {

@@ -26,7 +26,7 @@ _PICTURE_BYTES = 300_000
 _ORDER = ("summary", "memory", "tile_map", "liveness_view", "trace", "pipeline")
 _LIGHT = "--wb-page:#f3f5f7"
 _DARK = (
-    "--wb-page:#0c0e10;--jp-ui-font-color0:#f2f4f6;--jp-ui-font-color2:#aab2bb;--jp-border-color2:#343a41;"
+    "--wb-page:#0c0e10;--wb-alarm:#f0766d;--jp-ui-font-color0:#f2f4f6;--jp-ui-font-color2:#aab2bb;--jp-border-color2:#343a41;"
     "--jp-layout-color0:#14171a;--jp-layout-color1:#1c2024;--jp-layout-color2:#272c32"
 )
 _STYLE = (
