@@ -49,9 +49,19 @@ def spread_over_workers(vertex: str, elements: IntArray, argument: str = "n", **
     """A worker vertex on each of six workers (fewer where there are fewer elements), each with an even share."""
     share = -(-np.asarray(elements, np.int64) // WORKERS)
     workers = np.minimum(WORKERS, -(-elements // np.maximum(1, share)))
-    groups = vertex_groups(vertex, {argument: share, "_workers": workers}, **fixed)
+    return counted(vertex, {argument: share}, workers, **fixed)
+
+
+def counted(vertex: str, per_tile: dict[str, IntArray], counts: IntArray, **fixed: Any) -> list[VertexGroup]:
+    """As many equal vertices on each tile as `counts` says, int64[tiles]."""
+    groups = vertex_groups(vertex, {"_count": np.asarray(counts, np.int64), **per_tile}, **fixed)
     return [
-        VertexGroup(group.vertex, group.arguments[:-1], group.tiles, int(workers[group.tiles.tiles[0]]))
+        VertexGroup(
+            group.vertex,
+            tuple(pair for pair in group.arguments if pair[0] != "_count"),
+            group.tiles,
+            int(counts[group.tiles.tiles[0]]),
+        )
         for group in groups
     ]
 

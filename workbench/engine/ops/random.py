@@ -27,11 +27,15 @@ WORD_BITS = 32
 
 
 class Keys(Family):
-    """A key and the words it is made of: the same bytes."""
+    """A key and the words it is made of, or elements and their parts of another size: the same bytes."""
 
     name = "random_keys"
-    ops = frozenset({"random_wrap", "random_unwrap"})
+    ops = frozenset({"random_wrap", "random_unwrap", "bitcast_convert_type"})
     pure_view = True
+
+    def claims(self, node: Node) -> bool:
+        """Whenever the shape changes; the rest is a view of equal elements."""
+        return node.operands[0].shape != node.results[0].shape
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
         """The result is its operand."""
@@ -40,7 +44,7 @@ class Keys(Family):
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Bind the result to the operand's memory."""
         source, value = lowering.get(node.operands[0]), node.results[0]
-        if node.op == "random_wrap":
+        if len(value.shape) < len(source.shape):
             first = slice_(source.mapping, [0] * len(source.shape), [*value.shape, 1])
             mapping = reshape(first, value.shape)
         else:
