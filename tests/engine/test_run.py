@@ -97,6 +97,28 @@ def test_loss_scaling_trains_the_same() -> None:
     assert furthest(ours, theirs) < TOLERANCE
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_model_with_two_outputs_trains_the_same(by_name: bool) -> None:
+    def model() -> Any:
+        keras.utils.set_random_seed(6)
+        inputs = keras.Input((6,))
+        x = keras.layers.Dense(8, activation="tanh", name="shared")(inputs)
+        size = keras.layers.Dense(1, name="size")(x)
+        kind = keras.layers.Dense(4, activation="softmax", name="kind")(x)
+        made = keras.Model(inputs, {"size": size, "kind": kind} if by_name else [size, kind])
+        losses = {"size": "mse", "kind": "sparse_categorical_crossentropy"}
+        made.compile("sgd", losses if by_name else list(losses.values()))
+        return made
+
+    ours, theirs = model(), model()
+    x, kind = batch((4, 6), 4)
+    size = np.ones((4, 1), "float32")
+    y = {"size": size, "kind": kind} if by_name else [size, kind]
+    found = Runner(trace_keras(ours, batch_size=4)).run(x, y)
+    assert found["loss"] == pytest.approx(theirs.train_on_batch(x, y, return_dict=True)["loss"], abs=TOLERANCE)
+    assert furthest(ours, theirs) < TOLERANCE
+
+
 def test_dropout_draws_a_new_mask_every_step() -> None:
     model = residual(optimizer=keras.optimizers.SGD(0.0), loss="sparse_categorical_crossentropy")
     x, y = batch((8, 6, 6, 2), 3)

@@ -73,7 +73,7 @@ class Runner:
     def _weighted(self, values: Sequence[Any], sample_weight: Any) -> Sequence[Any]:
         if self.source.weighted is None:
             raise InputError("sample_weight was given to a program that does not train", todo="leave sample_weight out")
-        batch = self.source.specs[0].shape[0]
+        batch = self.source.specs[0].shape[0]  # all micro-batches of an update
         spec = ArraySpec(name="sample_weight", shape=(batch,), dtype="float32")
         return self.source.weighted(values, check_array(spec, sample_weight))
 

@@ -179,3 +179,17 @@ def test_losses_in_a_list_need_a_compiled_model() -> None:
     assert message(lambda: trace_keras(mlp(), 2, "training", loss=["mse"])).startswith(
         "a list or dictionary of losses was given for a model that was not compiled with it."
     )
+
+
+def test_a_model_without_weights_does_not_train() -> None:
+    model = keras.Sequential([keras.Input((3,)), keras.layers.ReLU()], name="still")
+    assert message(lambda: trace_keras(model, 2, "training")) == (
+        "the model 'still' has no weights to train. Expected: at least one trainable weight. "
+        "To mend it: set layer.trainable = True, or compile with mode='inference'."
+    )
+
+
+def test_a_mode_that_is_none() -> None:
+    assert message(lambda: trace_keras(mlp(), 2, "evaluate")) == (
+        "mode is 'evaluate'. Expected: 'training', 'inference' or None."
+    )

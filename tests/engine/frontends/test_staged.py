@@ -169,3 +169,13 @@ def test_accumulation_counts_are_positive(steps: Any) -> None:
     with pytest.raises(InputError) as error:
         trace_keras(mlp(), batch_size=2, mode="training", gradient_accumulation_steps=steps)
     assert str(error.value) == f"gradient_accumulation_steps is {steps!r}. Expected: a whole number of at least 1."
+
+
+def test_sample_weights_in_stages() -> None:
+    ours, theirs = (stack(optimizer="sgd", loss="sparse_categorical_crossentropy") for _ in range(2))
+    x, y = batch((8, 6), 3)
+    weights = np.linspace(0.0, 2.0, 8, dtype="float32")
+    runner = Runner(trace_keras(ours, batch_size=4, stages=["dense_1"], gradient_accumulation_steps=2))
+    expected = theirs.train_on_batch(x, y, sample_weight=weights, return_dict=True)
+    assert runner.run(x, y, sample_weight=weights) == pytest.approx(expected, abs=TOLERANCE)
+    assert furthest(ours, theirs) < TOLERANCE

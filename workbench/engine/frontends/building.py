@@ -26,15 +26,17 @@ WEIGHT_SEED = 0
 class Built:
     """A built model. `origin` is the user's own object when `model` is a copy of it in another precision.
 
-    `inputs` holds (name, shape, dtype) per flat input, `outputs` (shape, dtype); the batch may be None. `lazy`: the
-    variables have no values. `loss` is the loss (and sentence) a ready model brings; `target` its target's type.
+    `inputs` and `outputs` hold (name, shape, dtype) of each, flat; the batch may be None. `structure` and
+    `target_structure` pack flat inputs and targets as the model takes them. `lazy`: the variables have no values.
+    `loss` is the loss (and sentence) a ready model brings; `target` its target's type.
     """
 
     model: Any
     origin: Any
     inputs: tuple[tuple[str, tuple[int | None, ...], str], ...]
-    outputs: tuple[tuple[tuple[int | None, ...], str], ...]
+    outputs: tuple[tuple[str, tuple[int | None, ...], str], ...]
     structure: Callable[[Sequence[Any]], Any]
+    target_structure: Callable[[Sequence[Any]], Any]
     lazy: bool = False
     loss: tuple[Any, str] | None = None
     target: ArraySpec | None = None
@@ -65,9 +67,10 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
     check_model(model)
     described = _describe_inputs(model, precision, inputs)
     structure = _structure(model, inputs)
+    outputs, target_structure = _describe_outputs(model, described, structure)
     return Built(
-        model=model, origin=origin, inputs=described, outputs=_describe_outputs(model, described, structure),
-        structure=structure, lazy=lazy, loss=loss, target=_target(inputs),
+        model=model, origin=origin, inputs=described, outputs=outputs,
+        structure=structure, target_structure=target_structure, lazy=lazy, loss=loss, target=_target(inputs),
         assumptions=tuple(assumptions),
     )  # fmt: skip
 
@@ -173,12 +176,23 @@ def _inputs_of_build(model: Any) -> tuple[tuple[str, tuple[int | None, ...], str
 
 def _describe_outputs(
     model: Any, inputs: Sequence[tuple[str, tuple[int | None, ...], str]], structure: Callable[[Sequence[Any]], Any]
-) -> tuple[tuple[tuple[int | None, ...], str], ...]:
-    tensors = getattr(model, "outputs", None)
-    if not tensors:
-        symbolic = [keras.KerasTensor(shape, dtype) for _, shape, dtype in inputs]
-        tensors = model.compute_output_spec(structure(symbolic))
-    return tuple((tuple(tensor.shape), dtype_name(tensor.dtype)) for tensor in keras.tree.flatten(tensors))
+) -> tuple[tuple[tuple[str, tuple[int | None, ...], str], ...], Callable[[Sequence[Any]], Any]]:
+    """The flat outputs, and how targets that correspond to them are packed."""
+    if getattr(model, "outputs", None):
+        tree = model.outputs[0] if isinstance(model, keras.Sequential) else model.output
+    else:
+        tree = model.compute_output_spec(structure([keras.KerasTensor(shape, dtype) for _, shape, dtype in inputs]))
+    names = list(tree) if isinstance(tree, dict) else list(getattr(model, "output_names", ()))
+    shape = keras.tree.map_structure(lambda leaf: 0, tree)
+    if isinstance(tree, dict):
+        names.sort()
+    flat = keras.tree.flatten(tree)
+    if len(names) != len(flat):
+        names = [str(i) for i in range(len(flat))]
+    described = tuple(
+        (name, tuple(leaf.shape), dtype_name(leaf.dtype)) for name, leaf in zip(names, flat, strict=True)
+    )
+    return described, lambda values: keras.tree.pack_sequence_as(shape, list(values))
 
 
 def _structure(model: Any, inputs: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,6 +19,9 @@ from workbench.engine.frontends.losses import Recipe, find_recipe, target_spec
 from workbench.engine.frontends.source import ArraySpec
 from workbench.engine.frontends.training import Step, Variables
 from workbench.engine.graph import Input, Role
+from workbench.errors import InputError
+
+SAMPLE_WEIGHT = "sample_weight"
 
 Mode = Literal["training", "inference"]
 
@@ -53,16 +57,12 @@ class Prepared:
 
 def find_mode(model: Any, mode: str | None, optimizer: Any) -> Mode:
     """Training when the model is compiled with an optimizer or one is given, else inference."""
+    if mode not in (None, "training", "inference"):
+        raise InputError(f"mode is {mode!r}", expected="'training', 'inference' or None")
     if mode is not None:
         return "training" if mode == "training" else "inference"
     trained = optimizer is not None or (model.compiled and model.optimizer is not None)
     return "training" if trained else "inference"
-
-
-def _variable_role(variable: Any, trainable: bool) -> Role:
-    if variable.path.endswith("seed_generator_state"):
-        return "seed"
-    return "parameter" if trainable else "state"
 
 
 def describe_variables(model: Any, variables: Variables) -> tuple[Input, ...]:
@@ -70,12 +70,30 @@ def describe_variables(model: Any, variables: Variables) -> tuple[Input, ...]:
     layers = variable_layers(model)
     trainable = [(v.path, layers.get(id(v), "")) for v in variables.trainable]
     described = [
-        Input(name=v.path, role=_variable_role(v, trained), layer=layers.get(id(v), ""))
+        _described(v, trained, layers.get(id(v), ""))
         for group, trained in ((variables.trainable, True), (variables.state, False))
         for v in group
     ]
-    slots = [Input(name=v.path, role="optimizer", layer=slot_layer(v, trainable)) for v in variables.slots]
-    return (*described, *slots)
+    # Keras counts optimizers and seed generators in their names; without that, equal models have equal graphs.
+    slots = [
+        Input(name=f"optimizer/{v.path.split('/', 1)[-1]}", role="optimizer", layer=slot_layer(v, trainable))
+        for v in variables.slots
+    ]
+    return tuple(_named_apart([*described, *slots]))
+
+
+def _described(variable: Any, trained: bool, layer: str) -> Input:
+    if variable.path.endswith("seed_generator_state"):
+        return Input(name=f"{layer}/seed", role="seed", layer=layer)
+    return Input(name=variable.path, role="parameter" if trained else "state", layer=layer)
+
+
+def _named_apart(described: Sequence[Input]) -> Iterator[Input]:
+    """Number the names that layers of nested models share."""
+    seen: Counter[str] = Counter()
+    for item in described:
+        seen[item.name] += 1
+        yield item if seen[item.name] == 1 else replace(item, name=f"{item.name}#{seen[item.name]}")
 
 
 def input_specs(built: Built, batch_size: int | None) -> list[ArraySpec]:
@@ -91,12 +109,20 @@ def input_specs(built: Built, batch_size: int | None) -> list[ArraySpec]:
 def _target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySpec]:
     if built.target is not None:
         return [replace(built.target, shape=(batch_size, *built.target.shape[1:]))]
-    losses = recipe.loss if isinstance(recipe.loss, (list, tuple)) else [recipe.loss] * len(built.outputs)
+    several = len(built.outputs) > 1
     specs = []
-    for loss, (shape, dtype) in zip(losses, built.outputs, strict=True):
-        output = ArraySpec(name="y", shape=known_shape("the output", (None, *shape[1:]), batch_size), dtype=dtype)
-        specs.append(target_spec(loss, output))
+    for loss, (name, shape, dtype) in zip(_losses(built, recipe.loss), built.outputs, strict=True):
+        label = f"y[{name!r}]" if several else "y"
+        output = ArraySpec(name=label, shape=known_shape("the output", (None, *shape[1:]), batch_size), dtype=dtype)
+        specs.append(target_spec(loss, output, label))
     return specs
+
+
+def _losses(built: Built, loss: Any) -> list[Any]:
+    """The loss of each flat output."""
+    if isinstance(loss, Mapping):
+        return [loss.get(name) for name, _, _ in built.outputs]
+    return list(loss) if isinstance(loss, (list, tuple)) else [loss] * len(built.outputs)
 
 
 def prepare(
@@ -121,6 +147,11 @@ def prepare(
     recipe = None
     roles: list[Role] = ["input"] * len(specs)
     if chosen == "training":
+        if not variables.trainable:
+            raise InputError(
+                f"the model {built.model.name!r} has no weights to train", expected="at least one trainable weight",
+                todo="set layer.trainable = True, or compile with mode='inference'",
+            )  # fmt: skip
         recipe = find_recipe(built.model, optimizer, loss, built.origin, built.loss)
         with keras.StatelessScope(initialize_variables=False) if built.lazy else nullcontext():
             if not recipe.optimizer.built:
@@ -141,8 +172,12 @@ def prepare(
 
 def new_step(prepared: Prepared) -> Step:
     """The step of a prepared model, not traced yet."""
-    count = sum(item.role == "input" for item in prepared.inputs)
-    return Step(prepared.model, prepared.variables, prepared.structure, count, prepared.recipe)
+    return Step(
+        prepared.model, prepared.variables, prepared.structure,
+        inputs=sum(item.role == "input" for item in prepared.inputs), recipe=prepared.recipe,
+        targets=sum(item.role == "target" and item.name != SAMPLE_WEIGHT for item in prepared.inputs),
+        target_structure=prepared.built.target_structure,
+    )  # fmt: skip
 
 
 def packer(tree: Any, mode: str) -> Callable[[Sequence[Any]], Any]:

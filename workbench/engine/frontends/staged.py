@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +17,8 @@ from workbench.engine.frontends.jaxpr import cut
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
 from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, OPTIMIZER_LAYER, UPDATE_SCOPE
 from workbench.engine.frontends.pipeline import Forward, Pipeline
-from workbench.engine.frontends.prepare import Prepared, new_step, packer
-from workbench.engine.frontends.source import Source
+from workbench.engine.frontends.prepare import SAMPLE_WEIGHT, Prepared, new_step, packer
+from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.frontends.stages import assign_stages, stage_of_path
 from workbench.engine.frontends.vjp import accumulator
 from workbench.engine.graph import Input, Output
@@ -144,7 +145,7 @@ def _updates(prepared: Prepared, steps: int, stages: dict[str, int] | None) -> l
     return calls
 
 
-def _outputs(step: Any, forward: Forward, calls: Sequence[Call], inputs: Sequence[Input]) -> list[tuple[Output, str]]:
+def _outputs(forward: Forward, calls: Sequence[Call], inputs: Sequence[Input]) -> list[tuple[Output, str]]:
     """Loss, metrics or outputs; then every parameter some call writes."""
     places = {item.name: i for i, item in enumerate(inputs)}
     written = {name for call in calls for name in call.results}
@@ -158,43 +159,71 @@ def _outputs(step: Any, forward: Forward, calls: Sequence[Call], inputs: Sequenc
     return [*found, *updates]
 
 
-def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
-    """Trace in stages, or as one micro-batch function and an update, over `steps` micro-batches per update."""
-    assignment = None if stages is None else assign_stages(prepared.model, stages)
-    classes = layer_classes(prepared.model)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Traced:
+    """A staged program, with what the source needs of it."""
+
+    program: Program
+    tree: Any
+    buffers: tuple[Zeros, ...]
+
+
+def _program(prepared: Prepared, assignment: dict[str, int] | None, steps: int) -> _Traced:
     step, forward = _trace_forward(prepared)
     training = prepared.recipe is not None
     if assignment is None:
         calls = [_micro_batch(forward)]
     else:
-        pipeline = Pipeline(forward, assignment, classes)
+        pipeline = Pipeline(forward, assignment, layer_classes(prepared.model))
         calls = pipeline.training() if training else pipeline.forward_only()
-    extra: list[Input] = []
     if training:
         calls += _updates(prepared, steps, assignment)
-        extra = [
-            Input(name=accumulator(item.name), role="optimizer", layer=item.layer)
-            for item in prepared.inputs
-            if item.role == "parameter"
-        ]
     types = dict(zip((item.name for item in prepared.inputs), prepared.types(), strict=True))
-    types.update((accumulator(name), types[name]) for name in list(types) if name in forward.trained)
+    trained = [item for item in prepared.inputs if item.name in forward.trained]
+    buffers = [Input(name=accumulator(item.name), role="optimizer", layer=item.layer) for item in trained]
+    types.update((accumulator(item.name), types[item.name]) for item in trained)
     held = len(prepared.variables.all)
-    inputs = (*prepared.inputs[:held], *extra, *prepared.inputs[held:])
-    count = 1 if assignment is None else max(assignment.values()) + 1
+    inputs = (*prepared.inputs[:held], *buffers, *prepared.inputs[held:])
     program = Program(
-        calls=tuple(calls), inputs=inputs, outputs=tuple(_outputs(step, forward, calls, inputs)), types=types,
+        calls=tuple(calls), inputs=inputs, outputs=tuple(_outputs(forward, calls, inputs)), types=types,
         micro_batches=steps,
     )  # fmt: skip
-    graph = assemble(
-        program, classes, name=prepared.model.name, batch_size=prepared.batch_size, mode=prepared.mode,
-        assumptions=prepared.assumptions, meta={"stages": count, "gradient_accumulation_steps": steps},
+    zeros = tuple(Zeros(shape=tuple(types[i.name].shape), dtype=str(types[i.name].dtype)) for i in buffers)
+    return _Traced(program=program, tree=step.tree, buffers=zeros)
+
+
+def _weighted(
+    prepared: Prepared, assignment: dict[str, int] | None, steps: int
+) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
+    """The same program with a sample weight behind the targets, traced when one is first given."""
+    weight = ArraySpec(name=SAMPLE_WEIGHT, shape=(prepared.batch_size,), dtype="float32")
+    heavier = replace(
+        prepared, specs=(*prepared.specs, weight),
+        inputs=(*prepared.inputs, Input(name=weight.name, role="target")),
     )  # fmt: skip
-    buffers = [Zeros(shape=tuple(types[item.name].shape), dtype=str(types[item.name].dtype)) for item in extra]
+
+    @functools.cache
+    def compiled() -> Callable[[Sequence[Any]], Sequence[Any]]:
+        return host_function(_program(heavier, assignment, steps).program)
+
+    return lambda values, weights: compiled()([*values, weights])
+
+
+def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
+    """Trace in stages, or as one micro-batch function and an update, over `steps` micro-batches per update."""
+    assignment = None if stages is None else assign_stages(prepared.model, stages)
+    traced = _program(prepared, assignment, steps)
+    count = 1 if assignment is None else max(assignment.values()) + 1
+    graph = assemble(
+        traced.program, layer_classes(prepared.model), name=prepared.model.name, batch_size=prepared.batch_size,
+        mode=prepared.mode, assumptions=prepared.assumptions,
+        meta={"stages": count, "gradient_accumulation_steps": steps},
+    )  # fmt: skip
     return Source(
         graph=graph, specs=tuple(whole_batch(spec, steps) for spec in prepared.specs),
-        compute=host_function(program), jaxprs={call.name: call.closed for call in calls},
-        variables=(*prepared.variables.all, *buffers, *(None for _ in prepared.specs)),
-        pack=packer(step.tree, prepared.mode), unpack=keras.tree.flatten, model=prepared.model,
+        compute=host_function(traced.program), jaxprs={call.name: call.closed for call in traced.program.calls},
+        weighted=_weighted(prepared, assignment, steps) if prepared.recipe else None,
+        variables=(*prepared.variables.all, *traced.buffers, *(None for _ in prepared.specs)),
+        pack=packer(traced.tree, prepared.mode), unpack=keras.tree.flatten, model=prepared.model,
         optimizer=prepared.recipe.optimizer if prepared.recipe else None, lazy=prepared.built.lazy,
     )  # fmt: skip

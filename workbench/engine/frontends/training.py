@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,16 +58,20 @@ class Step:
     updated: list[int] = field(default_factory=list)
     tree: Any = None
     forward_only: bool = False
+    targets: int = 1
+    target_structure: Callable[[Sequence[Any]], Any] = operator.itemgetter(0)
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        """Values of the variables, then inputs, then target, then sample weight."""
+        """Values of the variables, then inputs, then targets, then sample weight."""
         count = len(self.variables.all)
         values, data = list(arrays[:count]), list(arrays[count:])
         x = self.structure(data[: self.inputs])
         if self.recipe is None:
             head, new = self._infer(values, x)
         else:
-            y, weight = data[self.inputs], data[self.inputs + 1] if len(data) > self.inputs + 1 else None
+            rest = data[self.inputs :]
+            y = self.target_structure(rest[: self.targets])
+            weight = rest[self.targets] if len(rest) > self.targets else None
             head, new = (self._forward if self.forward_only else self._train)(values, x, y, weight)
         self.updated = [i for i, (old, value) in enumerate(zip(values, new, strict=True)) if value is not old]
         return [*head, *(new[i] for i in self.updated)]
