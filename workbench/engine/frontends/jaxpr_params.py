@@ -105,6 +105,7 @@ _SPECIAL: Mapping[str, Callable[[Params], dict[str, Any]]] = {
     "gather": _gather,
     "scatter": _scatter, "scatter-add": _scatter, "scatter_add": _scatter, "scatter_mul": _scatter,
     "scatter_min": _scatter, "scatter_max": _scatter, "scatter-mul": _scatter,
+    "scatter-min": _scatter, "scatter-max": _scatter, "scatter-sub": _scatter,
     "select_and_scatter_add": _select_and_scatter_add,
     "select_and_gather_add": _select_and_scatter_add,
     "reduce_window": _window,

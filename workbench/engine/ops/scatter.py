@@ -26,6 +26,7 @@ OPERATIONS = {
     "scatter-add": "ADD",
     "scatter_add": "ADD",
     "scatter_sub": "ADD",
+    "scatter-sub": "ADD",
     "scatter_mul": "MUL",
     "scatter-mul": "MUL",
     "scatter_min": "MIN",
