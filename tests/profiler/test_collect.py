@@ -17,7 +17,7 @@ from workbench.profiler import memory
 from workbench.profiler.collect import collect
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import MEMORY_CATEGORIES
-from workbench.profiler.storage import load_profile, validate, with_all_tiles
+from workbench.profiler.storage import load_profile, validate
 
 
 def compiled(program: TileProgram) -> Compiled:
@@ -170,10 +170,26 @@ def test_save_keeps_all(program: TileProgram, tmp_path_factory: pytest.TempPathF
     assert str(loaded.explain(tile=0)) == str(profile.explain(tile=0))
 
 
+@given(programs())
+def test_tiles_placed_from_the_data_are_the_engines(program: TileProgram) -> None:
+    found = compiled(program)
+    whole = collect(found)
+    none_yet = {**whole.arrays, "total_with_gaps": np.full_like(whole.arrays["total_with_gaps"], -1)}
+    profile = Profile(meta=whole.meta, tables=whole.tables, arrays=none_yet)
+    for ipu in range(program.ipus):
+        for tile in range(program.target.tiles_per_ipu):
+            rows, with_gaps = profile.addresses.tile(ipu, tile)
+            expected = found.allocation.tile(ipu, tile)
+            assert with_gaps == expected.total_with_gaps_bytes
+            assert sorted(zip(rows["variable"].tolist(), rows["address"].tolist(), strict=True)) == sorted(
+                (block.variable, block.address) for block in expected.blocks
+            )
+
+
 def test_everything_in_meta_is_json() -> None:
     profile: Profile = collect(compiled(tiny()))
     assert json.loads(json.dumps(profile.meta)) == json.loads(json.dumps(dict(profile.meta)))
-    validate(with_all_tiles(profile))
+    validate(profile)
 
 
 def test_every_category_of_a_tile_explains_itself() -> None:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.errors import ProfileFileError
-from workbench.profiler.profile import AllocatedTiles, Profile
+from workbench.profiler.profile import Profile
 from workbench.profiler.schema import FORMAT_VERSION, SCHEMA
-from workbench.profiler.storage import load_profile, with_all_tiles
+from workbench.profiler.storage import load_profile
 
 
 def saved(folder: Path) -> Path:
@@ -171,38 +171,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_profile(tmp_path / "nowhere")
 
 
-def test_saving_works_out_the_tiles_that_have_no_addresses_yet(tmp_path: Path) -> None:
+def test_a_file_of_another_shape_is_refused(tmp_path: Path) -> None:
     whole = handmade_profile()
-    asked: list[Any] = []
-
-    def allocate(pairs: Any) -> AllocatedTiles:
-        asked.append(pairs)
-        tiles = [tile for _, tile in pairs]
-        gaps = whole.arrays["total_with_gaps"][0, tiles]
-        return AllocatedTiles(whole.tables["allocation"], np.array(tiles), gaps)
-
-    only = whole.tables["allocation"]["tile"] == 3
-    part = Profile(
-        meta=whole.meta,
-        tables={
-            **whole.tables,
-            "allocation": {key: values[only] for key, values in whole.tables["allocation"].items()},
-        },
-        arrays={**whole.arrays, "allocated_as": np.where(np.arange(16)[None] == 3, 3, -1)},
-        allocate_tiles=allocate,
-    )
-    assert part.xray.rectangles.equals(whole.xray.rectangles)
-    assert asked == []
-    assert load_profile(part.save(tmp_path / "a")).tiles.equals(whole.tiles)
-    assert len(asked) == 1
-    assert with_all_tiles(whole) is whole
-
-
-def test_addresses_or_a_way_to_get_them() -> None:
-    whole = handmade_profile()
-    arrays = {**whole.arrays, "allocated_as": np.full((1, 16), -1)}
-    with pytest.raises(ValueError, match="some tiles have no addresses"):
-        Profile(meta=whole.meta, tables=whole.tables, arrays=arrays)
+    arrays = {**whole.arrays, "allocated_as": np.full((1, 16), 16)}
+    path = Profile(meta=whole.meta, tables=whole.tables, arrays=arrays).save(tmp_path / "a")
+    with pytest.raises(ProfileFileError) as caught:
+        load_profile(path)
+    assert str(caught.value) == message(path)
 
 
 def test_every_column_has_a_known_kind() -> None:

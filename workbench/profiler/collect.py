@@ -14,36 +14,39 @@ from workbench.engine.allocation import Allocation, TileAllocation
 from workbench.engine.cost import formulas
 from workbench.engine.footprint import Footprint
 from workbench.engine.liveness import Liveness
+from workbench.engine.plain_allocation import plain_placer
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram, Variable
 from workbench.engine.program_data import StepContext, trace_tree
-from workbench.engine.target import Target
+from workbench.engine.target import MemoryMap, Target
+from workbench.engine.tileset import IntArray
 from workbench.engine.trace import StepCost, Trace
+from workbench.profiler.addresses import Placer
 from workbench.profiler.interning import Vectors
 from workbench.profiler.operator_table import operator_rows
-from workbench.profiler.profile import AllocatedTiles, Allocator, Profile
+from workbench.profiler.profile import Profile
 from workbench.profiler.schema import FORMAT_VERSION, Table, table, table_from_rows
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
 
 ENGINE_VERSION = "0.1.0"
+SPAN = ("variable", "first", "last")
 
 
 def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None) -> Profile:
     """The profile of a compiled program. `typical_errors` is the fidelity table by kind of error.
 
-    Addresses are taken over for the tiles the engine has allocated; for the rest the profile keeps a function that
-    allocates them, and with it the engine's results. A profile that was saved and loaded keeps neither.
+    Addresses are taken over for the tiles the engine has allocated; the others are worked out when asked for, from
+    the profile's own data (`addresses.py`), so nothing of the engine's results is kept.
     """
     made = _Collector(compiled.program, compiled.trace, compiled.footprint, compiled.liveness)
     tables = made.tables()
     rows, allocated_as, with_gaps = _addresses(compiled.allocation)
     tables["allocation"] = rows
-    operators = compiled.lowered.operators if compiled.lowered else ()
     arrays = made.arrays(compiled.allocation.bounds)
     arrays |= {"allocated_as": allocated_as, "total_with_gaps": with_gaps}
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
-    described = [dataclasses.asdict(row) for row in operators]
+    described = [dataclasses.asdict(row) for row in (compiled.lowered.operators if compiled.lowered else ())]
     tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak)
     unmodelled = Counter(compiled.lowered.unmodelled if compiled.lowered else ())
     missing = [(primitive, count, layer) for (primitive, layer), count in unmodelled.items()]
@@ -51,7 +54,7 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     meta = _meta(compiled, made, tables["terms"], arrays["live_peak_position"]) | {
         "typical_errors": dict(typical_errors or {})
     }
-    return Profile(meta=meta, tables=tables, arrays=arrays, allocate_tiles=_allocator(compiled.allocation))
+    return Profile(meta=meta, tables=tables, arrays=arrays)
 
 
 class _Collector:
@@ -160,7 +163,7 @@ class _Collector:
         rows = [
             (variable, first, last) for variable, spans in enumerate(self.liveness.intervals) for first, last in spans
         ]
-        return _columns("intervals", ("variable", "first", "last"), rows)
+        return _columns("intervals", SPAN, rows)
 
     def timeline(self) -> Table:
         steps = self.liveness.timelines
@@ -288,27 +291,27 @@ def _address_rows(tiles: Iterable[TileAllocation]) -> Table:
 
 
 def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
-    """Raw rows, and int64[ipus, tiles] of the tile whose rows hold (-1 none yet) and of the bytes with gaps."""
+    """Raw rows, and int64[ipus, tiles] of the tile whose rows hold and of the bytes with gaps (-1 not yet known)."""
     made = {(tile.ipu, tile.tile): tile for tile in allocation.allocated}
     classes = np.stack(allocation.classes)
-    allocated_as = np.full(classes.shape, -1, dtype=np.int64)
     with_gaps = np.full(classes.shape, -1, dtype=np.int64)
     for (ipu, first), tile in made.items():
-        same = classes[ipu] == first
-        allocated_as[ipu, same] = first
-        with_gaps[ipu, same] = tile.total_with_gaps_bytes
-    return _address_rows(made.values()), allocated_as, with_gaps
+        with_gaps[ipu, classes[ipu] == first] = tile.total_with_gaps_bytes
+    return _address_rows(made.values()), classes, with_gaps
 
 
-def _allocator(allocation: Allocation) -> Allocator:
-    def allocate_tiles(pairs: Sequence[tuple[int, int]]) -> AllocatedTiles:
-        firsts = [int(allocation.classes[ipu][tile]) for ipu, tile in pairs]
-        keys = dict.fromkeys((ipu, first) for (ipu, _), first in zip(pairs, firsts, strict=True))
-        made = {key: allocation.tile(*key) for key in keys}
-        sizes = [made[ipu, first].total_with_gaps_bytes for (ipu, _), first in zip(pairs, firsts, strict=True)]
-        return AllocatedTiles(_address_rows(made.values()), np.array(firsts), np.array(sizes))
-
-    return allocate_tiles
+def placer(profile: Profile, ipu: int) -> tuple[IntArray, Placer]:
+    """The variables of an IPU that take addresses, and the engine's placement of one of its tiles."""
+    variables, spans = profile.tables["variables"], profile.tables["intervals"]
+    names = ("non_interleaved_bytes", "interleaved_bytes", "executable_bytes")
+    memory = MemoryMap(**{name: int(profile.target[name]) for name in names})
+    lives: dict[int, list[tuple[int, int]]] = {}
+    for variable, first, last in zip(*(spans[name].tolist() for name in SPAN), strict=True):
+        lives.setdefault(variable, []).append((first, last))
+    always = variables["always_live"]
+    own = [row for row in np.flatnonzero(variables["ipu"] == ipu).tolist() if always[row] or row in lives]
+    periods = [() if always[row] else tuple(lives[row]) for row in own]
+    return np.array(own, dtype=np.int64), plain_placer(memory, own, periods, variables["interleaved"][own].tolist())
 
 
 # What is not a table
@@ -322,6 +325,7 @@ def _target(target: Target) -> dict[str, Any]:
         "bytes_per_tile": target.bytes_per_tile,
         "non_interleaved_bytes": target.memory.non_interleaved_bytes,
         "interleaved_bytes": target.memory.interleaved_bytes,
+        "executable_bytes": target.memory.executable_bytes,
         "peak_flops_per_second": target.peak_flops_per_second,
         "what_if": list(target.what_if),
     }
@@ -368,6 +372,7 @@ def _meta(compiled: Compiled, made: _Collector, terms: Table, positions: Any) ->
     known, categories = _formulas(compiled, terms)
     unmodelled = sorted({primitive for primitive, _ in compiled.lowered.unmodelled} if compiled.lowered else ())
     compute = [step.compute_set for step in made.steps if isinstance(step, OnTileExecute)]
+    vertices = sum(group.count * len(group.tiles) for found in compute for group in found.groups)
     return {
         "name": program.name,
         **{name: getattr(graph, name) for name in ("mode", "batch_size")},
@@ -386,10 +391,7 @@ def _meta(compiled: Compiled, made: _Collector, terms: Table, positions: Any) ->
         "category_formulas": categories,
         "pipeline": dict(program.pipeline),
         "passes": [dataclasses.asdict(phase) for phase in compiled.phases],
-        "program": {
-            "vertices": sum(group.count * len(group.tiles) for found in compute for group in found.groups),
-            "functions": len(program.functions),
-        },
+        "program": {"vertices": vertices, "functions": len(program.functions)},
         "verdict": _verdict(compiled, positions),
         "trace": {
             "entry": trace_tree(program.entry),

@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench.errors import InputError
 from workbench.profiler import memory
+from workbench.profiler.addresses import bytes_by_category
 from workbench.profiler.report import records
 from workbench.profiler.schema import FOOTPRINT_CATEGORIES
 from workbench.units import bytes_text, cycles_text, percent_text
@@ -94,14 +95,8 @@ def explain(
     if tile is None:
         return _step(profile, step if step is not None else -1)
     place = profile.peak.ipu if ipu is None else ipu
-    _check_tile(profile, place, tile)
+    profile.addresses.check(place, tile)
     return _tile(profile, place, tile) if step is None else _tile_at_step(profile, ipu, tile, step)
-
-
-def _check_tile(profile: Profile, ipu: int, tile: int) -> None:
-    ipus, tiles = profile.arrays["always_live"].shape
-    if not (0 <= ipu < ipus and 0 <= tile < tiles):
-        raise InputError(f"no tile {tile!r} on IPU {ipu!r}", expected=f"tile 0 to {tiles - 1}, IPU 0 to {ipus - 1}")
 
 
 def _row_of_step(profile: Profile, step: int) -> int:
@@ -186,10 +181,9 @@ def _category_inputs(profile: Profile, name: str, fixed: Mapping[str, Any], ipu:
 
 
 def _tile(profile: Profile, ipu: int, tile: int) -> Explanation:
-    rows = memory.allocation_of(profile, ipu, tile)
-    by_category = memory.bytes_by_category(rows)
+    rows, value = profile.addresses.tile(ipu, tile)
+    by_category = bytes_by_category(rows)
     parts = [_category(profile, name, size, ipu, tile) for name, size in by_category.items() if size]
-    value = memory.total_with_gaps(profile, ipu, tile)
     gaps = value - sum(by_category.values())
     if gaps:
         parts.append(_bytes("gaps", gaps, "addresses that nothing uses, below the last one that is used"))

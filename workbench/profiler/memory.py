@@ -1,18 +1,17 @@
-"""Bytes of tiles at steps: what is live where and when, and which category an address counts for."""
+"""Bytes of tiles at steps: what is live where and when."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES, Table
+from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES
 
 if TYPE_CHECKING:
-    from workbench.profiler.profile import AllocatedTiles, Profile
+    from workbench.profiler.profile import Profile
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
@@ -144,57 +143,3 @@ def ipus_of_step(profile: Profile, step: int) -> list[int]:
     """The IPUs on whose timeline a step stands, lowest first."""
     timeline = profile.tables["timeline"]
     return sorted({int(ipu) for ipu in timeline["ipu"][timeline["step"] == step]})
-
-
-# Addresses
-
-
-def allocated(profile: Profile, pairs: Sequence[tuple[int, int]]) -> AllocatedTiles:
-    """Addresses on the given (ipu, tile) pairs, from the profile when it holds them all, else worked out."""
-    from workbench.profiler.profile import AllocatedTiles
-
-    known = profile.arrays["allocated_as"]
-    missing = any(known[pair] < 0 for pair in pairs)
-    if missing and profile.allocate_tiles is not None:
-        return profile.allocate_tiles(pairs)
-    ipus, tiles = (np.array(part, dtype=np.int64) for part in zip(*pairs, strict=True))
-    with_gaps = profile.arrays["total_with_gaps"][ipus, tiles]
-    return AllocatedTiles(profile.tables["allocation"], known[ipus, tiles], with_gaps)
-
-
-def allocation_of(profile: Profile, ipu: int, tile: int) -> Table:
-    """Raw "allocation" rows of one tile, by address."""
-    found = allocated(profile, [(ipu, tile)])
-    chosen = (found.table["ipu"] == ipu) & (found.table["tile"] == found.allocated_as[0])
-    rows = np.flatnonzero(chosen)
-    rows = rows[np.argsort(found.table["address"][rows], kind="stable")]
-    return {name: values[rows] for name, values in found.table.items()}
-
-
-def total_with_gaps(profile: Profile, ipu: int, tile: int) -> int:
-    """What the out-of-memory message calls used, on one tile."""
-    return int(allocated(profile, [(ipu, tile)]).total_with_gaps[0])
-
-
-def used_bytes(profile: Profile, ipu: int, tile: int) -> int:
-    """Bytes of all allocated elements of one tile, each address once."""
-    return sum(bytes_by_category(allocation_of(profile, ipu, tile)).values())
-
-
-def bytes_by_category(rows: Table) -> Mapping[str, int]:
-    """Bytes by category of one tile's allocation rows; a shared address counts for the first category.
-
-    The addresses are cut at every start and end; categories are painted over the pieces, the first one last.
-    """
-    start, size = rows["address"], rows["bytes"]
-    cuts = np.unique(np.concatenate((start, start + size)))
-    if len(cuts) < 2:
-        return dict.fromkeys(MEMORY_CATEGORIES, 0)
-    rank = {name: place for place, name in enumerate(MEMORY_CATEGORIES)}
-    ranks = np.array([rank[name] for name in rows["category"]], dtype=np.int64)
-    painted = np.full(len(cuts) - 1, len(MEMORY_CATEGORIES), dtype=np.int64)
-    begin, end = np.searchsorted(cuts, start), np.searchsorted(cuts, start + size)
-    for row in np.argsort(-ranks, kind="stable").tolist():
-        painted[begin[row] : end[row]] = ranks[row]
-    sums = np.bincount(painted, weights=np.diff(cuts), minlength=len(MEMORY_CATEGORIES) + 1)
-    return {name: int(sums[place]) for name, place in rank.items()}

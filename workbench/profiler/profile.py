@@ -1,15 +1,14 @@
 """The profile of one compiled program: immutable data, with every table and report derived from it when asked for.
 
-A profile is readable without the engine. Addresses are worked out for the tiles that decide the verdict; the others
-come from `allocate_tiles`, a function given when the profile was compiled in this process. Saving works them all out
-first, so a profile from a file holds every tile and has no such function.
+A profile is readable without the engine. It holds the addresses of the tiles that decide the verdict; those of another
+tile are worked out when asked for, by the engine's placement, from the sizes and lifetimes the profile holds.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -19,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.profiler import memory, tables
+from workbench.profiler.addresses import Addresses, bytes_by_category
 from workbench.profiler.report import face, plain_html
 from workbench.profiler.schema import MEMORY_CATEGORIES, Column, Table
 from workbench.profiler.timeline import Timeline, blocks
@@ -50,18 +50,6 @@ class Peak(NamedTuple):
     bytes: int
 
 
-class AllocatedTiles(NamedTuple):
-    """Addresses on some tiles: raw "allocation" rows, and per asked tile the tile of its IPU whose rows it shares
-    and its bytes with gaps."""
-
-    table: Table
-    allocated_as: IntArray
-    total_with_gaps: IntArray
-
-
-Allocator: TypeAlias = Callable[[Sequence[tuple[int, int]]], AllocatedTiles]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Profile:
     """Memory, time and structure of one compiled program.
@@ -74,11 +62,6 @@ class Profile:
     meta: Mapping[str, Any]
     tables: Mapping[str, Table]
     arrays: Mapping[str, IntArray]
-    allocate_tiles: Allocator | None = field(default=None)
-
-    def __post_init__(self) -> None:
-        if self.allocate_tiles is None and (self.arrays["allocated_as"] < 0).any():
-            raise ValueError("some tiles have no addresses, and there is no function that works them out")
 
     # Verdict
 
@@ -111,9 +94,8 @@ class Profile:
     @cached_property
     def fragmentation(self) -> float:
         """Gaps as a fraction of the bytes in use with gaps, on the fullest tile (0 to 1)."""
-        ipu, tile, _, _ = self.peak
-        with_gaps = memory.total_with_gaps(self, ipu, tile)
-        return 1.0 - memory.used_bytes(self, ipu, tile) / with_gaps if with_gaps else 0.0
+        rows, with_gaps = self.addresses.tile(self.peak.ipu, self.peak.tile)
+        return 1.0 - sum(bytes_by_category(rows).values()) / with_gaps if with_gaps else 0.0
 
     @property
     def target(self) -> Mapping[str, Any]:
@@ -228,6 +210,11 @@ class Profile:
         return found
 
     # Queries
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Where things lie on each tile."""
+        return Addresses(self)
 
     @cached_property
     def timeline(self) -> Timeline:

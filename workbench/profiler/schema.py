@@ -147,7 +147,9 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# Shapes: k interned vectors; otherwise one number per IPU and tile. So are `category.<name>`, the bytes of a category
+# `allocated_as` is the tile of the same IPU whose "allocation" rows hold, the lowest that is equal in everything;
+# `total_with_gaps` is -1 where addresses are worked out only when asked for. Shapes: k interned
+# vectors; otherwise one number per IPU and tile. So are `category.<name>`, the bytes of a category
 # that is not variables, and `input.<category>.<name>`, an input of its formula.
 ARRAYS = ("per_tile", "always_live", "live_peak", "live_peak_position", "allocated_as", "total_with_gaps")
 

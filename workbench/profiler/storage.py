@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import ProfileFileError
-from workbench.profiler import memory
 from workbench.profiler.schema import ARRAYS, FORMAT, FORMAT_VERSION, SCHEMA, Column, Table, table
 
 if TYPE_CHECKING:
@@ -33,16 +32,12 @@ _KINDS = {"i": "i", "f": "f", "b": "b"}
 
 
 def save_profile(profile: Profile, path: str | Path) -> Path:
-    """Write to a new file beside `path`, then put it in its place: a save that stops leaves the old file whole.
-
-    Addresses of all tiles are worked out first, so that the file holds `.tiles`.
-    """
+    """Write to a new file beside `path`, then put it in its place: a save that stops leaves the old file whole."""
     target = Path(path)
-    whole = with_all_tiles(profile)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            _write(whole, file)
+            _write(profile, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, target)
@@ -50,23 +45,6 @@ def save_profile(profile: Profile, path: str | Path) -> Path:
         Path(name).unlink(missing_ok=True)
         raise
     return target
-
-
-def with_all_tiles(profile: Profile) -> Profile:
-    """The same profile with the addresses of every tile in its tables, and no need of the engine."""
-    from workbench.profiler.profile import Profile
-
-    known = profile.arrays["allocated_as"]
-    if (known >= 0).all():
-        return profile
-    pairs = [(ipu, tile) for ipu in range(known.shape[0]) for tile in range(known.shape[1])]
-    found = memory.allocated(profile, pairs)
-    arrays = {
-        **profile.arrays,
-        "allocated_as": found.allocated_as.reshape(known.shape),
-        "total_with_gaps": found.total_with_gaps.reshape(known.shape),
-    }
-    return Profile(meta=profile.meta, tables={**profile.tables, "allocation": found.table}, arrays=arrays)
 
 
 def _write(profile: Profile, file: Any) -> None:
@@ -221,6 +199,7 @@ def validate(profile: Profile) -> None:
         expected = (len(values), shape[1]) if name == "per_tile" else shape
         if values.shape != expected:
             raise ValueError(f"array {name} has shape {values.shape}")
+    _within(profile.arrays["allocated_as"].reshape(-1), shape[1])
     for table_name, key, other in _REFERENCES:
         _within(profile.tables[table_name][key], len(profile.tables[other]["id"]))
     for table_name, key in _INDEXES:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from workbench.profiler import memory
+from workbench.profiler.addresses import bytes_by_category
 from workbench.profiler.schema import MEMORY_CATEGORIES, SCHEMA
 
 if TYPE_CHECKING:
-    from workbench.profiler.profile import AllocatedTiles, Profile
+    from workbench.profiler.profile import Profile
 
 STEP_COLUMNS = tuple(name for name in SCHEMA["steps"] if not name.endswith("_index"))
 VARIABLE_COLUMNS = tuple(name for name in SCHEMA["variables"] if not name.endswith("_index"))
@@ -30,36 +30,24 @@ def variables(profile: Profile) -> pd.DataFrame:
 
 
 def tiles(profile: Profile) -> pd.DataFrame:
-    """See `Profile.tiles`; addresses are worked out for the tiles that have none yet."""
+    """See `Profile.tiles`; addresses are worked out for the tiles that have none yet, once for equal tiles."""
     ipus, count = profile.arrays["always_live"].shape
-    pairs = [(ipu, tile) for ipu in range(ipus) for tile in range(count)]
-    found = memory.allocated(profile, pairs)
-    always = profile.arrays["always_live"].reshape(-1)
-    columns = {"ipu": np.repeat(np.arange(ipus), count), "tile": np.tile(np.arange(count), ipus)}
-    by_category = _categories(found, columns["ipu"])
+    sums = np.zeros((len(MEMORY_CATEGORIES) + 1, ipus, count), dtype=np.int64)
+    for ipu in range(ipus):
+        classes = profile.arrays["allocated_as"][ipu]
+        for first in np.unique(classes).tolist():
+            rows, with_gaps = profile.addresses.tile(ipu, first)
+            values = np.array([*bytes_by_category(rows).values(), with_gaps])
+            sums[:, ipu, classes == first] = values[:, None]
+    flat = sums.reshape(len(sums), -1)
     return pd.DataFrame(
         {
-            **columns,
-            **by_category,
-            "always_live_bytes": always,
+            "ipu": np.repeat(np.arange(ipus), count),
+            "tile": np.tile(np.arange(count), ipus),
+            **dict(zip(MEMORY_CATEGORIES, flat[:-1], strict=True)),
+            "always_live_bytes": profile.arrays["always_live"].reshape(-1),
             "not_always_live_bytes": profile.arrays["live_peak"].reshape(-1),
-            "total_bytes": np.sum(list(by_category.values()), axis=0),
-            "total_with_gaps_bytes": found.total_with_gaps,
+            "total_bytes": flat[:-1].sum(axis=0),
+            "total_with_gaps_bytes": flat[-1],
         }
     )
-
-
-def _categories(found: AllocatedTiles, ipus: memory.IntArray) -> dict[str, memory.IntArray]:
-    """Bytes by category for every asked tile; tiles that share their rows are counted once."""
-    key = ipus << 32 | found.allocated_as
-    distinct, which = np.unique(key, return_inverse=True)
-    rows_key = found.table["ipu"] << 32 | found.table["tile"]
-    order = np.argsort(rows_key, kind="stable")
-    begin = np.atleast_1d(np.searchsorted(rows_key[order], distinct, side="left"))
-    end = np.atleast_1d(np.searchsorted(rows_key[order], distinct, side="right"))
-    sums = np.zeros((len(distinct), len(MEMORY_CATEGORIES)), dtype=np.int64)
-    for place in range(len(distinct)):
-        chosen = order[begin[place] : end[place]]
-        rows = {name: found.table[name][chosen] for name in ("address", "bytes", "category")}
-        sums[place] = list(memory.bytes_by_category(rows).values())
-    return {name: sums[which, place] for place, name in enumerate(MEMORY_CATEGORIES)}

@@ -50,11 +50,8 @@ class Insights(Report):
         peak = self.profile.peak
         if (peak.ipu, peak.tile) not in pairs:
             pairs[-1] = (peak.ipu, peak.tile)
-        found = memory.allocated(self.profile, pairs)
-        rows = [
-            (ipu, tile, int(self._needed[ipu, tile]), int(size))
-            for (ipu, tile), size in zip(pairs, found.total_with_gaps, strict=True)
-        ]
+        found = self.profile.addresses
+        rows = [(ipu, tile, int(self._needed[ipu, tile]), found.tile(ipu, tile).total_with_gaps) for ipu, tile in pairs]
         frame = pd.DataFrame(rows, columns=["ipu", "tile", "needed_bytes", "total_with_gaps_bytes"])
         return frame.sort_values("total_with_gaps_bytes", ascending=False, kind="stable").reset_index(drop=True)
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from workbench.errors import InputError
 from workbench.profiler import memory as bytes_of
+from workbench.profiler.addresses import bytes_by_category
 from workbench.profiler.memory import IntArray
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
@@ -83,9 +84,8 @@ class Memory(Report):
 
     def tile(self, tile: int) -> dict[str, Any]:
         """Details of one tile as allocated: bytes by category and by region, gaps, and its largest blocks."""
-        rows = bytes_of.allocation_of(self.profile, self.ipu, tile)
-        by_category = {name: size for name, size in bytes_of.bytes_by_category(rows).items() if size}
-        with_gaps = bytes_of.total_with_gaps(self.profile, self.ipu, tile)
+        rows, with_gaps = self.profile.addresses.tile(self.ipu, tile)
+        by_category = {name: size for name, size in bytes_by_category(rows).items() if size}
         order = np.argsort(-rows["bytes"], kind="stable")[:10]
         columns = ("label", "category", "address", "bytes")
         return {

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.profiler import memory
+from workbench.profiler.addresses import bytes_by_category
 from workbench.profiler.memory import IntArray
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
@@ -49,7 +50,7 @@ class Xray(Report):
 
         It covers addresses [address, address + bytes) at positions first to last, both included.
         """
-        rows = memory.allocation_of(self.profile, self.ipu, self.tile)
+        rows = self.profile.addresses.tile(self.ipu, self.tile).rows
         owner, first, last = memory.intervals(self.profile, self.ipu)
         variables = rows["variable"]
         always = variables < 0
@@ -111,13 +112,14 @@ class Xray(Report):
     @cached_property
     def data(self) -> dict[str, Any]:
         """JSON data: the tile, its capacity, regions, gaps and counts."""
+        rows, with_gaps = self.profile.addresses.tile(self.ipu, self.tile)
         return {
             "ipu": self.ipu,
             "tile": self.tile,
             "positions": self.positions,
             "capacity_bytes": self.capacity_bytes,
-            "total_with_gaps_bytes": memory.total_with_gaps(self.profile, self.ipu, self.tile),
-            "total_bytes": memory.used_bytes(self.profile, self.ipu, self.tile),
+            "total_with_gaps_bytes": with_gaps,
+            "total_bytes": sum(bytes_by_category(rows).values()),
             "rectangles": len(self.rectangles),
             "regions": self.regions,
             "gaps": self.gaps,
