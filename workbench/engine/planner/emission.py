@@ -91,25 +91,24 @@ def node_places(node: Node, planned: Planned, plan: ConvPlan, tiles: int) -> Pla
 def _rearranged(work: Work, streams: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
     """Operands in another order on their tiles: brought to their owners, then copied there element by element."""
     plan, places, emit = work.plan, work.places, work.lowering.emit
-    wanted: list[tuple[Tensor, Placement, Mapping]] = []
+    wanted: list[Wanted] = []
+    after: list[Grid] = []
     if "inputs" in plan.transforms:
-        wanted.append((streams, places.staging, places.staged_owner))
+        wanted.append(Wanted(name="inputs", source=streams, place=places.staging))
+        after.append(places.staged_owner)
     if "weights" in plan.transforms:
-        wanted.append((held, places.weight_owner, places.weight_owner))
+        wanted.append(Wanted(name="weights", source=held, place=places.weight_owner))
+        after.append(places.weight_owner)
     if not wanted:
         return streams, held
-    arrived = emit.rearrange(f"{work.label}/rearrange", [(tensor, before) for tensor, before, _ in wanted])
+    arrived = brought(work, f"{work.label}/rearrange", wanted)
     staged: list[Tensor] = []
-    groups = np.zeros(work.lowering.tiles, np.int64)
-    for tensor, (_, _, after) in zip(arrived, wanted, strict=True):
-        staged.append(emit.tensor(f"{work.label}/rearranged", after.shape, tensor.dtype, after, "temporary"))
-        groups = groups + after.elements_per_tile(work.lowering.tiles)
-    emit.compute(
-        f"{work.label}/rearrange",
-        strided_copies(groups, plan.problem.in_type),
-        [name for tensor in arrived for name in tensor.variables],
-        [name for tensor in staged for name in tensor.variables],
-    )
+    elements = np.zeros(work.lowering.tiles, np.int64)
+    for one, owner in zip(wanted, after, strict=True):
+        staged.append(emit.tensor(f"{work.label}/rearranged", owner.shape, one.source.dtype, owner, "temporary"))
+        elements = elements + owner.elements_per_tile(work.lowering.tiles)
+    groups = strided_copies(elements, plan.problem.in_type)
+    emit.compute(f"{work.label}/rearrange", groups, arrived, [name for tensor in staged for name in tensor.variables])
     if "inputs" in plan.transforms:
         streams = staged.pop(0)
     return streams, staged.pop(0) if staged else held
@@ -117,39 +116,66 @@ def _rearranged(work: Work, streams: Tensor, held: Tensor) -> tuple[Tensor, Tens
 
 def _gathered(work: Work, streams: Tensor, held: Tensor) -> list[int]:
     """Variables that hold what every tile multiplies: copies brought by exchange, or the operands themselves."""
-    emit, places, label = work.lowering.emit, work.places, work.label
-    moves: list[tuple[Exchange, str]] = []
-    reads: list[int] = []
-    writes: list[int] = []
+    places = work.places
+    wanted = (
+        Wanted(name="inputs", source=streams, place=places.inputs, paired=work.plan.paired),
+        Wanted(name="weights", source=held, place=places.weights, interleaved=places.wide_load),
+    )
+    return brought(work, work.label, wanted, together=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wanted:
+    """A tensor and what tiles need of it; `paired`: neighbours need the same and share their exchange bus."""
+
+    name: str
+    source: Tensor
+    place: Placement
+    paired: bool = False
+    interleaved: bool = False
+
+
+def brought(work: Work, name: str, wanted: Sequence[Wanted], *, together: bool = False) -> list[int]:
+    """Bring tensors to the tiles that need them; returns the variables to read them from.
+
+    What a tile already has is read where it is, unless it must lie `together` with what arrives: then it is copied.
+    """
+    emit = work.lowering.emit
+    moves: list[Exchange] = []
+    sources: list[int] = []
+    arrivals: list[int] = []
     used: list[int] = []
-    copies = np.zeros(work.lowering.tiles, np.int64)
-    for name, tensor, wanted in (("inputs", streams, places.inputs), ("weights", held, places.weights)):
-        exchange, local_bytes = emit.move(tensor, wanted)
+    local = np.zeros(work.lowering.tiles, np.int64)
+    for one in wanted:
+        exchange, local_bytes = emit.move(one.source, one.place)
         if not exchange.received_bytes.any():
-            used += tensor.variables
+            used += one.source.variables
             continue
-        wide = name == "weights" and places.wide_load
-        variable = emit.new(f"{label}/{name}", tensor.shape, tensor.dtype, wanted, "temporary", interleaved=wide)
-        moves.append((replace(exchange, paired_receive=name == "inputs" and work.plan.paired), name))
-        copies = copies + local_bytes
-        reads += tensor.variables
-        writes.append(variable)
-        used.append(variable)
-    _exchanges(work, moves, reads, writes)
-    emit.compute(f"{label}/copy", emit.copy_groups(frozen(copies)), reads, writes)
+        variable = emit.new(
+            f"{name}/{one.name}", one.place.shape, one.source.dtype, one.place, "temporary", interleaved=one.interleaved
+        )
+        moves.append(replace(exchange, paired_receive=one.paired))
+        local = local + local_bytes
+        sources += one.source.variables
+        arrivals.append(variable)
+        used += (variable,) if together else (variable, *one.source.variables)
+    _exchanges(work, name, moves, sources, arrivals)
+    if together:
+        emit.compute(f"{name}/copy", emit.copy_groups(frozen(local)), sources, arrivals)
     return used
 
 
-def _exchanges(work: Work, moves: Sequence[tuple[Exchange, str]], reads: Sequence[int], writes: Sequence[int]) -> None:
+def _exchanges(work: Work, name: str, moves: Sequence[Exchange], reads: Sequence[int], writes: Sequence[int]) -> None:
     """One exchange, or one per operand where the pairs of tiles that share a bus win more than a barrier costs."""
-    emit, target, label = work.lowering.emit, work.lowering.target, work.label
-    paired = [move for move, _ in moves if move.paired_receive]
-    saved = sum(int(move.received_bytes.max()) for move in paired) // (2 * target.exchange_bytes_per_cycle)
-    if len(moves) == 2 and saved > target.internal_sync_cycles + target.exchange_latency_cycles:
-        for number, (move, name) in enumerate(moves):
-            emit.exchange(f"{label}/{name}", [move], [reads[number]], [writes[number]])
+    emit, target = work.lowering.emit, work.lowering.target
+    saved = sum(int(move.received_bytes.max()) for move in moves if move.paired_receive)
+    saved_cycles = saved // target.exchange_bytes_per_cycle * (target.tiles_per_exchange_bus - 1)
+    saved_cycles //= target.tiles_per_exchange_bus
+    if len(moves) == 2 and saved_cycles > target.internal_sync_cycles + target.exchange_latency_cycles:
+        for number, move in enumerate(moves):
+            emit.exchange(f"{name}/exchange", [move], reads, writes[number : number + 1])
         return
-    emit.exchange(f"{label}/exchange", [move for move, _ in moves], reads, writes)
+    emit.exchange(f"{name}/exchange", moves, reads, writes)
 
 
 def _partials(work: Work, operands: Sequence[int]) -> Tensor:
@@ -175,17 +201,17 @@ def _reduced(work: Work, partials: Tensor) -> Tensor:
     if places.depth == 1:
         return partials if partials.dtype == work.dtype else cast(work, partials)
     for stage in places.stages:
-        (landed,) = emit.rearrange(f"{work.label}/reduce", [(partials, stage.wanted)])
+        landed = brought(work, f"{work.label}/reduce", [Wanted(name="partials", source=partials, place=stage.wanted)])
         sums = emit.tensor(f"{work.label}/sums", stage.held.shape, partials.dtype, stage.held, "temporary")
         groups = _adds(work, stage.wanted, stage.held, partials.dtype, partials.dtype)
-        emit.compute(f"{work.label}/reduce", groups, landed.variables, sums.variables)
+        emit.compute(f"{work.label}/reduce", groups, landed, sums.variables)
         partials = sums
     wished = work.wished if isinstance(work.wished, Grid) and work.wished.is_owner else places.result
     wanted = partials_needed(partials.mapping, wished)
-    (landed,) = emit.rearrange(f"{work.label}/reduce", [(partials, wanted)])
+    landed = brought(work, f"{work.label}/reduce", [Wanted(name="partials", source=partials, place=wanted)])
     result = work.finish(wished)
     groups = _adds(work, wanted, wished, partials.dtype, work.dtype)
-    emit.compute(f"{work.label}/reduce", groups, landed.variables, result.variables)
+    emit.compute(f"{work.label}/reduce", groups, landed, result.variables)
     return result
 
 

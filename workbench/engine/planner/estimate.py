@@ -36,6 +36,16 @@ def exchange_cycles(size_bytes: Sizes, rate: Sizes) -> Sizes:
 
 
 @formula(
+    "plan.copy",
+    text="6*23 + 11 + bytes / 8, rounded up: what a tile has already is copied beside what arrives; 0 for none",
+    source="poplar::Memcpy",
+)
+def copy_cycles(size_bytes: Sizes) -> Sizes:
+    """Cycles of a contiguous copy on the tile."""
+    return where(size_bytes > 0, 149 + ceil_div(size_bytes, 8), 0)
+
+
+@formula(
     "plan.phases",
     text="exchanges x (barrier + latency) + compute sets x launch",
     source="the same terms as of the steps themselves: sync.internal, exchange.latency, compute.launch",
@@ -256,14 +266,16 @@ def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -
     item_bytes, partial_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[method.partials_type]
     rate = target.exchange_bytes_per_cycle
     paired = where(shares.out_parts % 2 == 0, rate * target.tiles_per_exchange_bus, rate)
-    inputs = (shares.inputs - shares.inputs // shares.out_parts) * item_bytes
-    weights = (shares.weights - shares.weights // shares.position_parts) * item_bytes
+    own_inputs, own_weights = shares.inputs // shares.out_parts, shares.weights // shares.position_parts
+    inputs, weights = (shares.inputs - own_inputs) * item_bytes, (shares.weights - own_weights) * item_bytes
+    local = where(shares.out_parts > 1, own_inputs, 0) + where(shares.position_parts > 1, own_weights, 0)
     reduced = {"elements": shares.outputs, "depth": shares.depth, "multi_stage": rules.multi_stage}
     types = {"partials_type": method.partials_type, "out_type": problem.out_type}
     return [
         ("inputs", "plan.exchange", {"size_bytes": inputs, "rate": paired}),
         ("weights", "plan.exchange", {"size_bytes": weights, "rate": rate}),
         _compute_spec(problem, method, shares, rules),
+        ("copy", "plan.copy", {"size_bytes": local * item_bytes}),
         ("partials", "plan.reduce_exchange", {**reduced, "element_bytes": partial_bytes, "rate": rate}),
         ("reduce", "plan.reduce", {**reduced, **types}),
     ]
@@ -375,7 +387,7 @@ def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
         "plan.phases",
         {
             "exchanges": 1 + rearranged + reduce_steps,
-            "computes": 1 + rearranged + reduce_steps + where(shares.depth > 1, 0, cast),
+            "computes": 2 + rearranged + reduce_steps + where(shares.depth > 1, 0, cast),
             "exchange": target.internal_sync_cycles + target.exchange_latency_cycles,
             "launch": target.launch_cycles,
         },
