@@ -86,8 +86,10 @@ class AnyReduce(Family):
                 result = lowering.result(node, number, reshape(parts.result, value.shape))
                 lowering.emit.compute(label, groups, source.variables, result.variables)
                 continue
-            held = lowering.emit.tensor(f"{label}/partials", parts.held.shape, source.dtype, parts.held, "temporary")
-            lowering.emit.compute(f"{label}/tile", groups, source.variables, held.variables)
+            held = source.view(parts.held, parts.held.shape)
+            if groups:
+                held = lowering.emit.tensor(f"{label}/partials", held.shape, source.dtype, parts.held, "temporary")
+                lowering.emit.compute(f"{label}/tile", groups, source.variables, held.variables)
             mapping = lowering.wish(value) or lowering.default_mapping(value)
             wanted = parts.needed(reshape(mapping, parts.kept))
             (landed,) = lowering.emit.rearrange(label, [(held, wanted)])

@@ -36,8 +36,6 @@ OPERATIONS = {
     "reduce_prod": "MUL",
     "reduce_and": "LOGICAL_AND",
     "reduce_or": "LOGICAL_OR",
-    "argmax": "MAX",
-    "argmin": "MIN",
 }
 MARKS_AT_MOST = 1 << 26
 MOST_STAGES = 3
@@ -78,18 +76,24 @@ def lower_reductions(nodes: list[Node], lowering: Lowering) -> None:
     label = lowering.label(nodes[0])
     emit = lowering.emit
     results = [lowering.result(one.node, 0, reshape(one.parts.result, one.node.results[0].shape)) for one in here]
-    held = [
-        emit.tensor(f"{label}/partials", one.parts.held.shape, one.source.dtype, one.parts.held, "temporary")
-        for one in across
-    ]
+    held = [_held(one, label, lowering) for one in across]
+    made = [tensor for one, tensor in zip(across, held, strict=True) if one.groups]
     emit.compute(
         f"{label}/tile" if across else label,
         [group for one in started for group in one.groups],
-        [name for one in started for name in one.source.variables],
-        [name for tensor in (*results, *held) for name in tensor.variables],
+        [name for one in started if one.groups for name in one.source.variables],
+        [name for tensor in (*results, *made) for name in tensor.variables],
     )
     if across:
         _across_tiles(across, held, lowering, label)
+
+
+def _held(one: Reduction, label: str, lowering: Lowering) -> Tensor:
+    """The partials: what the tiles reduce to, or the operand itself where no tile holds two elements of a result."""
+    shape = one.parts.held.shape
+    if not one.groups:
+        return one.source.view(one.parts.held, shape)
+    return lowering.emit.tensor(f"{label}/partials", shape, one.source.dtype, one.parts.held, "temporary")
 
 
 def _start(node: Node, lowering: Lowering) -> Reduction | None:
@@ -258,9 +262,7 @@ def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowerin
             break
         held = _intermediate(f"{label}/stage{stage}", across, held, nexts, lowering)
         parts = [part if found is None else found[0] for part, found in zip(parts, nexts, strict=True)]
-    mappings = [
-        lowering.wish(one.node.results[0]) or lowering.default_mapping(one.node.results[0]) for one in across
-    ]
+    mappings = [lowering.wish(one.node.results[0]) or lowering.default_mapping(one.node.results[0]) for one in across]
     wanted = [part.needed(reshape(mapping, part.kept)) for part, mapping in zip(parts, mappings, strict=True)]
     landed = lowering.emit.rearrange(label, list(zip(held, wanted, strict=True)))
     results = [lowering.result(one.node, 0, mapping) for one, mapping in zip(across, mappings, strict=True)]
@@ -325,9 +327,7 @@ def _fold(parts: Partials, tiles: int) -> tuple[Partials, Placement] | None:
     row = np.arange(left, dtype=np.int64)
     cut = even_cuts(parts.depth, left)
     held = grid_of_cuts((left, *parts.kept), [(row, row + 1, row * pieces), columns], dims=(left, results))
-    wanted = grid_of_cuts(
-        parts.held.shape, [(cut[:-1], cut[1:], row * pieces), columns], dims=(parts.depth, results)
-    )
+    wanted = grid_of_cuts(parts.held.shape, [(cut[:-1], cut[1:], row * pieces), columns], dims=(parts.depth, results))
     return Partials(held=held, depth=left, kept=parts.kept, result=held), wanted
 
 

@@ -90,12 +90,13 @@ def _carry_over(node: Node, lowering: Lowering, cut: Grid, result: Tensor) -> No
     copies = emit.copy_groups(owned.elements_per_tile(lowering.tiles) * result.itemsize_bytes)
     emit.compute(f"{label}/totals", copies, result.variables, totals.variables)
     (landed,) = emit.rearrange(f"{label}/before", [(totals, before)])
-    first = emit.new(f"{label}/before", shape, result.dtype, owned, "temporary")
     here = owned.elements_per_tile(lowering.tiles)
     depth = np.where(here > 0, before.elements_per_tile(lowering.tiles) // np.maximum(1, here), 0)
     groups = reduction_groups(result.dtype, here, depth, REDUCED[node.op], inner=True)
-    emit.compute(f"{label}/before", groups, landed.variables, (first,))
-    carried = (first,) if groups else landed.variables  # a single piece before needs no reduction
+    carried = landed.variables
+    if groups:  # a single piece before needs no reduction
+        carried = (emit.new(f"{label}/before", shape, result.dtype, owned, "temporary"),)
+        emit.compute(f"{label}/before", groups, landed.variables, carried)
     last = cut.elements_per_tile(lowering.tiles)
     apply = vertex_groups(
         "popops::MapExpression",
