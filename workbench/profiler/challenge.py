@@ -49,7 +49,7 @@ class Mark:
     hint: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Grade:
     """The marks of one attempt; points sum over the goals."""
 
@@ -92,6 +92,8 @@ class Grade:
         hints = [f"Hint: {hint}" for hint in self.hints]
         return "\n".join([self.sentence, "", text_table(shown), *([""] if hints else []), *hints])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         cell = 'style="text-align:left;padding:2px 14px 2px 0"'
         head = "".join(f"<th {cell}>{name}</th>" for name in ("", "goal", "points", "found"))
@@ -105,7 +107,7 @@ class Grade:
         return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{hints}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Challenge:
     """An exercise: `.brief` says what to reach, `.check(profile)` grades an attempt."""
 
@@ -141,7 +143,9 @@ class Challenge:
         )
 
     def __str__(self) -> str:
-        return "\n".join([self.brief, "", *(f"- {goal.text} ({goal.points})" for goal in self.goals)])
+        return "\n".join([self.brief, "", *(f"- {goal.text}: {goal.points} points" for goal in self.goals)])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         goals = "".join(f"<li>{escape(goal.text)}: {goal.points} points</li>" for goal in self.goals)
@@ -188,7 +192,7 @@ def _table_is_whole(profile: Profile) -> tuple[bool, str]:
     found, tiles = _elements(profile, name="table"), int(profile.target["tiles_per_ipu"])
     text = f"{found:,} numbers on a machine of {tiles} tiles"
     whole_machine = tiles == TABLE_TILES and not _other_what_if(profile)
-    return found >= TABLE_ELEMENTS and whole_machine and _square_cycles(profile).any(), text
+    return found >= TABLE_ELEMENTS and whole_machine and bool(_square_cycles(profile).any()), text
 
 
 def _other_what_if(profile: Profile) -> list[str]:
