@@ -160,6 +160,7 @@ def _category(profile: Profile, name: str, value: int, ipu: int, tile: int) -> E
             inputs=_category_inputs(profile, name, described["inputs"], ipu, tile),
             source=str(known["source"]),
             typical_error=typical_error(profile, str(known["error_kind"])),
+            parts=_codelets(profile, ipu, tile) if name == "vertex_code" else (),
         )
     if name in FOOTPRINT_CATEGORIES:
         return _bytes(words, value, f"bytes of {words} on this tile")
@@ -167,17 +168,21 @@ def _category(profile: Profile, name: str, value: int, ipu: int, tile: int) -> E
 
 
 def _category_inputs(profile: Profile, name: str, fixed: Mapping[str, Any], ipu: int, tile: int) -> dict[str, Any]:
-    """The inputs of a category's formula on one tile; of vertex code the classes with their bytes."""
-    if name == "vertex_code":
-        codelets = profile.tables["codelets"]
-        held = profile.arrays["per_tile"][codelets["tiles_index"], tile] > 0
-        rows = np.flatnonzero(held & (codelets["ipu"] == ipu))
-        return {
-            codelets["vertex"][row] + f"<{codelets['template'][row]}>": int(codelets["code_bytes"][row]) for row in rows
-        }
     start = f"input.{name}."
     found = {key.removeprefix(start): values for key, values in profile.arrays.items() if key.startswith(start)}
     return {key: int(values[ipu, tile]) for key, values in found.items()} | dict(fixed)
+
+
+def _codelets(profile: Profile, ipu: int, tile: int) -> tuple[Explanation, ...]:
+    """The code of each instantiation of a vertex class on a tile, the largest first."""
+    table = profile.tables["codelets"]
+    held = profile.arrays["per_tile"][table["tiles_index"], tile] > 0
+    rows = np.flatnonzero(held & (table["ipu"] == ipu))
+    order = rows[np.argsort(-table["code_bytes"][rows], kind="stable")]
+    return tuple(
+        _bytes(table["vertex"][row], table["code_bytes"][row], table["template"][row] or "one instantiation")
+        for row in order.tolist()
+    )
 
 
 def _tile(profile: Profile, ipu: int, tile: int) -> Explanation:

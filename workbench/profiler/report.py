@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VIEWS = "workbench.widgets"
+MAX_CELL = 60
 
 
 def face(name: str) -> Any:
@@ -102,7 +103,8 @@ def text_table(frame: pd.DataFrame, rows: int = 20) -> str:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value).replace("\n", " ")
+    text = f"{value:.4g}" if isinstance(value, float) else str(value).replace("\n", " ")
+    return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
 
 
 def _is_number(text: str) -> bool:

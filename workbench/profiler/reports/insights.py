@@ -44,16 +44,21 @@ class Insights(Report):
 
     @cached_property
     def highest_tiles(self) -> pd.DataFrame:
-        """The five tiles that need most, with the fullest: `ipu, tile, needed_bytes, total_with_gaps_bytes`."""
+        """The five tiles that need most, the fullest among them: `ipu, tile, needed_bytes, total_with_gaps_bytes`.
+
+        Needed is what is live at the tile's fullest step; bytes with gaps are missing where no address is known yet.
+        """
         order = np.argsort(-self._needed, axis=None, kind="stable")[:HIGHEST]
         pairs = [divmod(int(place), self._needed.shape[1]) for place in order]
         peak = self.profile.peak
         if (peak.ipu, peak.tile) not in pairs:
             pairs[-1] = (peak.ipu, peak.tile)
-        found = self.profile.addresses
-        rows = [(ipu, tile, int(self._needed[ipu, tile]), found.tile(ipu, tile).total_with_gaps) for ipu, tile in pairs]
+        known = self.profile.arrays["total_with_gaps"]
+        rows = [(ipu, tile, int(self._needed[ipu, tile]), int(known[ipu, tile])) for ipu, tile in pairs]
         frame = pd.DataFrame(rows, columns=["ipu", "tile", "needed_bytes", "total_with_gaps_bytes"])
-        return frame.sort_values("total_with_gaps_bytes", ascending=False, kind="stable").reset_index(drop=True)
+        with_gaps = frame["total_with_gaps_bytes"].astype("Int64")
+        frame["total_with_gaps_bytes"] = with_gaps.mask(with_gaps < 0)
+        return frame.sort_values("needed_bytes", ascending=False, kind="stable").reset_index(drop=True)
 
     @cached_property
     def histogram(self) -> pd.DataFrame:
@@ -166,7 +171,7 @@ class Insights(Report):
     def data(self) -> dict[str, Any]:
         """JSON data: everything above."""
         return {
-            "highest_tiles": records(self.highest_tiles),
+            "highest_tiles": records(self.highest_tiles.astype(object).where(self.highest_tiles.notna(), None)),
             "histogram": records(self.histogram),
             "largest_code": records(self.largest_code),
             "largest_variables": records(self.largest_variables),
@@ -191,9 +196,9 @@ class Insights(Report):
 
     def to_text(self) -> str:
         """Highest tiles, what is at the peak, largest variables and tips."""
-        lines = [self.sentence + ".", "Highest tiles:"]
+        lines = [self.sentence + ".", "Highest tiles, at their fullest step:"]
         lines += [
-            f"  tile {row['tile']} of IPU {row['ipu']}  {bytes_text(row['total_with_gaps_bytes'])}"
+            f"  tile {row['tile']} of IPU {row['ipu']}  {bytes_text(row['needed_bytes'])}"
             for row in records(self.highest_tiles)
         ]
         lines.append("At the peak:")
