@@ -197,15 +197,17 @@ def _compiled(request: Request, graph: Graph, listener: Progress) -> Compiled:
     """The graph compiled, or what the cache kept of the same content."""
     ipus = _ipus(request, graph)
 
+    fresh: list[Compiled] = []
+
     def compile_now() -> Compiled:
-        return compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener)
+        fresh.append(compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener))
+        return fresh[0]
 
     if not cache.enabled():
         return compile_now()
     start = time.perf_counter()
     key = cache.key_of(graph, request.options, request.target, ipus)
-    fresh: list[Compiled] = []
-    found = cache.cached(key, lambda: fresh.append(compile_now()) or fresh[0])
+    found = cache.cached(key, compile_now)
     if fresh:
         return found
     phase = Phase(phase="cache", seconds=time.perf_counter() - start, changed="the result of an equal compile")

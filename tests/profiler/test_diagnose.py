@@ -259,11 +259,11 @@ def test_changes_join() -> None:
 
 @pytest.fixture(scope="module")
 def real() -> Diagnosis:
-    """A small network on 16 tiles, half precision, on tiles of three quarters of what it takes."""
-    source = wb.ready("mlp", layers=1, hidden=64)
-    many = {"mode": "training", "batch_size": 64, "precision": "float16"}
+    """A small network on 16 tiles, half precision, on tiles of seven tenths of what it takes."""
+    source = wb.ready("mlp", layers=1, hidden=512, input_size=256)
+    many = {"mode": "training", "batch_size": 256, "precision": "float16"}
     whole = wb.profile(source, target=wb.target("ipu2", tiles_per_ipu=16), **many)
-    small = wb.target("ipu2", tiles_per_ipu=16).replace(bytes_per_tile=whole.max_tile_bytes * 7 // 8 // 16 * 16)
+    small = wb.target("ipu2", tiles_per_ipu=16).replace(bytes_per_tile=whole.max_tile_bytes * 7 // 10 // 16 * 16)
     found: Diagnosis = wb.diagnose(wb.compile(source, target=small, **many))
     return found
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import combinations
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -23,10 +23,8 @@ from workbench.units import bytes_text, cycles_text, percent_text
 Progress = Callable[[str], None]
 
 
-class Compile(Protocol):
-    """`compile(request, progress, like)`: an executable; `like` is one whose trace may be used again."""
-
-    def __call__(self, request: Any, progress: Progress | None = None, like: Any = None) -> Any: ...
+# compile(request, progress, like) makes an executable; `like` is one whose trace may be used again.
+Compile = Callable[[Any, Progress | None, Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +248,7 @@ class _Trial:
         except WorkbenchError as error:
             fix = replace(estimate, problem=str(error))
         else:
-            fix = _with(
+            fix = replace(
                 estimate,
                 verified_bytes=profile.max_tile_bytes,
                 verified_cycles=profile.total_cycles,

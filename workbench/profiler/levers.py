@@ -126,6 +126,12 @@ def _set_in_groups(name: str, value: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((name.format(group), value) for group in GROUPS)
 
 
+def _present(profile: Profile, name: str, kind: Any) -> list[Any]:
+    """The value of an option in each group that the profile knows, in the type of `kind`."""
+    values = [profile.config.get(name.format(group)) for group in GROUPS]
+    return [type(kind)(value) for value in values if value is not None] or [kind]
+
+
 def available_memory(situation: Situation) -> Proposal:
     """Plans of matmuls and convolutions under another share of a tile's memory.
 
@@ -134,7 +140,7 @@ def available_memory(situation: Situation) -> Proposal:
     profile = situation.profile
     if not any(name in op for op in situation.operators for name in ("dot", "matmul", "conv")):
         return (), "no matmul or convolution is planned in this program"
-    present = [float(profile.config[PROPORTION.format(group)]) for group in GROUPS]
+    present = _present(profile, PROPORTION, 0.0)
     shares = (
         [share for share in HIGHER_PROPORTIONS if share > min(present)]
         if profile.fits
@@ -159,8 +165,7 @@ def half_partials(situation: Situation) -> Proposal:
 
     Estimate: float temporaries live at the peak take half their bytes.
     """
-    config = situation.profile.config
-    if all(config[PARTIALS.format(group)] == "half" for group in GROUPS):
+    if all(value == "half" for value in _present(situation.profile, PARTIALS, "")):
         return (), "partials are half already"
     if not situation.has_half():
         return (), "half partials need half inputs, and nothing here is in half precision"
