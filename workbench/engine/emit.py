@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ from workbench.engine.program import (
 )
 from workbench.engine.target import Target
 from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray, frozen, tile_set
+from workbench.engine.tileset import IntArray, TileSet, frozen, sorted_tile_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,25 +45,48 @@ def vertex_groups(vertex: str, per_tile: dict[str, IntArray], **constant: Any) -
     `per_tile` maps argument names to int64[tiles].
     """
     names = list(per_tile)
-    columns = [np.asarray(per_tile[name]) for name in names]
-    active = np.flatnonzero(columns[0] > 0)
-    if not len(active):
-        return []
-    if len(columns) == 1:
-        values, inverse = np.unique(columns[0][active], return_inverse=True)
-        rows = values[:, None]
-    else:
-        stacked = np.stack([column[active] for column in columns], axis=1)
-        rows, inverse = np.unique(stacked, axis=0, return_inverse=True)
     fixed = cost.inputs_of(constant)
     return [
-        VertexGroup(
-            vertex,
-            (*fixed, *((name, int(value)) for name, value in zip(names, row, strict=True))),
-            tile_set(active[inverse.reshape(-1) == index]),
-        )
-        for index, row in enumerate(rows)
+        VertexGroup(vertex, (*fixed, *((name, value) for name, value in zip(names, row, strict=True))), tiles)
+        for row, tiles in _equal_tiles(tuple(per_tile.values()))
     ]
+
+
+Classes = tuple[tuple[tuple[int, ...], TileSet], ...]
+# Read-only arrays by identity (kept, so that an identity is not used again) → their classes of equal tiles.
+_known: OrderedDict[tuple[int, ...], tuple[tuple[IntArray, ...], Classes]] = OrderedDict()
+_KNOWN_AT_MOST = 4096
+
+
+def _equal_tiles(columns: tuple[IntArray, ...]) -> Classes:
+    """Classes of tiles with equal values in all columns, where the first is positive."""
+    if any(column.flags.writeable for column in columns):
+        return _classes_of(columns)
+    key = tuple(map(id, columns))
+    if key not in _known:
+        _known[key] = (columns, _classes_of(columns))
+        while len(_known) > _KNOWN_AT_MOST:
+            _known.popitem(last=False)
+    return _known[key][1]
+
+
+def _classes_of(columns: tuple[IntArray, ...]) -> Classes:
+    active = np.flatnonzero(columns[0] > 0)
+    if not len(active):
+        return ()
+    values = [column[active] for column in columns]
+    order = np.lexsort(values[::-1]) if len(values) > 1 else np.argsort(values[0], kind="stable")
+    values = [column[order] for column in values]
+    changes = np.zeros(len(active), bool)
+    changes[0] = True
+    for column in values:
+        changes[1:] |= column[1:] != column[:-1]
+    firsts = np.flatnonzero(changes)
+    groups = np.split(active[order], firsts[1:])
+    return tuple(
+        (tuple(int(column[first]) for column in values), sorted_tile_set(np.sort(group)))
+        for first, group in zip(firsts, groups, strict=True)
+    )
 
 
 @dataclass(slots=True)

@@ -60,6 +60,7 @@ class Lowering:
     _tensors: dict[int, Tensor] = field(default_factory=dict)
     _scalars: dict[int, Value] = field(default_factory=dict)
     _names: dict[str, int] = field(default_factory=dict)
+    _next_tile: dict[int, int] = field(default_factory=dict)
 
     @property
     def tiles(self) -> int:
@@ -90,8 +91,15 @@ class Lowering:
         return self.graph.functions[node.calls[number]]
 
     def default_mapping(self, value: Value) -> Mapping:
-        """PopLibs' linear mapping over this target's tiles."""
-        return linear(value.shape, value.dtype, self.tiles)
+        """PopLibs' linear mapping, beginning where the last one ended, so that small tensors spread over the tiles.
+
+        Source: graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/tools/mapping_helper.cc, which
+        keeps the next tile to map to for each IPU.
+        """
+        first = self._next_tile.get(self.emit.ipu, 0)
+        mapping = linear(value.shape, value.dtype, self.tiles, first_tile=first)
+        self._next_tile[self.emit.ipu] = (first + mapping.tiles_used) % self.tiles
+        return mapping
 
     def wish(self, value: Value) -> Mapping | None:
         """The mapping the readers of the value would like, if any said so."""

@@ -47,6 +47,11 @@ def tile_set(tiles: npt.ArrayLike) -> TileSet:
     return _interned(np.unique(np.asarray(tiles, dtype=np.int64)).tobytes())
 
 
+def sorted_tile_set(tiles: IntArray) -> TileSet:
+    """`tile_set` of tiles that are sorted and distinct already."""
+    return _interned(tiles.astype(np.int64, copy=False).tobytes())
+
+
 def tile_range(count: int, first: int = 0) -> TileSet:
     """Tiles first … first + count - 1."""
     return tile_set(np.arange(first, first + count))
