@@ -49,12 +49,13 @@ test("texts", () => {
   assert.equal(shortText("100 B"), "100 B");
   assert.equal(within("a/b/kernel", "a/b"), "kernel");
   assert.equal(within("a/bc", "a/b"), "a/bc");
-  assert.ok(isUnder("a/b", "a") && isUnder("a", "a") && !isUnder("ab", "a") && !isUnder(null, "a"));
+  assert.ok(isUnder("a/b", "a") && isUnder("a", "a") && isUnder("conv2_block1_1_conv", "conv2_block1") && !isUnder("ab", "a") && !isUnder(null, "a"));
 });
 
 test("stretches are named as deep as there is room", () => {
   const parts = [[0, 1, "a/x"], [1, 2, "a/y"], [2, 3, "b/z"]];
   assert.deepEqual(groupByPath(parts, 3, 0), parts);
   assert.deepEqual(groupByPath(parts, 2, 0), [[0, 2, "a"], [2, 3, "b"]]);
+  assert.deepEqual(groupByPath([[0, 1, "conv2_block1_1"], [1, 2, "conv2_block1_2"], [2, 3, "conv2_block2"]], 2, 0), [[0, 2, "conv2_block1"], [2, 3, "conv2_block2"]]);
   assert.deepEqual(groupByPath([[0, 1, "a"], [5, 6, "a"]], 9, 1), [[0, 1, "a"], [5, 6, "a"]]);
 });

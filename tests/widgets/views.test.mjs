@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {share, secondsText, tickTexts} from "../../workbench/widgets/lanes.js";
+import {freeOf, share, secondsText, tickTexts} from "../../workbench/widgets/lanes.js";
 import {ceiling, highest, liveAt, runs} from "../../workbench/widgets/liveness_view.js";
 import {columnsOf} from "../../workbench/widgets/memory.js";
 import {offlineModel} from "../../workbench/widgets/offline.js";
@@ -67,6 +67,12 @@ test("cycles by cause inside a window, from blocks and bins", () => {
   assert.deepEqual([...share(data, lane, (step) => step, 0, 100)], [30, 10]);
   assert.deepEqual([...share(data, lane, (step) => step, 20, 45)], [10, 5]);
   assert.deepEqual([...share(data, lane, (step) => step, 95, 100)], [5, 0]);
+});
+
+test("bins are drawn in what blocks leave free", () => {
+  const data = {from: 0, to: 40, bins: 4};
+  assert.deepEqual([...freeOf(data, {start: [5, 20], cycles: [10, 15], bins: [1]})], [0.5, 0.5, 0, 0.5]);
+  assert.deepEqual([...freeOf(data, {start: [-100], cycles: [105], bins: [1]})], [0.5, 1, 1, 1]);
 });
 
 test("times and ticks in words", () => {

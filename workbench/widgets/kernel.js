@@ -130,14 +130,14 @@ export function swatch({colour, pattern}) {
 // "block3/conv2/kernel" of layer "block3/conv2" is "kernel".
 export const within = (name, layer) => (layer && name.startsWith(`${layer}/`) ? name.slice(layer.length + 1) : name);
 
-export const isUnder = (layer, path) => Boolean(layer && path) && (layer === path || layer.startsWith(`${path}/`));
+export const isUnder = (layer, path) => Boolean(layer && path) && (layer === path || (layer.startsWith(path) && "/_".includes(layer[path.length])));
 
 // Stretches [from, to, name], in order, named as deep into their paths as there is room: at most `most` of them.
 export function groupByPath(stretches, most, gap) {
   for (let depth = 6; depth > 0; depth--) {
     const found = [];
     for (const [from, to, name] of stretches) {
-      const cut = name.split("/", depth).join("/"), open = found[found.length - 1];
+      const cut = name.split(/(?=[/_])/).slice(0, depth).join(""), open = found[found.length - 1];
       if (open && open[2] === cut && from - open[1] <= gap) open[1] = to;
       else found.push([from, to, cut]);
     }

@@ -15,8 +15,21 @@ export function tickTexts(values) {
 }
 
 export function lanesOf(data, columns) {
-  return data.lanes.map((ipu, i) => ({ipu, start: columns[`start${i}`], cycles: columns[`cycles${i}`], step: columns[`step${i}`], bins: columns[`bins${i}`],
-    layerStart: columns[`layer_start${i}`], layerCycles: columns[`layer_cycles${i}`], layer: columns[`layer${i}`], direction: columns[`direction${i}`]}));
+  const names = ["start", "cycles", "step", "bins", "layerStart", "layerCycles", "layer", "direction"];
+  return data.lanes.map((ipu, i) => {
+    const lane = Object.fromEntries(names.map((name) => [name, columns[name + i]]));
+    return {...lane, ipu, free: freeOf(data, lane)};
+  });
+}
+
+// The part of each bin that no block covers: what a bin holds is drawn there.
+export function freeOf(data, {start, cycles, bins}) {
+  const free = new Float32Array(bins.length && data.bins).fill(1), each = (data.to - data.from) / data.bins;
+  for (let i = 0; free.length && i < start.length; i++) {
+    const from = (start[i] - data.from) / each, to = from + cycles[i] / each;
+    for (let bin = Math.max(0, Math.floor(from)); bin < Math.min(data.bins, to); bin++) free[bin] -= Math.min(to, bin + 1) - Math.max(from, bin);
+  }
+  return free;
 }
 
 // Cycles by cause of one lane inside [from, to); what is left to the window's length is idle.
@@ -41,7 +54,7 @@ export function drawBins(ctx, data, lane, {x, at, y, high, paints}) {
   paints.forEach((paint, c) => {
     ctx.fillStyle = paint;
     for (let bin = low; bin < end; bin++) {
-      const part = lane.bins[bin * causes + c] / 255;
+      const part = Math.min(1, lane.bins[bin * causes + c] / 255 / Math.max(0.02, lane.free[bin]));
       if (!part) continue;
       const from = x(data.from + bin * each), wide = x(data.from + (bin + 1) * each) - from;
       ctx.fillRect(from, y + tops[bin - low] * high, wide + 0.4, part * high + 0.3);

@@ -131,7 +131,7 @@ function bands(view, ctx, box, first, last, t) {
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
   const stretches = runs(columns.layer, first, last).filter(([, , index]) => data.layers[index]).map(([from, to, index]) => [from, to + 1, data.layers[index]]);
-  groupByPath(stretches, box.w / 30, 0).forEach(([from, to, name], i) => {
+  groupByPath(stretches, box.w / 30, Math.max(1, 3 * (x.invert(1) - x.invert(0)))).forEach(([from, to, name], i) => {
     const left = x(from), wide = x(to) - left, mine = isUnder(chosen, name);
     ctx.globalAlpha = mine ? 1 : i % 2 ? 0.16 : 0.28;
     ctx.fillStyle = mine ? t.accent : t.muted;

@@ -7,7 +7,6 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +127,9 @@ class Picture:
             return
         level = plot.y + plot.h - y.part(size) * plot.h
         self.path(f"M{number(plot.x)} {number(level)}h{number(plot.w)}", "k")
-        self.text(plot.x + plot.w, level - 6, text, "w", "end")
+        wide = 7.2 * len(text) + 10
+        self.box(plot.x + plot.w - wide, level - 19, wide, 17, "p")
+        self.text(plot.x + plot.w - 4, level - 6, text, "w", "end")
 
     def __str__(self) -> str:
         patterns = f"<defs>{''.join(self._patterns.values())}</defs>" if self._patterns else ""
@@ -173,15 +174,25 @@ def ticks(low: float, high: float, count: int, *, binary: bool = False) -> list[
 
 
 def stairs(plot: Box, x: Axis, y: Axis, edges: Sequence[float], tops: Sequence[float], bases: Sequence[float]) -> str:
-    """Path of the area between two step functions: value i holds from edge i to edge i+1."""
-    over: list[str] = []
-    under: list[str] = []
-    for (left, right), top, base in zip(pairwise(edges), tops, bases, strict=True):
-        a, b = (number(plot.x + x.part(edge) * plot.w) for edge in (left, right))
-        t, u = (number(plot.y + plot.h - y.part(value) * plot.h) for value in (top, base))
-        over.append(f"{a} {t}H{b}")
-        under.append(f"{b} {u}H{a}")
-    return f"M{'L'.join(over)}L{'L'.join(reversed(under))}Z" if over else ""
+    """Path of the area between two step functions: value i holds from edge i to edge i+1.
+
+    Levels are rounded to half a pixel, so that what looks level is one line and pictures stay small.
+    """
+    if not len(tops):
+        return ""
+    at = [number(plot.x + x.part(edge) * plot.w) for edge in edges]
+    over, under = ([_half(plot.y + plot.h - y.part(value) * plot.h) for value in part] for part in (tops, bases))
+    if over == under:
+        return ""
+    places = range(1, len(over))
+    there = [f"H{at[k]}V{number(over[k])}" for k in places if over[k] != over[k - 1]]
+    back = [f"H{at[k]}V{number(under[k - 1])}" for k in reversed(places) if under[k] != under[k - 1]]
+    turn = f"H{at[-1]}V{number(under[-1])}"
+    return "".join([f"M{at[0]} {number(over[0])}", *there, turn, *back, f"H{at[0]}Z"])
+
+
+def _half(value: float) -> float:
+    return round(2 * value) / 2
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:

@@ -50,13 +50,19 @@ function draw(view, ctx, width, height, t) {
   axisX(ctx, t, box, x, marks, (value) => texts[marks.indexOf(value)], `cycles since the start (1,000 cycles are ${secondsText(1000, clock)} at ${(clock / 1e9).toFixed(2)} GHz)`);
 }
 
+// Left edge and width in pixels, cut a little outside the canvas.
+function across({x}, ctx, start, end) {
+  const from = Math.max(-9, x(start));
+  return [from, Math.min(ctx.canvas.clientWidth + 9, x(end)) - from];
+}
+
 function drawLane(view, shown, lane, ctx, y, sizes, t) {
   const {x} = view, {data} = shown;
   const paints = data.busy.map((cause) => hatch(ctx, cause.pattern, cause.colour, t.paper));
   drawBins(ctx, data, lane, {x, at: view.at, y, high: sizes.phase, paints});
   const first = Math.max(0, lastAtMost(lane.start, view.at.from)), chosen = view.selection.get("step");
   for (let i = first; i < lane.start.length && lane.start[i] < view.at.to; i++) {
-    const from = Math.max(-9, x(lane.start[i])), wide = Math.min(ctx.canvas.clientWidth + 9, x(lane.start[i] + lane.cycles[i])) - from;
+    const [from, wide] = across(view, ctx, lane.start[i], lane.start[i] + lane.cycles[i]);
     const info = shown.info.get(lane.step[i]);
     ctx.fillStyle = paints[info.cause];
     ctx.fillRect(from, y, Math.max(0.6, wide - (wide > 4 ? 1 : 0)), sizes.phase);
@@ -90,15 +96,15 @@ function drawLayers(view, shown, lane, ctx, y, sizes, t) {
   ctx.textBaseline = "middle";
   const stretches = [];
   for (let i = first; i < lane.layerStart.length && lane.layerStart[i] < view.at.to; i++) {
-    const from = Math.max(-9, x(lane.layerStart[i])), wide = Math.min(ctx.canvas.clientWidth + 9, x(lane.layerStart[i] + lane.layerCycles[i])) - from;
+    const end = lane.layerStart[i] + lane.layerCycles[i], [from, wide] = across(view, ctx, lane.layerStart[i], end);
     const direction = data.directions[lane.direction[i]], name = data.layers[lane.layer[i]];
     ctx.fillStyle = hatch(ctx, direction.pattern, direction.colour, t.paper);
     ctx.fillRect(from, y, Math.max(0.6, wide - (wide > 3 ? 1 : 0)), sizes.direction);
-    if (sizes.layer && name) stretches.push([lane.layerStart[i], lane.layerStart[i] + lane.layerCycles[i], name]);
+    if (sizes.layer && name) stretches.push([lane.layerStart[i], end, name]);
   }
   const pixel = x.invert(1) - x.invert(0);
-  groupByPath(stretches, view.box.w / 30, 2 * pixel).forEach(([start0, end, name], i) => {
-    const from = Math.max(-9, x(start0)), wide = Math.min(ctx.canvas.clientWidth + 9, x(end)) - from, mine = isUnder(chosen, name);
+  groupByPath(stretches, view.box.w / 30, 3 * pixel).forEach(([first, last, name], i) => {
+    const [from, wide] = across(view, ctx, first, last), mine = isUnder(chosen, name);
     ctx.globalAlpha = mine ? 1 : 0.14 + 0.12 * (i % 2);
     ctx.fillStyle = mine ? t.accent : t.muted;
     ctx.fillRect(from, y + sizes.direction + 2, Math.max(0.6, wide - (wide > 3 ? 1 : 0)), sizes.layer);

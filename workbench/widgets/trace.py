@@ -28,6 +28,7 @@ BINS = 2_000
 MAX_STEPS_WITH_TILES = 40
 MAX_BANDS = 6_000
 STORED_BLOCKS = 8_000
+MANY_BLOCKS = 300
 _OF_STEP = ("cycles", "bytes_sent", "bytes_received", "active_tiles", "tile_balance")
 
 
@@ -103,8 +104,8 @@ def _lane_columns(place: int, lane: Lane, window: Window, layers: Names, directi
         "cycles": ("f4", [block[1] for block in blocks]),
         "step": ("i4", [block[2] for block in blocks]),
         "bins": ("u1", bins),
-        "layer_start": ("f8", [stretch[0] for stretch in stretches]),
-        "layer_cycles": ("f4", [stretch[1] - stretch[0] for stretch in stretches]),
+        "layerStart": ("f8", [stretch[0] for stretch in stretches]),
+        "layerCycles": ("f4", [stretch[1] - stretch[0] for stretch in stretches]),
         "layer": ("i2", layers.indexes(stretch[2] for stretch in stretches)),
         "direction": ("u1", directions.indexes(stretch[3] for stretch in stretches)),
     }
@@ -200,6 +201,8 @@ def draw(report: Report) -> str:
     detail, total = Detail(profile), profile.total_cycles
     high = 46 if profile.ipus <= 4 else 22
     seen = _sums(report.data["by_cause"])
+    bins = max(96, 436 // max(1, profile.ipus))
+    many = count_blocks(profile, MANY_BLOCKS) == MANY_BLOCKS
     picture = svg.Picture(960, int(118 + profile.ipus * (high + 8)), "Trace: what each IPU does when")
     below = picture.legend(16, 46, [CAUSES[cause] for cause in BUSY if cause in seen], 944)
     plot = svg.Box(72, below, 872, profile.ipus * (high + 8) - 8)
@@ -208,7 +211,8 @@ def draw(report: Report) -> str:
         y = plot.y + ipu * (high + 8)
         picture.text(16, y + high / 2 + 4, f"IPU {ipu}", "t b")
         picture.box(plot.x, y, plot.w, high, "c")
-        lane = detail.lane(ipu, Window(first=0, last=total, bins=max(96, 436 // max(1, profile.ipus))))
+        # Of many short steps the picture shows shares of the time, of few each one.
+        lane = detail.lane(ipu, Window(first=0, last=total, bins=bins, least=math.inf if many else -1.0))
         _draw_lane(picture, lane, detail, svg.Box(plot.x, y, plot.w, high), axis)
     picture.axis_x(plot, axis)
     return str(picture)
