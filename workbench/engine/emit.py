@@ -323,11 +323,18 @@ class Emitter:
             self.compute(f"{name}/copy", self.copy_groups(frozen(copies)), reads, writes)
         return results
 
+    def move_all(self, name: str, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Overwrite every second tensor with the first, in one exchange and one set of copies inside tiles."""
+        moved = [self.move(source, destination.mapping) for source, destination in pairs]
+        reads = [variable for source, _ in pairs for variable in source.variables]
+        writes = [variable for _, destination in pairs for variable in destination.variables]
+        self.exchange(f"{name}/exchange", [exchange for exchange, _ in moved], reads, writes)
+        local_bytes = frozen(np.sum([local for _, local in moved], axis=0))
+        self.compute(f"{name}/copy", self.copy_groups(local_bytes), reads, writes)
+
     def move_into(self, name: str, source: Tensor, destination: Tensor) -> None:
         """Overwrite `destination` with `source` (same shape), by exchange and copies inside tiles."""
-        exchange, local_bytes = self.move(source, destination.mapping)
-        self.exchange(f"{name}/exchange", [exchange], source.variables, destination.variables)
-        self.compute(f"{name}/copy", self.copy_groups(local_bytes), source.variables, destination.variables)
+        self.move_all(name, [(source, destination)])
 
 
 def _placed(source: Tensor, variable: int, wanted: Placement) -> Tensor:

@@ -12,6 +12,7 @@ from workbench.engine import ops
 from workbench.engine.emit import Emitter
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.mapping import Mapping, linear
+from workbench.engine.passes.outline import Outliner
 from workbench.engine.tensor import Tensor
 from workbench.errors import VerificationError
 
@@ -34,6 +35,7 @@ class Operator:
     flops: int
     plan: str
     modelled: bool
+    body: str = ""  # the outlined function it calls, shared with equal operators
 
 
 @dataclass(slots=True)
@@ -54,6 +56,7 @@ class Lowering:
     wishes: Table[int, Mapping] = field(default_factory=dict)
     destinations: dict[int, Tensor] = field(default_factory=dict)
     check: Callable[[], None] = lambda: None
+    outliner: Outliner = field(default_factory=Outliner)
     plans: dict[int, Any] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     unmodelled: list[tuple[str, str]] = field(default_factory=list)
@@ -153,8 +156,12 @@ class Lowering:
         name = f"{self.label(node)}:{node.origin.direction}" + (f"#{number}" if number else "")
         previous = self.emit.operator
         self.emit.operator = name
+        body = ""
         try:
-            self.lower_node(node)
+            if self.outliner.wants(node):
+                body = self.outliner.lower(node, self)
+            else:
+                self.lower_node(node)
         finally:
             self.emit.operator = previous
         self.operators.append(
@@ -167,6 +174,7 @@ class Lowering:
                 flops=family.flops(node, self),
                 plan=family.plan_text(node, self),
                 modelled=family.modelled,
+                body=body,
             )
         )
 

@@ -205,7 +205,8 @@ class Repeat:
 class Call:
     """Run a function of the program. For a pipeline stage: its stage, direction and micro-batch.
 
-    Inside a `Repeat` the micro-batch is `micro_batch` plus the number of the iteration, from 0.
+    Inside a `Repeat` the micro-batch is `micro_batch` plus the number of the iteration, from 0. The call of an outlined
+    body has the origin of what it stands for, which its steps take over.
     """
 
     function: str
@@ -214,6 +215,7 @@ class Call:
     stage: int | None = None
     direction: str = ""
     micro_batch: int | None = None
+    origin: Origin = NOWHERE
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

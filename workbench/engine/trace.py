@@ -145,6 +145,7 @@ class _Where:
     stage: int | None = None
     micro_batch: int | None = None
     direction: str = ""
+    layer: str = ""
 
 
 class _Window:
@@ -220,8 +221,8 @@ class _Window:
             stage=where.stage if step.stage is None else step.stage,
             micro_batch=where.micro_batch,
             iteration=where.iteration,
-            direction=where.direction if step.origin is NOWHERE else step.origin.direction,
-            layer=step.origin.layer,
+            direction=where.direction if step.origin is NOWHERE or where.layer else step.origin.direction,
+            layer=where.layer or step.origin.layer,
             cycles_from=start,
             cycles_to=end,
             cause=cost.cause,
@@ -248,5 +249,6 @@ def _called(call: Call, where: _Where) -> _Where:
         lexical=0,
         stage=where.stage if call.stage is None else call.stage,
         micro_batch=where.micro_batch if call.micro_batch is None else call.micro_batch + where.lexical,
-        direction=call.direction or where.direction,
+        direction=call.direction or (call.origin.direction if call.origin.layer else where.direction),
+        layer=call.origin.layer or where.layer,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,13 +30,16 @@ def operator_rows(
     for row, name in enumerate(steps["operator"].tolist()):
         if name:
             rows_of.setdefault(name, []).append(row)
+    bodies = _Bodies(described, steps)
     temporaries = _Temporaries(tables, per_tile)
     found = []
     for operator in described:
-        rows = rows_of.get(operator["id"], [])
+        own = rows_of.get(operator["id"], [])
+        shared = bodies.rows.get(operator.get("body", ""), [])
+        rows = [*own, *shared]
         ids = steps["id"][rows].tolist()
-        cycles = int(steps["total_cycles"][rows].sum())
-        flops = int(operator["flops"]) * int(steps["times"][rows].max(initial=0))
+        cycles = int(steps["total_cycles"][own].sum()) + bodies.cycles_of_one(operator.get("body", ""))
+        flops = int(operator["flops"]) * int(steps["times"][own or rows].max(initial=0))
         classes: dict[str, int] = {}
         for step in ids:
             classes |= code_bytes.get(step, {})
@@ -54,6 +58,24 @@ def operator_rows(
             }
         )
     return table_from_rows("operators", found)
+
+
+class _Bodies:
+    """Outlined bodies: rows of their steps, and the part of their cycles that each operator calling them has."""
+
+    def __init__(self, described: Sequence[Mapping[str, Any]], steps: Table) -> None:
+        self.callers = Counter(operator["body"] for operator in described if operator.get("body"))
+        self.rows: dict[str, list[int]] = {}
+        for row, parent in enumerate(steps["parent"].tolist()):
+            if parent in self.callers:
+                self.rows.setdefault(parent, []).append(row)
+        self.steps = steps
+
+    def cycles_of_one(self, body: str) -> int:
+        """Cycles of one caller: all callers run the body equally often."""
+        if not self.callers[body]:
+            return 0
+        return int(self.steps["total_cycles"][self.rows.get(body, [])].sum()) // self.callers[body]
 
 
 class _Temporaries:

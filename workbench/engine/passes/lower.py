@@ -11,8 +11,10 @@ from workbench.engine.graph import RESIDENT_ROLES, Graph, Input, Value
 from workbench.engine.lowering import Lowering, Operator
 from workbench.engine.options import Options
 from workbench.engine.origin import Origin
+from workbench.engine.passes.carries import callees_first
 from workbench.engine.passes.in_place import InPlace
 from workbench.engine.passes.layout import find_wishes
+from workbench.engine.passes.outline import Outliner, repeated
 from workbench.engine.passes.pipeline import lower_pipeline
 from workbench.engine.passes.roles import KIND_OF_ROLE
 from workbench.engine.program import TileProgram
@@ -44,6 +46,8 @@ def lower(
     emit = Emitter(target=target)
     lowering = Lowering(graph=graph, target=target, options=options, emit=emit, reuse=in_place.reuse, check=check)
     lowering.wishes = find_wishes(lowering)
+    if options.get("optimizations.enable_graph_outlining"):
+        lowering.outliner = Outliner(repeated(callees_first(graph)))
     pipeline: dict[str, int | str] = {}
     if any(node.op == "call" for node in graph.body.nodes):
         pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")))

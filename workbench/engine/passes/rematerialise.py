@@ -60,6 +60,7 @@ def _move(function: Function) -> Function:
     returned = {id(value) for value in function.results}
     before: dict[int, list[Node]] = {}
     moved: set[int] = set()
+    repeated: set[int] = set()
     for node in function.nodes:
         for value in node.results:
             readers = [function.nodes[place] for place in flow.uses.get(id(value), ())]
@@ -70,7 +71,8 @@ def _move(function: Function) -> Function:
                 first = min(flow.uses[id(value)])
                 before.setdefault(first, []).extend(_again(recipe, value, readers[0]))
                 moved.add(id(node))
-    return _rebuilt(function, before, moved)
+                repeated.update(map(id, recipe))
+    return _without_dead(_rebuilt(function, before, moved), repeated)
 
 
 def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
@@ -128,3 +130,15 @@ def _rebuilt(function: Function, before: dict[int, list[Node]], moved: set[int])
         if id(node) not in moved:
             nodes.append(node)
     return replace(function, nodes=tuple(nodes))
+
+
+def _without_dead(function: Function, suspects: set[int]) -> Function:
+    """The function without those of the suspects (by identity) that nobody reads any more."""
+    read = {id(value) for value in function.results}
+    nodes: list[Node] = []
+    for node in reversed(function.nodes):
+        if id(node) in suspects and not any(id(value) in read for value in node.results):
+            continue
+        read.update(id(value) for value in node.operands)
+        nodes.append(node)
+    return replace(function, nodes=tuple(reversed(nodes)))
