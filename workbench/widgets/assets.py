@@ -15,7 +15,7 @@ _EXPORT = re.compile(r"^export (?=async function|function|const)", re.MULTILINE)
 _DECLARATION = re.compile(r"^(?=(?:async function|function|const) )", re.MULTILINE)
 _NAME = re.compile(r"(?:async function|function|const) (\w+)")
 _LINE_COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
-_INDENT = re.compile(r"^ +", re.MULTILINE)
+_INDENT = re.compile(r"^\s+", re.MULTILINE)
 
 
 def _source(stem: str) -> str:

@@ -273,10 +273,10 @@ export function panZoom(canvas, at, {span, least, area, moved, pick}) {
   });
   canvas.addEventListener("pointercancel", () => { drag = null; });
   canvas.addEventListener("dblclick", (event) => zoom(0.4, value(place(event, canvas)[0])));
-  const keys = {"+": () => zoom(0.6, (at.from + at.to) / 2), "-": () => zoom(1 / 0.6, (at.from + at.to) / 2),
-    Home: () => set(...span())};
+  const step = (factor) => zoom(factor, (at.from + at.to) / 2);
+  const keys = {"+": () => step(0.6), "-": () => step(1 / 0.6), Home: () => set(...span())};
   keys["="] = keys["+"];
-  return {set, zoom, key: (event) => {
+  return {set, step, key: (event) => {
     if (!keys[event.key]) return false;
     keys[event.key]();
     event.preventDefault();

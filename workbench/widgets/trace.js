@@ -258,8 +258,8 @@ async function render({model, el}) {
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
   view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, data.total_cycles], least: () => Math.min(20, data.total_cycles), area: () => view.box,
     moved: () => moved(view, model), pick: (px, py) => pick(view, px, py)});
-  ui.tools.replaceChildren(button("−", () => view.zoom.key({key: "-", preventDefault() {}}), {title: "Zoom out, key: -", "aria-label": "Zoom out"}),
-    button("+", () => view.zoom.key({key: "+", preventDefault() {}}), {title: "Zoom in, key: +", "aria-label": "Zoom in"}),
+  ui.tools.replaceChildren(button("−", () => view.zoom.step(1 / 0.6), {title: "Zoom out, key: -", "aria-label": "Zoom out"}),
+    button("+", () => view.zoom.step(0.6), {title: "Zoom in, key: +", "aria-label": "Zoom in"}),
     button("Show all", () => view.zoom.set(0, data.total_cycles), {title: "Key: Home"}));
   hover(view, tip(ui.plot));
   keys(view);
