@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from workbench.engine import mapping as maps
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import Family, register
+from workbench.engine.ops.free import fill_groups
 from workbench.engine.tensor import Tensor
+from workbench.engine.tileset import IntArray
 
 
 class Views(Family):
@@ -116,28 +120,19 @@ class Pad(Family):
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Fill the border if there is one and bind the result to the joined view."""
-        from workbench.engine.ops.free import fill_groups
-
-        source = lowering.get(node.operands[0])
-        value = node.results[0]
-        low, high, interior = node.attr("low"), node.attr("high"), node.attr("interior")
+        source, value = lowering.get(node.operands[0]), node.results[0]
+        low, high, interior = (tuple(node.attr(name)) for name in ("low", "high", "interior"))
         border = value.elements - _inside(source.shape, low, high, interior)
-        if border <= 0:
-            seen = maps.pad(source.mapping, low, high, interior, lowering.default_mapping(value))
-            lowering.bind(value, source.view(seen, value.shape))
-            return
-        edge = lowering.default_mapping(value)
+        # A thin border lies beside its neighbours; a wide one would overfill them and is spread like any tensor.
+        beside = source.elements > 0 and border <= source.elements
+        edge = None if beside else lowering.default_mapping(value)
         mapping = maps.pad(source.mapping, low, high, interior, edge)
-        border_mapping = maps.linear((border,), value.dtype, lowering.tiles)
-        variable = lowering.emit.new(
-            f"{lowering.label(node)}/border", (border,), value.dtype, border_mapping, "temporary"
-        )
-        lowering.emit.compute(
-            f"{lowering.label(node)}/fill",
-            fill_groups(border_mapping.elements_per_tile(lowering.tiles), value.dtype),
-            lowering.get(node.operands[1]).variables if lowering.has(node.operands[1]) else (),
-            (variable,),
-        )
+        if border <= 0:
+            lowering.bind(value, source.view(mapping, value.shape))
+            return
+        kept = maps.pad(source.mapping, [min(0, size) for size in low], [min(0, size) for size in high])
+        counts = mapping.elements_per_tile(lowering.tiles) - kept.elements_per_tile(lowering.tiles)
+        variable = self._border(node, counts, lowering)
         lowering.bind(
             value,
             Tensor(
@@ -146,10 +141,19 @@ class Pad(Family):
             ),
         )  # fmt: skip
 
+    def _border(self, node: Node, counts: IntArray, lowering: Lowering) -> int:
+        """A filled variable of `counts` elements on each tile, int64[tiles]."""
+        label, dtype = lowering.label(node), node.results[0].dtype
+        tiles = np.flatnonzero(counts)
+        starts = np.append(0, np.cumsum(counts[tiles]))[:-1]
+        placed = maps.runs((int(counts.sum()),), starts, tiles)
+        variable = lowering.emit.new(f"{label}/border", placed.shape, dtype, placed, "temporary")
+        filler = lowering.get(node.operands[1]).variables
+        lowering.emit.compute(f"{label}/fill", fill_groups(counts, dtype), filler, (variable,))
+        return variable
 
-def _inside(
-    shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]
-) -> int:
+
+def _inside(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]) -> int:
     """Elements of the operand that remain (negative padding cuts)."""
     count = 1
     for size, before, after, between in zip(shape, low, high, interior, strict=True):
