@@ -20,8 +20,15 @@ MAX_DEPTH = 6  # operations done again for one residual
 
 def rematerialise(graph: Graph) -> Graph:
     """Move what can be computed again to where it is read, in every function."""
-    functions = {name: _move(_masks_from_outputs(function)) for name, function in graph.functions.items()}
+    functions = {name: _all_moved(_masks_from_outputs(function)) for name, function in graph.functions.items()}
     return replace(graph, functions=functions)
+
+
+def _all_moved(function: Function) -> Function:
+    """Move until nothing moves: what only a moved operation still read moves next."""
+    while (moved := _move(function)) is not function:
+        function = moved
+    return function
 
 
 def _masks_from_outputs(function: Function) -> Function:
@@ -72,7 +79,7 @@ def _move(function: Function) -> Function:
                 before.setdefault(first, []).extend(_again(recipe, value, readers[0]))
                 moved.add(id(node))
                 repeated.update(map(id, recipe))
-    return _without_dead(_rebuilt(function, before, moved), repeated)
+    return _without_dead(_rebuilt(function, before, moved), repeated) if moved else function
 
 
 def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
@@ -99,13 +106,13 @@ def _recipe(value: Value, flow: Flow, kept: set[int]) -> list[Node] | None:
         lives = id(wanted) in kept or wanted.elements * SMALL_SHARE <= value.elements
         if wanted is not value and (lives or node is None):
             return lives
-        if node is None or len(recipe) >= MAX_DEPTH or not (is_pointwise(node) or is_free(node)):
+        if node is None or not (is_pointwise(node) or is_free(node)):
             return False
         if not all(make(operand) for operand in node.operands):
             return False
         seen.add(id(wanted))
         recipe.append(node)
-        return True
+        return sum(not is_free(again) for again in recipe) <= MAX_DEPTH
 
     return recipe if make(value) else None
 

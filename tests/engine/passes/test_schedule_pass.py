@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from tests.engine.passes.small_graphs import Draft, all_ops, before_and_after
+from workbench.engine.graph import Graph
+from workbench.engine.passes.schedule import schedule
+
+
+def two_layers() -> Graph:
+    """Gradients of two layers, then both updates, as autodiff and an optimizer leave them."""
+    d = Draft()
+    one, two = d.weight("one/kernel", (8, 8)), d.weight("two/kernel", (8, 8))
+    with d.at(layer="one"):
+        x = d.dot(d.param("x", (8, 8)), one)
+    with d.at(layer="two"):
+        y = d.dot(x, two)
+    with d.at(layer="two", direction="backward"):
+        g_two = d.dot(x, y, (0, 0))
+        g_x = d.dot(y, two, (1, 1))
+    with d.at(layer="one", direction="backward"):
+        g_one = d.dot(g_x, x, (0, 0))
+    with d.at(layer="one", direction="update"):
+        new_one = d.point("sub", one, g_one)
+    with d.at(layer="two", direction="update"):
+        new_two = d.point("sub", two, g_two)
+    return d.graph(y, updates={"one/kernel": new_one, "two/kernel": new_two})
+
+
+def test_an_update_runs_when_its_gradient_is_there_and_its_weight_is_read_no_more(golden: object) -> None:
+    graph = two_layers()
+    found = schedule(graph)
+    names = [(node.origin.layer, node.origin.direction) for node in found.body.nodes]
+    # two's update waits for the input gradient, which reads two's kernel, and comes before one's gradient
+    assert names[2:] == [
+        ("two", "backward"), ("two", "backward"), ("two", "update"), ("one", "backward"), ("one", "update"),
+    ]  # fmt: skip
+    golden("passes/schedule.txt", before_and_after(graph, found))  # type: ignore[operator]
+
+
+def test_every_node_stays() -> None:
+    graph = two_layers()
+    found = schedule(graph)
+    assert {id(node) for node in found.body.nodes} == {id(node) for node in graph.body.nodes}
+    assert len(found.body.nodes) == len(graph.body.nodes)
+
+
+def test_the_model_keeps_its_order() -> None:
+    d = Draft()
+    x = d.param("x", (4,))
+    late = d.point("exp", x)
+    out = d.point("neg", x)
+    assert all_ops(schedule(d.graph(out, late))) == ["exp", "neg"]
