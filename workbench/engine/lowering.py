@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from workbench.engine.target import Target
 
 
+LINEAR_PLACES = 8  # first tiles at which linear mappings begin
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One row of `.operators`: a node of the graph as the user thinks of it."""
@@ -94,14 +97,16 @@ class Lowering:
         return self.graph.functions[node.calls[number]]
 
     def default_mapping(self, value: Value) -> Mapping:
-        """PopLibs' linear mapping, beginning where the last one ended, so that small tensors spread over the tiles.
+        """PopLibs' linear mapping, beginning behind the last one, so that small tensors spread over the tiles.
 
-        Source: graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/tools/mapping_helper.cc, which
-        keeps the next tile to map to for each IPU.
+        The driver keeps the next tile to map to for each IPU (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/
+        poplar/driver/tools/mapping_helper.cc); here it moves on to the next of a few places, which keeps layouts few.
         """
         first = self._next_tile.get(self.emit.ipu, 0)
         mapping = linear(value.shape, value.dtype, self.tiles, first_tile=first)
-        self._next_tile[self.emit.ipu] = (first + mapping.tiles_used) % self.tiles
+        step = -(-self.tiles // LINEAR_PLACES)
+        moved = first + -(-mapping.tiles_used // step) * step
+        self._next_tile[self.emit.ipu] = moved if moved < self.tiles else 0
         return mapping
 
     def wish(self, value: Value) -> Mapping | None:
