@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder
+from tests.profiler.test_reports import REPORTS
 from workbench.engine.compile import Clock, Compiled, measure
 from workbench.engine.options import Options
 from workbench.engine.program import TileProgram
@@ -51,6 +53,21 @@ def test_a_tiny_program() -> None:
     assert profile.memory_categories == MEMORY_CATEGORIES
     assert profile.tiles["parameter"].tolist() == [400, 0, 0, 0]
     assert profile.tiles["activation"].tolist() == [400, 40, 0, 0]
+
+
+def test_an_empty_program_has_every_report(tmp_path: Path) -> None:
+    profile = collect(compiled(Builder().program()))
+    assert profile.total_cycles == 0
+    assert profile.samples_per_second == 0.0
+    assert profile.blocks().empty
+    assert profile.trace.window().empty
+    for name in REPORTS:
+        report = getattr(profile, name)
+        assert report.to_text()
+        assert json.dumps(report.data)
+        report.to_pandas()
+    assert str(load_profile(profile.save(tmp_path / "a"))) == str(profile)
+    assert len(profile.to_csv(tmp_path)) > 10
 
 
 def test_vectors_are_kept_once() -> None:
@@ -188,7 +205,7 @@ def test_tiles_placed_from_the_data_are_the_engines(program: TileProgram) -> Non
 
 def test_everything_in_meta_is_json() -> None:
     profile: Profile = collect(compiled(tiny()))
-    assert json.loads(json.dumps(profile.meta)) == json.loads(json.dumps(dict(profile.meta)))
+    assert json.loads(json.dumps(profile.meta)) == profile.meta
     validate(profile)
 
 

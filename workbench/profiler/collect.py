@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.engine.allocation import Allocation, TileAllocation
+from workbench.engine.allocation import Allocation
 from workbench.engine.cost import formulas
 from workbench.engine.footprint import Footprint
 from workbench.engine.liveness import Liveness
@@ -24,7 +24,7 @@ from workbench.profiler.addresses import Placer
 from workbench.profiler.interning import Vectors
 from workbench.profiler.operator_table import operator_rows
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import FORMAT_VERSION, Table, table, table_from_rows
+from workbench.profiler.schema import FORMAT_VERSION, Table, plain, table, table_from_rows
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
@@ -281,15 +281,6 @@ def _moved(step: Leaf) -> tuple[Any, Any]:
 # Addresses
 
 
-def _address_rows(tiles: Iterable[TileAllocation]) -> Table:
-    rows = [
-        (tile.ipu, tile.tile, block.variable, block.label, block.category, block.address, block.size_bytes)
-        for tile in tiles
-        for block in tile.blocks
-    ]
-    return _columns("allocation", ("ipu", "tile", "variable", "label", "category", "address", "bytes"), rows)
-
-
 def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
     """Raw rows, and int64[ipus, tiles] of the tile whose rows hold and of the bytes with gaps (-1 not yet known)."""
     made = {(tile.ipu, tile.tile): tile for tile in allocation.allocated}
@@ -297,7 +288,13 @@ def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
     with_gaps = np.full(classes.shape, -1, dtype=np.int64)
     for (ipu, first), tile in made.items():
         with_gaps[ipu, classes[ipu] == first] = tile.total_with_gaps_bytes
-    return _address_rows(made.values()), classes, with_gaps
+    rows = [
+        (tile.ipu, tile.tile, block.variable, block.label, block.category, block.address, block.size_bytes)
+        for tile in made.values()
+        for block in tile.blocks
+    ]
+    keys = ("ipu", "tile", "variable", "label", "category", "address", "bytes")
+    return _columns("allocation", keys, rows), classes, with_gaps
 
 
 def placer(profile: Profile, ipu: int) -> tuple[IntArray, Placer]:
@@ -383,13 +380,13 @@ def _meta(compiled: Compiled, made: _Collector, terms: Table, positions: Any) ->
         "replicas": replicas,
         "total_cycles": compiled.trace.total_cycles,
         "target": _target(program.target),
-        "config": dict(compiled.options),
-        "config_changed": dict(compiled.options.changed),
+        "config": plain(dict(compiled.options)),
+        "config_changed": plain(dict(compiled.options.changed)),
         "assumptions": list(graph.assumptions),
         "warnings": [f"{name} has no model of its own and goes by the generic rule" for name in unmodelled],
         "formulas": known,
         "category_formulas": categories,
-        "pipeline": dict(program.pipeline),
+        "pipeline": plain(dict(program.pipeline)),
         "passes": [dataclasses.asdict(phase) for phase in compiled.phases],
         "program": {"vertices": vertices, "functions": len(program.functions)},
         "verdict": _verdict(compiled, positions),

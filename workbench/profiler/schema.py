@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -182,3 +183,8 @@ def table(name: str, columns: Mapping[str, Any]) -> dict[str, Column]:
 def table_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
     """A whole raw table from a mapping per row."""
     return table(name, {key: [row[key] for row in rows] for key in SCHEMA[name]})
+
+
+def plain(values: Mapping[str, Any]) -> Any:
+    """Values as they come back from a file, so that a loaded profile equals the one that was saved."""
+    return json.loads(json.dumps(values))
