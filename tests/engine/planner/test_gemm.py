@@ -8,8 +8,8 @@ from workbench.engine.plan import ConvProblem
 from workbench.engine.planner.search import Settings, plan
 from workbench.engine.target import target
 
-# Measured cycles at 1.85 GHz, compute and exchange without sync, digitised to +-3 %:
-# graphcore-research/sparsity-benchmarks, analysis/Analysis.ipynb, figure dense_ipu_gpu (Bow; float16 with half partials).
+# Measured cycles at 1.85 GHz, compute and exchange without sync, digitised to +-3 % (Bow; float16 with half partials):
+# graphcore-research/sparsity-benchmarks, analysis/Analysis.ipynb, figure dense_ipu_gpu.
 MEASURED = [
     ("half", 1024, 256, 11274),
     ("half", 1024, 1024, 33526),

@@ -305,7 +305,8 @@ def _compute_spec(problem: ConvProblem, method: Method, shares: Shares, rules: R
             },
         )
     if method.vertex == "outer_product":
-        arguments = {"width": shares.positions, "chans": shares.out_chans, "groups": shares.groups}
+        chans = ceil_div(shares.out_chans, method.out_block) * method.out_block
+        arguments = {"width": shares.positions, "chans": chans, "groups": shares.groups}
         workers = rules.target.workers_per_tile
         return "compute", "plan.outer_product", {**arguments, "type": problem.in_type, "workers": workers}
     return (
@@ -316,7 +317,7 @@ def _compute_spec(problem: ConvProblem, method: Method, shares: Shares, rules: R
             "row_width": shares.row_width,
             "kernel_elements": shares.kernel,
             "in_chans": ceil_div(shares.in_chans, method.in_block) * method.in_block,
-            "out_chans": shares.out_chans,
+            "out_chans": ceil_div(shares.out_chans, method.out_block) * method.out_block,
             "conv_groups": shares.groups,
             "in_type": problem.in_type,
             "partials_type": method.partials_type,

@@ -10,6 +10,9 @@ from workbench.engine.planner.estimate import Rules
 from workbench.engine.planner.variant import Variant, swapped_problem
 from workbench.engine.target import Target
 
+GROUPING = 16
+"""Channels that lie together in a value of any type: as many as the unit is deep for half."""
+
 
 def units_of(in_type: str, partials_type: str, target: Target) -> int:
     """Convolution units that multiply these types at once; the three figures are the target's."""
@@ -39,12 +42,9 @@ def _amp(problem: ConvProblem, target: Target, expanded: bool) -> list[Method]:
     ]
 
 
-def _mac(problem: ConvProblem, target: Target) -> Method:
-    return Method(
-        vertex="hmac",
-        in_block=target.data_path_bytes // TYPE_BYTES[problem.in_type],
-        partials_type=problem.partials_type,
-    )
+def _mac(problem: ConvProblem) -> Method:
+    """Channels in vectors of four, outputs in pairs: what the widest of its inner loops takes."""
+    return Method(vertex="hmac", in_block=4, out_block=2, partials_type=problem.partials_type)
 
 
 def _layouts(problem: ConvProblem) -> list[tuple[ConvProblem, bool, tuple[int, ...]]]:
@@ -67,9 +67,9 @@ def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
             found.append(Variant(problem=oriented, method=method, swapped=swapped, expanded=expanded))
     for oriented, swapped, expanded in layouts:
         if not expanded:
-            found.append(Variant(problem=oriented, method=_mac(oriented, target), swapped=swapped))
+            found.append(Variant(problem=oriented, method=_mac(oriented), swapped=swapped))
         if prod(oriented.in_chans) == 1 and not oriented.field and oriented.in_type == oriented.partials_type:
-            outer = Method(vertex="outer_product", partials_type=oriented.partials_type)
+            outer = Method(vertex="outer_product", out_block=GROUPING, partials_type=oriented.partials_type)
             found.append(Variant(problem=oriented, method=outer, swapped=swapped))
     return tuple(found)
 
@@ -93,13 +93,15 @@ def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: 
     A matmul's operands arrive as the swapped layout wants them, a convolution's as the plain one does; the other
     layout rearranges all three. A weight gradient rearranges its operands, as the sum runs over what is the batch
     elsewhere; an input gradient its weights, whose blocks are transposed; kernels as channels both; channels that fill
-    no whole block are padded. Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:1200-1260.
+    no whole group of 16 (without the unit: no whole block) are padded.
+    Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:1200-1260.
     """
     problem, method = variant.problem, variant.method
     foreign = variant.swapped != (problem.kind == "matmul")
     gradient = problem.direction == "weight_update"
     chans = prod(problem.in_chans) * prod(problem.field[index].kernel for index in variant.expanded)
-    pad_in, pad_out = chans % method.in_block != 0, prod(problem.out_chans) % method.out_block != 0
+    grouping = GROUPING // method.filter_height if method.vertex == "amp" else method.in_block
+    pad_in, pad_out = chans % grouping != 0, prod(problem.out_chans) % method.out_block != 0
     convolution_gradient = gradient and problem.kind == "convolution"
     laid_out = bool(variant.expanded) or convolution_gradient or foreign or pad_in
     transposed = problem.direction == "backward" and problem.kind == "convolution"

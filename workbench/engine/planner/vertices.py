@@ -52,7 +52,7 @@ def _groups(
 ) -> list[VertexGroup]:
     method, in_type = plan.method, plan.problem.in_type
     if method.vertex == "outer_product":
-        return _outer_products(sizes, here, in_type, target)
+        return _outer_products(method, sizes, here, in_type, target)
     if method.vertex == "hmac":
         return _macs(method, sizes, here, in_type, kernel)
     fixed = {
@@ -88,7 +88,8 @@ def _columns(here: IntArray, values: dict[str, Any]) -> dict[str, IntArray]:
 
 def _macs(method: Method, sizes: Any, here: IntArray, in_type: str, kernel: tuple[int, int]) -> list[VertexGroup]:
     in_chans = ceil_div(sizes.in_chans, method.in_block) * method.in_block
-    values = {"rows": sizes.rows, "row_width": sizes.row_width, "in_chans": in_chans, "out_chans": sizes.out_chans}
+    out_chans = ceil_div(sizes.out_chans, method.out_block) * method.out_block
+    values = {"rows": sizes.rows, "row_width": sizes.row_width, "in_chans": in_chans, "out_chans": out_chans}
     columns = _columns(here, {**values, "conv_groups": sizes.groups})
     return vertex_groups(
         "poplin::ConvPartialHorizontalMac",
@@ -99,9 +100,10 @@ def _macs(method: Method, sizes: Any, here: IntArray, in_type: str, kernel: tupl
     )
 
 
-def _outer_products(sizes: Any, here: IntArray, in_type: str, target: Target) -> list[VertexGroup]:
+def _outer_products(method: Method, sizes: Any, here: IntArray, in_type: str, target: Target) -> list[VertexGroup]:
     workers = target.workers_per_tile
-    columns = _columns(here, {"width": ceil_div(sizes.positions, workers), "chans": sizes.out_chans})
+    chans = ceil_div(sizes.out_chans, method.out_block) * method.out_block
+    columns = _columns(here, {"width": ceil_div(sizes.positions, workers), "chans": chans})
     columns["chans_per_group"] = columns["chans"]
     columns["count"] = _columns(here, {"count": sizes.groups * workers})["count"]
     counts = columns.pop("count")

@@ -1,0 +1,174 @@
+"""The search: what a tiny plan costs by hand, and what more tiles, less memory and half precision may not do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.engine import cost
+from workbench.engine.plan import ConvPlan, ConvProblem, FieldAxis
+from workbench.engine.planner.candidates import parts_of_axis
+from workbench.engine.planner.reduction import stages, steps
+from workbench.engine.planner.search import Settings, plan
+from workbench.engine.target import target
+
+same = FieldAxis(in_size=56, out_size=56, kernel=3, pad_low=1)
+
+
+def matmul(rows: int, depth: int, columns: int, dtype: str = "half", **more: object) -> ConvProblem:
+    made = ConvProblem(
+        kind="matmul",
+        direction="forward",
+        in_type=dtype,
+        partials_type=dtype,
+        out_type=dtype,
+        batch=(rows,),
+        in_chans=(depth,),
+        out_chans=(columns,),
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def resnet_convolution(size: int, chans: int, dtype: str = "half", batch: int = 4) -> ConvProblem:
+    axis = FieldAxis(in_size=size, out_size=size, kernel=3, pad_low=1)
+    return matmul(1, chans, chans, dtype, kind="convolution", batch=(batch,), field=(axis, axis))
+
+
+def test_four_tiles_by_hand() -> None:
+    # 32 rows x 16 deep x 32 columns of half on 4 tiles of the Mk2 unit: 16 deep is one block of the unit and cannot be
+    # cut, so columns and rows are: 4 parts of one or 2 x 2. Swapped (the free layout), the 32 columns stream.
+    found = plan(matmul(32, 16, 32), target("ipu2", tiles_per_ipu=4), Settings())
+    assert found.swapped
+    assert dict(found.splits) == {"c0": 1, "b0": 2, "o0": 2}
+    terms = {part.name: part.value for part in found.cost.terms}
+    # A tile multiplies 16 streamed positions, one block deep, by one block of 16: workers have 2 or 3 positions, and
+    # two take longest: 40 + 1 - 7 = 34 worker cycles, 204 of the tile. The supervisor adds 50 + 6*7 + 13 + 11, and
+    # 18 + 7 + 64 for the block's weights.
+    assert terms["compute"] == 50 + 42 + 13 + 11 + 18 + 7 + 64 + 204
+    # Each operand's 16 x 16 block of 512 B is shared by 2 tiles that hold half of it: 256 B at 8 B per cycle for the
+    # streamed one, whose two tiles are neighbours, and at 4 for the other. 512 B were there and are copied.
+    assert terms["inputs"] == 32
+    assert terms["weights"] == 64
+    assert terms["copy"] == 149 + 64
+    # One exchange behind a barrier, a copy and the compute set; no partials, no cast.
+    assert terms["phases"] == (83 + 40) + 2 * 80
+    assert terms["partials"] == terms["reduce"] == 0
+    assert found.total_cycles == 409 + 32 + 64 + 213 + 283
+    # 16 x 16 halves of each operand and of the result's partials.
+    assert found.temporary_bytes == 3 * 512
+
+
+def test_every_term_is_its_formula() -> None:
+    found = plan(resnet_convolution(14, 256, "float"), target("ipu2"), Settings())
+    for part in found.cost.terms:
+        assert cost.formulas.get(part.formula).evaluate(**dict(part.inputs)) == part.value
+
+
+def test_the_text_names_method_cuts_and_cost() -> None:
+    found = plan(matmul(32, 16, 32), target("ipu2", tiles_per_ipu=4), Settings())
+    assert str(found) == (
+        "amp 16 units 16x16 on 4 tiles: b0/2 o0/2 swapped; 1001 cycles (inputs 32, weights 64, compute 409, copy 213, "
+        "phases 283); 1536 B temporary"
+    )
+
+
+sizes = st.sampled_from([1, 3, 8, 16, 17, 40, 64, 100, 128])
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> ConvProblem:
+    """Small products and 3x3 convolutions of either type."""
+    dtype = draw(st.sampled_from(["half", "float"]))
+    if draw(st.booleans()):
+        return matmul(draw(sizes), draw(sizes), draw(sizes), dtype, groups=draw(st.sampled_from([(), (3,)])))
+    axis = FieldAxis(in_size=7, out_size=7, kernel=3, pad_low=1)
+    direction = draw(st.sampled_from(["forward", "backward", "weight_update"]))
+    return matmul(
+        draw(st.integers(1, 4)),
+        draw(sizes),
+        draw(sizes),
+        dtype,
+        kind="convolution",
+        field=(axis, axis),
+        direction=direction,
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(), st.lists(st.integers(1, 64), min_size=2, max_size=4, unique=True).map(sorted))
+def test_more_tiles_never_cost_more(problem: ConvProblem, tiles: list[int]) -> None:
+    cycles = [plan(problem, target("ipu2", tiles_per_ipu=count), Settings()).total_cycles for count in tiles]
+    assert cycles == sorted(cycles, reverse=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(), st.integers(1, 64))
+def test_half_precision_never_costs_more(problem: ConvProblem, tiles: int) -> None:
+    machine = target("ipu2", tiles_per_ipu=tiles)
+
+    def cycles(dtype: str) -> int:
+        typed = replace(problem, in_type=dtype, partials_type=dtype, out_type=dtype)
+        return plan(typed, machine, Settings()).total_cycles
+
+    assert cycles("half") <= cycles("float")
+
+
+def fits_at_once(found: ConvPlan) -> bool:
+    return not found.warning
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(), st.integers(1, 32))
+def test_less_memory_never_takes_more_temporaries(problem: ConvProblem, tiles: int) -> None:
+    machine = target("ipu2", tiles_per_ipu=tiles)
+    proportions = [0.6, 0.1, 0.03, 0.01, 0.003, 0.001]
+    found = [plan(problem, machine, Settings(proportion=part)) for part in proportions]
+    kept = [one for one in found if fits_at_once(one)]
+    for one in kept:
+        assert one.temporary_bytes <= one.bound_bytes
+    used = [one.temporary_bytes for one in kept]
+    assert used == sorted(used, reverse=True)
+    assert plan(problem, machine, Settings(proportion=0.0)).temporary_bytes <= min(used, default=10**9)
+
+
+@pytest.mark.parametrize(("size", "chans"), [(56, 64), (28, 128), (14, 256), (7, 512)])
+def test_temporaries_of_resnet_convolutions_fall(size: int, chans: int) -> None:
+    problem = resnet_convolution(size, chans)
+    found = [plan(problem, target("ipu2"), Settings(proportion=part)) for part in (0.6, 0.025, 0.0125)]
+    assert all(map(fits_at_once, found))
+    first, second, third = (one.temporary_bytes for one in found)
+    assert first > second > third
+
+
+def test_a_bound_nothing_keeps_is_doubled_and_said() -> None:
+    found = plan(resnet_convolution(56, 64), target("ipu2", tiles_per_ipu=4), Settings(proportion=0.001))
+    assert found.warning.startswith("no plan within 638 B: the bound was doubled ")
+    assert found.temporary_bytes <= found.bound_bytes
+    assert found.warning in str(found)
+
+
+def test_parts_of_an_axis_are_the_least_for_their_size() -> None:
+    # 10 grains: parts of 10, 5, 4, 3, 2, 1 grains need 1, 2, 3, 4, 5, 10 parts; 6 to 9 parts would leave some empty.
+    assert parts_of_axis(160, 16) == (1, 2, 3, 4, 5, 10)
+    assert parts_of_axis(1, 16) == (1,)
+
+
+def test_reductions_of_many_partials_take_stages() -> None:
+    # Published thresholds 16 and 125; 15 partials are added at once, 16 as 4 x 4, 125 as 5 x 5 x 5.
+    assert stages(15, True) == ()
+    assert steps(15, True) == (15,)
+    assert stages(16, True) == (4,)
+    assert steps(16, True) == (4, 4)
+    assert steps(125, True) == (5, 5, 5)
+    assert steps(125, False) == (125,)
+
+
+@given(st.integers(1, 2048))
+def test_steps_add_up_all_partials(depth: int) -> None:
+    left = depth
+    for together in steps(depth, True):
+        left = -(-left // together)
+    assert left == 1
