@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping, Placement, needed_by, reshape
@@ -47,7 +49,7 @@ class Elementwise(Family):
         ]
         for value, axes in expression.broadcast:
             tensor = seen_as(lowering.get(value), squeezed(value.shape))
-            sources.append((tensor, needed_by(mapping, tensor.shape, axes)))
+            sources.append((tensor, _needs(mapping, tensor.shape, axes)))
         arranged = lowering.emit.rearrange(label, sources)
         in_place = _overwritten(node, expression, mapping, lowering)
         results = [
@@ -60,6 +62,11 @@ class Elementwise(Family):
             [name for tensor in arranged for name in tensor.variables],
             [name for tensor in results for name in tensor.variables],
         )
+
+
+@lru_cache(maxsize=4096)
+def _needs(mapping: Mapping, shape: tuple[int, ...], axes: tuple[int, ...]) -> Placement:
+    return needed_by(mapping, shape, axes)
 
 
 def seen_as(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

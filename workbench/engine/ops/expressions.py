@@ -43,7 +43,7 @@ def expression_of(node: Node, body: Function | None) -> Expression:
     operations = tuple((op, DTYPE_WORDS[dtype]) for member in members for op, dtype in _operations(member))
     short = len(operations) <= LARGEST_FORM and len(node.results) == 1
     form = reader.form(node.results[0], reader.axes) if short else ""
-    for member in members:
+    for member in () if short else members:
         for value in () if is_free(member) else member.operands:
             reader.letter(value, reader.axes_of(value, member))
     return Expression(
@@ -74,6 +74,7 @@ class _Reader:
     """Finds where the values that a chain reads come from, through the broadcasts and unit axes inside it."""
 
     def __init__(self, members: Sequence[Node], shape: Shape) -> None:
+        self.shape = shape
         self.axes = tuple(axis for axis, size in enumerate(shape) if size != 1)
         self.made = {id(value): member for member in members for value in member.results}
         self.full: dict[int, Value] = {}
@@ -82,7 +83,7 @@ class _Reader:
 
     def axes_of(self, value: Value, member: Node) -> Shape:
         """The axes of the chain along which the axes (longer than 1) of a member's operand lie."""
-        if is_unit_reshape(member):
+        if value.shape == self.shape or is_unit_reshape(member):
             return self.axes
         if len(value.shape) != len(member.results[0].shape):
             return ()
