@@ -157,11 +157,14 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table."""
     shown = of_a_tile(report)
-    return picture_html(shown.sentence, draw(report), table_html(shown.at(shown.peak_position)))
+    table = table_html(shown.at(shown.peak_position)) if len(shown.steps) else ""
+    return picture_html(shown.sentence, draw(report), table)
 
 
 def _coarse(values: IntArray, most: int) -> tuple[list[int], list[int]]:
     """At most `most` runs of positions and the highest value in each: edges (one more than values) and values."""
+    if not len(values):
+        return [0, 1], [0]
     width = max(1, -(-len(values) // most))
     starts = np.arange(0, len(values), width)
     return [*starts.tolist(), len(values)], np.maximum.reduceat(values, starts).tolist()
