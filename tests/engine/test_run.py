@@ -13,6 +13,7 @@ from tests.engine.frontends.keras_models import batch, furthest, mlp, residual
 from workbench.datasets import digits
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.frontends.keras import trace_keras
+from workbench.engine.frontends.ready import ready
 from workbench.engine.run import Runner
 from workbench.errors import InputError
 
@@ -43,6 +44,33 @@ def test_a_run_is_what_keras_trains(name: str) -> None:
         expected = theirs.train_on_batch(x, y, return_dict=True)
         assert runner.run(x, y) == pytest.approx(expected, abs=TOLERANCE)
     assert furthest(ours, theirs) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["transformer-encoder", "bert-base"])
+def test_an_encoder_trains_and_predicts_as_keras_does(name: str) -> None:
+    sizes = {"layers": 1, "hidden": 16, "heads": 2, "sequence_length": 6}
+    model = ready(name, **sizes, **({"vocabulary": 30} if name == "bert-base" else {}))
+    ours, theirs = model.builder(), model.builder()
+    for copy, value in zip(theirs.variables, ours.variables, strict=True):
+        copy.assign(value.value)
+    for each in (ours, theirs):
+        each.compile(keras.optimizers.SGD(0.1), "sparse_categorical_crossentropy")
+    tokens = np.random.default_rng(0).integers(0, 30, (4, 6)).astype("int32")
+    x = tokens if name == "bert-base" else np.random.default_rng(0).random((4, 6, 16), dtype="float32")
+    y = np.array([0, 1, 1, 0])
+    runner = Runner(trace_keras(ours, batch_size=4))
+    for _ in range(2):
+        assert runner.run(x, y) == pytest.approx(theirs.train_on_batch(x, y, return_dict=True), abs=1e-4)
+    found = Runner(trace_keras(theirs, batch_size=4, mode="inference")).run(x)
+    np.testing.assert_allclose(found, theirs.predict(x, verbose=0), atol=TOLERANCE)
+
+
+def test_half_precision_predicts_within_its_rounding() -> None:
+    model = mlp()
+    x, _ = batch((4, 6), 4)
+    half = Runner(trace_keras(model, batch_size=4, mode="inference", precision="float16")).run(x)
+    assert half.dtype == np.float16
+    np.testing.assert_allclose(half, model.predict(x, verbose=0), atol=2e-3)  # float16 keeps 11 bits of 1.0
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import jax
 import keras
 
 from workbench.engine.frontends.checks import traced_control_flow
+from workbench.engine.frontends.collection import paused_collection
 from workbench.engine.frontends.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
 from workbench.engine.frontends.prepare import Prepared, new_step, packer, prepare
@@ -54,24 +55,29 @@ def trace_keras(
     `inputs` gives example arrays or types for models that do not know their own input shapes.
     Errors: `InputError` for everything the model or the arguments lack.
     """
-    prepared = prepare(
-        model, batch_size=batch_size, mode=mode, optimizer=optimizer, loss=loss, precision=precision, inputs=inputs
-    )
     steps = check_steps(gradient_accumulation_steps)
-    if stages is not None or (steps > 1 and prepared.recipe is not None):
-        return trace_staged(prepared, stages, steps)
+    with paused_collection():
+        prepared = prepare(
+            model, batch_size=batch_size, mode=mode, optimizer=optimizer, loss=loss, precision=precision, inputs=inputs
+        )
+        if stages is not None or (steps > 1 and prepared.recipe is not None):
+            return trace_staged(prepared, stages, steps)
+        return _trace_whole(prepared)
+
+
+def _trace_whole(prepared: Prepared) -> Source:
+    """One program for the whole step."""
     step, closed = trace_step(prepared)
     graph = graph_from_jaxpr(
         closed, prepared.inputs, _outputs(prepared, step, closed), name=prepared.model.name,
         batch_size=prepared.batch_size, mode=prepared.mode, layers=layer_classes(prepared.model),
         assumptions=prepared.assumptions,
     )  # fmt: skip
-    tree = step.tree
     return Source(
         graph=graph, specs=prepared.specs, jaxpr=closed, compute=_computer(closed),
         weighted=_weighted(prepared) if prepared.recipe else None,
         variables=(*prepared.variables.all, *(None for _ in prepared.specs)),
-        pack=packer(tree, prepared.mode), unpack=keras.tree.flatten,
+        pack=packer(step.tree, prepared.mode), unpack=keras.tree.flatten,
         model=prepared.model, optimizer=prepared.recipe.optimizer if prepared.recipe else None,
         lazy=prepared.built.lazy,
     )  # fmt: skip
