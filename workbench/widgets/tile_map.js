@@ -80,7 +80,7 @@ function names({data, at}, ctx, t, cell) {
   ctx.translate(12, TOP + (plan.rows * cell.h) / 2);
   ctx.rotate(-Math.PI / 2);
   ctx.textAlign = "center";
-  ctx.fillText("tiles, in number order down each column", 0, 6);
+  ctx.fillText(plan.rows * cell.h > 200 ? "tiles, in number order down each column" : "tiles", 0, 6);
   ctx.restore();
   if (cell.w > 26 && cell.h > 16 && data.tiles <= 256) {
     ctx.textAlign = "center";
@@ -161,7 +161,7 @@ async function render({model, el}) {
   const view = {selection: await selectionOf(model), measure: "total", fromZero: false};
   const load = () => { view.data = model.get("data"); view.columns = unpack(view.data.layout, model.get("buffer")); };
   load();
-  const ui = (view.ui = frame(el, {title: "Tile map", sentence: view.data.sentence, side: true, height: 380}));
+  const ui = (view.ui = frame(el, {title: "Tile map", sentence: view.data.sentence, side: true, height: Math.min(380, TOP + LEGEND + 8 + 64 * view.data.plan.rows)}));
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
   layout(view, 600, 380);
   hover(view, tip(ui.plot));
