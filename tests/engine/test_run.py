@@ -46,7 +46,7 @@ def test_a_run_is_what_keras_trains(name: str) -> None:
     assert furthest(ours, theirs) < TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["transformer-encoder", "bert-base"])
+@pytest.mark.parametrize("name", ["transformer-encoder", pytest.param("bert-base", marks=pytest.mark.slow)])
 def test_an_encoder_trains_and_predicts_as_keras_does(name: str) -> None:
     sizes = {"layers": 1, "hidden": 16, "heads": 2, "sequence_length": 6}
     model = ready(name, **sizes, **({"vocabulary": 30} if name == "bert-base" else {}))

@@ -205,3 +205,18 @@ def test_an_unknown_precision_is_an_error() -> None:
     with pytest.raises(InputError) as error:
         trace_keras(mlp(), 2, precision="int8")
     assert str(error.value) == "precision is 'int8'. Expected: one of: float32, float16, mixed_float16."
+
+
+def test_equal_models_have_equal_graphs() -> None:
+    """Keras counts in the names it makes up; what is cached by content must not see that."""
+    first, second = (
+        str(trace_keras(residual, batch_size=2, mode="training", optimizer="adam").graph) for _ in range(2)
+    )  # fmt: skip
+    assert first == second
+
+
+def test_names_go_on_counting_after_a_builder() -> None:
+    before = keras.layers.ReLU().name
+    trace_keras(residual, batch_size=2)
+    after = keras.layers.ReLU().name
+    assert int(after.removeprefix("re_lu").strip("_") or 0) == int(before.removeprefix("re_lu").strip("_") or 0) + 1

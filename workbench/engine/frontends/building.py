@@ -108,7 +108,7 @@ def _build_without_weights(builder: Callable[[], Any], precision: str | None) ->
     Builders that need values (a compiled optimizer, variables made of arrays) cannot run inside the scope and are
     run again outside it.
     """
-    with _policy(precision), _seeded():
+    with _policy(precision), _seeded(), jaxpr.names_from_one():
         try:
             with keras.StatelessScope(initialize_variables=False):
                 model = builder()

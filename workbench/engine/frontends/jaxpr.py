@@ -5,7 +5,8 @@ The only file that touches what is not public in JAX and Keras.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from jax._src.source_info_util import Scope
@@ -133,3 +134,14 @@ def forget_uninitialized(variables: Iterable[Any]) -> None:
     if pending:
         mine = {id(variable) for variable in variables}
         pending[:] = [variable for variable in pending if id(variable) not in mine]
+
+
+@contextmanager
+def names_from_one() -> Iterator[None]:
+    """Let Keras count the names it makes up (`"dense_1"`) from the start, so that equal builders make equal models."""
+    before = global_state.get_global_attribute("object_name_uids")
+    global_state.set_global_attribute("object_name_uids", None)
+    try:
+        yield
+    finally:
+        global_state.set_global_attribute("object_name_uids", before)
