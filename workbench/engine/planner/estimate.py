@@ -1,192 +1,15 @@
-"""What a plan costs: registered formulas that take one candidate or arrays of them, and the terms of a candidate."""
+"""What a plan costs: the terms of a candidate, or of arrays of candidates, from their sizes on the fullest tile."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from workbench.engine.cost import formula, formulas
+from workbench.engine.cost import formulas
 from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
-from workbench.engine.planner.candidates import MOST_PARTS
-from workbench.engine.planner.reduction import step_table, steps
+from workbench.engine.planner.formulas import sums_of
 from workbench.engine.target import Target
-from workbench.engine.vertices.conv import (
-    amp_1x1_cycles,
-    hmac_cycles,
-    nx1_cycles,
-    outer_product_cycles,
-    reduce_add_cycles,
-)
 from workbench.engine.vertices.sizes import Sizes, ceil_div, where
-
-_MODEL = "poplibs@7eac0f26 lib/poplin/ConvModel.cpp"
-
-
-@formula(
-    "plan.exchange",
-    text="bytes that arrive on the fullest tile / bytes per cycle, rounded up",
-    source=f"{_MODEL}:957 (addExchangeCycleEstimates)",
-    error_kind="exchange",
-)
-def exchange_cycles(size_bytes: Sizes, rate: Sizes) -> Sizes:
-    """Cycles of one exchange."""
-    return ceil_div(size_bytes, rate)
-
-
-@formula(
-    "plan.copy",
-    text="6*23 + 11 + bytes / 8, rounded up: what a tile has already is copied beside what arrives; 0 for none",
-    source="poplar::Memcpy",
-)
-def copy_cycles(size_bytes: Sizes) -> Sizes:
-    """Cycles of a contiguous copy on the tile."""
-    return where(size_bytes > 0, 149 + ceil_div(size_bytes, 8), 0)
-
-
-@formula(
-    "plan.phases",
-    text="exchanges x (barrier + latency) + compute sets x launch",
-    source="the same terms as of the steps themselves: sync.internal, exchange.latency, compute.launch",
-    error_kind="sync",
-)
-def phase_cycles(exchanges: Sizes, computes: Sizes, exchange: int, launch: int) -> Sizes:
-    """Cycles around the phases of a plan."""
-    return exchanges * exchange + computes * launch
-
-
-@formula(
-    "plan.rearrange",
-    text="6*23 + 11 + 5/4 cycle per element rearranged on the tile, rounded up; 0 for none",
-    source=f"{_MODEL}:1291 (addTransformCycleEstimate: 5/4 per access of one element)",
-)
-def rearrange_cycles(elements: Sizes, element_bytes: int) -> Sizes:
-    """Cycles of a copy on the tile that moves single elements."""
-    accesses = ceil_div(elements * element_bytes, min(8, element_bytes))
-    return where(elements > 0, 149 + ceil_div(5 * accesses, 4), 0)
-
-
-@formula(
-    "plan.amp",
-    text="ConvPartial1x1Out where the tile has one kernel position and rows follow each other, else ConvPartialnx1",
-    source=f"{_MODEL}:49 (canUse1x1Vertex); lib/poplin/PerformanceEstimation.hpp:672, :694",
-    error_kind="vertex",
-)
-def amp_cycles(one_by_one: Any, flat_positions: Sizes, kernel_outer: Sizes, kernel_inner: Sizes, positions: Sizes,
-               row_width: Sizes, filter_height: int, **arguments: Any) -> Sizes:  # fmt: skip
-    """Cycles of the matrix unit on the fullest tile."""
-    if np.all(one_by_one):
-        return amp_1x1_cycles(positions=flat_positions, **arguments)
-    general = nx1_cycles(
-        positions=positions,
-        row_width=row_width,
-        kernel_outer=kernel_outer,
-        kernel_inner=kernel_inner,
-        filter_height=filter_height,
-        **arguments,
-    )
-    if not np.any(one_by_one):
-        return general
-    return where(one_by_one, amp_1x1_cycles(positions=flat_positions, **arguments), general)
-
-
-formula(
-    "plan.hmac",
-    text="ConvPartialHorizontalMac over the tile's rows, all its channels in one block",
-    source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:133-244",
-    error_kind="vertex",
-)(hmac_cycles)
-
-
-@formula(
-    "plan.outer_product",
-    text="6 x OuterProduct of a worker's share of the inputs",
-    source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1516",
-    error_kind="vertex",
-)
-def outer_cycles(width: Sizes, chans: Sizes, groups: Sizes, type: str, workers: int) -> Sizes:
-    """Cycles of the outer products of a tile, a vertex per worker and group."""
-    share = ceil_div(width, workers)
-    return workers * groups * outer_product_cycles(type=type, width=share, chans=chans, chans_per_group=chans)
-
-
-@formula(
-    "plan.reduce",
-    text="ReduceAdd of every step on a tile's share of the outputs; no step, no cycles",
-    source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1560; steps: lib/poplin/ConvReducePlan.cpp",
-)
-def reduce_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, partials_type: str, out_type: str) -> Sizes:
-    """Cycles of adding up `depth` partials of `elements` results each, spread over the tiles that hold them."""
-    total: Sizes = 0
-    left = elements
-    sums = sums_of(depth, multi_stage)
-    for number, together in enumerate(sums):
-        left = ceil_div(left, together)
-        cycles = _add(left, together, partials_type, out_type)
-        if number + 1 < len(sums) and out_type != partials_type:
-            # Only the last step of a candidate gives the result's type.
-            cycles = where(sums[number + 1] > 1, _add(left, together, partials_type, partials_type), cycles)
-        total = total + where(together > 1, cycles, 0)
-    return total
-
-
-def _add(elements: Sizes, together: Sizes, partials_type: str, out_type: str) -> Sizes:
-    return reduce_add_cycles(out_size=elements, partials=together, partials_type=partials_type, out_type=out_type)
-
-
-def sums_of(depth: Sizes, multi_stage: bool) -> list[Sizes]:
-    """How many partials each step of a reduction adds up; 1 for steps that a candidate does not have."""
-    if not isinstance(depth, np.ndarray):
-        return list(steps(int(depth), multi_stage))
-    table = step_table(MOST_PARTS, multi_stage)
-    return [row[depth] for row in table]
-
-
-@formula(
-    "plan.reduce_exchange",
-    text="every step of the reduction brings a tile the partials of its share: bytes / rate, rounded up, a step each",
-    source=f"{_MODEL}:1085 (first and remaining stages of the reduction)",
-    error_kind="exchange",
-)
-def reduce_exchange_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, element_bytes: int, rate: int) -> Sizes:
-    """Cycles of the exchanges of a reduction."""
-    total: Sizes = 0
-    left = elements
-    for together in sums_of(depth, multi_stage):
-        total = total + where(together > 1, ceil_div(left * element_bytes, rate), 0)
-        left = ceil_div(left, together)
-    return total
-
-
-@formula(
-    "plan.cast",
-    text="Cast1D of the outputs of a tile: 12 + 6*(26 + vectors of a worker's share)",
-    source="poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp (castCycles); vectors of 8 bytes of the wider type",
-)
-def cast_cycles(elements: Sizes, workers: int, wide_vector: int) -> Sizes:
-    """Cycles of converting a tile's outputs from the type of the partials."""
-    return where(elements > 0, 12 + workers * (26 + ceil_div(ceil_div(elements, workers), wide_vector)), 0)
-
-
-@formula(
-    "plan.add_in_place",
-    text="BinaryOp1DInPlace ADD: 11 + 6*(58 + 3 per vector of a worker's share)",
-    source="poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp, used by lib/poplin/ConvModel.cpp:1761",
-)
-def add_in_place_cycles(elements: Sizes, workers: int, vector: int) -> Sizes:
-    """Cycles of adding one step's outputs to the sum of the steps before."""
-    return where(elements > 0, 11 + workers * (58 + 3 * ceil_div(ceil_div(elements, workers), vector)), 0)
-
-
-@formula(
-    "plan.dynamic_slice",
-    text="DynamicSlice1D: 25 + 6*(39 + 24 + 2 cycles per vector of a worker's share)",
-    source="poplibs@7eac0f26 lib/popops/popopsCycleEstimators.cpp:1755, used by lib/poplin/ConvModel.cpp:1688",
-)
-def dynamic_slice_cycles(elements: Sizes, workers: int, vector: int) -> Sizes:
-    """Cycles of taking one step's share of an operand out of it, or of putting one step's outputs in place."""
-    return where(elements > 0, 25 + workers * (63 + 2 * ceil_div(ceil_div(elements, workers), vector)), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,16 +59,6 @@ class Rules:
 
 
 TermSpec: TypeAlias = tuple[str, str, dict[str, Any]]
-
-
-@formula(
-    "plan.further_steps",
-    text="(serial steps - 1) x the cycles of one step",
-    source=f"{_MODEL}:2056 (total cycles)",
-)
-def further_steps_cycles(times: Sizes, step_cycles: Sizes) -> Sizes:
-    """Cycles of the serial steps after the first."""
-    return (times - 1) * step_cycles
 
 
 def term_specs(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:
@@ -309,6 +122,8 @@ def _compute_spec(problem: ConvProblem, method: Method, shares: Shares, rules: R
         arguments = {"width": shares.positions, "chans": chans, "groups": shares.groups}
         workers = rules.target.workers_per_tile
         return "compute", "plan.outer_product", {**arguments, "type": problem.in_type, "workers": workers}
+    if method.vertex == "vmac":
+        return "compute", "plan.vmac", vmac_arguments(method, shares)
     return (
         "compute",
         "plan.hmac",
@@ -323,6 +138,19 @@ def _compute_spec(problem: ConvProblem, method: Method, shares: Shares, rules: R
             "partials_type": method.partials_type,
         },
     )
+
+
+def vmac_arguments(method: Method, shares: Shares) -> dict[str, Any]:
+    """Arguments of the vertical MAC vertex."""
+    return {
+        "rows": shares.positions,
+        "kernel_height": shares.kernel_outer,
+        "kernel_width": shares.kernel_inner,
+        "out_elements": shares.positions * method.group_block,
+        "conv_groups": ceil_div(shares.groups, method.group_block),
+        "conv_groups_per_group": method.group_block,
+        "partials_type": method.partials_type,
+    }
 
 
 def _cast(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
-from workbench.engine.planner.estimate import Rules, Shares, sums_of
+from workbench.engine.planner.estimate import Rules, Shares
+from workbench.engine.planner.formulas import sums_of
 from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
 

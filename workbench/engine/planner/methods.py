@@ -47,6 +47,15 @@ def _mac(problem: ConvProblem) -> Method:
     return Method(vertex="hmac", in_block=4, out_block=2, partials_type=problem.partials_type)
 
 
+def _vertical_macs(problem: ConvProblem) -> list[Method]:
+    """Vertices for one input and one output channel in every group, half only: 16, 8 or 4 groups side by side."""
+    depthwise = prod(problem.in_chans) == prod(problem.out_chans) == 1 and len(problem.groups) == 1 and problem.field
+    if not depthwise or problem.in_type != "half":
+        return []
+    blocks = [block for block in (16, 8, 4) if block <= max(4, prod(problem.groups))]
+    return [Method(vertex="vmac", group_block=block, partials_type=problem.partials_type) for block in blocks]
+
+
 def _layouts(problem: ConvProblem) -> list[tuple[ConvProblem, bool, tuple[int, ...]]]:
     """(problem, swapped, expanded): operands as they are, exchanged if there is no field, kernels as channels."""
     found: list[tuple[ConvProblem, bool, tuple[int, ...]]] = [(problem, False, ())]
@@ -65,6 +74,7 @@ def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
     for oriented, swapped, expanded in layouts:
         for method in _amp(oriented, target, bool(expanded)):
             found.append(Variant(problem=oriented, method=method, swapped=swapped, expanded=expanded))
+    found += [Variant(problem=problem, method=method) for method in _vertical_macs(problem)]
     for oriented, swapped, expanded in layouts:
         if not expanded:
             found.append(Variant(problem=oriented, method=_mac(oriented), swapped=swapped))
@@ -102,8 +112,9 @@ def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: 
     chans = prod(problem.in_chans) * prod(problem.field[index].kernel for index in variant.expanded)
     grouping = GROUPING // method.filter_height if method.vertex == "amp" else method.in_block
     pad_in, pad_out = chans % grouping != 0, prod(problem.out_chans) % method.out_block != 0
+    pad_groups = len(problem.groups) == 1 and prod(problem.groups) % method.group_block != 0
     convolution_gradient = gradient and problem.kind == "convolution"
-    laid_out = bool(variant.expanded) or convolution_gradient or foreign or pad_in
+    laid_out = bool(variant.expanded) or convolution_gradient or foreign or pad_in or pad_groups
     transposed = problem.direction == "backward" and problem.kind == "convolution"
     return Rules(
         rearrange_inputs=laid_out or gradient,

@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench.engine.emit import vertex_groups
 from workbench.engine.plan import TYPE_BYTES, ConvPlan, Method
+from workbench.engine.planner.estimate import vmac_arguments
 from workbench.engine.planner.placement import cutting_of
 from workbench.engine.planner.variant import Variant, shares_of
 from workbench.engine.program import VertexGroup
@@ -53,6 +54,10 @@ def _groups(
     method, in_type = plan.method, plan.problem.in_type
     if method.vertex == "outer_product":
         return _outer_products(method, sizes, here, in_type, target)
+    if method.vertex == "vmac":
+        arguments = vmac_arguments(method, sizes)
+        fixed = {name: arguments.pop(name) for name in ("conv_groups_per_group", "partials_type")}
+        return vertex_groups("poplin::ConvPartialVerticalMac", _columns(here, arguments), **fixed)
     if method.vertex == "hmac":
         return _macs(method, sizes, here, in_type, kernel)
     fixed = {
