@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, walk
 
 ACCUMULATOR = "/accumulator"
@@ -62,7 +64,7 @@ def _updates(graph: Graph) -> dict[int, int]:
 
 
 def _of_call(graph: Graph, entry: Function, node: Node) -> dict[int, int]:
-    """Results that update an entry parameter the call reads; the last results of a backward are its accumulators."""
+    """Results that update an entry parameter the call reads, and sums that go back into their accumulators."""
     place = {id(value): number for number, value in enumerate(node.operands)}
     pairs: dict[int, int] = {}
     for output, value in zip(graph.outputs, entry.results, strict=True):
@@ -72,12 +74,31 @@ def _of_call(graph: Graph, entry: Function, node: Node) -> dict[int, int]:
         if id(param) in place:
             number = next(i for i, result in enumerate(node.results) if result is value)
             pairs[number] = place[id(param)]
-    buffers = [
-        place[id(value)]
-        for value, described in zip(entry.params, graph.inputs, strict=True)
-        if described.name.endswith(ACCUMULATOR) and id(value) in place
-    ]
-    if node.origin.direction != "update" and node.attr("direction", "") != "update" and buffers:
-        first = len(node.results) - len(buffers)
-        pairs.update({first + index: number for index, number in enumerate(sorted(buffers))})
+    if node.origin.direction != "update" and node.attr("direction", "") != "update":
+        buffers = {
+            place[id(value)]
+            for value, described in zip(entry.params, graph.inputs, strict=True)
+            if described.name.endswith(ACCUMULATOR) and id(value) in place
+        }
+        pairs.update(_sums(graph, graph.functions[node.calls[0]], buffers))
     return pairs
+
+
+def _sums(graph: Graph, function: Function, buffers: set[int]) -> dict[int, int]:
+    """Result number → the accumulator (a parameter number) that it is the sum of with a gradient."""
+    buffer_of = {id(function.params[number]): number for number in buffers}
+    result_of = {id(value): number for number, value in enumerate(function.results)}
+    found: dict[int, int] = {}
+    for node in flat(graph, function):
+        read = [buffer_of[id(value)] for value in node.operands if id(value) in buffer_of]
+        if node.op in ("add", "add_any") and read and id(node.results[0]) in result_of:
+            found[result_of[id(node.results[0])]] = read[0]
+    return found
+
+
+def flat(graph: Graph, function: Function) -> Iterator[Node]:
+    """The nodes of a function with those of its inline bodies, which share its values."""
+    for node in function.nodes:
+        yield node
+        if node.op in INLINE:
+            yield from flat(graph, graph.functions[node.calls[0]])

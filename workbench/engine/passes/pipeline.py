@@ -7,19 +7,20 @@ residual that was made in column t leaves a FIFO of depth d at the end of column
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.engine.graph import RESIDENT_ROLES, Function, Node, Value
 from workbench.engine.lowering import Lowering
-from workbench.engine.origin import Origin
+from workbench.engine.origin import NOWHERE, Origin
 from workbench.engine.passes.carries import ACCUMULATOR, carried
+from workbench.engine.passes.pipeline_stages import Arrival, Fifo, Stage, stages_of
 from workbench.engine.passes.roles import KIND_OF_ROLE
-from workbench.engine.program import Call, GlobalExchange, Overlap, Program, Repeat
+from workbench.engine.program import Call, GlobalExchange, Overlap, Program, Repeat, VariableKind
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.schedule import Column, Stretch, Work, stash_depth, stretches
 from workbench.engine.tensor import Tensor
@@ -27,18 +28,6 @@ from workbench.engine.tileset import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-@dataclass(slots=True)
-class _Stage:
-    """The calls of one stage and what travels between them."""
-
-    number: int
-    forward: Node
-    backward: Node | None = None
-    update: Node | None = None
-    received: dict[int, Tensor] = field(default_factory=dict)  # id(value made elsewhere) → buffer here
-    fifo: list[tuple[Tensor, int, Tensor]] = field(default_factory=list)  # residual, stash variable, what left it
 
 
 def lower_pipeline(lowering: Lowering, schedule: str) -> dict[str, int | str]:
@@ -52,7 +41,7 @@ class _PipelineLowering:
         self.emit = lowering.emit
         self.graph = lowering.graph
         self.schedule = schedule
-        self.stages = _stages(self.graph.body.nodes)
+        self.stages = stages_of(self.graph.body.nodes)
         self.count = max(stage.forward.times for stage in self.stages)
         self.training = self.stages[0].backward is not None
         self.carries = carried(self.graph)
@@ -81,7 +70,7 @@ class _PipelineLowering:
     # -- where values are --------------------------------------------------------------------------------
 
     @contextmanager
-    def _at(self, stage: _Stage, function: str) -> Iterator[list[Program]]:
+    def _at(self, stage: Stage, function: str) -> Iterator[list[Program]]:
         emit = self.emit
         before = (emit.ipu, emit.stage, emit.function)
         emit.ipu, emit.stage, emit.function = stage.number, stage.number, function
@@ -92,15 +81,7 @@ class _PipelineLowering:
             emit.ipu, emit.stage, emit.function = before
         emit.functions[function] = ProgramSequence(children=tuple(collected), name=function)
 
-    def _outside(self, name: str, value: Value, mapping: Any, kind: Any, *, always_live: bool = False) -> Tensor:
-        """A variable of the pipeline itself, not of the body being lowered."""
-        function, self.emit.function = self.emit.function, ""
-        try:
-            return self.emit.tensor(name, value.shape, value.dtype, mapping, kind, always_live=always_live)
-        finally:
-            self.emit.function = function
-
-    def _operand(self, stage: _Stage, value: Value, param: Value) -> Tensor:
+    def _operand(self, stage: Stage, value: Value, param: Value) -> Tensor:
         """The tensor on the stage's IPU that a call reads for an entry value."""
         described = self.inputs.get(id(value))
         if described is not None:
@@ -108,13 +89,41 @@ class _PipelineLowering:
         home, tensor = self.made[id(value)]
         if home == stage.number:
             return tensor
-        if id(value) not in stage.received:
-            mapping = self.lowering.wish(param) or self.lowering.default_mapping(param)
-            name = f"stage{home}/to_stage{stage.number}"
-            stage.received[id(value)] = self._outside(name, value, mapping, "activation")
-        return stage.received[id(value)]
+        return self._receive(stage, value, self.lowering.wish(param) or self.lowering.default_mapping(param))
 
-    def _param(self, stage: _Stage, value: Value, param: Value) -> Tensor:
+    def _receive(self, stage: Stage, value: Value, mapping: Any) -> Tensor:
+        """The buffer for a value made elsewhere; stages on its way hand it on a column later each."""
+        if id(value) in stage.received:
+            return stage.received[id(value)].buffer
+        home, source = self.made[id(value)]
+        neighbour = stage.number + (1 if home > stage.number else -1)
+        if neighbour != home:
+            relay = self.stages[neighbour]
+            source = self._kept(relay, value, self._receive(relay, value, mapping), 0, "relay")
+        made = self.emit.variables[source.variables[0]]
+        kind: VariableKind = "gradient" if made.origin.direction == "backward" else "activation"
+        with self._stamped(stage, made.origin):
+            name = f"stage{home}/to_stage{stage.number}"
+            buffer = self.emit.tensor(name, value.shape, value.dtype, mapping, kind)
+        stage.received[id(value)] = Arrival(buffer, neighbour, source)
+        return buffer
+
+    def _kept(self, stage: Stage, value: Value, current: Tensor, slots: int, name: str) -> Tensor:
+        """A FIFO behind a tensor; returns what leaves it."""
+        held = self.emit.variables[current.variables[0]]
+        stash: int | None = None
+        kind = held.kind if name == "relay" else "stash"
+        with self._stamped(stage, held.origin):
+            if slots:
+                stash = self.emit.new(
+                    f"{held.name}/{name}", value.shape, value.dtype, current.mapping, "stash", copies=slots
+                )
+            label = f"{held.name}/un{name}ed" if slots else f"{held.name}/{name}"
+            left = self.emit.tensor(label, value.shape, value.dtype, current.mapping, kind)
+        stage.fifos.append(Fifo(current, left, stash))
+        return left
+
+    def _param(self, stage: Stage, value: Value, param: Value) -> Tensor:
         key = (id(value), stage.number)
         if key in self.placed:
             return self.placed[key]
@@ -123,31 +132,35 @@ class _PipelineLowering:
         owner = self.by_name.get((described.name.removesuffix(ACCUMULATOR), stage.number))
         follows = owner is not None and described.name.endswith(ACCUMULATOR)
         mapping = owner.mapping if follows and owner is not None else self.lowering.wish(param)
-        origin, self.emit.origin = self.emit.origin, Origin(layer=described.layer)
-        tensor = self._outside(
-            described.name,
-            value,
-            mapping or self.lowering.default_mapping(param),
-            KIND_OF_ROLE[described.role],
-            always_live=resident,
-        )
-        self.emit.origin = origin
+        with self._stamped(stage, Origin(layer=described.layer)):
+            tensor = self.emit.tensor(
+                described.name,
+                value.shape,
+                value.dtype,
+                mapping or self.lowering.default_mapping(param),
+                KIND_OF_ROLE[described.role],
+                always_live=resident,
+            )
         self.placed[key] = tensor
         self.by_name[described.name, stage.number] = tensor
         return tensor
 
     # -- bodies ------------------------------------------------------------------------------------------
 
-    def _body(self, stage: _Stage, node: Node, overrides: dict[int, Tensor]) -> None:
-        """Lower the function a call names, with its operands where they are on this IPU."""
+    def _body(self, stage: Stage, node: Node, stashed: dict[tuple[int, ...], Tensor]) -> None:
+        """Lower the function a call names, with its operands where they are on this IPU.
+
+        Data arrives from the host with the first call that reads it. `stashed` is read instead of what waited.
+        """
         function = self.graph.functions[node.calls[0]]
         with self._at(stage, function.name):
             for value, param in zip(node.operands, function.params, strict=True):
-                tensor = overrides.get(id(value)) or self._operand(stage, value, param)
-                self.lowering.bind(param, tensor)
-                described = self.inputs.get(id(value))
-                if described is not None and described.role not in RESIDENT_ROLES and value.elements:
-                    self.emit.stream(f"{described.name}/from_host", tensor, "to_device")
+                arrives = self._is_data(value) and (id(value), stage.number) not in self.placed and value.elements
+                tensor = self._operand(stage, value, param)
+                left = stashed.get(tensor.variables)
+                self.lowering.bind(param, replace(tensor, variables=left.variables) if left else tensor)
+                if arrives:
+                    self.emit.stream(f"{self.inputs[id(value)].name}/from_host", tensor, "to_device")
             self._hand_wishes(function)
             self._set_destinations(function)
             self.lowering.lower_function(function)
@@ -206,60 +219,60 @@ class _PipelineLowering:
             if variable.function:
                 self.emit.variables[name] = replace(variable, function="")
 
-    def _forward(self, stage: _Stage) -> None:
+    def _forward(self, stage: Stage) -> None:
         self._body(stage, stage.forward, {})
         if stage.backward is not None:
             self._stash(stage, stage.backward)
 
-    def _stash(self, stage: _Stage, backward: Node) -> None:
-        depth = stash_depth(self.schedule, len(self.stages), stage.number)
-        made = {id(value): value for value in stage.forward.results}
-        kept: dict[tuple[int, ...], None] = {}
-        waiting = [made[id(value)] for value in backward.operands if id(value) in made]
-        waiting += [v for v in backward.operands if id(v) in self.inputs and self._is_data(v)]
-        for value in waiting:
-            tensor = self.made[id(value)][1] if id(value) in self.made else self.placed[id(value), stage.number]
-            if depth == 0 or tensor.variables in kept or self.emit.variables[tensor.variables[0]].always_live:
+    def _stash(self, stage: Stage, backward: Node) -> None:
+        """Keep what the backward pass of a micro-batch reads while later ones go forward.
+
+        A buffer that a neighbour fills is overwritten at the end of the column, so it is kept even by the last stage.
+        """
+        slots = stash_depth(self.schedule, len(self.stages), stage.number)
+        overlapping = stash_depth(self.schedule, len(self.stages), 0) > 0
+        for value, param in zip(backward.operands, self.graph.functions[backward.calls[0]].params, strict=True):
+            if id(value) in self.made:
+                tensor = self._operand(stage, value, param)
+            elif self._is_data(value) and (id(value), stage.number) in self.placed:
+                tensor = self.placed[id(value), stage.number]
+            else:
                 continue
-            kept[tensor.variables] = None
-            with self._stamped(stage):
-                name = self.emit.variables[tensor.variables[0]].name
-                stash = self.emit.new(
-                    f"{name}/stash", value.shape, value.dtype, tensor.mapping, "stash", copies=depth
-                )
-                left = self.emit.tensor(f"{name}/unstashed", value.shape, value.dtype, tensor.mapping, "stash")
-            stage.fifo.append((tensor, stash, left))
+            arrived = any(arrival.buffer.variables == tensor.variables for arrival in stage.received.values())
+            waits = slots > 0 or (arrived and overlapping)
+            if not waits or tensor.variables in stage.stashed or self._is_constant(tensor):
+                continue
+            stage.stashed[tensor.variables] = self._kept(stage, value, tensor, slots, "stash")
 
     def _is_data(self, value: Value) -> bool:
-        return self.inputs[id(value)].role not in RESIDENT_ROLES
+        described = self.inputs.get(id(value))
+        return described is not None and described.role not in RESIDENT_ROLES
+
+    def _is_constant(self, tensor: Tensor) -> bool:
+        return self.emit.variables[tensor.variables[0]].always_live
 
     @contextmanager
-    def _stamped(self, stage: _Stage) -> Iterator[None]:
-        before = (self.emit.ipu, self.emit.stage)
-        self.emit.ipu, self.emit.stage = stage.number, stage.number
+    def _stamped(self, stage: Stage, origin: Origin = NOWHERE) -> Iterator[None]:
+        """What is made inside belongs to the stage, not to the body being lowered."""
+        emit = self.emit
+        before = (emit.ipu, emit.stage, emit.function, emit.origin)
+        emit.ipu, emit.stage, emit.function, emit.origin = stage.number, stage.number, "", origin
         try:
             yield
         finally:
-            self.emit.ipu, self.emit.stage = before
+            emit.ipu, emit.stage, emit.function, emit.origin = before
 
-    def _backward(self, stage: _Stage) -> None:
-        if stage.backward is None:
-            return
-        left = {tensor.variables: out for tensor, _, out in stage.fifo}
-        overrides: dict[int, Tensor] = {}
-        for value in stage.backward.operands:
-            tensor = self.made[id(value)][1] if id(value) in self.made else self.placed.get((id(value), stage.number))
-            if tensor is not None and tensor.variables in left and tensor.ipu == stage.number:
-                overrides[id(value)] = replace(tensor, variables=left[tensor.variables].variables)
-        self._body(stage, stage.backward, overrides)
+    def _backward(self, stage: Stage) -> None:
+        if stage.backward is not None:
+            self._body(stage, stage.backward, stage.stashed)
 
-    def _update(self, stage: _Stage) -> None:
+    def _update(self, stage: Stage) -> None:
         if stage.update is not None:
             self._body(stage, stage.update, {})
 
     # -- columns -----------------------------------------------------------------------------------------
 
-    def _call(self, stage: _Stage, node: Node | None, micro_batch: int | None = None) -> Program:
+    def _call(self, stage: Stage, node: Node | None, micro_batch: int | None = None) -> Program:
         if node is None:
             return ProgramSequence(children=())
         direction = str(node.attr("direction", node.origin.direction))
@@ -276,18 +289,24 @@ class _PipelineLowering:
         if branches:
             self.emit.add(Overlap(branches=tuple(branches), name=name, phase=phase))
 
-    def _turn(self, stage: _Stage) -> None:
-        """The body that turns a stage's FIFOs: the oldest slot leaves, the newest residual takes its place."""
-        if not stage.fifo:
+    def _turn(self, stage: Stage) -> None:
+        """The body that turns a stage's FIFOs: the oldest slot leaves, the newest value takes its place."""
+        if not stage.fifos:
             return
         with self._at(stage, f"stage{stage.number}_fifo"):
-            parts = [t.mapping.bytes_per_tile(t.itemsize_bytes, self.lowering.tiles) for t, _, _ in stage.fifo]
-            copied = frozen(np.sum(parts, axis=0))
-            stashes = [stash for _, stash, _ in stage.fifo]
-            out = [name for _, _, left in stage.fifo for name in left.variables]
-            current = [name for tensor, _, _ in stage.fifo for name in tensor.variables]
-            self.emit.compute("fifo/pop", self.emit.copy_groups(copied), stashes, out)
-            self.emit.compute("fifo/push", self.emit.copy_groups(copied), (*current, *stashes), stashes)
+            deep = [fifo for fifo in stage.fifos if fifo.stash is not None]
+            flat = [fifo for fifo in stage.fifos if fifo.stash is None]
+            stashes = [fifo.stash for fifo in deep if fifo.stash is not None]
+            self._copy("fifo/pop", deep, stashes, _variables(fifo.left for fifo in deep))
+            self._copy("fifo/push", deep, [*_variables(fifo.current for fifo in deep), *stashes], stashes)
+            current, left = _variables(fifo.current for fifo in flat), _variables(fifo.left for fifo in flat)
+            self._copy("fifo/keep", flat, current, left)
+
+    def _copy(self, name: str, fifos: Sequence[Fifo], reads: Sequence[int], writes: Sequence[int]) -> None:
+        if fifos:
+            tensors = [fifo.current for fifo in fifos]
+            parts = [t.mapping.bytes_per_tile(t.itemsize_bytes, self.lowering.tiles) for t in tensors]
+            self.emit.compute(name, self.emit.copy_groups(frozen(np.sum(parts, axis=0))), reads, writes)
 
     def _stretch(self, stretch: Stretch) -> None:
         with self.emit.body() as collected:
@@ -300,18 +319,18 @@ class _PipelineLowering:
         branches = [self._cell(self.stages[i], work) for i, work in enumerate(column.work) if work]
         work = [item for cell in column.work for item in cell]
         self._branches(" ".join(map(str, work)), branches, column.phase)
-        self._cross(work)
+        self._cross(work, column.phase)
 
-    def _cell(self, stage: _Stage, work: tuple[Work, ...]) -> Program:
+    def _cell(self, stage: Stage, work: tuple[Work, ...]) -> Program:
         calls = [
             self._call(stage, stage.forward if item.direction == "forward" else stage.backward, item.micro_batch)
             for item in work
         ]
-        if stage.fifo:
+        if stage.fifos:
             calls.append(Call(function=f"stage{stage.number}_fifo", ipu=stage.number, stage=stage.number))
         return ProgramSequence(children=tuple(calls), name=f"stage {stage.number}")
 
-    def _cross(self, work: list[Work]) -> None:
+    def _cross(self, work: list[Work], phase: Any) -> None:
         """Send what this column made to the neighbours; pairs of IPUs that share none cross at the same time."""
         for step in (1, -1):
             for parity in (0, 1):
@@ -321,13 +340,13 @@ class _PipelineLowering:
                     if (1 if item.direction == "forward" else -1) == step and item.stage % 2 == parity
                     for crossing in self._crossing(item.stage, item.stage + step)
                 ]
-                self._branches("between IPUs", branches)
+                self._branches("between IPUs", branches, phase)
 
     def _crossing(self, source: int, destination: int) -> list[Program]:
         if not 0 <= destination < len(self.stages):
             return []
-        buffers = self.stages[destination].received
-        moved = [(self.made[name][1], buffer) for name, buffer in buffers.items() if self.made[name][0] == source]
+        arrivals = self.stages[destination].received.values()
+        moved = [(arrival.source, arrival.buffer) for arrival in arrivals if arrival.neighbour == source]
         if not moved:
             return []
         self.emit.next_step += 1
@@ -346,15 +365,5 @@ class _PipelineLowering:
         ]
 
 
-def _stages(nodes: Sequence[Node]) -> list[_Stage]:
-    found: dict[int, _Stage] = {}
-    for node in nodes:
-        number = int(node.attr("stage", 0))
-        direction = str(node.attr("direction", node.origin.direction))
-        if direction == "forward":
-            found[number] = _Stage(number=number, forward=node)
-        elif direction == "backward":
-            found[number].backward = node
-        else:
-            found[number].update = node
-    return [found[number] for number in sorted(found)]
+def _variables(tensors: Iterable[Tensor]) -> list[int]:
+    return [name for tensor in tensors for name in tensor.variables]
