@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from workbench.engine.target import Target
 
 
+# What people call the primitives that are named for machines.
+OP_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul", "fused": "elementwise"}
+
+
+def op_word(node: Node) -> str:
+    """What is done, in the field's words: a region's kind, a chain's named function, else the operation."""
+    if node.op == "region":
+        return str(node.attr("kind"))
+    if node.op == "fused" and node.origin.region:
+        return node.origin.region.strip("_")
+    return OP_WORDS.get(node.op, node.op)
+
+
 LINEAR_PLACES = 8  # first tiles at which linear mappings begin
 
 
@@ -136,8 +149,7 @@ class Lowering:
 
     def label(self, node: Node) -> str:
         """A name for people: the layer and what is done there."""
-        what = str(node.attr("kind", node.op)) if node.op == "region" else node.op
-        return f"{node.origin.layer or self.graph.name}/{what}"
+        return f"{node.origin.layer or self.graph.name}/{op_word(node)}"
 
     # -- running -----------------------------------------------------------------------------------------
 
@@ -175,7 +187,7 @@ class Lowering:
                 name=self.label(node),
                 layer=node.origin.layer,
                 direction=node.origin.direction,
-                op=str(node.attr("kind", node.op)) if node.op == "region" else node.op,
+                op=op_word(node),
                 flops=family.flops(node, self),
                 plan=family.plan_text(node, self),
                 modelled=family.modelled,
