@@ -6,7 +6,7 @@ from collections import Counter
 from math import prod
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.planner.cases import conv_node, convs, dot_node, dots, hand_plan, products_of
@@ -75,7 +75,6 @@ def planned_case(node: Node, tiles: int = TILES, partials_type: str = "float") -
     return planned, plan(planned.problem, machine(tiles), Settings())
 
 
-@settings(max_examples=40, deadline=None)
 @given(dots(), st.integers(1, TILES))
 def test_products_of_matrices_are_covered(node: Node, tiles: int) -> None:
     planned, chosen = planned_case(node, tiles)
@@ -83,7 +82,6 @@ def test_products_of_matrices_are_covered(node: Node, tiles: int) -> None:
     check_macs(chosen)
 
 
-@settings(max_examples=40, deadline=None)
 @given(convs(), st.integers(1, TILES))
 def test_convolutions_are_covered(node: Node, tiles: int) -> None:
     planned, chosen = planned_case(node, tiles)
@@ -92,7 +90,6 @@ def test_convolutions_are_covered(node: Node, tiles: int) -> None:
     check_macs(chosen)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.one_of(dots(), convs()))
 def test_operands_are_made_of_the_axes(node: Node) -> None:
     planned = problem_of(node, "float")
@@ -105,7 +102,6 @@ def test_operands_are_made_of_the_axes(node: Node) -> None:
     assert 2 * len(products_of(node)) == 2 * planned.problem.macs()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.one_of(dots(), convs()), st.integers(1, TILES))
 def test_owners_hold_every_element_once_on_tiles_in_use(node: Node, tiles: int) -> None:
     planned, chosen = planned_case(node, tiles)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.engine import cost
@@ -97,14 +97,12 @@ def problems(draw: st.DrawFn) -> ConvProblem:
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(problems(), st.lists(st.integers(1, 64), min_size=2, max_size=4, unique=True).map(sorted))
 def test_more_tiles_never_cost_more(problem: ConvProblem, tiles: list[int]) -> None:
     cycles = [plan(problem, target("ipu2", tiles_per_ipu=count), Settings()).total_cycles for count in tiles]
     assert cycles == sorted(cycles, reverse=True)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problems(), st.integers(1, 64))
 def test_half_precision_never_costs_more(problem: ConvProblem, tiles: int) -> None:
     machine = target("ipu2", tiles_per_ipu=tiles)
@@ -120,7 +118,6 @@ def fits_at_once(found: ConvPlan) -> bool:
     return not found.warning
 
 
-@settings(max_examples=30, deadline=None)
 @given(problems(), st.integers(1, 32))
 def test_less_memory_never_takes_more_temporaries(problem: ConvProblem, tiles: int) -> None:
     machine = target("ipu2", tiles_per_ipu=tiles)

@@ -1,0 +1,102 @@
+"""Products of matrices become exchanges, vertices and reductions that agree with their plan."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engine.ops.planned import lowered
+from tests.engine.planner.cases import dot_node, dots
+from workbench.engine.graph import Node
+from workbench.engine.program import Repeat, leaves
+from workbench.engine.target import target
+
+FOUR = target("ipu2", tiles_per_ipu=4)
+WHOLE = target("ipu2")
+
+
+def test_a_product_on_four_tiles_moves_halves_and_computes_once() -> None:
+    case = lowered(dot_node((32, 16), (16, 32), ((1,), (0,)), dtype="float16"), FOUR, partialsType="half")
+    # Each tile needs a 16 x 16 block of both operands, 512 B, and owns half of each: 256 B of each arrive.
+    (exchange,) = case.exchanges()
+    assert exchange.exchange.received_bytes.tolist() == [512] * 4
+    assert case.vertices() == {"poplar::Memcpy", "poplin::ConvPartial1x1Out"}
+    (compute,) = case.computes("/compute")
+    (group,) = compute.compute_set.groups
+    assert dict(group.arguments)["positions"] == 16
+    assert len(group.tiles) == 4
+    # As planned, and 12 cycles: inputs and weights are one exchange, in which the pairs' bus is not shared.
+    assert case.plan.total_cycles == 1001
+    assert case.cycles() == case.plan.total_cycles - (32 + 64) + 128
+
+
+def test_operator_row_says_flops_and_plan() -> None:
+    case = lowered(dot_node((32, 16), (16, 32), ((1,), (0,))), FOUR)
+    (row,) = case.lowered.operators
+    assert row.flops == 2 * 32 * 16 * 32
+    assert row.plan == str(case.plan)
+    assert case.lowered.unmodelled == ()
+
+
+def test_half_operands_with_float_partials_are_cast_at_the_end() -> None:
+    case = lowered(dot_node((32, 16), (16, 32), ((1,), (0,)), dtype="float16"), FOUR)
+    assert "popops::Cast1D" in case.vertices()
+    assert case.plan.method.partials_type == "float"
+
+
+def test_deep_products_reduce_over_tiles() -> None:
+    case = lowered(dot_node((4, 4096), (4096, 4), ((1,), (0,)), dtype="float16"), WHOLE, partialsType="half")
+    assert "poplin::ReduceAdd" in case.vertices()
+    assert len(case.computes("/reduce")) == 1 + len(case.plan.stages)
+    # Every partial of every result is added: sums x depth over all tiles of the last step is results x partials left.
+    last = case.computes("/reduce")[-1].compute_set.groups
+    added = sum(dict(g.arguments)["out_size"] * dict(g.arguments)["partials"] * len(g.tiles) for g in last)
+    left = case.plan.stages[-1] if case.plan.stages else case.plan.parts("c0")
+    assert added == 16 * left
+
+
+def test_little_memory_makes_a_loop_over_slices() -> None:
+    node = dot_node((256, 512), (512, 256), ((1,), (0,)), dtype="float16")
+    case = lowered(node, FOUR, availableMemoryProportion=0.05)
+    assert case.plan.serial_in * case.plan.serial_out > 1
+    (loop,) = [child for child in case.lowered.program.entry.children if isinstance(child, Repeat)]
+    assert loop.times == case.plan.serial_in * case.plan.serial_out
+    names = {step.name.rsplit("/", 1)[-1] for step in leaves(loop)}
+    assert {"slice", "compute"} <= names
+    assert case.temporary_bytes() < lowered(node, FOUR).temporary_bytes()
+
+
+@given(dots(), st.integers(1, 16))
+def test_any_product_lowers_to_a_valid_program(node: Node, tiles: int) -> None:
+    case = lowered(node, target("ipu2", tiles_per_ipu=tiles))
+    assert case.lowered.unmodelled == ()
+    for step in case.exchanges():
+        assert step.exchange.multicast_extra_bytes >= 0
+    assert case.computes("/compute")
+
+
+SHAPES = [
+    (1024, 1024, 256, "float16"),
+    (1024, 1024, 1024, "float32"),
+    (512, 768, 3072, "float16"),
+    (8, 2048, 1000, "float32"),
+]
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns", "dtype"), SHAPES)
+def test_steps_cost_and_hold_what_was_planned(rows: int, depth: int, columns: int, dtype: str) -> None:
+    node = dot_node((rows, depth), (depth, columns), ((1,), (0,)), dtype=dtype)
+    case = lowered(node, WHOLE, partialsType="half")
+    assert 0.8 < case.cycles() / case.plan.total_cycles < 1.4
+    # Weights that only one tile needs are used where they lie; the plan counts a copy of them, as PopLibs does.
+    assert 0.4 < case.temporary_bytes() / case.plan.temporary_bytes < 1.5
+
+
+def test_weights_lie_with_the_tiles_that_multiply_them() -> None:
+    case = lowered(dot_node((64, 256), (256, 256), ((1,), (0,)), dtype="float16"), target("ipu2", tiles_per_ipu=16))
+    weights = case.lowered.program.variables[1].bytes_per_tile
+    assert weights.sum() == 256 * 256 * 2
+    assert np.count_nonzero(weights) == case.plan.tiles
+    assert weights.max() <= 2 * weights[weights > 0].min()
