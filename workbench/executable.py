@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import cache
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
 from workbench.engine.options import Options
+from workbench.engine.passes import PIPELINE
 from workbench.engine.target import Target
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OutOfMemoryError, WorkbenchError
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
     from workbench.engine.graph import Graph
     from workbench.engine.program import TileProgram
 
+# What `progress` hears, in order; some phases are heard once for each operator.
+PHASES = (
+    "trace",
+    *(each.name for each in PIPELINE),
+    "in_place",
+    "lower",
+    "footprint",
+    "liveness",
+    "allocate",
+    "execute",
+)
 MODES = (None, "training", "inference")
 ACCUMULATION = "pipeline.gradient_accumulation_steps"
 Progress = Callable[[str], None]
@@ -170,6 +182,13 @@ def find_source(request: Request) -> Any:
         gradient_accumulation_steps=request.gradient_accumulation_steps,
         inputs=request.inputs,
     )
+
+
+def layered_source(name: str, input_shape: Sequence[int], layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Any:
+    """A source that builds a Sequential model of these layers: (class in `keras.layers`, its arguments) each."""
+    from workbench.engine.frontends.layered import layered
+
+    return layered(name, input_shape, layers)
 
 
 def compile_request(request: Request, progress: Progress | None = None, like: Executable | None = None) -> Executable:

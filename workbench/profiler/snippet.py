@@ -1,4 +1,4 @@
-"""The lines a user types to compile with a change: the configuration first, then the call."""
+"""The lines a user types to compile what was asked for: the configuration first, then the call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _CALL_OPTIONS = {
     "pipeline.schedule": "pipeline_schedule",
     "pipeline.gradient_accumulation_steps": "gradient_accumulation_steps",
 }
-_ARGUMENTS = ("mode", "batch_size", "optimizer", "loss", "precision", "stages", "gradient_accumulation_steps")
+_ARGUMENTS = ("mode", "batch_size", "optimizer", "loss", "precision", "stages")
+_NEW_CONFIG = ["from workbench.ipu.config import IPUConfig", "", "config = IPUConfig()"]
 
 
 def assignment(name: str, value: Any) -> str:
@@ -31,41 +32,57 @@ def source_text(source: Any) -> str:
     if isinstance(source, str):
         return literal(source)
     size = getattr(source, "size", None)
-    if isinstance(size, tuple) and isinstance(getattr(source, "name", None), str):
+    if isinstance(size, tuple) and size and isinstance(getattr(source, "name", None), str):
         return f"wb.ready({', '.join([literal(source.name), *(f'{key}={value!r}' for key, value in size)])})"
     return "model"
 
 
 def code_of(change: Change, request: Any = None) -> str:
-    """What to type for a change. Without a request: the changed options and arguments alone.
-
-    Variables it takes for granted: `model`, and `config`, `target`, `optimizer`, `loss`, `stages` and `inputs` where
-    the compile was given them as objects.
-    """
-    before = [] if request is None else [name for name, _ in request.options.changed if name not in _CALL_OPTIONS]
+    """What to type for a change; without a request, the changed options and arguments alone."""
+    if request is not None:
+        return request_code(change.applied(request))
     lines = [assignment(name, value) for name, value in change.options]
-    if lines and not before:
-        lines = ["from workbench.ipu.config import IPUConfig", "", "config = IPUConfig()", *lines]
-    call = {**_given(request), **{name: literal(value) for name, value in change.arguments}}
-    if change.options or before:
-        call = {"config": "config", **call}
-    source = "model" if request is None else source_text(request.source)
-    inputs = ["*inputs"] if getattr(request, "inputs", ()) else []
-    arguments = ", ".join([source, *inputs, *(f"{name}={value}" for name, value in call.items())])
-    return "\n".join([*lines, f"executable = wb.compile({arguments})"])
+    if lines:
+        lines = [*_NEW_CONFIG, *lines]
+    call = {name: literal(value) for name, value in change.arguments}
+    return "\n".join([*lines, _call("model", call, with_config=bool(lines))])
+
+
+def request_code(request: Any) -> str:
+    """What to type for a request, or the like of one.
+
+    Variables it takes for granted: `model`, and `target`, `optimizer`, `loss`, `stages` and `inputs` where the compile
+    was given them as objects; `config` where it holds what no plain value says.
+    """
+    changed = [(name, value) for name, value in request.options.changed if name not in _CALL_OPTIONS]
+    lines = [assignment(name, value) for name, value in changed if _is_plain(name, value)]
+    if lines and len(lines) == len(changed):
+        lines = [*_NEW_CONFIG, *lines]
+    arguments = ["*inputs"] if request.inputs else []
+    call = _call(source_text(request.source), _given(request), with_config=bool(changed), more=arguments)
+    return "\n".join([*lines, call])
+
+
+def _call(source: str, arguments: dict[str, str], *, with_config: bool, more: list[str] | None = None) -> str:
+    given = [*(more or []), *(["config=config"] if with_config else [])]
+    return f"executable = wb.compile({', '.join([source, *given, *(f'{k}={v}' for k, v in arguments.items())])})"
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    """Whether an option is assigned as a plain value; others are members of enumerations, or lists."""
+    return _KEYS in name or name.startswith("ipu_model.") or isinstance(value, bool | int | float)
 
 
 def _given(request: Any) -> dict[str, str]:
     """The arguments a request was made with, as source."""
-    if request is None:
-        return {}
     call = {}
     for name in _ARGUMENTS:
         value = getattr(request, name)
-        if value is None or (name == "gradient_accumulation_steps" and value == 1):
-            continue
-        call[name] = literal(value) if isinstance(value, int | str) else name
-    if request.target.what_if:
+        if value is not None:
+            call[name] = literal(value) if isinstance(value, int | str | list) else name
+    for option, value in request.options.changed:
+        if option in _CALL_OPTIONS:
+            call[_CALL_OPTIONS[option]] = literal(value)
+    if request.target.what_if and not any(name == "ipu_model.tiles_per_ipu" for name, _ in request.options.changed):
         call["target"] = "target"
-    schedule = dict(request.options.changed).get("pipeline.schedule")
-    return {**call, "pipeline_schedule": literal(schedule)} if schedule else call
+    return call

@@ -8,5 +8,7 @@ from workbench.widgets.face import VIEWS, Face, Page
 for _name, _title in VIEWS.items():
     if _name not in faces:
         faces.add(_name, Face(name=_name, title=_title))
+if "diagnosis" not in faces:
+    faces.add("diagnosis", Face(name="diagnosis", title="Diagnosis"))
 if "html" not in faces:
     faces.add("html", Page())
