@@ -45,7 +45,7 @@ class DynamicSlice(Family):
         label = lowering.label(node)
         home = home_of(table, source, lowering)
         held, *offsets = lowering.emit.rearrange(
-            label, [(source, home), *((start, needed_by(home, (), ())) for start in starts)]
+            label, [(source, home), *((starts[axis], needed_by(home, (), ())) for axis in table.row_axes)]
         )
         result = lowering.result(node, 0, slice_mapping(table, home))
         lowering.emit.compute(
@@ -67,9 +67,12 @@ class DynamicUpdate(Family):
         return ((0, 0),)
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
-        """The operand with its updated axes whole on every tile."""
+        """The operand with its updated axes whole on every tile, the update by the same columns."""
         table = table_of(node.operands[0].shape, (), node.operands[1].shape)
-        return {0: sliceable(table, node.operands[0].dtype, lowering)} if table.row_axes else {}
+        if not table.row_axes:
+            return {}
+        home = sliceable(table, node.operands[0].dtype, lowering)
+        return {0: home, 1: slice_mapping(table, home)}
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Bring the update and the offsets to the operand's columns and copy in."""
@@ -82,7 +85,10 @@ class DynamicUpdate(Family):
         home = home_of(table, operand, lowering)
         held = lowering.emit.rearrange(
             label,
-            [(update, slice_mapping(table, home)), *((start, needed_by(home, (), ())) for start in starts)],
+            [
+                (update, slice_mapping(table, home)),
+                *((starts[axis], needed_by(home, (), ())) for axis in table.row_axes),
+            ],
         )
         result = lowering.result(node, 0, home)
         if result.variables != operand.variables:
