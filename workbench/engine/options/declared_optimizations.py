@@ -68,7 +68,7 @@ option(
     True,
     bool,
     "Keep repeated operators once and call them; trades copies of arguments for code.",
-    planned="engine/passes/outline.py",
+    read_by="engine/passes/lower.py",
     form_label="outlining",
 )
 option(
