@@ -11,17 +11,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node, Value
-from workbench.engine.ops.pointwise import is_free, is_pointwise
+from workbench.engine.ops.pointwise import is_pointwise
 from workbench.engine.passes.clusters import Flow, flow_of
-
-SMALL_SHARE = 16  # an operand this many times smaller than the residual may live on for it
-MAX_DEPTH = 6  # operations done again for one residual
+from workbench.engine.passes.recipes import FreshIds, find_recipe, without_dead
+from workbench.engine.passes.rematerialise_stages import rematerialise_stages
 
 
 def rematerialise(graph: Graph) -> Graph:
-    """Move what can be computed again to where it is read, in every function."""
+    """Move what can be computed again to where it is read, in every function and between those of a stage."""
     functions = {name: _all_moved(_masks_from_outputs(function)) for name, function in graph.functions.items()}
-    return replace(graph, functions=functions)
+    return rematerialise_stages(replace(graph, functions=functions))
 
 
 def _all_moved(function: Function) -> Function:
@@ -58,7 +57,7 @@ def _scalar(value: Value, flow: Flow) -> object:
 
 
 def _move(function: Function) -> Function:
-    flow = flow_of(function)
+    flow, ids = flow_of(function), FreshIds(function)
     kept = {
         name
         for name, places in flow.uses.items()
@@ -73,13 +72,13 @@ def _move(function: Function) -> Function:
             readers = [function.nodes[place] for place in flow.uses.get(id(value), ())]
             if id(value) in returned or not _is_residual(node, value, readers):
                 continue
-            recipe = _recipe(value, flow, kept)
+            recipe = find_recipe(value, flow, kept)
             if recipe is not None:
                 first = min(flow.uses[id(value)])
-                before.setdefault(first, []).extend(_again(recipe, value, readers[0]))
+                before.setdefault(first, []).extend(_again(recipe, value, readers[0], ids))
                 moved.add(id(node))
                 repeated.update(map(id, recipe))
-    return _without_dead(_rebuilt(function, before, moved), repeated) if moved else function
+    return without_dead(_rebuilt(function, before, moved), repeated) if moved else function
 
 
 def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
@@ -94,35 +93,12 @@ def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
     )
 
 
-def _recipe(value: Value, flow: Flow, kept: set[int]) -> list[Node] | None:
-    """The operations that make the value from what the backward pass keeps anyway, in order; None if there are none."""
-    recipe: list[Node] = []
-    seen: set[int] = set()
-
-    def make(wanted: Value) -> bool:
-        if id(wanted) in seen:
-            return True
-        node = flow.producer.get(id(wanted))
-        lives = id(wanted) in kept or wanted.elements * SMALL_SHARE <= value.elements
-        if wanted is not value and (lives or node is None):
-            return lives
-        if node is None or not (is_pointwise(node) or is_free(node)):
-            return False
-        if not all(make(operand) for operand in node.operands):
-            return False
-        seen.add(id(wanted))
-        recipe.append(node)
-        return sum(not is_free(again) for again in recipe) <= MAX_DEPTH
-
-    return recipe if make(value) else None
-
-
-def _again(recipe: list[Node], value: Value, reader: Node) -> list[Node]:
+def _again(recipe: list[Node], value: Value, reader: Node, ids: FreshIds) -> list[Node]:
     """The recipe as new nodes going backward; its last one makes the value itself."""
     renamed: dict[int, Value] = {}
     nodes: list[Node] = []
     for node in recipe:
-        results = tuple(made if made is value else Value(made.id, made.shape, made.dtype) for made in node.results)
+        results = tuple(made if made is value else ids.like(made) for made in node.results)
         renamed.update({id(old): new for old, new in zip(node.results, results, strict=True)})
         operands = tuple(renamed.get(id(operand), operand) for operand in node.operands)
         origin = replace(node.origin, direction=reader.origin.direction)
@@ -137,15 +113,3 @@ def _rebuilt(function: Function, before: dict[int, list[Node]], moved: set[int])
         if id(node) not in moved:
             nodes.append(node)
     return replace(function, nodes=tuple(nodes))
-
-
-def _without_dead(function: Function, suspects: set[int]) -> Function:
-    """The function without those of the suspects (by identity) that nobody reads any more."""
-    read = {id(value) for value in function.results}
-    nodes: list[Node] = []
-    for node in reversed(function.nodes):
-        if id(node) in suspects and not any(id(value) in read for value in node.results):
-            continue
-        read.update(id(value) for value in node.operands)
-        nodes.append(node)
-    return replace(function, nodes=tuple(reversed(nodes)))

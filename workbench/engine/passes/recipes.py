@@ -1,0 +1,64 @@
+"""Recipes: how a value can be made again elementwise, for the passes that rather compute than keep."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from workbench.engine.graph import Function, Node, Value
+from workbench.engine.ops.pointwise import is_free, is_pointwise
+from workbench.engine.passes.clusters import Flow
+
+SMALL_SHARE = 16  # an operand this many times smaller than the value may live on for it
+MAX_DEPTH = 6  # operations done again for one value
+
+
+class FreshIds:
+    """Makes new values of a function."""
+
+    def __init__(self, function: Function) -> None:
+        values = [*function.params, *(value for node in function.nodes for value in node.results)]
+        self._next = 1 + max((value.id for value in values), default=-1)
+
+    def like(self, value: Value) -> Value:
+        """A value of its own with the type of another."""
+        self._next += 1
+        return Value(self._next - 1, value.shape, value.dtype)
+
+
+def find_recipe(value: Value, flow: Flow, kept: Collection[int]) -> list[Node] | None:
+    """The operations that make the value from what is kept (by identity) anyway, in order; None if there are none.
+
+    Constants, counters and broadcasts cost nothing and are always made again.
+    """
+    recipe: list[Node] = []
+    seen: set[int] = set()
+
+    def make(wanted: Value) -> bool:
+        if id(wanted) in seen:
+            return True
+        node = flow.producer.get(id(wanted))
+        small = wanted.elements * SMALL_SHARE <= value.elements and (node is None or not is_free(node))
+        if wanted is not value and (id(wanted) in kept or small):
+            return True
+        if node is None or not (is_pointwise(node) or is_free(node)):
+            return False
+        if not all(make(operand) for operand in node.operands):
+            return False
+        seen.add(id(wanted))
+        recipe.append(node)
+        return sum(not is_free(again) for again in recipe) <= MAX_DEPTH
+
+    return recipe if make(value) else None
+
+
+def without_dead(function: Function, suspects: set[int]) -> Function:
+    """The function without those of the suspects (by identity) that nobody reads any more."""
+    read = {id(value) for value in function.results}
+    nodes: list[Node] = []
+    for node in reversed(function.nodes):
+        if id(node) in suspects and not any(id(value) in read for value in node.results):
+            continue
+        read.update(id(value) for value in node.operands)
+        nodes.append(node)
+    return replace(function, nodes=tuple(reversed(nodes)))
