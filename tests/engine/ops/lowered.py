@@ -99,6 +99,11 @@ def compiled(
             ),
         )
     )
+    return lowered_graph(graph, tiles=tiles, kind=kind)
+
+
+def lowered_graph(graph: Graph, *, tiles: int = 4, kind: str = "ipu2") -> Case:
+    """Lower a graph as it is, with what can be in place in place."""
     chosen = verify_in_place(graph, find_in_place(graph))
     lowered = lower(graph, target(kind, tiles_per_ipu=tiles), options(), chosen)
     verify_program(lowered.program)

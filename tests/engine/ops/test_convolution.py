@@ -68,6 +68,18 @@ def test_strided_pointwise_convolution_fetches_only_what_it_reads() -> None:
     assert all(variable.bytes_per_tile.max() <= 4 * 16 * 4 for variable in arrived)
 
 
+def test_the_gradient_of_a_strided_pointwise_convolution_puts_zeros_between() -> None:
+    # 4 positions of a gradient belong at 0, 2, 4 and 6 of 8; the others are zero and nothing is multiplied for them.
+    node = conv_node(1, (4,), (1,), (16, 16), lhs_dilation=(2,), padding=((0, 1),), direction="backward")
+    planned = problem_of(node, "float")
+    assert planned.spread == ((0, 0, 0), (0, 1, 1), (0, 0, 0))
+    assert planned.problem.field == ()
+    assert planned.problem.macs() == len(products_of(node)) == 4 * 16 * 16
+    case = lowered(node, target("ipu2", tiles_per_ipu=2))
+    assert {"popops::Fill", "poplar::Memcpy"} <= case.vertices()
+    assert case.steps()[-1].name.endswith("/spread")
+
+
 def test_depthwise_convolution_in_half_uses_the_vertical_mac() -> None:
     node = conv_node(8, (28, 28), (3, 3), (192, 192), groups=192, padding=((1, 1), (1, 1)), dtype="float16")
     case = lowered(node, WHOLE)

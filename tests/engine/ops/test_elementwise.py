@@ -1,0 +1,175 @@
+"""Which codelet a chain becomes, where it runs and what it reads, on four tiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.engine.ops.lowered import F32, Case, Kind, compiled, lowered_graph, single
+from workbench.engine.graph import Function, GraphBuilder, Node
+from workbench.engine.ops.codelets import expression_groups
+from workbench.engine.ops.expressions import Expression, expression_of
+from workbench.engine.origin import Origin
+from workbench.engine.passes.fuse import fuse
+
+ROW, MATRIX, SCALAR = ((8,), F32), ((4, 8), F32), ((), F32)
+FOUR = np.array([8, 8, 8, 8], np.int64)
+
+
+def chain(
+    params: list[Kind], *operations: tuple[Any, ...], region: str = "", direction: Any = "forward"
+) -> tuple[Node, Function]:
+    """A chain of (op, operand numbers, type, attributes) as one fused node; numbers count params, then nodes."""
+    builder = GraphBuilder("main")
+    values = [builder.param(shape, dtype) for shape, dtype in params]
+    origin = Origin(layer="layer", region=region, direction=direction)
+    for op, numbers, kind, *rest in operations:
+        more = rest[0] if rest else {}
+        values += builder.node(op, tuple(values[number] for number in numbers), (kind,), origin=origin, **more)
+    made = builder.nodes
+    node = Node("fused", tuple(builder.params), made[-1].results, (), origin, ("chain",))
+    return node, Function("chain", tuple(builder.params), made[-1].results, tuple(made))
+
+
+def vertex_of(expression: Expression, *needed: int, in_place: int | None = None) -> tuple[str, dict[str, Any]]:
+    groups = expression_groups(expression, FOUR, [np.full(4, count, np.int64) for count in needed], in_place=in_place)
+    (name,) = {group.vertex for group in groups}
+    return name, dict(groups[0].arguments)
+
+
+@pytest.mark.parametrize(
+    ("operations", "form", "vertex"),
+    [
+        ([("neg", (0,), ROW)], "neg(a)", "popops::UnaryOp1D"),
+        ([("add", (0, 1), ROW)], "add(a,b)", "popops::BinaryOp1D"),
+        ([("mul", (0, 2), ROW)], "mul(a,s)", "popops::BroadcastScalar1D"),
+        ([("div", (2, 0), ROW)], "div(s,a)", "popops::MapExpression"),  # no codelet with the scalar on the left
+        ([("tanh", (0,), ROW)], "tanh(a)", "popnn::NonLinearity1D"),
+        ([("constant", (), SCALAR, {"value": 0.0}), ("max", (0, 3), ROW)], "max(a,0.0)", "popnn::NonLinearity1D"),
+        ([("constant", (), SCALAR, {"value": 2.0}), ("max", (0, 3), ROW)], "max(a,2.0)", "popops::BroadcastScalar1D"),
+        ([("exp", (0,), ROW), ("add", (3, 1), ROW)], "add(exp(a),b)", "popops::MapExpression"),
+        ([("convert_element_type", (0,), ((8,), "float16"))], "convert_element_type(a)", "popops::Cast1D"),
+    ],
+)
+def test_codelet_of_a_chain(operations: list[Any], form: str, vertex: str) -> None:
+    node, inside = chain([ROW, ROW, SCALAR], *operations)
+    expression = expression_of(node, inside)
+    assert expression.form == form
+    assert vertex_of(expression, *(1 for _ in expression.broadcast))[0] == vertex
+
+
+def test_updates_of_the_first_operand_are_scaled_additions() -> None:
+    """w - lr g where w lies; anywhere else it is a generated codelet."""
+    node, inside = chain([ROW, ROW, SCALAR], ("mul", (1, 2), ROW), ("sub", (0, 3), ROW))
+    expression = expression_of(node, inside)
+    assert expression.form == "sub(a,mul(b,s))"
+    assert [value.id for value in expression.full] == [0, 1]
+    name, arguments = vertex_of(expression, 1, in_place=0)
+    assert name == "popops::ScaledSubtractSupervisor"
+    assert (arguments["n"], arguments["a_type"], arguments["scale_type"]) == (8, "float", "float")
+    assert vertex_of(expression, 1)[0] == "popops::MapExpression"
+
+
+def test_a_momentum_is_two_scaled_operands() -> None:
+    operations = [("mul", (0, 2), ROW), ("mul", (1, 3), ROW), ("sub", (4, 5), ROW)]
+    node, inside = chain([ROW, ROW, SCALAR, SCALAR], *operations)
+    assert vertex_of(expression_of(node, inside), 1, 1, in_place=0)[0] == "popops::aXMinusbYSupervisor"
+
+
+@pytest.mark.parametrize(
+    ("region", "operation", "expected"),
+    [("gelu", "erf", "GELU_ERF"), ("gelu", "tanh", "GELU"), ("silu", "logistic", "SWISH")],
+)
+def test_named_functions_are_non_linearities(region: str, operation: str, expected: str) -> None:
+    node, inside = chain([ROW], (operation, (0,), ROW), ("mul", (0, 1), ROW), region=region)
+    name, arguments = vertex_of(expression_of(node, inside))
+    assert (name, arguments["op"]) == ("popnn::NonLinearity1D", expected)
+
+
+def test_a_vector_along_rows_is_inner_and_along_columns_outer() -> None:
+    """A tile's 8 elements: a bias of 4 used on 2 rows, or 2 factors on 4 columns each."""
+    node, inside = chain([MATRIX, ((1, 8), F32)], ("add", (0, 1), MATRIX))
+    name, arguments = vertex_of(expression_of(node, inside), 4)
+    assert name == "popops::BroadcastVectorInner1D"
+    assert (arguments["b_slice_len"], arguments["b_broadcast_factor"]) == (4, 2)
+    node, inside = chain([MATRIX, ((4, 1), F32)], ("mul", (0, 1), MATRIX))
+    name, arguments = vertex_of(expression_of(node, inside), 2)
+    assert name == "popops::BroadcastVectorOuterByColumn1D"
+    assert (arguments["rows"], arguments["columns"], arguments["allow_misaligned"]) == (2, 4, False)
+    # Three elements of a vector cannot be whole rows of eight.
+    assert vertex_of(expression_of(node, inside), 3)[0] == "popops::MapExpression"
+
+
+def test_broadcasts_and_unit_axes_inside_a_chain_are_seen_through() -> None:
+    """[8] → [1, 8] → [4, 8], and a reshape between [4, 8] and [4, 1, 8]."""
+    wide = ((4, 1, 8), F32)
+    node, inside = chain(
+        [MATRIX, ROW],
+        ("broadcast_in_dim", (1,), ((1, 8), F32), {"broadcast_dimensions": (1,)}),
+        ("add", (0, 2), MATRIX),
+        ("reshape", (3,), wide),
+        ("exp", (4,), wide),
+    )
+    expression = expression_of(node, inside)
+    assert expression.form == "exp(add(a,i))"
+    assert [(value.id, axes) for value, axes in expression.broadcast] == [(1, (2,))]
+    assert expression.shape == (4, 1, 8)
+
+
+def test_operands_that_repeat_bring_only_their_own_elements() -> None:
+    """A row of 8 floats on tile 0 for a 16x8 matrix spread over four tiles: 32 B to each of the others."""
+    case = single("add", [((16, 8), F32), ((1, 8), F32)], [((16, 8), F32)])
+    assert case.received() == [0, 32, 32, 32]
+    arguments, tiles, _ = case.vertex("popops::BroadcastVectorInner1D")
+    assert (arguments["b_slice_len"], arguments["b_broadcast_factor"], tiles) == (8, 4, [0, 1, 2, 3])
+    assert case.lowered.operators[0].flops == 128
+
+
+def _update(read_again: bool) -> Case:
+    builder = GraphBuilder("main")
+    weight, gradient = builder.param((64,), F32), builder.param((64,), F32)
+    (rate,) = builder.node("constant", (), (SCALAR,), value=0.1)
+    (scaled,) = builder.node("mul", (gradient, rate), (((64,), F32),))
+    (made,) = builder.node("sub", (weight, scaled), (((64,), F32),))
+    results = [made]
+    if read_again:
+        results += builder.node("exp", (weight,), (((64,), F32),))
+    case = compiled(builder, results, roles=["parameter"], updates={0: 0})
+    return lowered_graph(fuse(case.graph))
+
+
+def test_a_weight_is_updated_where_it_lies() -> None:
+    case = _update(read_again=False)
+    assert [vertex for vertex, *_ in case.vertices()] == ["popops::ScaledSubtractSupervisor"]
+    assert [one.name for one in case.lowered.program.variables if one.always_live] == ["in0"]
+
+
+def test_a_weight_that_is_read_afterwards_is_copied_back() -> None:
+    case = _update(read_again=True)
+    names = [step.name for step in case.lowered.program.steps]
+    assert any("write_back" in name for name in names)
+
+
+def test_selections_of_three_tensors_are_shared_by_the_workers() -> None:
+    case = single("select_n", [((32,), "bool"), ((32,), F32), ((32,), F32)], [((32,), F32)])
+    arguments, tiles, count = case.vertex("popops::Select")
+    assert (arguments["n"], count, len(tiles)) == (6, 6, 1)  # 32 elements of one tile over six workers
+
+
+def test_a_thin_border_is_filled_beside_its_neighbours() -> None:
+    """Two rows of 64 floats on four tiles; a third row lies where the second is: 32 floats each on tiles 2 and 3."""
+    types = [((2, 64), F32), SCALAR]
+    case = single("pad", types, [((3, 64), F32)], low=(0, 0), high=(1, 0), interior=(0, 0))
+    assert case.variable("border") == [0, 0, 128, 128]
+    arguments, tiles, count = case.vertex("popops::Fill")
+    assert (arguments["n"], tiles, count) == (6, [2, 3], 6)
+    assert case.received() == []
+    assert case.streamed() == [3 * 64 * 4]
+
+
+def test_a_wide_border_is_spread() -> None:
+    case = single("pad", [((1, 64), F32), SCALAR], [((8, 64), F32)], low=(0, 0), high=(7, 0), interior=(0, 0))
+    assert max(case.variable("border")) <= 7 * 64 * 4 // 2
+    assert sum(case.variable("border")) == 7 * 64 * 4
