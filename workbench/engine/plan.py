@@ -48,6 +48,12 @@ class FieldAxis:
         return steps == (1, 1, 1, 1) and self.pad_low == 0
 
     @property
+    def is_spread(self) -> bool:
+        """Whether each input position makes one output and the outputs between are zero: a batch axis, spread later."""
+        last = (self.in_size - 1) * self.in_dilation + self.pad_low
+        return self.kernel == self.stride == 1 and 0 <= self.pad_low and last < self.out_size
+
+    @property
     def active_step(self) -> int:
         """Of this many neighbouring outputs one is reached by a kernel position, as the rest meet dilation zeros."""
         return int(self.in_dilation // np.gcd(self.stride, self.in_dilation))
@@ -81,6 +87,7 @@ class ConvProblem:
     field: tuple[FieldAxis, ...] = ()
     in_chans: tuple[int, ...] = ()
     out_chans: tuple[int, ...] = ()
+    result_elements: int = 0  # of the whole result, if zeros are put between the outputs afterwards
 
     def sizes(self) -> dict[str, int]:
         """Size of every axis of the loop nest."""

@@ -14,7 +14,7 @@ from workbench.engine import vertices
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Placement
 from workbench.engine.plan import ConvPlan
-from workbench.engine.planner.emission import node_places, operand_order
+from workbench.engine.planner.emission import node_places, operand_order, outputs_shape
 from workbench.engine.planner.methods import variants_of
 from workbench.engine.planner.placement import cutting_of
 from workbench.engine.planner.problem import Planned, problem_of, shape_of
@@ -40,11 +40,12 @@ def check_cover(node: Node, planned: Planned, chosen: ConvPlan, tiles: int) -> N
     if not chosen.expanded:
         inputs = needs(places.inputs)
     weights, partials = needs(places.weights), needs(places.partials)
-    outputs = node.results[0].elements
+    outputs = prod(outputs_shape(node, planned))
     holders: dict[int, set[int]] = {}
     for tile, index in partials:
         holders.setdefault(index % outputs, set()).add(tile)
-    for factors in products_of(node):
+    for left, right, out in products_of(node):
+        factors = (left, right, computed_place(node, planned, out))
         able = [
             tile
             for tile in holders[factors[2]]
@@ -55,6 +56,16 @@ def check_cover(node: Node, planned: Planned, chosen: ConvPlan, tiles: int) -> N
             # Without a field the parts of tiles do not overlap, so the product is on one tile alone.
             assert len(able) == 1
     assert len(partials) == outputs * places.depth
+
+
+def computed_place(node: Node, planned: Planned, out: int) -> int:
+    """Place of an element of the result among the outputs that zeros are put between."""
+    shape = outputs_shape(node, planned)
+    if not planned.spread:
+        return out
+    at = np.unravel_index(out, node.results[0].shape)
+    dense = [(place - low) // (gap + 1) for place, (low, _, gap) in zip(at, planned.spread, strict=True)]
+    return int(np.ravel_multi_index(dense, shape))
 
 
 def check_macs(chosen: ConvPlan) -> None:
@@ -93,12 +104,10 @@ def test_convolutions_are_covered(node: Node, tiles: int) -> None:
 @given(st.one_of(dots(), convs()))
 def test_operands_are_made_of_the_axes(node: Node) -> None:
     planned = problem_of(node, "float")
-    for labels, value in zip(
-        (planned.operands.left, planned.operands.right, planned.operands.out),
-        (*node.operands, *node.results),
-        strict=True,
-    ):
-        assert prod(shape_of(labels, planned.problem)) == value.elements
+    sides = (planned.operands.left, planned.operands.right, planned.operands.out)
+    shapes = (node.operands[0].shape, node.operands[1].shape, outputs_shape(node, planned))
+    for labels, shape in zip(sides, shapes, strict=True):
+        assert prod(shape_of(labels, planned.problem)) == prod(shape)
     assert 2 * len(products_of(node)) == 2 * planned.problem.macs()
 
 

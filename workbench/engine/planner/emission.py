@@ -10,7 +10,7 @@ import numpy as np
 from workbench.engine.emit import vertex_groups
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts
+from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.plan import ConvPlan
@@ -46,11 +46,12 @@ def lower_plan(node: Node, lowering: Lowering, planned: Planned, plan: ConvPlan)
     value = node.results[0]
     label = lowering.label(node)
     reordered = "outputs" in plan.transforms
+    shape = outputs_shape(node, planned)
 
     def finish(mapping: Mapping) -> Tensor:
-        if not reordered:
+        if not reordered and not planned.spread:
             return lowering.result(node, 0, mapping)
-        return lowering.emit.tensor(f"{label}/unordered", value.shape, value.dtype, mapping, "temporary")
+        return lowering.emit.tensor(f"{label}/outputs", shape, value.dtype, mapping, "temporary")
 
     work = Work(
         lowering=lowering,
@@ -59,16 +60,58 @@ def lower_plan(node: Node, lowering: Lowering, planned: Planned, plan: ConvPlan)
         label=label,
         dtype=value.dtype,
         finish=finish,
-        wished=lowering.wish(value),
+        wished=wished_outputs(node, lowering, planned),
     )
     streams, held = (lowering.get(node.operands[index]) for index in operand_order(plan))
     streams, held = _rearranged(work, streams, held)
     steps = plan.serial_in * plan.serial_out
     result = multiplied(work, streams, held) if steps == 1 else in_steps(work, planned, streams, held)
-    if reordered:
+    if planned.spread:
+        _spread(work, node, planned, result)
+    elif reordered:
         final = lowering.result(node, 0, result.mapping)
         groups = strided_copies(result.elements_per_tile(lowering.tiles), plan.problem.out_type)
         lowering.emit.compute(f"{label}/rearrange", groups, result.variables, final.variables)
+
+
+def outputs_shape(node: Node, planned: Planned) -> tuple[int, ...]:
+    """The result's shape without the zeros put between its elements."""
+    shape = node.results[0].shape
+    if not planned.spread:
+        return shape
+    return tuple(
+        (size - low - high - 1) // (between + 1) + 1 if size else 0
+        for size, (low, high, between) in zip(shape, planned.spread, strict=True)
+    )
+
+
+def wished_outputs(node: Node, lowering: Lowering, planned: Planned) -> Mapping | None:
+    """Where the readers of the result would like its computed elements."""
+    wished = lowering.wish(node.results[0])
+    if wished is None or not planned.spread:
+        return wished
+    low, high, between = zip(*planned.spread, strict=True)
+    limits = [size - after for size, after in zip(wished.shape, high, strict=True)]
+    return slice_(wished, low, limits, [gap + 1 for gap in between])
+
+
+def _spread(work: Work, node: Node, planned: Planned, outputs: Tensor) -> None:
+    """Outputs to their places between zeros, each on the tile it is on."""
+    emit, lowering = work.lowering.emit, work.lowering
+    low, high, between = zip(*planned.spread, strict=True)
+    wished = lowering.wish(node.results[0])
+    if wished is None or work.wished != outputs.mapping:
+        wished = pad(outputs.mapping, low, high, between)
+    result = lowering.result(node, 0, wished)
+    workers = lowering.target.workers_per_tile
+    zeros = -(-result.elements_per_tile(lowering.tiles) // workers)
+    fills = vertex_groups("popops::Fill", {"n": zeros}, type=DTYPE_WORDS[result.dtype])
+    if "outputs" in work.plan.transforms:
+        copies = strided_copies(outputs.elements_per_tile(lowering.tiles), work.plan.problem.out_type)
+    else:
+        copies = emit.copy_groups(outputs.mapping.bytes_per_tile(outputs.itemsize_bytes, lowering.tiles))
+    emit.compute(f"{work.label}/zeros", [replace(group, count=workers) for group in fills], (), result.variables)
+    emit.compute(f"{work.label}/spread", copies, outputs.variables, result.variables)
 
 
 def multiplied(work: Work, streams: Tensor, held: Tensor) -> Tensor:
@@ -84,7 +127,7 @@ def operand_order(plan: ConvPlan) -> tuple[int, int]:
 def node_places(node: Node, planned: Planned, plan: ConvPlan, tiles: int) -> Places:
     """The mappings of a plan over the node's own shapes."""
     streams, held = operand_order(plan)
-    shapes = (node.operands[streams].shape, node.operands[held].shape, node.results[0].shape)
+    shapes = (node.operands[streams].shape, node.operands[held].shape, outputs_shape(node, planned))
     return places_of(plan, planned, shapes, tiles)
 
 

@@ -168,6 +168,8 @@ def _transforms(problem: ConvProblem, shares: Shares, rules: Rules) -> list[Term
         ("weights", rules.rearrange_weights, rules.weight_elements, TYPE_BYTES[problem.in_type]),
         ("outputs", rules.rearrange_outputs, rules.output_elements, TYPE_BYTES[problem.out_type]),
     )
+    if problem.result_elements:
+        specs.append(("spread outputs", "plan.spread", _spread_arguments(problem, shares, rules)))
     for name, needed, elements, item_bytes in wanted:
         if not needed:
             continue
@@ -176,6 +178,15 @@ def _transforms(problem: ConvProblem, shares: Shares, rules: Rules) -> list[Term
         specs.append((f"{name} to rearrange", "plan.exchange", {"size_bytes": share * item_bytes, "rate": rate}))
         specs.append((f"rearrange {name}", "plan.rearrange", {"elements": share, "element_bytes": item_bytes}))
     return specs
+
+
+def _spread_arguments(problem: ConvProblem, shares: Shares, rules: Rules) -> dict[str, Any]:
+    return {
+        "outputs": ceil_div(rules.output_elements, shares.tiles),
+        "elements": ceil_div(problem.result_elements, shares.tiles),
+        "element_bytes": TYPE_BYTES[problem.out_type],
+        "workers": rules.target.workers_per_tile,
+    }
 
 
 def _slices(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:
@@ -211,12 +222,13 @@ def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
         reduce_steps = reduce_steps + where(together > 1, 1, 0)
     rearranged = int(rules.rearrange_inputs or rules.rearrange_weights) + int(rules.rearrange_outputs)
     cast = int(method.partials_type != problem.out_type)
+    spread = 2 * int(problem.result_elements > 0)
     return (
         "phases",
         "plan.phases",
         {
             "exchanges": 1 + rearranged + reduce_steps,
-            "computes": 2 + rearranged + reduce_steps + where(shares.depth > 1, 0, cast),
+            "computes": 2 + spread + rearranged + reduce_steps + where(shares.depth > 1, 0, cast),
             "exchange": target.internal_sync_cycles + target.exchange_latency_cycles,
             "launch": target.launch_cycles,
         },

@@ -44,6 +44,18 @@ def copy_cycles(size_bytes: Sizes) -> Sizes:
 
 
 @formula(
+    "plan.spread",
+    text="the outputs of a tile copied to their places between zeros: 6*23 + 11 + bytes / 8, and six Fill vertices over"
+    " all elements",
+    source=f"{_MODEL} (dilatePostConv); popops::Fill; poplar::Memcpy",
+)
+def spread_cycles(outputs: Sizes, elements: Sizes, element_bytes: int, workers: int) -> Sizes:
+    """Cycles of putting zeros between the outputs on a tile."""
+    fixed, vector = (26, 4) if element_bytes == 2 else (23, 2)
+    return copy_cycles(outputs * element_bytes) + workers * (fixed + ceil_div(elements, workers) // vector)
+
+
+@formula(
     "plan.phases",
     text="exchanges x (barrier + latency) + compute sets x launch",
     source="the same terms as of the steps themselves: sync.internal, exchange.latency, compute.launch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -29,10 +29,14 @@ class Operands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What is planned for a node: its problem and its operands' axes."""
+    """What is planned for a node: its problem and its operands' axes.
+
+    `spread`: zeros put around and between the outputs to make the result, (low, high, between) for each of its axes.
+    """
 
     problem: ConvProblem
     operands: Operands
+    spread: tuple[tuple[int, int, int], ...] = ()
 
 
 def type_word(dtype: str) -> str:
@@ -80,7 +84,7 @@ def _dot(
     updates = backward and last not in numbers["lhs_contract"]
     direction: Pass = "weight_update" if updates else "backward" if backward else "forward"
     types = (in_type, out_type, _partials(in_type, partials_type))
-    return _planned("matmul", direction, types, [names_left, names_right, out], sizes, {})
+    return _planned("matmul", direction, types, [names_left, names_right, out], sizes)
 
 
 def _name_free(names: list[str], shape: Sequence[int], role: str, sizes: dict[str, int]) -> None:
@@ -124,8 +128,29 @@ def _convolution(
     result = _physical(out_spec, ["b0"], ["g0", "o0"], "f")
     direction: Pass = "forward" if not backward else "weight_update" if left_spec[0] != 0 else "backward"
     types = (in_type, out_type, _partials(in_type, partials_type))
-    named = dict(enumerate(fields))
-    return _planned("convolution", direction, types, [inputs, weights, result], sizes, named)
+    made = _planned("convolution", direction, types, [inputs, weights, result], sizes, fields)
+    spread = _spread(fields, out_spec)
+    if not any(any(around) for around in spread):
+        return made
+    return replace(made, problem=replace(made.problem, result_elements=prod(out)), spread=spread)
+
+
+def _spread(fields: list[FieldAxis], out_spec: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
+    """Zeros before, behind and between the outputs along each axis of the result.
+
+    Source: poplibs@7eac0f26 lib/poplin/ConvPlan.cpp (dilatePostConv).
+    """
+    around = [(0, 0, 0)] * len(out_spec)
+    for axis, place in zip(fields, out_spec[2:], strict=True):
+        if axis.is_spread and _all_batch(fields):
+            last = (axis.in_size - 1) * axis.in_dilation + axis.pad_low
+            around[place] = (axis.pad_low, axis.out_size - 1 - last, axis.in_dilation - 1)
+    return tuple(around)
+
+
+def _all_batch(fields: Sequence[FieldAxis]) -> bool:
+    """Whether no axis needs its neighbours; only then are outputs computed apart from the zeros between them."""
+    return all(axis.is_plain or axis.is_spread for axis in fields)
 
 
 def _fields(
@@ -162,14 +187,15 @@ def _planned(
     types: tuple[str, str, str],
     operands: list[list[str]],
     sizes: dict[str, int],
-    fields: dict[int, FieldAxis],
+    all_fields: Sequence[FieldAxis] = (),
 ) -> Planned:
-    for index, axis in list(fields.items()):
-        if axis.is_plain:
+    fields = dict(enumerate(all_fields))
+    for index, axis in enumerate(all_fields):
+        if axis.is_plain or (axis.is_spread and _all_batch(all_fields)):
             # One input position for each output and nothing between: a batch axis by another name.
             del fields[index]
             name = f"b{index + 1}"
-            sizes[name] = axis.out_size
+            sizes[name] = axis.in_size
             operands = [[name if label in (f"i{index}", f"f{index}") else label for label in side] for side in operands]
             operands = [[label for label in side if label != f"k{index}"] for side in operands]
     kept = [[label for label in side if sizes[label] != 1 or label[0] in "ifk"] for side in operands]

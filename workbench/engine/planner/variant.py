@@ -161,6 +161,9 @@ def _one_by_one(variant: Variant, share: Mapping[str, Sizes], kernel: Sizes) -> 
         return False
     if not field or len(variant.expanded) == len(field):
         return True
+    if all(axis.kernel == axis.in_dilation == 1 for axis in field):
+        # Only what is read is brought to the tile, so that positions lie together whatever the stride.
+        return True
     if any(axis.stride != axis.in_dilation for axis in field):
         return False
     flat: Sizes = kernel == 1
