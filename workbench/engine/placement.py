@@ -68,43 +68,48 @@ def _up(address: int, alignment: int) -> int:
 
 
 class _Region:
-    """One address range, filled from its start: first with always-live blocks, then with shared ones."""
+    """One address range, filled from its start: first with always-live blocks, then with shared ones.
+
+    Entry 0 of the arrays stands for all always-live blocks, the others for shared ones in the order they came.
+    `stops` are rounded up to where the next block may start; `top` is the exact end of the highest shared block.
+    """
 
     def __init__(self, start: int, end: int, capacity: int) -> None:
         self.end = end
         self.base = start
-        self.count = 0
-        self.starts = np.zeros(capacity, np.int64)
-        self.stops = np.zeros(capacity, np.int64)
-        self.lives = np.zeros(capacity, np.int64)
+        self.top = start
+        self.count = 1
+        self.starts = np.zeros(capacity + 1, np.int64)
+        self.stops = np.zeros(capacity + 1, np.int64)
+        self.lives = np.zeros(capacity + 1, np.int64)
+        self.stops[0] = start
 
     def keep(self, size_bytes: int, alignment: int, limit: int | None = None) -> int | None:
         """The next address, for good; None when it would pass the end (or `limit`)."""
         address = _up(self.base, alignment)
         if address + size_bytes > (self.end if limit is None else min(limit, self.end)):
             return None
-        self.base = address + size_bytes
+        self.base = self.top = address + size_bytes
+        self.stops[0] = _up(self.base, ALIGNMENT_BYTES)
         return address
 
     def share(self, size_bytes: int, alignment: int, life: int, meets: npt.NDArray[np.bool_]) -> int | None:
         """The lowest address free during a lifetime; None when there is none."""
-        met = np.flatnonzero(meets[self.lives[: self.count]])
-        lowest = _up(self.base, alignment)
-        if not len(met):
-            address = lowest
-        else:
-            met = met[self.starts[met].argsort()]
-            taken = np.maximum.accumulate(self.stops[met])
-            free = np.empty(len(met) + 1, np.int64)
-            free[0] = lowest
-            free[1:] = -(-taken // alignment) * alignment
-            room = self.starts[met] - free[:-1] >= size_bytes
-            first = int(room.argmax())
-            address = int(free[first] if room[first] else max(lowest, free[-1]))
+        count = self.count
+        self.lives[0] = life  # a lifetime meets itself, so what is always live is always met
+        met = meets[self.lives[:count]].nonzero()[0]
+        starts = self.starts[met]
+        order = starts.argsort()
+        free = np.maximum.accumulate(self.stops[met[order]])
+        if alignment > ALIGNMENT_BYTES:
+            free = -(-free // alignment) * alignment
+        room = (starts[order[1:]] - free[:-1] >= size_bytes).nonzero()[0]
+        address = int(free[room[0] if len(room) else -1])
         if address + size_bytes > self.end:
             return None
-        self.starts[self.count], self.stops[self.count] = address, address + size_bytes
-        self.lives[self.count] = life
+        self.starts[count], self.stops[count] = address, _up(address + size_bytes, ALIGNMENT_BYTES)
+        self.lives[count] = life
+        self.top = max(self.top, address + size_bytes)
         self.count += 1
         return address
 
@@ -148,9 +153,8 @@ class _Tile:
 
     def used_bytes(self) -> tuple[int, int]:
         """(bytes beyond the end of memory, bytes of the shared ranges)."""
-        tops = [int(region.stops[: region.count].max(initial=region.base)) for region in self.regions]
-        spans = [top - region.base for top, region in zip(tops, self.regions, strict=True)]
-        return tops[2] - self.memory.total_bytes, sum(spans)
+        spans = [region.top - region.base for region in self.regions]
+        return self.regions[2].top - self.memory.total_bytes, sum(spans)
 
 
 def _regions(item: Item, order: tuple[int, ...]) -> tuple[int, ...]:
@@ -172,12 +176,13 @@ def place(memory: MemoryMap, items: Sequence[Item], meets: Conflicts, peak_bytes
     best: _Tile | None = None
     kept = sorted((index for index, item in enumerate(items) if item.life < 0), key=lambda i: _kept_order(items[i]))
     shared = [index for index, item in enumerate(items) if item.life >= 0]
+    may_fit = sum(items[index].size_bytes for index in kept) + peak_bytes <= memory.total_bytes
     for order in _ORDERS:
         attempt = _attempt(memory, items, meets, kept, sorted(shared, key=lambda i: order(items[i])))
         if best is None or attempt.used_bytes() < best.used_bytes():
             best = attempt
         overflow, used = best.used_bytes()
-        if not shared or (overflow == 0 and used <= _GOOD_ENOUGH * peak_bytes):
+        if not shared or (not (overflow and may_fit) and used <= _GOOD_ENOUGH * peak_bytes):
             break
     assert best is not None
     return Placed(addresses=best.addresses, regions=best.chosen)
