@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .DELETE_ON_ERROR:
-.PHONY: help lab test test-all check golden notebooks bench clean
+.PHONY: help lab test test-all check golden fidelity notebooks bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ check: $(VENV)/.test-ready ## ruff, mypy --strict and the import directions
 
 golden: $(VENV)/.test-ready ## write the golden files again; read the difference before committing it
 	$(BIN)/python -m pytest -q -m "not slow and not browser" --update-golden
+
+fidelity: $(VENV)/.test-ready ## run every published case and write the table; read the difference before committing it
+	$(BIN)/python -m tests.fidelity.report
 
 notebooks: $(VENV)/.lab-ready ## run every notebook and store it with its outputs
 	KERAS_BACKEND=jax $(BIN)/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb

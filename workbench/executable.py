@@ -18,6 +18,7 @@ from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OutOfMemoryError, WorkbenchError
 from workbench.ipu.config import current_options, use_emulation
 from workbench.profiler.collect import collect
+from workbench.profiler.fidelity import typical_errors
 from workbench.profiler.profile import Profile
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Executable:
     @cached_property
     def profile(self) -> Profile:
         """What the compiler knows, as data."""
-        return collect(self.compiled)
+        return collect(self.compiled, typical_errors())
 
     @property
     def passes(self) -> pd.DataFrame:

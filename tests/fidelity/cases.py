@@ -1,0 +1,37 @@
+"""Run one published case through the engine: `run(case) -> answer | NotRun`.
+
+A case is a row as it is published: a case with `id`, `description`, `config` and `quantity`; a vertex with `name` and
+`args`; a matrix product with `dtype`, `m`, `k`, `n`; a configuration with `id` and its fields. What was expected or
+measured is taken out before a family sees the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.fidelity.family_gemm import gemm
+from tests.fidelity.family_vertex import amp, described_vertex, vertex_row
+from tests.fidelity.outcome import Case, NotRun
+
+HIDDEN = ("expected", "history", "notes", "cycles", "measured_cycles_at_1p85GHz", "measured_tflops_digitised")
+
+# First word of the id -> the family that answers.
+FAMILIES: dict[str, Callable[[Case], Any]] = {
+    "VTX": described_vertex,
+    "AMP": amp,
+}
+
+
+def run(case: Case) -> Any:
+    """The engine's answer in the shape of what is expected, or `NotRun` with a reason."""
+    row = {key: value for key, value in case.items() if key not in HIDDEN}
+    if "args" in row:
+        return vertex_row(row)
+    if {"m", "k", "n"} <= set(row):
+        return gemm(row)
+    family = FAMILIES.get(str(row.get("id", "")).split("-")[0])
+    return family(row) if family else NotRun("this kind of case is not run yet")
+
+
+__all__ = ["FAMILIES", "NotRun", "run"]

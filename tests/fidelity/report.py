@@ -1,0 +1,134 @@
+"""`make fidelity`: run every case, print the table by group, and write it where the tests and the app read it."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.fidelity.cases import NotRun, run
+from tests.fidelity.data import Row, rows
+from tests.fidelity.judge import Verdict, judge
+from workbench.profiler.fidelity import PATH as SUMMARY
+
+TABLE = Path(__file__).parent / "table.json"
+COLUMNS = ("cases", "run", "exact", "within", "median", "p90", "worst")
+
+# Kind of modelled number -> the groups whose errors are typical of it.
+KINDS = {
+    "cycles": ("GEMM n >= 256", "GEMM n < 256", "whole model cycles"),
+    "vertex": ("AMP",),
+    "memory": ("MEM", "TUT4", "DOC-ADD", "whole model memory"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A row with its verdict, or the reason why it has none."""
+
+    row: Row
+    verdict: Verdict | None
+    reason: str = ""
+
+
+def result(row: Row) -> Result:
+    """Run one row; an exception of the engine is a case not run."""
+    try:
+        answer = run(row.case)
+    except Exception as problem:
+        return Result(row=row, verdict=None, reason=f"{type(problem).__name__}: {str(problem)[:200]}")
+    if isinstance(answer, NotRun):
+        return Result(row=row, verdict=None, reason=answer.reason)
+    return Result(row=row, verdict=judge(row.case, answer, row.expected))
+
+
+def summarise(results: Iterable[Result]) -> dict[str, Any]:
+    """One line of the table. Errors are |ln ratio|, rounded so that they read and compare the same everywhere."""
+    found = list(results)
+    done = [(each.row.name, each.verdict) for each in found if each.verdict]
+    errors = sorted((verdict.error, name) for name, verdict in done if verdict.error is not None)
+    line: dict[str, Any] = {
+        "cases": len(found),
+        "run": len(done),
+        "exact": sum(verdict.exact for _, verdict in done),
+        "within": sum(verdict.within for _, verdict in done),
+        "median": None,
+        "p90": None,
+        "worst": "",
+    }
+    if errors:
+        values = [error for error, _ in errors]
+        line["median"] = _rounded(median(values))
+        line["p90"] = _rounded(values[math.ceil(0.9 * len(values)) - 1])
+        line["worst"] = errors[-1][1] if errors[-1][0] else ""
+    return line
+
+
+def _rounded(value: float) -> float | None:
+    return round(value, 4) if math.isfinite(value) else None
+
+
+def by_group(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
+    """The table: a line per group, in the order of the groups' first rows."""
+    found = list(results)
+    order = {name: place for place, name in reversed(list(enumerate(each.row.group for each in found)))}
+    ranked = sorted(found, key=lambda each: order[each.row.group])
+    return {group: summarise(members) for group, members in groupby(ranked, key=lambda each: each.row.group)}
+
+
+def typical(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
+    """By kind of number: the typical relative error (of the median |ln ratio|), over how many cases of which groups."""
+    found = list(results)
+    kinds: dict[str, dict[str, Any]] = {}
+    for kind, groups in KINDS.items():
+        errors = [
+            each.verdict.error
+            for each in found
+            if each.row.group in groups and each.verdict and each.verdict.error is not None
+        ]
+        if errors:
+            known = sorted({each.row.group for each in found if each.row.group in groups and each.verdict})
+            share = round(math.exp(median(errors)) - 1, 4)
+            kinds[kind] = {"typical": share, "cases": len(errors), "groups": known}
+    return kinds
+
+
+def to_text(table: dict[str, dict[str, Any]]) -> str:
+    """The table as aligned text."""
+    lines = [("group", *COLUMNS)]
+    for group, line in table.items():
+        lines.append((group, *("-" if line[name] is None else str(line[name]) for name in COLUMNS)))
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+
+
+def details(results: Iterable[Result], group: str) -> str:
+    """A line per case of a group."""
+    return "\n".join(
+        f"{each.row.name}: " + (str(each.verdict) if each.verdict else f"not run: {each.reason}")
+        for each in results
+        if each.row.group == group
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table and write it, or, given groups, print their cases and write nothing."""
+    wanted = set(arguments)
+    results = [result(row) for row in rows() if not wanted or row.group in wanted]
+    table = by_group(results)
+    for group in sorted(wanted):
+        print(details(results, group))
+    print(to_text(table))
+    if not wanted:
+        TABLE.write_text(json.dumps(table, indent=1) + "\n")
+        SUMMARY.write_text(json.dumps(typical(results), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

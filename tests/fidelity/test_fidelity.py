@@ -1,0 +1,108 @@
+"""Published numbers: no group of the committed table gets worse, and what the app says comes from that table."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from tests.fidelity import report
+from tests.fidelity.cases import NotRun, run
+from tests.fidelity.data import Row, rows
+from tests.fidelity.judge import judge
+from workbench.profiler.fidelity import typical_errors
+
+ROWS = rows()
+TABLE = json.loads(report.TABLE.read_text())
+SLOW = ("whole model", "MEM", "configurations")  # compiles of whole models
+QUICK = sorted({row.group for row in ROWS if not row.group.startswith(SLOW)})
+LONG = sorted({row.group for row in ROWS if row.group.startswith(SLOW)})
+
+
+def no_worse(group: str) -> None:
+    results = [report.result(row) for row in ROWS if row.group == group]
+    now, then = report.summarise(results), TABLE[group]
+    said = report.details(results, group)
+    assert now["cases"] == then["cases"], "the table is older than the cases: make fidelity"
+    for name in ("run", "exact", "within"):
+        assert now[name] >= then[name], said
+    for name in ("median", "p90"):
+        assert (math.inf if now[name] is None else now[name]) <= (math.inf if then[name] is None else then[name]), said
+
+
+@pytest.mark.parametrize("group", QUICK)
+def test_no_group_gets_worse(group: str) -> None:
+    no_worse(group)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", LONG)
+def test_no_group_of_whole_models_gets_worse(group: str) -> None:
+    no_worse(group)
+
+
+def test_every_case_has_a_source_and_a_line_in_the_table() -> None:
+    assert {row.group for row in ROWS} == set(TABLE)
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert [row.name for row in ROWS if "id" in row.case and not row.case.get("source")] == []
+
+
+def test_an_answer_does_not_depend_on_what_is_expected() -> None:
+    for row in (next(row for row in ROWS if row.group == group) for group in ("VTX", "AMP", "vertex cycles")):
+        bare = {key: value for key, value in row.case.items() if key not in ("expected", "cycles")}
+        assert run(bare) == run({**row.case, "expected": -1, "cycles": -1})
+
+
+def test_an_unknown_case_says_why_it_is_not_run() -> None:
+    answer = run({"id": "NOSUCH-1", "description": "", "quantity": "cycles"})
+    assert isinstance(answer, NotRun)
+    assert answer.reason
+
+
+@pytest.mark.parametrize(
+    ("reproducibility", "ours", "exact", "within"),
+    [
+        ("exact", 100, True, True),
+        ("exact", 101, False, False),
+        ("within 2%", 102, False, True),
+        ("within 2%", 103, False, False),
+        ("within x2 / ordering", 50, False, True),
+        ("within x2", 201, False, False),
+        ("ordering", 900, False, True),
+    ],
+)
+def test_bands_are_those_the_case_states(reproducibility: str, ours: int, exact: bool, within: bool) -> None:
+    verdict = judge({"reproducibility": reproducibility}, {"a": [ours]}, {"a": [100]})
+    assert (verdict.exact, verdict.within) == (exact, within)
+    assert verdict.error == pytest.approx(abs(math.log(ours / 100)))
+
+
+def test_a_missing_part_of_an_answer_is_not_within_a_band() -> None:
+    case = {"reproducibility": "within x2"}
+    assert not judge(case, {"a": 1}, {"a": 1, "b": 2}).within
+    assert not judge(case, 0, 2).within
+    assert judge({"quantity": "cycles <="}, 3, 4).exact
+    assert not judge({"tolerance": "lower bound"}, 3, 4).within
+
+
+def test_the_table_counts_and_ranks() -> None:
+    def made(name: str, ours: float) -> report.Result:
+        case = {"id": name, "reproducibility": "within x2"}
+        row = Row(name=name, group="g", case=case, expected=100)
+        return report.Result(row=row, verdict=judge(case, ours, 100))
+
+    missing = report.Result(row=Row(name="z", group="g", case={}, expected=1), verdict=None, reason="no")
+    line = report.by_group([made("a", 100), made("b", 110), made("c", 300), missing])["g"]
+    assert (line["cases"], line["run"], line["exact"], line["within"]) == (4, 3, 1, 2)
+    assert (line["median"], line["p90"], line["worst"]) == (round(math.log(1.1), 4), round(math.log(3), 4), "c")
+
+
+def test_the_app_knows_the_typical_error_of_cycles_memory_and_vertices() -> None:
+    known = typical_errors()
+    for kind in known:
+        assert 0 <= known[kind]["typical"] < 1
+        measured = [TABLE[group] for group in known[kind]["groups"]]
+        assert known[kind]["cases"] <= sum(line["run"] for line in measured)
+        assert all(line["median"] is not None for line in measured)
+    assert {"cycles", "vertex"} <= set(known)

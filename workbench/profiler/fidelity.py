@@ -1,0 +1,21 @@
+"""How far modelled numbers usually are from measured ones, by kind of number: the summary of the fidelity table."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+PATH = Path(__file__).with_name("fidelity.json")
+
+
+@lru_cache(maxsize=1)
+def _read() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(PATH.read_text())
+    return found
+
+
+def typical_errors() -> dict[str, dict[str, Any]]:
+    """Kind of number -> `typical` (a fraction), `cases` (how many it was taken over) and `groups` of the table."""
+    return {kind: dict(known) for kind, known in _read().items()}
