@@ -113,7 +113,7 @@ def by_lever(asked: Mapping[str, Any]) -> tuple[int, int]:
     if asked.get(PARTIALS) == "half":
         used -= 1_500
         cycles -= 2_000
-    used -= {16: 0, 8: 1_000, 4: 2_000, 2: 3_000}[asked.get("batch_size", 16)]
+    used -= {16: 0, 8: 1_000, 4: 2_000, 2: 3_000, 1: 3_000}[asked.get("batch_size", 16)]
     return used, cycles + 1_600 * (asked.get("gradient_accumulation_steps", 1) - 1)
 
 
@@ -132,6 +132,18 @@ def test_the_mildest_fitting_change_of_each_lever_ranks_first_by_cycles_per_samp
     assert found.sentence == (
         "It is 2.0 KiB over; availableMemoryProportion 0.2 for matmuls and convolutions makes it fit with 0 B to spare"
     )
+
+
+def test_batches_that_a_line_says_are_too_large_are_left_out() -> None:
+    # 2,000 B stay, 1,875 B go with each of 16 samples: 8 need 17,000 B, 4 need 9,500 B.
+    compile = FakeCompiler(lambda asked: (2_000 + 1_875 * asked["batch_size"], 1))
+    found = diagnose(over(32_000), compile, levers=["micro_batch"])
+    assert [asked["batch_size"] for asked in compile.asked] == [8, 4]
+    far = FakeCompiler(lambda asked: (2_000 + 60_000 * asked["batch_size"] // 16, 1))
+    diagnose(over(62_000), far, levers=["micro_batch"])
+    # 8 need 32,000 B; the line gives 4 17,000 B and 2 9,500 B: 4 is left out.
+    assert [asked["batch_size"] for asked in far.asked] == [8, 2]
+    assert found.fixes[0].verified_bytes == 9_500
 
 
 def test_two_levers_together_when_none_fits_alone() -> None:
@@ -153,7 +165,7 @@ def test_what_makes_it_worse_is_no_fix() -> None:
     found = diagnose(over(), FakeCompiler(lambda asked: (12_500, 1)))
     assert found.fixes == ()
     assert found.sentence == "It is 2.0 KiB over, and no lever lowers that"
-    assert len(found.tried) == 4 + 1 + 3
+    assert len(found.tried) == 4 + 1 + 4
 
 
 def test_a_program_that_fits_is_offered_what_is_faster() -> None:
@@ -173,8 +185,12 @@ def test_estimates_by_hand() -> None:
     (partials,), _ = LEVERS.get("half_partials").propose(situation)
     assert partials.estimated_bytes == 12_000 - 500
     batches, _ = LEVERS.get("micro_batch").propose(situation)
-    # Only the activation of 3,200 B has the batch first; 200 parameters of 4 B get an accumulator.
-    assert [change.estimated_bytes for change in batches] == [12_000 - 1_600 + 800, 12_000 - 2_400 + 800, 10_000]
+    # 3,200 B of activation and 3,000 B of temporaries go by the batch; 200 parameters of 4 B get an accumulator.
+    assert [change.estimated_bytes for change in batches[:3]] == [
+        12_000 - 3_100 + 800,
+        12_000 - 4_650 + 800,
+        12_000 - 5_425 + 800,
+    ]
     assert dict(batches[2].arguments) == {"batch_size": 2, "gradient_accumulation_steps": 8}
 
 

@@ -20,6 +20,7 @@ from workbench.profiler.report import Report, records, text_table
 from workbench.profiler.snippet import code_of
 from workbench.units import bytes_text, cycles_text, percent_text
 
+ATTEMPTS = 4  # compiles of one lever
 Progress = Callable[[str], None]
 
 
@@ -268,14 +269,30 @@ class _Trial:
         return sorted(kept, key=_rank)
 
     def _climb(self, changes: Sequence[Change]) -> Fix | None:
-        lowest: Fix | None = None
-        for change in changes:
+        """The first change that fits, the mildest first; else the lowest of at most `ATTEMPTS`."""
+        base, lowest = self.executable.profile.max_tile_bytes, None
+        left, last = list(changes), (1.0, base)
+        for _ in range(ATTEMPTS):
+            if not left:
+                break
+            change = left.pop(0)
             fix = self.measured(change)
             if fix.fits:
                 return fix
-            if not fix.problem and (lowest is None or (fix.verified_bytes or 0) < (lowest.verified_bytes or 0)):
-                lowest = fix
+            if fix.verified_bytes is not None:
+                lowest = min(lowest or fix, fix, key=lambda each: each.verified_bytes or 0)
+                left = self._promising(left, last, (change.scale, fix.verified_bytes))
+                last = (change.scale, fix.verified_bytes)
         return lowest
+
+    def _promising(self, left: list[Change], last: tuple[float, int], now: tuple[float, int]) -> list[Change]:
+        """Without the changes that a line through two measured sizes says are too large, if it finds any others."""
+        limit, step = int(self.executable.profile.target["bytes_per_tile"]), last[0] - now[0]
+        if not now[0] or step <= 0:
+            return left
+        slope = (last[1] - now[1]) / step
+        found = [place for place, change in enumerate(left) if now[1] - slope * (now[0] - change.scale) <= limit]
+        return left[found[0] :] if found else left
 
     def _together(self, changes: Sequence[Change], base: int) -> Iterator[Fix]:
         for count in range(2, len(changes) + 1):

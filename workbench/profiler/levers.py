@@ -24,7 +24,7 @@ PROPORTION = "{}.poplar_options.availableMemoryProportion"
 PARTIALS = "{}.poplar_options.partialsType"
 LOWER_PROPORTIONS = (0.4, 0.2, 0.1, 0.05)
 HIGHER_PROPORTIONS = (0.8, 1.0)
-HALVINGS = 3
+BY_BATCH = ("activation", "input", "temporary", "stash")
 DEFAULT = ("available_memory", "half_partials", "micro_batch")
 _FLOAT_BYTES = 4  # gradients of one weight update are added in float
 
@@ -33,7 +33,8 @@ _FLOAT_BYTES = 4  # gradients of one weight update are added in float
 class Change:
     """One thing to try: option values by dotted name, arguments of a compile, and the bytes it should leave.
 
-    `estimated_bytes` is the fullest tile after the change, by the lever's estimate; `note` what else it changes.
+    `estimated_bytes` is the fullest tile after the change, by the lever's estimate; `note` what else it changes;
+    `scale` what is left of a size that bytes depend on (half a batch: 0.5), 0 where there is none.
     """
 
     lever: str
@@ -42,6 +43,7 @@ class Change:
     arguments: tuple[tuple[str, Any], ...] = ()
     estimated_bytes: int
     note: str = ""
+    scale: float = 0.0
 
     def applied(self, request: Any) -> Any:
         """The request with this change."""
@@ -184,15 +186,15 @@ def half_partials(situation: Situation) -> Proposal:
 def micro_batch(situation: Situation) -> Proposal:
     """A smaller micro-batch; in training with as many more micro-batches, so that a weight update sees as much.
 
-    Estimate: what is live at the peak with the batch as its first dimension shrinks in proportion; the first
-    accumulation adds a float accumulator for each parameter.
+    Estimate: activations, inputs and temporaries live at the peak shrink in proportion, as do gradients with the batch
+    as their first dimension; the first accumulation adds a float accumulator for each parameter.
     """
     batch, steps = situation.batch_size, situation.accumulation
     if situation.mode not in ("training", "inference") or situation.fixed_inputs or not batch:
         return (), "the batch size is given by the inputs"
     if situation.profile.fits:
         return _larger_batch(situation)
-    factors = [2**power for power in range(1, HALVINGS + 1) if batch % 2**power == 0]
+    factors = [2**power for power in range(1, batch.bit_length()) if batch % 2**power == 0]
     if not factors:
         return (), f"a batch of {batch} cannot be halved"
     changes = tuple(_batch_change(situation, batch // factor, steps * factor) for factor in factors)
@@ -208,7 +210,10 @@ def _larger_batch(situation: Situation) -> Proposal:
 def _batch_change(situation: Situation, batch: int, steps: int) -> Change:
     factor = situation.batch_size / batch
     passing = situation.passing
-    by_batch = [_first(str(shape)) == situation.batch_size for shape in passing["shape"]]
+    by_batch = [
+        kind in BY_BATCH or _first(str(shape)) == situation.batch_size
+        for kind, shape in zip(passing["kind"], passing["shape"], strict=True)
+    ]
     saved = int(passing["bytes"][by_batch].sum()) * (1 - 1 / factor)
     arguments: dict[str, int] = {"batch_size": batch}
     title = f"a batch of {batch} instead of {situation.batch_size}"
@@ -223,6 +228,7 @@ def _batch_change(situation: Situation, batch: int, steps: int) -> Change:
         arguments=tuple(arguments.items()),
         estimated_bytes=max(0, situation.profile.max_tile_bytes - int(saved)),
         note=_batch_note(situation),
+        scale=1 / factor,
     )
 
 

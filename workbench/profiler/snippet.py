@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.profiler.levers import Change
 
+LONGEST_LINE = 88
 _KEYS = ".poplar_options."
 _CALL_OPTIONS = {
     "pipeline.schedule": "pipeline_schedule",
@@ -65,7 +66,13 @@ def request_code(request: Any) -> str:
 
 def _call(source: str, arguments: dict[str, str], *, with_config: bool, more: list[str] | None = None) -> str:
     given = [*(more or []), *(["config=config"] if with_config else [])]
-    return f"executable = wb.compile({', '.join([source, *given, *(f'{k}={v}' for k, v in arguments.items())])})"
+    parts = [source, *given, *(f"{name}={value}" for name, value in arguments.items())]
+    line = f"executable = wb.compile({', '.join(parts)})"
+    return (
+        line
+        if len(line) <= LONGEST_LINE
+        else "\n".join(["executable = wb.compile(", *map("    {},".format, parts), ")"])
+    )
 
 
 def _is_plain(name: str, value: Any) -> bool:

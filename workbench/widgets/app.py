@@ -113,7 +113,9 @@ class App(ipywidgets.VBox):
         return button
 
     def _form(self) -> list[Any]:
-        model = _card("Model", self.picker.box, self.code)
+        parts = ipywidgets.Box([self.picker.box, self.code])
+        parts.add_class("wb-app-model")
+        model = _card("Model", parts)
         run = _card("Run", self.run.box, ipywidgets.HTML("<h4>Options</h4>"), self.options.box)
         form = ipywidgets.Box([model, run])
         form.add_class("wb-app-form")

@@ -13,8 +13,11 @@ WIDEST = max(len(kind.settings) for kind in KINDS.values())
 
 
 def icon_button(icon: str, tooltip: str, on_click: Callable[[], None], *, disabled: bool = False) -> Any:
-    """A small button with a picture, named by its tooltip."""
-    button = ipywidgets.Button(icon=icon, tooltip=tooltip, disabled=disabled, layout={"width": "30px"})
+    """A small button that shows a picture and is named in words."""
+    button = ipywidgets.Button(
+        icon=icon, description=tooltip, tooltip=tooltip, disabled=disabled, layout={"width": "28px"}
+    )
+    button.add_class("wb-app-icon")
     button.on_click(lambda _: on_click())
     return button
 

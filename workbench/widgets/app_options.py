@@ -16,7 +16,11 @@ STEP = 0.05
 
 def control_of(declared: Any, value: Any) -> Any:
     """The control of one declaration: a checkbox, a list of choices, or a number within its bounds."""
-    shared = {"description": declared.form_label or declared.name, "tooltip": tooltip_of(declared)}
+    shared = {
+        "description": declared.form_label or declared.name,
+        "tooltip": tooltip_of(declared),
+        "disabled": has_no_effect(declared),
+    }
     if declared.type is bool:
         return ipywidgets.Checkbox(value=bool(value), indent=False, **shared)
     if declared.choices:

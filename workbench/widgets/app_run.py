@@ -11,10 +11,10 @@ import ipywidgets
 from workbench.executable import make_request
 from workbench.widgets.app_source import Choice
 
-OWN = "the model's own"
+OWN = "as the model"
 MODES = ("training", "inference")
 PRECISIONS = (OWN, "float32", "float16", "mixed_float16")
-OPTIMIZERS = ("the model's own, else SGD", "sgd", "adam", "rmsprop")
+OPTIMIZERS = ("own, else SGD", "sgd", "adam", "rmsprop")
 IPUS = "auto_select_ipus"
 MAX_BATCH = 65_536
 
