@@ -51,7 +51,7 @@ class FieldAxis:
     def is_spread(self) -> bool:
         """Whether each input position makes one output and the outputs between are zero: a batch axis, spread later."""
         last = (self.in_size - 1) * self.in_dilation + self.pad_low
-        return self.kernel == self.stride == 1 and 0 <= self.pad_low and last < self.out_size
+        return self.kernel == self.stride == 1 and self.pad_low >= 0 and last < self.out_size
 
     @property
     def active_step(self) -> int:
@@ -167,8 +167,9 @@ class ConvPlan:
     `expanded`: field axes whose kernel positions are laid out as input channels beforehand. `serial_in`, `serial_out`:
     steps in which input and output channels are worked off one after the other. `stages`: partials left after each
     intermediate stage of the reduction. `transforms`: what is rearranged on tiles before or after. `paired`: neighbours
-    need the same inputs and share their exchange bus. `cost` is in cycles, of the whole operation; `temporary_bytes` on
-    the fullest tile; `bound_bytes` what it had to fit (0: no bound was kept).
+    need the same inputs and share their exchange bus. `wide_load`: the unit loads weights 16 bytes a cycle. `cost` is
+    in cycles, of the whole operation; `temporary_bytes` on the fullest tile; `bound_bytes` what it had to fit (0: no bound
+    was kept).
     """
 
     problem: ConvProblem
@@ -182,6 +183,7 @@ class ConvPlan:
     stages: tuple[int, ...] = ()
     transforms: tuple[str, ...] = ()
     paired: bool = False
+    wide_load: bool = False
     cost: Cost = default(default_factory=Cost)
     temporary_bytes: int = 0
     bound_bytes: int = 0

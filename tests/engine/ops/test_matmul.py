@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.ops.planned import lowered
-from tests.engine.planner.cases import dot_node, dots
+from tests.engine.planner.cases import dot_node, dots, graph_of
 from workbench.engine.graph import Node
-from workbench.engine.program import Repeat, leaves
+from workbench.engine.options import options
+from workbench.engine.passes.in_place import find_in_place
+from workbench.engine.passes.lower import lower
+from workbench.engine.program import OnTileExecute, Repeat, leaves
 from workbench.engine.target import target
 
 FOUR = target("ipu2", tiles_per_ipu=4)
@@ -92,6 +95,16 @@ def test_steps_cost_and_hold_what_was_planned(rows: int, depth: int, columns: in
     assert 0.8 < case.cycles() / case.plan.total_cycles < 1.4
     # Weights that only one tile needs are used where they lie; the plan counts a copy of them, as PopLibs does.
     assert 0.4 < case.temporary_bytes() / case.plan.temporary_bytes < 1.5
+
+
+def test_a_product_of_nothing_is_zeros() -> None:
+    node = dot_node((5, 0), (0, 3), ((1,), (0,)))
+    graph = graph_of(node)
+    found = lower(graph, FOUR, options({}), find_in_place(graph))
+    (row,) = found.operators
+    assert (row.flops, row.plan) == (0, "nothing to multiply")
+    (fill,) = [step for step in leaves(found.program.entry) if isinstance(step, OnTileExecute)]
+    assert {group.vertex for group in fill.compute_set.groups} == {"popops::Fill"}
 
 
 def test_weights_lie_with_the_tiles_that_multiply_them() -> None:

@@ -6,7 +6,7 @@ from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import Family, register
-from workbench.engine.planner.family import lower_node, planned_of, wished_layouts
+from workbench.engine.planner.family import lower_node, macs_of, planned_text, wished_layouts
 
 
 class Matmul(Family):
@@ -21,11 +21,11 @@ class Matmul(Family):
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """Two per multiply-accumulate."""
-        return 2 * planned_of(node, lowering)[0].problem.macs()
+        return 2 * macs_of(node, lowering)
 
     def plan_text(self, node: Node, lowering: Lowering) -> str:
         """The plan with its cost."""
-        return str(planned_of(node, lowering)[1])
+        return planned_text(node, lowering)
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Exchange, multiply, reduce."""

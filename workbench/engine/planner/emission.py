@@ -162,7 +162,7 @@ def _gathered(work: Work, streams: Tensor, held: Tensor) -> list[int]:
     places = work.places
     wanted = (
         Wanted(name="inputs", source=streams, place=places.inputs, paired=work.plan.paired),
-        Wanted(name="weights", source=held, place=places.weights, interleaved=places.wide_load),
+        Wanted(name="weights", source=held, place=places.weights, interleaved=work.plan.wide_load),
     )
     return brought(work, work.label, wanted, together=True)
 
@@ -224,7 +224,7 @@ def _exchanges(work: Work, name: str, moves: Sequence[Exchange], reads: Sequence
 def _partials(work: Work, operands: Sequence[int]) -> Tensor:
     """Compute partials; each is a result already if nothing is left to be done to it."""
     plan, places, emit = work.plan, work.places, work.lowering.emit
-    groups = vertices_of(plan, work.lowering.target, places.wide_load)
+    groups = vertices_of(plan, work.lowering.target)
     word = plan.method.partials_type
     dtype = work.dtype if DTYPE_WORDS[work.dtype] == word else DTYPE_OF_WORD[word]
     if places.depth == 1 and dtype == work.dtype:

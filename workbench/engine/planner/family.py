@@ -1,10 +1,22 @@
-"""What the families of planned operators share: plan a node once, say what layouts it wishes, lower it."""
+"""What the families of planned operators share: plan a node once, say what layouts it wishes, lower it.
+
+Forward pass, input gradient and weight gradient of a layer are joined by their layouts. Each is planned for itself, and
+every plan names owners for its operands; the earliest reader of a value decides, so the forward plan places activations
+and weights. The gradients' plans then find them there, and what that costs them is part of the program: the exchange
+from the forward plan's owners, and the rearrangements of transposed blocks, which their own cost includes. Their
+results go where they are wished: the sum of a weight gradient's partials is reduced straight into the owners of the
+weights, so that the update moves nothing, and an input gradient's into the layout that its first reader asks for.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from workbench.engine.emit import vertex_groups
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping
+from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
 from workbench.engine.planner.problem import Planned, problem_of
@@ -21,9 +33,24 @@ def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
     return planned, found
 
 
+def has_products(node: Node) -> bool:
+    """Whether anything is multiplied at all."""
+    return all(value.elements for value in (*node.operands, *node.results))
+
+
+def macs_of(node: Node, lowering: Lowering) -> int:
+    """Multiply-accumulates of a node."""
+    return planned_of(node, lowering)[0].problem.macs() if has_products(node) else 0
+
+
+def planned_text(node: Node, lowering: Lowering) -> str:
+    """The plan in words."""
+    return str(planned_of(node, lowering)[1]) if has_products(node) else "nothing to multiply"
+
+
 def wished_layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:
     """Owners of both operands: every element on one of the tiles that need it."""
-    if not all(value.elements for value in (*node.operands, *node.results)):
+    if not has_products(node):
         return {}
     planned, chosen = planned_of(node, lowering)
     places = node_places(node, planned, chosen, lowering.tiles)
@@ -32,6 +59,19 @@ def wished_layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:
 
 
 def lower_node(node: Node, lowering: Lowering) -> None:
-    """Lower a planned operator; one that multiplies nothing gives zeros."""
+    """Lower a planned operator; one without elements to multiply fills its result with zeros."""
+    if not has_products(node):
+        _zeros(node, lowering)
+        return
     planned, chosen = planned_of(node, lowering)
     lower_plan(node, lowering, planned, chosen)
+
+
+def _zeros(node: Node, lowering: Lowering) -> None:
+    value = node.results[0]
+    result = lowering.result(node, 0, lowering.wish(value) or lowering.default_mapping(value))
+    workers = lowering.target.workers_per_tile
+    share = -(-result.elements_per_tile(lowering.tiles) // workers)
+    groups = vertex_groups("popops::Fill", {"n": share}, type=DTYPE_WORDS[value.dtype])
+    filled = [replace(group, count=workers) for group in groups]
+    lowering.emit.compute(lowering.label(node), filled, (), result.variables)

@@ -116,11 +116,25 @@ def owned_pieces(axis: FieldAxis, outputs: Pieces) -> Pieces:
     return starts, np.append(starts[1:], axis.in_size), tiles
 
 
-def _label_pieces(cutting: Cutting, label: str) -> Pieces:
+def read_axes(axis: FieldAxis, outputs: Pieces, kernels: Pieces) -> list[tuple[int, Pieces]]:
+    """What is read of an input axis, as (size, pieces) of one axis or of two that make it up.
+
+    Every n-th position is the first digit of an axis of digits 0 to n-1: two short axes where one has a gap each.
+    """
+    first = (np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
+    if axis.in_dilation == 1 and axis.pad_low == 0:
+        if axis.kernel == 1 and axis.in_size == axis.out_size * axis.stride:
+            return [(axis.out_size, outputs), (axis.stride, first)]
+        if axis.out_size == 1 and axis.in_size == axis.kernel * axis.kernel_dilation:
+            return [(axis.kernel, kernels), (axis.kernel_dilation, first)]
+    return [(axis.in_size, read_pieces(axis, outputs, kernels))]
+
+
+def _axes_read(cutting: Cutting, label: str) -> list[tuple[int, Pieces]]:
     if label[0] != "i":
-        return cutting.pieces(label)
+        return [(cutting.cuts[label].size, cutting.pieces(label))]
     field = cutting.problem.field[int(label[1:])]
-    return read_pieces(field, cutting.pieces("f" + label[1:]), cutting.pieces("k" + label[1:]))
+    return read_axes(field, cutting.pieces("f" + label[1:]), cutting.pieces("k" + label[1:]))
 
 
 def axes_behind(labels: Labels) -> set[str]:
@@ -145,8 +159,9 @@ def needed(cutting: Cutting, labels: Labels, shape: Sequence[int]) -> Grid:
         if axis not in axes_behind(labels):
             filled = np.flatnonzero(cutting.cuts[axis].lengths > 0)
             replicas = (replicas[:, None] + filled * cutting.strides[axis]).reshape(-1)
-    axes = [_label_pieces(cutting, label) for label in labels]
-    return grid_of_cuts(shape, axes, dims=sizes_of(cutting, labels), replicas=replicas)
+    axes = [axis for label in labels for axis in _axes_read(cutting, label)]
+    dims = [size for size, _ in axes]
+    return grid_of_cuts(shape, [pieces for _, pieces in axes], dims=dims, replicas=replicas)
 
 
 def owner(cutting: Cutting, labels: Labels, shape: Sequence[int]) -> Grid:
@@ -221,14 +236,15 @@ def staged_needs(cutting: Cutting, labels: Labels, staged: Grid, shape: Sequence
     if staged.dims != sizes_of(cutting, order):
         return staged
     part = {label: (axis.lo, axis.hi, axis.offset) for label, axis in zip(order, staged.axes, strict=True)}
-    axes = []
+    axes: list[tuple[int, Pieces]] = []
     for label in labels:
         if label[0] == "i":
             field = cutting.problem.field[int(label[1:])]
-            axes.append(read_pieces(field, part["f" + label[1:]], part["k" + label[1:]]))
+            axes += read_axes(field, part["f" + label[1:]], part["k" + label[1:]])
         else:
-            axes.append(part[label])
-    return grid_of_cuts(shape, axes, dims=sizes_of(cutting, labels), first_tile=staged.first_tile)
+            axes.append((cutting.cuts[label].size, part[label]))
+    dims = [size for size, _ in axes]
+    return grid_of_cuts(shape, [pieces for _, pieces in axes], dims=dims, first_tile=staged.first_tile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -258,7 +274,6 @@ class Places:
     depth: int
     result: Grid
     stages: tuple[Stage, ...]
-    wide_load: bool = False
 
 
 @lru_cache(maxsize=2048)

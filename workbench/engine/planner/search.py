@@ -276,6 +276,7 @@ def _finished(problem: ConvProblem, choice: Choice, bound: int, warning: str) ->
         stages=stages(int(shares.depth), rules.multi_stage),
         transforms=tuple(name for name, needed in moved.items() if needed),
         paired=bool(shares.out_parts % 2 == 0),
+        wide_load=rules.wide_load,
         cost=Cost(tuple(term(name, formula_id, **_plain(arguments)) for name, formula_id, arguments in specs)),
         temporary_bytes=int(temporary_bytes(variant.problem, variant.method, shares, rules)),
         bound_bytes=bound,

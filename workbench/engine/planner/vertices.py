@@ -20,7 +20,7 @@ from workbench.engine.vertices.sizes import ceil_div
 
 
 @lru_cache(maxsize=2048)
-def vertices_of(plan: ConvPlan, target: Target, wide_load: bool = False) -> tuple[VertexGroup, ...]:
+def vertices_of(plan: ConvPlan, target: Target) -> tuple[VertexGroup, ...]:
     """The vertices that compute the partials, by tile; in one serial step if the plan has several."""
     cutting = cutting_of(plan)
     variant = Variant(problem=cutting.problem, method=plan.method, swapped=plan.swapped, expanded=plan.expanded)
@@ -37,7 +37,7 @@ def vertices_of(plan: ConvPlan, target: Target, wide_load: bool = False) -> tupl
     outer, inner = np.broadcast_arrays(sizes.kernel_outer, sizes.kernel_inner, ones)[:2]
     for kernel in np.unique(np.stack([outer, inner]), axis=1).T.tolist():
         here = active * (outer == kernel[0]) * (inner == kernel[1])
-        groups += _groups(plan, sizes, here, (kernel[0], kernel[1]), target, wide_load, flat=flat)
+        groups += _groups(plan, sizes, here, (kernel[0], kernel[1]), target, flat=flat)
     return tuple(groups)
 
 
@@ -47,7 +47,6 @@ def _groups(
     here: IntArray,
     kernel: tuple[int, int],
     target: Target,
-    wide_load: bool,
     *,
     flat: bool,
 ) -> list[VertexGroup]:
@@ -64,7 +63,7 @@ def _groups(
         "in_type": in_type,
         "partials_type": method.partials_type,
         "conv_units": method.units,
-        "weight_load_bytes_per_cycle": target.conv_weight_load_bytes_per_cycle * (1 + wide_load),
+        "weight_load_bytes_per_cycle": target.conv_weight_load_bytes_per_cycle * (1 + plan.wide_load),
     }
     blocks = {
         "in_groups": ceil_div(sizes.in_chans, method.in_block),
