@@ -13,6 +13,7 @@ INLINE = ("fused", "region")
 def carried(graph: Graph) -> dict[str, dict[int, int]]:
     """Function name → {result number: parameter number}, for the entry, loop bodies and called functions."""
     found: dict[str, dict[int, int]] = {graph.entry: _updates(graph)}
+    memory: dict[int, int] = {}  # id(value of the entry) → id(parameter of the entry) whose memory it has
     for function, node in walk(graph):
         if node.op == "scan":
             first = int(node.attr("num_consts", 0))
@@ -22,7 +23,10 @@ def carried(graph: Graph) -> dict[str, dict[int, int]]:
             count = len(graph.functions[node.calls[1]].results)
             found[node.calls[1]] = {index: first + index for index in range(count)}
         elif node.op == "call" and function.name == graph.entry:
-            found[node.calls[0]] = _of_call(graph, function, node)
+            found[node.calls[0]] = pairs = _of_call(graph, function, node, memory)
+            for result, number in pairs.items():
+                value = node.operands[number]
+                memory[id(node.results[result])] = memory.get(id(value), id(value))
     return found
 
 
@@ -63,9 +67,9 @@ def _updates(graph: Graph) -> dict[int, int]:
     }
 
 
-def _of_call(graph: Graph, entry: Function, node: Node) -> dict[int, int]:
+def _of_call(graph: Graph, entry: Function, node: Node, memory: dict[int, int]) -> dict[int, int]:
     """Results that update an entry parameter the call reads, and sums that go back into their accumulators."""
-    place = {id(value): number for number, value in enumerate(node.operands)}
+    place = {memory.get(id(value), id(value)): number for number, value in enumerate(node.operands)}
     pairs: dict[int, int] = {}
     for output, value in zip(graph.outputs, entry.results, strict=True):
         if output.updates is None or not any(value is result for result in node.results):

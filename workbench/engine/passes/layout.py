@@ -33,8 +33,19 @@ def find_wishes(lowering: Lowering) -> Wishes:
             for node in reversed(nodes):
                 _hand_back(node, wishes)
             for node in nodes:
-                _hand_across(node, wishes)
+                hand_across(node, wishes)
+    _anchor_parameters(lowering, wishes)
     return wishes
+
+
+def _anchor_parameters(lowering: Lowering, wishes: Wishes) -> None:
+    """Place parameters that nobody has a wish for, so that what updates them follows: else slots lie elsewhere."""
+    graph = lowering.graph
+    for value, described in zip(graph.body.params, graph.inputs, strict=True):
+        if described.role == "parameter" and id(value) not in wishes:
+            wishes[id(value)] = lowering.default_mapping(value)
+    for node in flat_nodes(graph, graph.body):
+        hand_across(node, wishes)
 
 
 def _hand_back(node: Node, wishes: Wishes) -> None:
@@ -53,8 +64,8 @@ def _hand_back(node: Node, wishes: Wishes) -> None:
                 wishes.setdefault(id(value), wished)
 
 
-def _hand_across(node: Node, wishes: Wishes) -> None:
-    """Among the operands of an update: gradient and slots follow the parameter."""
+def hand_across(node: Node, wishes: Wishes) -> None:
+    """Hand wishes on among the operands of an update: gradient and slots follow the parameter."""
     if node.origin.direction != "update" or ops.family_of(node).name != "elementwise":
         return
     known = [value for value in node.operands if id(value) in wishes]

@@ -18,6 +18,8 @@ from workbench.engine.graph import RESIDENT_ROLES, Function, Node, Value
 from workbench.engine.lowering import Lowering
 from workbench.engine.origin import NOWHERE, Origin
 from workbench.engine.passes.carries import ACCUMULATOR, carried
+from workbench.engine.passes.in_place import flat_nodes
+from workbench.engine.passes.layout import Wishes, hand_across
 from workbench.engine.passes.pipeline_stages import Arrival, Fifo, Stage, stages_of
 from workbench.engine.passes.roles import KIND_OF_ROLE
 from workbench.engine.program import Call, GlobalExchange, Overlap, Program, Repeat, VariableKind
@@ -267,8 +269,18 @@ class _PipelineLowering:
             self._body(stage, stage.backward, stage.stashed)
 
     def _update(self, stage: Stage) -> None:
-        if stage.update is not None:
-            self._body(stage, stage.update, {})
+        """Optimizer slots that nothing has placed yet come to lie as the weights and sums they meet."""
+        if stage.update is None:
+            return
+        function = self.graph.functions[stage.update.calls[0]]
+        wishes: Wishes = self.lowering.wishes  # type: ignore[assignment]
+        for value, param in zip(stage.update.operands, function.params, strict=True):
+            placed = self.placed.get((id(value), stage.number))
+            if placed is not None:
+                wishes[id(param)] = placed.mapping
+        for node in flat_nodes(self.graph, function):
+            hand_across(node, wishes)
+        self._body(stage, stage.update, {})
 
     # -- columns -----------------------------------------------------------------------------------------
 
