@@ -168,8 +168,7 @@ class ConvPlan:
     steps in which input and output channels are worked off one after the other. `stages`: partials left after each
     intermediate stage of the reduction. `transforms`: what is rearranged on tiles before or after. `paired`: neighbours
     need the same inputs and share their exchange bus. `wide_load`: the unit loads weights 16 bytes a cycle. `cost` is
-    in cycles, of the whole operation; `temporary_bytes` on the fullest tile; `bound_bytes` what it had to fit (0: no bound
-    was kept).
+    in cycles, of the whole operation; `temporary_bytes` on the fullest tile; `bound_bytes` what it had to fit (or 0).
     """
 
     problem: ConvProblem

@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 from workbench.engine import cost
 from workbench.engine.plan import ConvPlan, ConvProblem, FieldAxis
 from workbench.engine.planner.candidates import parts_of_axis
+from workbench.engine.planner.estimate import floor_cycles, term_specs, total_cycles
+from workbench.engine.planner.memory import floor_bytes, temporary_bytes
+from workbench.engine.planner.methods import rules_of, variants_of
 from workbench.engine.planner.reduction import stages, steps
-from workbench.engine.planner.search import Settings, plan
+from workbench.engine.planner.search import FEWER_CYCLES, SERIAL, Settings, plan
+from workbench.engine.planner.variant import chosen_columns, shares_of, tables_of
 from workbench.engine.target import target
 
 same = FieldAxis(in_size=56, out_size=56, kernel=3, pad_low=1)
@@ -145,6 +149,51 @@ def test_a_bound_nothing_keeps_is_doubled_and_said() -> None:
     assert found.warning.startswith("no plan within 638 B: the bound was doubled ")
     assert found.temporary_bytes <= found.bound_bytes
     assert found.warning in str(found)
+
+
+@given(problems(), st.integers(1, 64), st.integers(0, 10**6), st.sampled_from(SERIAL), st.sampled_from(SERIAL))
+def test_steps_cost_at_least_what_rules_cuts_out(
+    problem: ConvProblem, tiles: int, pick: int, serial_in: int, serial_out: int
+) -> None:
+    # The search leaves out cuts whose cost at once is more than 1/0.8 of the best; that is right if this holds.
+    machine = target("ipu2", tiles_per_ipu=tiles)
+    for variant in variants_of(problem, machine):
+        tables = tables_of(variant)
+        rows = [pick % len(table) for table in tables]
+        columns = chosen_columns(tables, rows)
+        rules = rules_of(variant, machine, multi_stage=True, wide_load=False)
+
+        def cycles(*steps: int, variant=variant, columns=columns, rules=rules) -> int:  # type: ignore[no-untyped-def]
+            shares = shares_of(variant, *columns, *steps)
+            return int(total_cycles(term_specs(variant.problem, variant.method, shares, rules)))
+
+        assert cycles(serial_in, serial_out) >= FEWER_CYCLES * cycles(1, 1)
+
+
+@given(problems(), st.integers(1, 64), st.integers(0, 10**6))
+def test_bounds_of_the_search_are_bounds(problem: ConvProblem, tiles: int, pick: int) -> None:
+    machine = target("ipu2", tiles_per_ipu=tiles)
+    for variant in variants_of(problem, machine):
+        tables = tables_of(variant)
+        rules = rules_of(variant, machine, multi_stage=True, wide_load=False)
+        shares = shares_of(variant, *chosen_columns(tables, [pick % len(table) for table in tables]))
+        case = (variant.problem, variant.method, shares, rules)
+        assert floor_cycles(*case) <= total_cycles(term_specs(*case))
+        assert floor_bytes(*case) <= temporary_bytes(*case)
+
+
+def test_wide_weight_loads_make_the_unit_faster() -> None:
+    problem = matmul(256, 1024, 1024)
+    narrow, wide = (plan(problem, target("ipu2"), Settings(wide_load=load)) for load in (False, True))
+    assert wide.wide_load
+    assert wide.total_cycles < narrow.total_cycles
+
+
+def test_single_stage_reduction_is_an_option() -> None:
+    problem = matmul(4, 8192, 4)
+    staged, single = (plan(problem, target("ipu2"), Settings(multi_stage=many)) for many in (True, False))
+    assert staged.stages
+    assert single.stages == ()
 
 
 def test_parts_of_an_axis_are_the_least_for_their_size() -> None:

@@ -108,7 +108,7 @@ def _candidates(variant: Variant, target: Target, settings: Settings) -> Candida
     tables = tables_of(variant)
     shares = shares_of(variant, *broadcast_columns(tables))
     cycles = floor_cycles(variant.problem, variant.method, shares, rules)
-    temporary = floor_bytes(variant.problem, variant.method, shares)
+    temporary = floor_bytes(variant.problem, variant.method, shares, rules)
     shape = tuple(len(cuts) for cuts in tables)
     within = np.flatnonzero(np.broadcast_to(np.asarray(shares.tiles <= target.tiles_per_ipu), shape))
     return Candidates(
@@ -134,7 +134,7 @@ def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
         serial=SERIAL,
         cuts=once.cuts[chosen],
         cycles=np.broadcast_to(floor_cycles(variant.problem, variant.method, shares, once.rules), shape),
-        temporary=np.broadcast_to(floor_bytes(variant.problem, variant.method, shares), shape),
+        temporary=np.broadcast_to(floor_bytes(variant.problem, variant.method, shares, once.rules), shape),
     )
 
 
