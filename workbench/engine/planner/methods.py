@@ -48,11 +48,15 @@ def _mac(problem: ConvProblem) -> Method:
 
 
 def _vertical_macs(problem: ConvProblem) -> list[Method]:
-    """Vertices for one input and one output channel in every group, half only: 16, 8 or 4 groups side by side."""
+    """Vertices for groups of one channel, half only: 4 groups side by side, or 8 or 16 with half partials.
+
+    Source: poplibs@7eac0f26 lib/poplin/ConvVertexType.cpp:207-222.
+    """
     depthwise = prod(problem.in_chans) == prod(problem.out_chans) == 1 and len(problem.groups) == 1 and problem.field
     if not depthwise or problem.in_type != "half":
         return []
-    blocks = [block for block in (16, 8, 4) if block <= max(4, prod(problem.groups))]
+    widths = (16, 8, 4) if problem.partials_type == "half" else (4,)
+    blocks = [block for block in widths if block <= max(4, prod(problem.groups))]
     return [Method(vertex="vmac", group_block=block, partials_type=problem.partials_type) for block in blocks]
 
 
