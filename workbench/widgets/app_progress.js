@@ -17,7 +17,7 @@ function bar({title, phases, current, state, text}) {
   return h("div", {
     class: "wb-phases", role: "progressbar", "aria-label": title, "aria-valuetext": text || title,
     ...(phases.length ? {"aria-valuemin": 0, "aria-valuemax": phases.length, "aria-valuenow": done} : {}),
-  }, ...(phases.length ? phases.map(part) : [h("div", {class: "wb-phase wb-now"})]));
+  }, ...(phases.length ? phases.map(part) : [h("div", {class: `wb-phase ${state === "done" ? "wb-over" : "wb-now"}`})]));
 }
 
 export function status(data) {

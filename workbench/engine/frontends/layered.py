@@ -25,14 +25,15 @@ def layered(name: str, input_shape: Sequence[int], layers: Layers) -> Callable[[
 
 
 def _build(name: str, input_shape: tuple[int, ...], layers: Layers) -> Any:
-    model = keras.Sequential([keras.Input(input_shape)], name=name)
+    model, shape = keras.Sequential([keras.Input(input_shape)], name=name), input_shape
     for place, (kind, arguments) in enumerate(layers, 1):
         try:
             model.add(getattr(keras.layers, kind)(**arguments))
         except (ValueError, TypeError) as error:
             raise InputError(
-                f"layer {place}, {kind}, cannot take an input of shape {tuple(model.output_shape[1:])}",
+                f"layer {place}, {kind}, cannot take an input of shape {shape}",
                 expected=str(error).splitlines()[0],
                 todo="change or move the layer; Flatten turns images into rows",
             ) from error
+        shape = tuple(model.output_shape[1:])
     return model

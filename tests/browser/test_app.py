@@ -1,0 +1,145 @@
+"""The app in the real JupyterLab, by clicks and keys only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Locator, Page
+
+from tests.browser.conftest import OpenNotebook
+from tests.browser.driver import EVERY_SCREEN, NotebookPage
+
+pytestmark = pytest.mark.browser
+
+START = "import workbench as wb\napp = wb.app()\napp"
+COMPILE_MS = 180_000
+RunApp = Callable[..., NotebookPage]
+
+
+@pytest.fixture
+def run_app(open_notebook: OpenNotebook, lab_folder: Path, request: pytest.FixtureRequest) -> Iterator[RunApp]:
+    """Opens a notebook of these cells and runs it; afterwards no script may have failed."""
+    opened: list[NotebookPage] = []
+
+    def run(*sources: str, width: int = 1280, theme: str = "light") -> NotebookPage:
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+        notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        name = f"{request.node.originalname}.ipynb"
+        nbformat.write(notebook, lab_folder / name)
+        lab = open_notebook(name, width=width, theme=theme)
+        opened.append(lab)
+        lab.run_all()
+        assert lab.cell_errors() == []
+        button(lab.page, "Compile").wait_for()
+        return lab
+
+    yield run
+    for lab in opened:
+        assert lab.script_errors == []
+        assert lab.foreign_requests == []
+
+
+def button(page: Page, name: str) -> Locator:
+    # The glyph of a button's icon is part of its name.
+    return page.get_by_role("button", name=re.compile(rf"^\W*{name}$"))
+
+
+def enter(page: Page, label: str, value: object) -> None:
+    """Type a number into the field of this label."""
+    field = page.get_by_label(label, exact=True)
+    field.fill(str(value))
+    field.press("Tab")
+
+
+def choose_ready(page: Page, name: str) -> None:
+    page.get_by_role("tab", name="Ready-made", exact=True).click()
+    page.get_by_label("ready model").select_option(name)
+
+
+def mend(lab: NotebookPage) -> None:
+    """From a verdict that does not fit to the applied fix that fits, by clicks."""
+    page = lab.page
+    page.get_by_role("heading", name="Does not fit", exact=True).wait_for(timeout=COMPILE_MS)
+    button(page, "Diagnose").click()
+    best = page.locator(".wb-fixes tbody tr.wb-fits").first
+    best.wait_for(timeout=2 * COMPILE_MS)
+    assert "to spare" in best.inner_text()
+
+
+@EVERY_SCREEN
+def test_build_compile_and_look(width: int, theme: str, run_app: RunApp) -> None:
+    lab = run_app(START, width=width, theme=theme)
+    page = lab.page
+    page.get_by_text("Copy", exact=True).wait_for()
+    lab.screenshot(f"app-start-{width}-{theme}")
+    code = page.locator(".wb-code pre")
+    button(page, "Add layer").click()
+    page.get_by_label("layer 4: kind").select_option("Dropout")
+    button(page, "Move layer 4 up").click()
+    page.wait_for_function("() => document.querySelector('.wb-code pre').textContent.includes('name=\"dropout_3\"')")
+    assert 'keras.layers.Dense(units=10, activation="softmax", name="dense_4")' in code.inner_text()
+    button(page, "Remove layer 3").click()
+    button(page, "Compile").click()
+    page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
+    page.get_by_text("Done: mlp fits").wait_for()
+    page.get_by_role("tab", name="Trace", exact=True).click()
+    canvas = page.locator('section.wb[aria-label="Trace"] canvas.wb-canvas')
+    canvas.wait_for()
+    page.wait_for_timeout(500)
+    assert lab.picture(canvas).is_drawn(colours=8, filled=0.05)
+    lab.screenshot_whole(f"app-compiled-{width}-{theme}")
+
+
+@EVERY_SCREEN
+def test_a_model_that_does_not_fit_is_mended_by_clicks(width: int, theme: str, run_app: RunApp) -> None:
+    lab = run_app(START, width=width, theme=theme)
+    page = lab.page
+    choose_ready(page, "cnn")
+    enter(page, "batch size", 256)
+    enter(page, "tiles per IPU", 16)
+    page.get_by_label("tiles per IPU (default 0)").wait_for()
+    button(page, "Compile").click()
+    mend(lab)
+    page.wait_for_timeout(500)
+    lab.screenshot_whole(f"app-diagnosed-{width}-{theme}")
+    before = page.get_by_label("batch size", exact=True).input_value()
+    page.locator(".wb-fixes tbody tr.wb-fits").first.get_by_role("button", name=re.compile("Apply")).click()
+    page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
+    page.get_by_text("less on the fullest tile").wait_for()
+    assert int(page.get_by_label("batch size", exact=True).input_value()) < int(before)
+    lab.screenshot_whole(f"app-mended-{width}-{theme}")
+
+
+def test_cancel_and_errors(run_app: RunApp) -> None:
+    lab = run_app(START)
+    page = lab.page
+    choose_ready(page, "bert-base")
+    button(page, "Compile").click()
+    page.get_by_role("progressbar").wait_for()
+    button(page, "Cancel").click()
+    page.get_by_role("alert").get_by_text("the compile was cancelled").wait_for(timeout=COMPILE_MS)
+    page.get_by_role("tab", name="Build", exact=True).click()
+    enter(page, "input shape", "64, x")
+    button(page, "Compile").click()
+    alert = page.get_by_role("alert")
+    alert.get_by_text("the input shape is '64, x'").wait_for()
+    assert "Traceback" not in page.locator(".jp-OutputArea").first.inner_text()
+    lab.screenshot("app-error-1280-light")
+
+
+def test_by_keyboard(run_app: RunApp) -> None:
+    lab = run_app(START)
+    page = lab.page
+    page.get_by_label("batch size", exact=True).focus()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("16")
+    page.keyboard.press("Tab")
+    button(page, "Compile").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
+    page.get_by_text("batch size 16", exact=True).wait_for()
