@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.passes.small_graphs import Draft, all_ops, before_and_after
+from tests.engine.small_graphs import Draft, all_ops, before_and_after
 from workbench.engine.passes.canonicalise import canonicalise
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.engine.passes.small_graphs import Draft
 from tests.engine.passes.staged_models import graph_of
 from tests.engine.passes.test_in_place import carried_loop
+from tests.engine.small_graphs import Draft
 from workbench.engine.graph import Graph
 from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.carries import ACCUMULATOR, callees_first, carried, private_params

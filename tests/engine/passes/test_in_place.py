@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.passes.small_graphs import Draft
+from tests.engine.small_graphs import Draft
 from workbench.engine.graph import Graph, Value
 from workbench.engine.passes.fuse import fuse
 from workbench.engine.passes.in_place import InPlace, find_in_place, verify_in_place

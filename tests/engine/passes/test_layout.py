@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.passes.small_graphs import Draft
+from tests.engine.small_graphs import Draft
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.graph import Graph
 from workbench.engine.options import Options

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.engine.passes.small_graphs import Draft, before_and_after
+from tests.engine.small_graphs import Draft, before_and_after
 from workbench.engine.graph import Graph, Value
 from workbench.engine.passes.rematerialise import rematerialise
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.engine.passes.small_graphs import Draft, all_ops, before_and_after
+from tests.engine.small_graphs import Draft, all_ops, before_and_after
 from workbench.engine.graph import Function, Graph, Node, Value, verify_graph
 from workbench.engine.passes.rematerialise_stages import rematerialise_stages
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.engine.passes.small_graphs import Draft, all_ops, before_and_after
+from tests.engine.small_graphs import Draft, all_ops, before_and_after
 from workbench.engine.graph import Graph
 from workbench.engine.passes.schedule import schedule
 
@@ -49,3 +49,14 @@ def test_the_model_keeps_its_order() -> None:
     late = d.point("exp", x)
     out = d.point("neg", x)
     assert all_ops(schedule(d.graph(out, late))) == ["exp", "neg"]
+
+
+def test_an_update_waits_for_readers_of_a_view_of_its_weight() -> None:
+    d = Draft()
+    w, x = d.weight("w", (8, 8)), d.param("x", (8, 8))
+    seen = d.transpose(w, 1, 0)
+    first = d.dot(x, w)
+    late = d.dot(first, seen)
+    with d.at(direction="update"):
+        new = d.point("sub", w, first)
+    assert all_ops(schedule(d.graph(late, updates={"w": new})))[1:] == ["dot_general", "dot_general", "sub"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.engine import ops
 from workbench.engine.graph import Function, Graph, Node
 
 
@@ -50,12 +51,16 @@ def _needs(node: Node, number: int, made_by: dict[int, int], waiting: dict[int, 
 
 
 def _waits(graph: Graph, function: Function) -> dict[int, set[int]]:
-    """Node → the other readers of the parameters it overwrites, which must run first."""
+    """Node → the other readers of the parameters it overwrites, themselves or through views, which must run first."""
     producer = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
     readers: dict[int, set[int]] = {}
+    seen: dict[int, set[int]] = {}  # id(view) → the values it shows
     for number, node in enumerate(function.nodes):
-        for value in node.operands:
-            readers.setdefault(id(value), set()).add(number)
+        shown = set().union(*(seen.get(id(value), {id(value)}) for value in node.operands))
+        for value in shown:
+            readers.setdefault(value, set()).add(number)
+        if ops.family_of(node).pure_view:
+            seen.update((id(value), shown) for value in node.results)
     waits: dict[int, set[int]] = {}
     for output, value in zip(graph.outputs, function.results, strict=True):
         if output.updates is None or id(value) not in producer:
