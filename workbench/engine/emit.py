@@ -105,6 +105,7 @@ class Emitter:
     stage: int | None = None
     function: str = ""
     next_step: int = 0
+    repeated: dict[int, int] = field(default_factory=dict)  # step: runs in one run of its operator, where not 1
     _stack: list[list[Program]] = field(default_factory=lambda: [[]])
 
     @property
@@ -191,8 +192,10 @@ class Emitter:
     @contextmanager
     def repeat(self, times: int, name: str = "", *, unknown_times: bool = False) -> Iterator[None]:
         """What is emitted inside runs `times` times."""
+        first = self.next_step
         with self.body() as collected:
             yield
+        self.repeated |= {step: times * self.repeated.get(step, 1) for step in range(first, self.next_step)}
         body = ProgramSequence(children=tuple(collected), name=name)
         self._push(Repeat(times=times, body=body, name=name, unknown_times=unknown_times))
 

@@ -52,6 +52,7 @@ class Operator:
     plan: str
     modelled: bool
     body: str = ""  # the outlined function it calls, shared with equal operators
+    repeated: Table[int, int] = field(default_factory=dict)  # step: runs in one run of the operator, where not 1
 
 
 @dataclass(slots=True)
@@ -181,6 +182,7 @@ class Lowering:
                 self.lower_node(node)
         finally:
             self.emit.operator = previous
+            repeated, self.emit.repeated = self.emit.repeated, {}
         self.operators.append(
             Operator(
                 id=name,
@@ -192,6 +194,7 @@ class Lowering:
                 plan=family.plan_text(node, self),
                 modelled=family.modelled,
                 body=body,
+                repeated=repeated,
             )
         )
 

@@ -20,6 +20,7 @@ def operator_rows(
     peak_flops_per_cycle: float,
 ) -> Table:
     """A row per operator of `described` (`id, layer, direction, op, flops` of one run`, plan`), in that order.
+    Its `repeated` says how often one run of the operator runs a step, where that is not once.
 
     `code_bytes[step]` maps the vertex classes of a step to their code. `cycles` and `flops` count every run,
     `utilisation` is flops / (cycles x peak), `code_bytes` the code of the distinct classes, `temporary_bytes` the most
@@ -31,6 +32,7 @@ def operator_rows(
         if name:
             rows_of.setdefault(name, []).append(row)
     bodies = _Bodies(described, steps)
+    repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
     temporaries = _Temporaries(tables, per_tile)
     found = []
     for operator in described:
@@ -39,7 +41,9 @@ def operator_rows(
         rows = [*own, *shared]
         ids = steps["id"][rows].tolist()
         cycles = int(steps["total_cycles"][own].sum()) + bodies.cycles_of_one(operator.get("body", ""))
-        flops = int(operator["flops"]) * int(steps["times"][own or rows].max(initial=0))
+        sharing = 1 if own else bodies.callers[operator.get("body", "")]
+        runs = [int(steps["times"][row]) // repeated.get(int(steps["id"][row]), 1) for row in own or shared]
+        flops = int(operator["flops"]) * (max(runs, default=0) // max(1, sharing))
         classes: dict[str, int] = {}
         for step in ids:
             classes |= code_bytes.get(step, {})
