@@ -30,6 +30,7 @@ def test_a_scan_slices_carries_and_stacks() -> None:
     assert (arguments["num_base_elements"], arguments["region_size"]) == (5, 8)  # all on tile 0: 32 bytes a row
     case.vertex("popops::DynamicUpdateSlice1D")
     case.vertex("popops::ForLoopCounter")
+    assert case.received("counter/exchange") == [0, 4, 4, 4]  # once an iteration, from tile 0
     # The new carry is made where the carry is: nothing is copied at the end of an iteration.
     assert not [step.name for step in case.computes if step.name.endswith("carry/copy")]
     assert case.vertices("add")[0][0] == "popops::BinaryOp1DInPlace"

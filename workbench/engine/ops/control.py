@@ -1,7 +1,7 @@
 """Loops, branches and calls: bodies are lowered once, in a `Repeat` or an `If`, over the memory of what they carry.
 
 A carry has one memory that every iteration overwrites. What a scan consumes is sliced, and what it produces is
-stacked, by dynamic slices and updates at a counter that is broadcast in every iteration.
+stacked, by dynamic slices and updates at a counter that every iteration tells all tiles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.engine.graph import Node, Value
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Mapping, needed_by, on_tile, reshape
+from workbench.engine.mapping import Mapping, demand, on_tile, reshape
 from workbench.engine.ops import DTYPE_WORDS, Family, register, same_type
 from workbench.engine.ops.dynamic_slice import (
     SLICE,
@@ -76,6 +76,7 @@ class Scan(Family):
         first = lowering.emit.next_step
         lowering.emit.next_step += len(node.results) - carried
         with lowering.emit.body() as collected:
+            loop.tell()
             for held, param in zip(sliced, body.params[consts + carried :], strict=True):
                 lowering.bind(param, loop.slice(held, param))
             lowering.lower_function(body)
@@ -297,6 +298,7 @@ class _Loop:
     lowering: Lowering
     label: str
     counter: Tensor | None
+    told: Tensor | None = None
 
     def held(self, source: Tensor) -> Tensor:
         """What is sliced, brought once to where its first axis is whole."""
@@ -305,19 +307,25 @@ class _Loop:
         (held,) = self.lowering.emit.rearrange(self.label, [(source, home)])
         return held.view(home, held.shape) if held is not source else source
 
-    def _at(self, home: Mapping) -> Tensor:
-        assert self.counter is not None
-        (counter,) = self.lowering.emit.rearrange(f"{self.label}/counter", [(self.counter, needed_by(home, (), ()))])
-        return counter
+    def tell(self) -> None:
+        """Tell every tile the number of the iteration."""
+        if self.counter is None:
+            return
+        tiles = np.arange(self.lowering.tiles, dtype=np.int64)
+        wanted = demand((), tiles, 0 * tiles, 0 * tiles + 1)
+        (self.told,) = self.lowering.emit.rearrange(f"{self.label}/counter", [(self.counter, wanted)])
+
+    @property
+    def _number(self) -> tuple[int, ...]:
+        return () if self.told is None else self.told.variables
 
     def slice(self, held: Tensor, param: Value) -> Tensor:
         """This iteration's entry of a stacked operand."""
         table, emit = first_axis_table(_like(held)), self.lowering.emit
-        counter = self._at(held.mapping)
         mapping = reshape(slice_mapping(table, held.mapping), param.shape)
         result = emit.tensor(f"{self.label}/slice", param.shape, param.dtype, mapping, "temporary")
         groups = slice_groups(SLICE, table, held.mapping, DTYPE_WORDS[held.dtype], self.lowering.tiles)
-        emit.compute(f"{self.label}/slice", groups, (*held.variables, *counter.variables), result.variables)
+        emit.compute(f"{self.label}/slice", groups, (*held.variables, *self._number), result.variables)
         return result
 
     def stack(self, node: Node, number: int, entry: Tensor) -> Tensor:
@@ -326,9 +334,8 @@ class _Loop:
         table = first_axis_table(value)
         where = entry.mapping if entry.mapping.is_owner else lowering.default_mapping(_like(entry))
         stack = lowering.result(node, number, spread_columns(table, reshape(where, (table.columns,))))
-        counter = self._at(stack.mapping)
         groups = slice_groups(UPDATE, table, stack.mapping, DTYPE_WORDS[stack.dtype], lowering.tiles)
-        reads = (*entry.variables, *counter.variables, *stack.variables)
+        reads = (*entry.variables, *self._number, *stack.variables)
         lowering.emit.compute(f"{self.label}/stack", groups, reads, stack.variables)
         return stack
 
