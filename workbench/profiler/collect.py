@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +15,10 @@ from workbench.engine.allocation import Allocation
 from workbench.engine.cost import formulas
 from workbench.engine.footprint import Footprint
 from workbench.engine.liveness import Liveness
-from workbench.engine.plain_allocation import plain_placer
+from workbench.engine.plain_allocation import plain_placer, with_gaps_bytes
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram, Variable
 from workbench.engine.program_data import StepContext, trace_tree
 from workbench.engine.target import MemoryMap, Target
-from workbench.engine.tileset import IntArray
 from workbench.engine.trace import StepCost, Trace
 from workbench.profiler.addresses import Placer
 from workbench.profiler.interning import Vectors
@@ -297,8 +297,8 @@ def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
     return _columns("allocation", keys, rows), classes, with_gaps
 
 
-def placer(profile: Profile, ipu: int) -> tuple[IntArray, Placer]:
-    """The variables of an IPU that take addresses, and the engine's placement of one of its tiles."""
+def placer(profile: Profile, ipu: int) -> Placer:
+    """The engine's placement for one IPU of a profile."""
     variables, spans = profile.tables["variables"], profile.tables["intervals"]
     names = ("non_interleaved_bytes", "interleaved_bytes", "executable_bytes")
     memory = MemoryMap(**{name: int(profile.target[name]) for name in names})
@@ -308,7 +308,11 @@ def placer(profile: Profile, ipu: int) -> tuple[IntArray, Placer]:
     always = variables["always_live"]
     own = [row for row in np.flatnonzero(variables["ipu"] == ipu).tolist() if always[row] or row in lives]
     periods = [() if always[row] else tuple(lives[row]) for row in own]
-    return np.array(own, dtype=np.int64), plain_placer(memory, own, periods, variables["interleaved"][own].tolist())
+    return Placer(
+        own=np.array(own, dtype=np.int64),
+        place=plain_placer(memory, periods, variables["interleaved"][own].tolist()),
+        with_gaps=partial(with_gaps_bytes, memory),
+    )
 
 
 # What is not a table

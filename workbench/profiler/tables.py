@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from workbench.profiler.addresses import bytes_by_category
 from workbench.profiler.schema import MEMORY_CATEGORIES, SCHEMA
 
 if TYPE_CHECKING:
@@ -32,13 +31,7 @@ def variables(profile: Profile) -> pd.DataFrame:
 def tiles(profile: Profile) -> pd.DataFrame:
     """See `Profile.tiles`; addresses are worked out for the tiles that have none yet, once for equal tiles."""
     ipus, count = profile.arrays["always_live"].shape
-    sums = np.zeros((len(MEMORY_CATEGORIES) + 1, ipus, count), dtype=np.int64)
-    for ipu in range(ipus):
-        classes = profile.arrays["allocated_as"][ipu]
-        for first in np.unique(classes).tolist():
-            rows, with_gaps = profile.addresses.tile(ipu, first)
-            values = np.array([*bytes_by_category(rows).values(), with_gaps])
-            sums[:, ipu, classes == first] = values[:, None]
+    sums = np.stack([profile.addresses.sums(ipu) for ipu in range(ipus)], axis=1)
     flat = sums.reshape(len(sums), -1)
     return pd.DataFrame(
         {
