@@ -202,8 +202,9 @@ def _partials_of_runs(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, 
 
 def _distinct(numbers: IntArray, limit: int) -> IntArray:
     """Sorted distinct numbers below `limit`; marking is many times faster than sorting while the marks fit memory."""
-    if limit > MARKS_AT_MOST:
-        return np.asarray(np.unique(numbers), dtype=np.int64)
+    if limit > MARKS_AT_MOST:  # numpy's unique hashes integers, which takes several times as long as sorting them
+        ordered = np.sort(numbers, axis=None)
+        return ordered[np.append(True, ordered[1:] != ordered[:-1])]
     marks = np.zeros(limit, bool)
     marks[numbers] = True
     return np.flatnonzero(marks).astype(np.int64)
