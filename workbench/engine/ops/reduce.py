@@ -204,7 +204,7 @@ def _distinct(numbers: IntArray, limit: int) -> IntArray:
     """Sorted distinct numbers below `limit`; marking is many times faster than sorting while the marks fit memory."""
     if limit > MARKS_AT_MOST:  # numpy's unique hashes integers, which takes several times as long as sorting them
         ordered = np.sort(numbers, axis=None)
-        return ordered[np.append(True, ordered[1:] != ordered[:-1])]
+        return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])], dtype=np.int64)
     marks = np.zeros(limit, bool)
     marks[numbers] = True
     return np.flatnonzero(marks).astype(np.int64)
