@@ -12,7 +12,7 @@ from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Placement, reshape
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.codelets import counted
-from workbench.engine.ops.reduce import Partials, partials_of, reduction_groups, tile_reduction
+from workbench.engine.ops.reduce import Partials, arrived_groups, partials_of
 from workbench.engine.tensor import Tensor
 from workbench.engine.tileset import IntArray
 
@@ -79,9 +79,8 @@ class AnyReduce(Family):
             source = lowering.get(node.operands[number])
             kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
             parts = partials_of(source.mapping, axes, kept)
-            own = parts.held.elements_per_tile(tiles)
             inner = len(source.shape) - 1 in axes
-            groups = tile_reduction(source, own, "LOGICAL_OR", inner=inner, tiles=tiles)
+            groups = arrived_groups(source.mapping, parts.held, source.dtype, "LOGICAL_OR", tiles, inner=inner)
             if parts.depth == 1:
                 result = lowering.result(node, number, reshape(parts.result, value.shape))
                 lowering.emit.compute(label, groups, source.variables, result.variables)
@@ -94,8 +93,7 @@ class AnyReduce(Family):
             wanted = parts.needed(reshape(mapping, parts.kept))
             (landed,) = lowering.emit.rearrange(label, [(held, wanted)])
             result = lowering.result(node, number, mapping)
-            owned = mapping.elements_per_tile(tiles)
-            final = reduction_groups(source.dtype, owned, _depth(wanted, owned, tiles), "LOGICAL_OR", inner=False)
+            final = arrived_groups(wanted, mapping, source.dtype, "LOGICAL_OR", tiles)
             lowering.emit.compute(f"{label}/final", final, landed.variables, result.variables)
 
 

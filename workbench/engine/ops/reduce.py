@@ -65,7 +65,7 @@ class Reduction:
     op: str
     source: Tensor
     parts: Partials
-    groups: list[VertexGroup]
+    groups: tuple[VertexGroup, ...]
 
 
 def lower_reductions(nodes: list[Node], lowering: Lowering) -> None:
@@ -107,9 +107,9 @@ def _start(node: Node, lowering: Lowering) -> Reduction | None:
     kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
     parts = partials_of(source.mapping, axes, kept)
     inner = len(source.shape) - 1 in axes
-    results = parts.held.elements_per_tile(lowering.tiles)
-    groups = tile_reduction(source, results, OPERATIONS[node.op], inner=inner, tiles=lowering.tiles)
-    return Reduction(node=node, op=OPERATIONS[node.op], source=source, parts=parts, groups=groups)
+    op = OPERATIONS[node.op]
+    groups = arrived_groups(source.mapping, parts.held, source.dtype, op, lowering.tiles, inner=inner)
+    return Reduction(node=node, op=op, source=source, parts=parts, groups=groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,11 +210,15 @@ def _distinct(numbers: IntArray, limit: int) -> IntArray:
     return np.flatnonzero(marks).astype(np.int64)
 
 
-def tile_reduction(source: Tensor, results: IntArray, op: str, *, inner: bool, tiles: int) -> list[VertexGroup]:
-    """Vertices that reduce each tile's elements to `results` partials (int64[tiles]) on its six workers."""
-    elements = source.elements_per_tile(tiles)
-    depth = np.where(results > 0, -(-elements // np.maximum(1, results)), 0)
-    return reduction_groups(source.dtype, results, depth, op, inner=inner)
+@lru_cache(maxsize=4096)
+def arrived_groups(
+    arrived: Placement, results: Mapping, dtype: str, op: str, tiles: int, *, inner: bool = False
+) -> tuple[VertexGroup, ...]:
+    """Vertices that reduce what lies on each tile to the results it owns, on its six workers."""
+    owned = results.elements_per_tile(tiles)
+    held = arrived.elements_per_tile(tiles)
+    depth = np.where(owned > 0, -(-held // np.maximum(1, owned)), 0)
+    return tuple(reduction_groups(dtype, owned, depth, op, inner=inner))
 
 
 def reduction_groups(dtype: str, results: IntArray, depth: IntArray, op: str, *, inner: bool) -> list[VertexGroup]:
@@ -303,10 +307,7 @@ def _reduce_arrived(
     """Vertices that reduce what arrived on each tile to the results it owns."""
     groups: list[VertexGroup] = []
     for one, needed, result in zip(ones, wanted, results, strict=True):
-        owned = result.elements_per_tile(lowering.tiles)
-        arrived = needed.elements_per_tile(lowering.tiles)
-        depth = np.where(owned > 0, -(-arrived // np.maximum(1, owned)), 0)
-        groups += reduction_groups(one.source.dtype, owned, depth, one.op, inner=False)
+        groups += arrived_groups(needed, result.mapping, one.source.dtype, one.op, lowering.tiles)
     lowering.emit.compute(
         label,
         groups,
