@@ -109,7 +109,7 @@ def by_lever(asked: Mapping[str, Any]) -> tuple[int, int]:
     used, cycles = 12_000, NOW_CYCLES
     if AMP in asked:
         used -= round(5_000 * (0.6 - asked[AMP]))
-        cycles += 4_000
+        cycles += 4_000 if asked[AMP] > 0.1 else 6_000
     if asked.get(PARTIALS) == "half":
         used -= 1_500
         cycles -= 2_000
@@ -120,8 +120,8 @@ def by_lever(asked: Mapping[str, Any]) -> tuple[int, int]:
 def test_the_mildest_fitting_change_of_each_lever_ranks_first_by_cycles_per_sample() -> None:
     compile = FakeCompiler(by_lever)
     found = diagnose(over(), compile)
-    # 0.4, 0.2, 0.1 leave 11,000, 10,000 and then stop: 0.2 fits with 0 B to spare. Batches: 8 leaves 11,000, 4 fits.
-    assert [asked.get(AMP) for asked in compile.asked if AMP in asked] == [0.4, 0.2]
+    # 0.4 leaves 11,000 B; 0.05 fits, so those between are tried: 0.2 fits with 0 B to spare. Batches: 8 leaves 11,000.
+    assert [asked.get(AMP) for asked in compile.asked if AMP in asked] == [0.4, 0.05, 0.2]
     assert [asked["batch_size"] for asked in compile.asked if "batch_size" in asked] == [8, 4]
     assert [fix.lever for fix in found.fixes] == ["available_memory", "micro_batch", "half_partials"]
     first, second, third = found.fixes
@@ -165,7 +165,8 @@ def test_what_makes_it_worse_is_no_fix() -> None:
     found = diagnose(over(), FakeCompiler(lambda asked: (12_500, 1)))
     assert found.fixes == ()
     assert found.sentence == "It is 2.0 KiB over, and no lever lowers that"
-    assert len(found.tried) == 4 + 1 + 4
+    # 0.05 is a quarter over, so nothing between 0.4 and 0.05 is tried.
+    assert len(found.tried) == 2 + 1 + 4
 
 
 def test_a_program_that_fits_is_offered_what_is_faster() -> None:

@@ -21,6 +21,7 @@ from workbench.profiler.snippet import code_of
 from workbench.units import bytes_text, cycles_text, percent_text
 
 ATTEMPTS = 4  # compiles of one lever
+NEAR = 1.1  # a peak within a tenth of a tile may come down with a milder change
 Progress = Callable[[str], None]
 
 
@@ -269,29 +270,51 @@ class _Trial:
         return sorted(kept, key=_rank)
 
     def _climb(self, changes: Sequence[Change]) -> Fix | None:
-        """The first change that fits, the mildest first; else the lowest of at most `ATTEMPTS`."""
-        base, lowest = self.executable.profile.max_tile_bytes, None
-        left, last = list(changes), (1.0, base)
+        """Of a few steps of one lever, the fastest that fits, else the lowest."""
+        fixes = self._by_size(changes) if changes[0].scale else self._between(changes)
+        return min((fix for fix in fixes if not fix.problem), key=_rank, default=None)
+
+    def _between(self, changes: Sequence[Change]) -> Iterator[Fix]:
+        """The mildest, the strongest, and those between them when the strongest fits or comes near."""
+        mildest = self.measured(changes[0])
+        yield mildest
+        if mildest.fits or len(changes) == 1:
+            return
+        strongest = self.measured(changes[-1])
+        if strongest.fits or (strongest.verified_bytes or 0) <= NEAR * self._limit:
+            for change in changes[1:-1]:
+                fix = self.measured(change)
+                yield fix
+                if fix.fits:
+                    return
+        yield strongest
+
+    def _by_size(self, changes: Sequence[Change]) -> Iterator[Fix]:
+        """From the mildest, past those that the measured sizes rule out, at most `ATTEMPTS`."""
+        left, last = list(changes), (1.0, self.executable.profile.max_tile_bytes)
         for _ in range(ATTEMPTS):
             if not left:
-                break
+                return
             change = left.pop(0)
             fix = self.measured(change)
+            yield fix
             if fix.fits:
-                return fix
+                return
             if fix.verified_bytes is not None:
-                lowest = min(lowest or fix, fix, key=lambda each: each.verified_bytes or 0)
                 left = self._promising(left, last, (change.scale, fix.verified_bytes))
                 last = (change.scale, fix.verified_bytes)
-        return lowest
+
+    @property
+    def _limit(self) -> int:
+        return int(self.executable.profile.target["bytes_per_tile"])
 
     def _promising(self, left: list[Change], last: tuple[float, int], now: tuple[float, int]) -> list[Change]:
         """Without the changes that a line through two measured sizes says are too large, if it finds any others."""
-        limit, step = int(self.executable.profile.target["bytes_per_tile"]), last[0] - now[0]
+        step = last[0] - now[0]
         if not now[0] or step <= 0:
             return left
         slope = (last[1] - now[1]) / step
-        found = [place for place, change in enumerate(left) if now[1] - slope * (now[0] - change.scale) <= limit]
+        found = [place for place, change in enumerate(left) if now[1] - slope * (now[0] - change.scale) <= self._limit]
         return left[found[0] :] if found else left
 
     def _together(self, changes: Sequence[Change], base: int) -> Iterator[Fix]:
