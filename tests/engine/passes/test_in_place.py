@@ -98,6 +98,17 @@ def test_a_view_is_the_memory_it_looks_at() -> None:
     assert chosen(d.graph(d.point("exp", d.transpose(y, 1, 0)))) == {"%3": "%2"}
 
 
+def test_a_joined_value_is_overwritten_only_if_all_its_parts_die() -> None:
+    def joined(*, input_too: bool) -> Graph:
+        d = Draft()
+        x = d.param("x", (8, 8))
+        y, z = d.point("neg", x), d.point("exp", x)
+        return d.graph(d.point("tanh", d.concatenate([y, x if input_too else z], 1)))
+
+    assert chosen(joined(input_too=False)) == {"%4": "%3"}
+    assert chosen(joined(input_too=True)) == {}
+
+
 def test_an_operand_read_twice_by_one_node_is_not_overwritten() -> None:
     d = Draft()
     y = d.point("neg", d.param("x", (8, 8)))

@@ -60,3 +60,21 @@ def test_an_update_waits_for_readers_of_a_view_of_its_weight() -> None:
     with d.at(direction="update"):
         new = d.point("sub", w, first)
     assert all_ops(schedule(d.graph(late, updates={"w": new})))[1:] == ["dot_general", "dot_general", "sub"]
+
+
+def test_what_updates_share_does_not_keep_gradients_waiting() -> None:
+    """As Adam's corrected rate: made from the step count alone, after the whole backward pass in the trace."""
+    d = Draft()
+    one, two, step = d.weight("one", (8, 8)), d.weight("two", (8, 8)), d.weight("step", (8, 8))
+    x = d.param("x", (8, 8))
+    with d.at(direction="backward"):
+        g_two = d.dot(x, x)
+        g_one = d.dot(g_two, x)
+    with d.at(direction="update"):
+        rate = d.point("exp", step)
+        new_one = d.point("sub", one, d.point("mul", g_one, rate))
+        new_two = d.point("sub", two, d.point("mul", g_two, rate))
+        new_step = d.point("neg", step)
+    graph = d.graph(g_one, updates={"one": new_one, "two": new_two, "step": new_step})
+    # The rate comes just before its first reader; two's update comes before the gradient of one.
+    assert all_ops(schedule(graph)) == ["dot_general", "exp", "mul", "sub", "dot_general", "mul", "sub", "neg"]

@@ -35,37 +35,30 @@ def flat_nodes(graph: Graph, function: Function) -> Iterator[Node]:
 
 @dataclass(slots=True)
 class _Aliases:
-    """Values that are views of one memory, and the last place any of them is read."""
+    """The memories each value is a view of (a joined value: of several), and the last place each is read."""
 
-    root: dict[int, int]
+    memories: dict[int, tuple[int, ...]]
     last_read: dict[int, int]
 
-    def of(self, value: Value) -> int:
-        return self.root.get(id(value), id(value))
+    def of(self, value: Value) -> tuple[int, ...]:
+        return self.memories.get(id(value), (id(value),))
+
+    def read_after(self, memories: tuple[int, ...], place: int) -> bool:
+        """Whether any of the memories is read after a place."""
+        return any(self.last_read.get(memory, -1) > place for memory in memories)
 
 
 def _aliases(graph: Graph, function: Function) -> _Aliases:
-    root: dict[int, int] = {}
-    joined: dict[int, list[int]] = {}
-    last: dict[int, int] = {}
+    found = _Aliases({}, {})
     place = 0
     for place, node in enumerate(flat_nodes(graph, function)):
-        for value in node.operands:
-            for name in joined.get(id(value), [id(value)]):
-                last[root.get(name, name)] = place
-        family = ops.family_of(node)
-        if not family.pure_view:
-            continue
-        sources = [name for value in node.operands for name in joined.get(id(value), [root.get(id(value), id(value))])]
-        for value in node.results:
-            joined[id(value)] = sources
-            if sources:
-                root[id(value)] = sources[0]
-    end = place + 1
+        shown = dict.fromkeys(memory for value in node.operands for memory in found.of(value))
+        found.last_read.update(dict.fromkeys(shown, place))
+        if ops.family_of(node).pure_view and shown:
+            found.memories.update((id(value), tuple(shown)) for value in node.results)
     for value in function.results:
-        for name in joined.get(id(value), [id(value)]):
-            last[root.get(name, name)] = end
-    return _Aliases(root, last)
+        found.last_read.update(dict.fromkeys(found.of(value), place + 1))
+    return found
 
 
 def find_in_place(graph: Graph) -> InPlace:
@@ -113,30 +106,30 @@ class _Choosing:
     def over_operand(self, node: Node, place: int, result: int, operand: int) -> None:
         """Let a result overwrite an operand that is read for the last time, once, by this node."""
         value, old = node.results[result], node.operands[operand]
-        memory = self.aliases.of(old)
-        if id(value) in self.reuse or memory in self.taken or self.aliases.last_read.get(memory, -1) > place:
+        memories = self.aliases.of(old)
+        if id(value) in self.reuse or self.taken.intersection(memories) or self.aliases.read_after(memories, place):
             return
-        if memory in self.kept and not self._is_target(value, old):
+        if self.kept.intersection(memories) and not self._is_target(value, old):
             return
-        if sum(self.aliases.of(other) == memory for other in node.operands) == 1:
-            self._take(value, old, memory)
+        if sum(not set(memories).isdisjoint(self.aliases.of(other)) for other in node.operands) == 1:
+            self._take(value, old, memories)
 
     def over_parameter(self, value: Value, place: int) -> None:
         """Let a parameter's next value take its memory if nobody reads it any more."""
         _, param = self.targets.get(id(value), (0, None))
         if param is None or id(value) in self.reuse:
             return
-        memory = self.aliases.of(param)
-        if memory not in self.taken and self.aliases.last_read.get(memory, -1) < place:
-            self._take(value, param, memory)
+        memories = self.aliases.of(param)
+        if not self.taken.intersection(memories) and not self.aliases.read_after(memories, place - 1):
+            self._take(value, param, memories)
 
     def _is_target(self, value: Value, old: Value) -> bool:
         target = self.targets.get(id(value))
         return target is not None and target[1] is old
 
-    def _take(self, value: Value, old: Value, memory: int) -> None:
+    def _take(self, value: Value, old: Value, memories: tuple[int, ...]) -> None:
         self.reuse[id(value)] = old
-        self.taken.add(memory)
+        self.taken.update(memories)
 
 
 def _in_function(
