@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.fidelity.family_counted import counted_vertex
 from tests.fidelity.family_gemm import gemm
+from tests.fidelity.family_halo import halo
+from tests.fidelity.family_machine import constants, memory_map, tile_map
+from tests.fidelity.family_matvec import matvec
+from tests.fidelity.family_pipeline import interleaved, order, schedule_text, stash
 from tests.fidelity.family_vertex import amp, described_vertex, vertex_row
 from tests.fidelity.outcome import Case, NotRun
 
@@ -20,6 +25,17 @@ HIDDEN = ("expected", "history", "notes", "cycles", "measured_cycles_at_1p85GHz"
 FAMILIES: dict[str, Callable[[Case], Any]] = {
     "VTX": described_vertex,
     "AMP": amp,
+    "HALO": halo,
+    "TS": counted_vertex,
+    "MV": matvec,
+    "CONST": constants,
+    "SRAM": memory_map,
+    "TMAP": tile_map,
+    "ORDER": order,
+    "SCHED": schedule_text,
+    "FIFO": stash,
+    "OFFSETS": interleaved,
+    "STAGE": interleaved,
 }
 
 
