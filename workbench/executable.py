@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workbench import cache
+from workbench.engine.collection import paused_collection
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
@@ -192,6 +193,7 @@ def layered_source(name: str, input_shape: Sequence[int], layers: Sequence[tuple
     return layered(name, input_shape, layers)
 
 
+@paused_collection()
 def compile_request(request: Request, progress: Progress | None = None, like: Executable | None = None) -> Executable:
     """Trace and compile; an exception raised by `progress` stops the compile with nothing kept.
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from workbench.engine.allocation import Allocation, allocate
+from workbench.engine.collection import paused_collection
 from workbench.engine.execute import execute
 from workbench.engine.footprint import Footprint, footprint
 from workbench.engine.graph import Graph, verify_graph
@@ -68,6 +69,7 @@ def _nodes(graph: Graph) -> int:
     return sum(len(function.nodes) for function in graph.functions.values())
 
 
+@paused_collection()
 def compile_graph(
     graph: Graph, target: Target, options: Options, *, ipus: int = 1, progress: Progress = lambda phase: None
 ) -> Compiled:
@@ -91,6 +93,7 @@ def compile_graph(
     return measure(lowered.program, options, clock, graph=graph, lowered=lowered)
 
 
+@paused_collection()
 def measure(
     program: TileProgram,
     options: Options,

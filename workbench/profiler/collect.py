@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.engine.allocation import Allocation
+from workbench.engine.collection import paused_collection
 from workbench.engine.cost import formulas
 from workbench.engine.footprint import Footprint
 from workbench.engine.liveness import Liveness
@@ -33,6 +34,7 @@ ENGINE_VERSION = "0.1.0"
 SPAN = ("variable", "first", "last")
 
 
+@paused_collection()
 def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None) -> Profile:
     """The profile of a compiled program. `typical_errors` is the fidelity table by kind of error.
 
@@ -41,8 +43,7 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     """
     made = _Collector(compiled.program, compiled.trace, compiled.footprint, compiled.liveness)
     tables = made.tables()
-    rows, allocated_as, with_gaps = _addresses(compiled.allocation)
-    tables["allocation"] = rows
+    tables["allocation"], allocated_as, with_gaps = _addresses(compiled.allocation)
     arrays = made.arrays(compiled.allocation.bounds)
     arrays |= {"allocated_as": allocated_as, "total_with_gaps": with_gaps}
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
@@ -235,8 +236,7 @@ class _Collector:
         """A row per stage; a stage's idle cycles and memory are those of its IPU."""
         found: dict[int, dict[str, Any]] = {}
         for step in self.steps:
-            stage = self.context.stage_of(step)
-            if stage < 0:
+            if (stage := self.context.stage_of(step)) < 0:
                 continue
             row = found.setdefault(stage, {"stage": stage, "ipu": step.ipu, "compute": 0, "exchange": 0, "copy": 0})
             cost: StepCost = self.trace.steps[step.id]
@@ -300,8 +300,7 @@ def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
 def placer(profile: Profile, ipu: int) -> Placer:
     """The engine's placement for one IPU of a profile."""
     variables, spans = profile.tables["variables"], profile.tables["intervals"]
-    names = ("non_interleaved_bytes", "interleaved_bytes", "executable_bytes")
-    memory = MemoryMap(**{name: int(profile.target[name]) for name in names})
+    memory = MemoryMap(**{each.name: int(profile.target[each.name]) for each in dataclasses.fields(MemoryMap)})
     lives: dict[int, list[tuple[int, int]]] = {}
     for variable, first, last in zip(*(spans[name].tolist() for name in SPAN), strict=True):
         lives.setdefault(variable, []).append((first, last))
