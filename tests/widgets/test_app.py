@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -181,6 +182,25 @@ def test_sources_that_are_given() -> None:
     assert App("resnet50").picker.choice().source == "resnet50"
     with pytest.raises(InputError, match="there is no ready model 'lenet'"):
         App("lenet")
+
+
+def test_models_of_the_notebook_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    import IPython
+    import keras
+
+    app = App()
+    assert app.picker.models.options == ("no Keras model found",)
+    app.picker.box.selected_index = 2
+    assert "there is no Keras model in the notebook" in app.code.problem
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)], name="inner")
+    cells = {"net": model, "x": 3, "_": model}
+    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(user_ns=cells))
+    app.picker.look.click()
+    assert app.picker.models.options == ("net",)
+    assert app.request().source is model
+    assert app.request().loss == "sparse_categorical_crossentropy"
+    model.compile("adam", "categorical_crossentropy")
+    assert app.request().loss is None
 
 
 # Work

@@ -107,7 +107,8 @@ class SourcePicker:
                 "there is no Keras model in the notebook", todo="make one in a cell, then press Look again"
             )
         model = self._models[self.models.value]
-        return Choice(name=self.models.value, source=model, layers=_layer_count(model))
+        loss = None if getattr(model, "compiled", True) else LOSS
+        return Choice(name=self.models.value, source=model, loss=loss, layers=_layer_count(model))
 
     def _from_rows(self) -> Choice:
         shape, layers = self.builder.shape(), self.builder.layers()
