@@ -1,0 +1,142 @@
+"""The two notebooks as a user meets them: opened from a fresh clone without a run, and run from top to bottom."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import OpenNotebook
+from tests.browser.driver import EVERY_SCREEN, NotebookPage
+
+pytestmark = pytest.mark.browser
+
+FIRST_LOOK = "notebooks/00-first-look.ipynb"
+LESSON = "notebooks/01-tiles-and-steps.ipynb"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+RUN_SECONDS = 420  # two workers and a browser share two cores
+MAX_BYTES = 10_000_000
+# Where the liveness canvas begins and how much of its width is not plot, in pixels.
+LEFT, MARGINS = 78, 92
+
+
+def cell_of(lab: NotebookPage, source: str) -> int:
+    """The number of the cell with this text in its source."""
+    return next(place for place, cell in enumerate(lab.cells()) if source in "".join(cell["source"]))
+
+
+def shown(lab: NotebookPage, source: str) -> Locator:
+    """The output of the cell with this text, scrolled to."""
+    output = lab.output(cell_of(lab, source))
+    output.scroll_into_view_if_needed()
+    return output
+
+
+def view(output: Locator, title: str) -> Locator:
+    return output.locator(f'section.wb[aria-label="{title}"]')
+
+
+def assert_drawn(lab: NotebookPage, source: str, *titles: str) -> None:
+    output = shown(lab, source)
+    for title in titles:
+        canvas = view(output, title).locator("canvas.wb-canvas")
+        canvas.wait_for()
+        canvas.scroll_into_view_if_needed()
+        lab.page.wait_for_timeout(300)
+        assert lab.picture(canvas).is_drawn(colours=12, filled=0.1), f"{title} of {source}"
+
+
+def keep_looks(lab: NotebookPage, name: str) -> None:
+    """The whole notebook as a picture, from its first cell; JupyterLab lays cells out when they are first seen."""
+    for place in range(len(lab.cells())):
+        lab.page.locator(".jp-Notebook .jp-Cell").nth(place).scroll_into_view_if_needed()
+    with lab.as_high_as_the_notebook():
+        lab.page.evaluate("() => { document.querySelector('.jp-WindowedPanel-outer').scrollTop = 0 }")
+        lab.page.wait_for_timeout(500)
+        lab.screenshot(name)
+
+
+def whole(pattern: str, text: str) -> int:
+    """The number that a pattern finds in a text, its thousands separated."""
+    found = re.search(pattern, text)
+    assert found is not None, text
+    return int(found[1].replace(",", ""))
+
+
+def assert_peak_lists_its_variables(lab: NotebookPage) -> None:
+    """A click on the highest point of ResNet-50's liveness lists the variables there, the largest first."""
+    liveness = view(shown(lab, "wb.views(resnet.profile"), "Liveness")
+    liveness.get_by_text("Data table").click()
+    rows = liveness.locator(".wb-data tbody tr")
+    steps = rows.count() - 1 + whole(r"([\d,]+) more rows", rows.last.inner_text())
+    peak = whole(r"at place ([\d,]+)", liveness.locator(".wb-side p").inner_text())
+    canvas = liveness.locator("canvas.wb-canvas")
+    canvas.scroll_into_view_if_needed()
+    size = canvas.bounding_box()
+    assert size is not None
+    canvas.click(position={"x": LEFT + 5, "y": 100})
+    heading = liveness.locator(".wb-side h4")
+    expect(heading).not_to_have_text(re.compile("^Peak: "))
+    canvas.click(position={"x": LEFT + (size["width"] - MARGINS) * (peak + 0.5) / steps, "y": 100})
+    expect(heading).to_have_text(re.compile("^Peak: "))
+    listed = liveness.locator(".wb-side tbody tr").all_inner_texts()
+    sizes = [int(row.split("\t")[-1].replace(",", "")) for row in listed if "more rows" not in row]
+    assert len(sizes) > 5
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@EVERY_SCREEN
+def test_run_all_draws_every_view_without_an_error(width: int, theme: str, open_notebook: OpenNotebook) -> None:
+    lab = open_notebook(FIRST_LOOK, width=width, theme=theme)
+    lab.run_all(seconds=RUN_SECONDS)
+    assert lab.cell_errors() == []
+    assert_drawn(lab, "wb.views(by_hand", "Tile map", "Trace")
+    assert_drawn(lab, "wb.views(resnet.profile", "Memory", "Liveness", "Trace")
+    assert_drawn(lab, "pipelined.profile.pipeline", "Pipeline")
+    assert_drawn(lab, "wb.views(too_big.profile", "Liveness")
+    assert_peak_lists_its_variables(lab)
+    shown(lab, "diagnosis = wb.diagnose").get_by_text("to spare").first.wait_for()
+    shown(lab, "mended = diagnosis.apply").get_by_role("heading", name="Fits").wait_for()
+    assert lab.websocket_bytes < MAX_BYTES
+    assert lab.foreign_requests == []
+    assert lab.script_errors == []
+    keep_looks(lab, f"first-look-run-{width}-{theme}")
+
+
+@EVERY_SCREEN
+def test_the_lesson_runs_and_draws(width: int, theme: str, open_notebook: OpenNotebook) -> None:
+    lab = open_notebook(LESSON, width=width, theme=theme)
+    lab.run_all(seconds=RUN_SECONDS)
+    assert lab.cell_errors() == []
+    assert_drawn(lab, "alone.tile_map", "Tile map")
+    assert_drawn(lab, "uneven.total_cycles", "Trace")
+    assert_drawn(lab, "wb.views(again", "Liveness", "Tile map")
+    shown(lab, "task.check(attempt)").get_by_text("fit-the-tile: 4 of 10 points").wait_for()
+    assert lab.script_errors == []
+    keep_looks(lab, f"lesson-run-{width}-{theme}")
+
+
+@EVERY_SCREEN
+@pytest.mark.parametrize("notebook", [FIRST_LOOK, LESSON], ids=["first look", "lesson"])
+def test_stored_and_untrusted_every_view_is_a_picture(
+    notebook: str, width: int, theme: str, open_notebook: OpenNotebook
+) -> None:
+    lab = open_notebook(notebook, width=width, theme=theme)
+    assert not lab.trusted()
+    stored = [
+        place
+        for place, cell in enumerate(lab.cells())
+        if any(WIDGET in output.get("data", {}) for output in cell.get("outputs", []))
+    ]
+    assert len(stored) >= 6
+    with lab.as_high_as_the_notebook():
+        for place in stored:
+            pictures = lab.output(place).locator("img[alt]")
+            tables = lab.output(place).locator("table")
+            assert pictures.count() + tables.count() > 0, f"cell {place} shows nothing"
+            for picture in pictures.all():
+                assert lab.picture(picture).is_drawn(colours=6, filled=0.05), f"cell {place}"
+    assert lab.page.get_by_text("Error displaying widget").count() == 0
+    assert lab.page.get_by_text("Loading widget").count() == 0
+    keep_looks(lab, f"{notebook[10:12]}-stored-{width}-{theme}")
