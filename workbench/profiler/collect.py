@@ -49,8 +49,8 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
     described = [dataclasses.asdict(row) for row in (compiled.lowered.operators if compiled.lowered else ())]
     tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak)
-    unmodelled = Counter(compiled.lowered.unmodelled if compiled.lowered else ())
-    missing = [(primitive, count, layer) for (primitive, layer), count in unmodelled.items()]
+    counted = Counter(compiled.lowered.unmodelled if compiled.lowered else ()).items()
+    missing = [(primitive, count, layer) for (primitive, layer), count in counted]
     tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)
     meta = _meta(compiled, made, tables["terms"], arrays["live_peak_position"]) | {
         "typical_errors": dict(typical_errors or {})
@@ -226,10 +226,10 @@ class _Collector:
         largest: dict[str, int] = {}
         for code in self.footprint.variants:
             largest[code.vertex] = max(code.code_bytes, largest.get(code.vertex, 0))
-        compute = [step for step in self.steps if isinstance(step, OnTileExecute)]
         return {
             step.id: {group.vertex: largest.get(group.vertex, 0) for group in step.compute_set.groups}
-            for step in compute
+            for step in self.steps
+            if isinstance(step, OnTileExecute)
         }
 
     def stages(self) -> Table:
@@ -300,7 +300,8 @@ def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
 def placer(profile: Profile, ipu: int) -> Placer:
     """The engine's placement for one IPU of a profile."""
     variables, spans = profile.tables["variables"], profile.tables["intervals"]
-    memory = MemoryMap(**{each.name: int(profile.target[each.name]) for each in dataclasses.fields(MemoryMap)})
+    names = ("non_interleaved_bytes", "interleaved_bytes", "executable_bytes")
+    memory = MemoryMap(**{name: int(profile.target[name]) for name in names})
     lives: dict[int, list[tuple[int, int]]] = {}
     for variable, first, last in zip(*(spans[name].tolist() for name in SPAN), strict=True):
         lives.setdefault(variable, []).append((first, last))
@@ -333,18 +334,12 @@ def _target(target: Target) -> dict[str, Any]:
 
 def _verdict(compiled: Compiled, positions: Any) -> dict[str, Any]:
     worst = compiled.allocation.worst
-    steps = compiled.liveness.timelines[worst.ipu]
-    position = int(positions[worst.ipu, worst.tile])
-    used = worst.total_with_gaps_bytes
+    steps, used = compiled.liveness.timelines[worst.ipu], worst.total_with_gaps_bytes
+    step = int(steps[positions[worst.ipu, worst.tile]]) if len(steps) else -1
     return {
         "fits": compiled.allocation.fits,
         "max_tile_bytes": used,
-        "peak": {
-            "ipu": worst.ipu,
-            "tile": worst.tile,
-            "step": int(steps[position]) if len(steps) else -1,
-            "bytes": used,
-        },
+        "peak": {"ipu": worst.ipu, "tile": worst.tile, "step": step, "bytes": used},
     }
 
 
