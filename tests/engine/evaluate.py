@@ -1,0 +1,84 @@
+"""Evaluates a graph with numpy, node by node: what passes must leave as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.engine.graph import Function, Graph, Node
+
+Array = Any
+
+POINTWISE: dict[str, Callable[..., Array]] = {
+    "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+    "max": np.maximum, "min": np.minimum, "neg": np.negative, "exp": np.exp, "tanh": np.tanh,
+    "square": np.square, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+}  # fmt: skip
+REDUCTIONS = {"reduce_sum": np.sum, "reduce_max": np.max, "reduce_min": np.min}
+
+
+def evaluate(graph: Graph, values: Sequence[Array]) -> list[Array]:
+    """The results of the entry for values of its parameters."""
+    env = {id(param): value for param, value in zip(graph.body.params, values, strict=True)}
+    _run(graph, graph.body, env)
+    return [env[id(value)] for value in graph.body.results]
+
+
+def _run(graph: Graph, function: Function, env: dict[int, Array]) -> None:
+    for node in function.nodes:
+        if node.op in ("fused", "region"):
+            _run(graph, graph.functions[node.calls[0]], env)
+            continue
+        result = _compute(node, [env[id(value)] for value in node.operands])
+        value = node.results[0]
+        assert result.shape == value.shape, node
+        env[id(value)] = np.asarray(result, dtype=value.dtype)
+
+
+def _compute(node: Node, operands: list[Array]) -> Array:
+    if node.op in POINTWISE:
+        return POINTWISE[node.op](*operands)
+    if node.op in REDUCTIONS:
+        return REDUCTIONS[node.op](operands[0], axis=node.attr("axes"))
+    return OTHER[node.op](node, *operands)
+
+
+def _broadcast(node: Node, value: Array) -> Array:
+    shape = [1] * len(node.attr("shape"))
+    for axis, size in zip(node.attr("broadcast_dimensions"), value.shape, strict=True):
+        shape[axis] = size
+    return np.broadcast_to(value.reshape(shape), node.attr("shape"))
+
+
+def _slice(node: Node, value: Array) -> Array:
+    cut = zip(node.attr("start_indices"), node.attr("limit_indices"), node.attr("strides"), strict=True)
+    return value[tuple(slice(*part) for part in cut)]
+
+
+def _dot(node: Node, left: Array, right: Array) -> Array:
+    return np.tensordot(left, right, (node.attr("lhs_contract"), node.attr("rhs_contract")))
+
+
+def _conv(node: Node, images: Array, kernel: Array) -> Array:
+    """Channels last, stride 1, same size: one product per place of the kernel."""
+    low_high = node.attr("padding")
+    padded = np.pad(images, ((0, 0), *low_high, (0, 0)))
+    high, wide = images.shape[1:3]
+    places = [(y, x) for y in range(kernel.shape[0]) for x in range(kernel.shape[1])]
+    return sum(padded[:, y : y + high, x : x + wide] @ kernel[y, x] for y, x in places)
+
+
+OTHER: dict[str, Callable[..., Array]] = {
+    "constant": lambda node: np.asarray(node.attr("value"), dtype=node.results[0].dtype),
+    "broadcast_in_dim": _broadcast,
+    "reshape": lambda node, value: value.reshape(node.results[0].shape),
+    "transpose": lambda node, value: value.transpose(node.attr("permutation")),
+    "slice": _slice,
+    "concatenate": lambda node, *values: np.concatenate(values, axis=node.attr("dimension")),
+    "convert_element_type": lambda node, value: value.astype(node.results[0].dtype),
+    "select_n": lambda node, which, *cases: np.where(which, cases[1], cases[0]),
+    "dot_general": _dot,
+    "conv_general_dilated": _conv,
+}

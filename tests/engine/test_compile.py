@@ -1,0 +1,245 @@
+"""Random training steps through the whole compiler: passes keep their meaning, totals equal their parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine import reconcile
+from tests.engine.evaluate import evaluate
+from tests.engine.random_graphs import Drawing, graphs
+from tests.engine.small_graphs import Draft
+from workbench.engine import allocation as allocation_module
+from workbench.engine import compile as compile_module
+from workbench.engine import emit as emit_module
+from workbench.engine import execute as execute_module
+from workbench.engine import liveness as liveness_module
+from workbench.engine.compile import Compiled, compile_graph
+from workbench.engine.graph import Graph, Node, verify_graph
+from workbench.engine.liveness import Liveness
+from workbench.engine.options import Options
+from workbench.engine.passes import PIPELINE
+from workbench.engine.passes.in_place import InPlace
+from workbench.engine.target import Target, target
+from workbench.errors import Cancelled, VerificationError
+
+# The package's names of these modules are its functions.
+canonicalise_module = import_module("workbench.engine.passes.canonicalise")
+rematerialise_module = import_module("workbench.engine.passes.rematerialise")
+
+EXAMPLES = settings(max_examples=max(30, settings.default.max_examples if settings.default.max_examples > 50 else 0))
+MACHINE: Target = target("ipu2", tiles_per_ipu=16)
+
+
+def compiled(graph: Graph) -> Compiled:
+    return compile_graph(graph, MACHINE, Options())
+
+
+def values_for(graph: Graph) -> list[Any]:
+    rng = np.random.default_rng(7)
+    return [rng.uniform(-1, 1, value.shape).astype(value.dtype) for value in graph.body.params]
+
+
+def assert_same_meaning(before: Graph, after: Graph) -> None:
+    """Both graphs compute the same numbers."""
+    values = values_for(before)
+    with np.errstate(all="ignore"):
+        pairs = zip(evaluate(before, values), evaluate(after, values), strict=True)
+        for one, other in pairs:
+            np.testing.assert_allclose(one.astype("float64"), other.astype("float64"), rtol=1e-3, atol=1e-3)
+
+
+def passed(graph: Graph) -> Graph:
+    for graph_pass in PIPELINE:
+        graph = verify_graph(graph_pass.run(graph))
+    return graph
+
+
+@EXAMPLES
+@given(graphs())
+def test_passes_keep_the_meaning(drawn: Drawing) -> None:
+    assert_same_meaning(drawn.graph, passed(drawn.graph))
+
+
+@EXAMPLES
+@given(graphs(), st.sampled_from([1, 5, 16, 64]))
+def test_everything_reconciles(drawn: Drawing, tiles: int) -> None:
+    reconcile.reconciles(compile_graph(drawn.graph, target("ipu2", tiles_per_ipu=tiles), Options()))
+
+
+# -- one pass broken on purpose: each check must be able to fail ----------------------------------------------
+
+
+def example() -> Graph:
+    """Two dense layers with a bias and ReLU, a softmax, gradients and updates with momentum."""
+    d = Draft()
+    x = d.param("x", (16, 24))
+    w, v = d.weight("a/kernel", (24, 32)), d.weight("b/kernel", (32, 16))
+    bias, slot = d.weight("a/bias", (32,)), d.param("optimizer/a", (24, 32), "optimizer")
+    with d.at(layer="a"):
+        made = d.point("add", d.dot(x, w), d.broadcast(bias, (16, 32), (1,)))
+        y = d.point("max", made, d.constant(0.0))
+        mask = d.point("gt", made, d.constant(0.0))
+    with d.at(layer="b"):
+        z = d.dot(y, v)
+        power = d.point("exp", d.point("sub", z, d.broadcast(d.reduce("reduce_max", z, 1), (16, 16), (0,))))
+        out = d.point("div", power, d.broadcast(d.reduce("reduce_sum", power, 1), (16, 16), (0,)))
+    with d.at(layer="b", direction="backward"):
+        g_v, g_y = d.dot(y, out, (0, 0)), d.dot(out, v, (1, 1))
+    with d.at(layer="a", direction="backward"):
+        g = d.point("select_n", mask, d.broadcast(d.constant(0.0), (16, 32)), g_y)
+        g_w, g_bias = d.dot(x, g, (0, 0)), d.reduce("reduce_sum", g, 0)
+    with d.at(layer="a", direction="update"):
+        new_slot = d.point("add", d.point("mul", slot, d.constant(0.9)), g_w)
+        new_w = d.point("sub", w, d.point("mul", new_slot, d.constant(0.1)))
+        new_bias = d.point("sub", bias, d.point("mul", g_bias, d.constant(0.1)))
+    with d.at(layer="b", direction="update"):
+        new_v = d.point("sub", v, d.point("mul", g_v, d.constant(0.1)))
+    new = {"a/kernel": new_w, "b/kernel": new_v, "a/bias": new_bias, "optimizer/a": new_slot}
+    return d.graph(out, updates=new)
+
+
+def test_the_example_is_sound() -> None:
+    assert_same_meaning(example(), passed(example()))
+    reconcile.reconciles(compiled(example()))
+
+
+def _shared_by_op(node: Node) -> Any:
+    """Takes operations for equal that differ in their attributes."""
+    return None if node.op == "constant" else (node.op, tuple(map(id, node.operands)), node.origin.layer)
+
+
+def _reversed_select(node: Node) -> Node:
+    which = node.operands[:1]
+    return replace(node, operands=(*which, *node.operands[:0:-1])) if node.op == "select_n" else node
+
+
+def _wrong_recipe(recipe: list[Node], value: Any, reader: Node, ids: Any) -> list[Node]:
+    return [_reversed_compare(node) for node in recipe_again(recipe, value, reader, ids)]
+
+
+def _reversed_compare(node: Node) -> Node:
+    return replace(node, op="ge" if node.op == "gt" else node.op, operands=node.operands[::-1])
+
+
+recipe_again = rematerialise_module._again
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "broken"),
+    [
+        (canonicalise_module, "_key", _shared_by_op),
+        (canonicalise_module, "_reshaped", _reversed_select),
+        (rematerialise_module, "_again", _wrong_recipe),
+    ],
+    ids=["equal though different", "cases swapped", "another recipe"],
+)
+def test_a_pass_that_changes_the_meaning_is_noticed(
+    module: Any, name: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    d = Draft()
+    x = d.param("x", (8, 12))
+    both = d.concatenate([d.slice(x, (0, 0), (8, 6)), d.slice(x, (0, 6), (8, 12))], 1)
+    graph = example() if broken is not _shared_by_op else d.graph(both)
+    monkeypatch.setattr(module, name, broken)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        assert_same_meaning(graph, passed(graph))
+
+
+def _ends_late(self: Liveness, ipu: int) -> Any:
+    """Live bytes with everything a step longer alive."""
+    curve = live_bytes(self, ipu)
+    return np.maximum(curve, np.roll(curve, 1, axis=0))
+
+
+def _lives_until_written(program: Any) -> Any:
+    found = lifetimes(program)
+    short = tuple(tuple((first, first) for first, _ in spans) for spans in found.intervals)
+    return replace(found, intervals=short)
+
+
+def _half_received(*arguments: Any) -> Any:
+    moved = transfer(*arguments)
+    return replace(moved, received_bytes=moved.received_bytes // 2)
+
+
+def _all_received(*arguments: Any) -> Any:
+    moved = transfer(*arguments)
+    return replace(moved, received_bytes=moved.received_bytes * 64)
+
+
+def _elsewhere(graph: Graph) -> InPlace:
+    return InPlace(reuse={}, updated=frozenset())
+
+
+live_bytes, lifetimes, transfer = Liveness.live_bytes, liveness_module.lifetimes, emit_module.transfer
+step_of = execute_module._Counting._step
+
+
+def _dearer(self: Any, part: Any, scope: Any) -> Any:
+    return Counter({key: cycles + 1 for key, cycles in step_of(self, part, scope).items()})
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "broken", "caught_by"),
+    [
+        (Liveness, "live_bytes", _ends_late, reconcile.categories_sum_to_the_total),
+        (liveness_module, "lifetimes", _lives_until_written, reconcile.what_a_step_touches_is_live),
+        (allocation_module, "conflicts", lambda spans: np.eye(len(spans), dtype=bool), reconcile.nothing_overlaps),
+        (emit_module, "transfer", _half_received, reconcile.bytes_sent_are_received),
+        (emit_module, "transfer", _all_received, reconcile.bytes_sent_are_received),
+        (compile_module, "find_in_place", _elsewhere, reconcile.nothing_is_kept_twice),
+        (execute_module._Counting, "_step", _dearer, reconcile.cycles_sum),
+    ],
+    ids=["liveness", "lifetimes", "allocation", "sent", "received", "in place", "breakdown"],
+)
+def test_a_broken_pass_is_noticed(
+    place: Any, name: str, broken: Any, caught_by: Callable[[Compiled], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caught_by(compiled(example()))
+    monkeypatch.setattr(place, name, broken)
+    with pytest.raises((AssertionError, VerificationError)):
+        caught_by(compiled(example()))
+
+
+def test_phases_are_timed_and_say_what_changed() -> None:
+    phases = compiled(example()).phases
+    assert [phase.phase for phase in phases] == [
+        *(graph_pass.name for graph_pass in PIPELINE), "in_place", "lower", "footprint", "liveness", "allocate",
+        "execute",
+    ]  # fmt: skip
+    assert all(phase.seconds >= 0 for phase in phases)
+    told = {phase.phase: phase.changed for phase in phases}
+    assert told["in_place"].endswith("4 updates")
+
+
+def test_an_exception_of_the_listener_stops_the_compile() -> None:
+    heard: list[str] = []
+
+    def listen(phase: str) -> None:
+        heard.append(phase)
+        if phase == "lower":
+            raise Cancelled(phase)
+
+    with pytest.raises(Cancelled):
+        compile_graph(example(), MACHINE, Options(), progress=listen)
+    assert heard[-1] == "lower"
+
+
+def test_equal_graphs_compile_to_equal_programs() -> None:
+    one, other = compiled(example()), compiled(example())
+    assert str(one.program) == str(other.program)
+    assert one.trace.total_cycles == other.trace.total_cycles
+
+
+def test_every_pass_says_why_it_is_there() -> None:
+    assert all(graph_pass.reason for graph_pass in PIPELINE)
+    assert len({graph_pass.name for graph_pass in PIPELINE}) == len(PIPELINE)
