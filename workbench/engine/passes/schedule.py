@@ -16,33 +16,63 @@ def schedule(graph: Graph) -> Graph:
 
 
 def _early_updates(graph: Graph, function: Function) -> Function:
-    """Keep the order of the model, but run an update once its operands are there and its parameter is read no more."""
+    """Keep the order of the model, but run an update once its operands are there and its parameter is read no more.
+
+    What updates share and what waits for no gradient (a step's corrected rate, a slot's decay) runs when first read:
+    in its place it would keep every gradient waiting, at the start it would live through the whole model.
+    """
     waiting = _waits(graph, function)
     made_by = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
     needs = [_needs(node, number, made_by, waiting) for number, node in enumerate(function.nodes)]
-    readers: dict[int, list[int]] = {}
-    for number, wanted in enumerate(needs):
-        for other in wanted:
-            readers.setdefault(other, []).append(number)
-    left = [len(wanted) for wanted in needs]
-    done = [False] * len(function.nodes)
-    order: list[Node] = []
+    order = _Order(function, needs)
+    for number in range(len(function.nodes)):
+        order.run(number)
+    return replace(function, nodes=tuple(order.nodes))
 
-    def run(number: int) -> None:
-        pending = [number]
+
+class _Order:
+    """The nodes run so far; `left` counts what each still waits for, besides what is run when it is read."""
+
+    def __init__(self, function: Function, needs: list[set[int]]) -> None:
+        self.function, self.needs = function, needs
+        self.free = _free_of_gradients(function, needs)
+        self.readers: dict[int, list[int]] = {}
+        for number, wanted in enumerate(needs):
+            for other in wanted - self.free:
+                self.readers.setdefault(other, []).append(number)
+        self.left = [len(wanted - self.free) for wanted in needs]
+        self.done: set[int] = set()
+        self.nodes: list[Node] = []
+
+    def run(self, number: int) -> None:
+        """A node, if it has not run, and every update that then can."""
+        pending = [] if number in self.done else [number]
         while pending:
             current = pending.pop()
-            done[current] = True
-            order.append(function.nodes[current])
-            for reader in readers.get(current, ()):
-                left[reader] -= 1
-                if left[reader] == 0 and not done[reader] and function.nodes[reader].origin.direction == "update":
+            self._append(current)
+            for reader in self.readers.get(current, ()):
+                self.left[reader] -= 1
+                if self.left[reader] == 0 and self._is_waiting_update(reader):
                     pending.append(reader)
 
-    for number in range(len(function.nodes)):
-        if not done[number]:
-            run(number)
-    return replace(function, nodes=tuple(order))
+    def _is_waiting_update(self, number: int) -> bool:
+        return number not in self.done and self.function.nodes[number].origin.direction == "update"
+
+    def _append(self, number: int) -> None:
+        for needed in sorted((self.needs[number] & self.free) - self.done):
+            if needed not in self.done:
+                self._append(needed)
+        self.done.add(number)
+        self.nodes.append(self.function.nodes[number])
+
+
+def _free_of_gradients(function: Function, needs: list[set[int]]) -> set[int]:
+    """Updates made of parameters and of each other alone."""
+    free: set[int] = set()
+    for number, node in enumerate(function.nodes):
+        if node.origin.direction == "update" and needs[number] <= free:
+            free.add(number)
+    return free
 
 
 def _needs(node: Node, number: int, made_by: dict[int, int], waiting: dict[int, set[int]]) -> set[int]:
@@ -57,8 +87,8 @@ def _waits(graph: Graph, function: Function) -> dict[int, set[int]]:
     seen: dict[int, set[int]] = {}  # id(view) → the values it shows
     for number, node in enumerate(function.nodes):
         shown = set().union(*(seen.get(id(value), {id(value)}) for value in node.operands))
-        for value in shown:
-            readers.setdefault(value, set()).add(number)
+        for source in shown:
+            readers.setdefault(source, set()).add(number)
         if ops.family_of(node).pure_view:
             seen.update((id(value), shown) for value in node.results)
     waits: dict[int, set[int]] = {}
