@@ -16,7 +16,7 @@ from workbench.engine.mapping import Placement
 from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.emission import node_places, operand_order, outputs_shape
 from workbench.engine.planner.methods import variants_of
-from workbench.engine.planner.placement import cutting_of
+from workbench.engine.planner.placement import cuts_for, cutting_of
 from workbench.engine.planner.problem import Planned, problem_of, shape_of
 from workbench.engine.planner.search import Settings, plan
 from workbench.engine.planner.vertices import vertices_of
@@ -150,3 +150,14 @@ def test_kernels_as_channels_are_gathered_from_the_pixels_they_read() -> None:
         assert (owners[element], left) in pixels
         able = [tile for tile in holders[out] if (tile, element) in staged and (tile, right) in weights]
         assert len(able) == 1
+
+
+def test_boxes_are_shared_out_along_outer_axes_first() -> None:
+    # 12 tiles share a box of 4 x 7 x 16: parts of 1 x 3 x 16 on twelve tiles, with the innermost axis in one piece.
+    assert cuts_for((4, 7, 16), 12) == (4, 3, 1)
+    # 84 tiles share 3 x 3 x 16 x 16: 9 x 9 parts of 2 rows of 16 would cut three axes; rows stay whole.
+    assert cuts_for((3, 3, 16, 16), 84)[-1] == 1
+    assert prod(cuts_for((3, 3, 16, 16), 84)) <= 84
+    # Nothing but the innermost axis is there to be cut: runs of 16.
+    assert cuts_for((64,), 100) == (4,)
+    assert cuts_for((1024,), 100) == (64,)

@@ -125,7 +125,7 @@ def fits_at_once(found: ConvPlan) -> bool:
 @given(problems(), st.integers(1, 32))
 def test_less_memory_never_takes_more_temporaries(problem: ConvProblem, tiles: int) -> None:
     machine = target("ipu2", tiles_per_ipu=tiles)
-    proportions = [0.6, 0.1, 0.03, 0.01, 0.003, 0.001]
+    proportions = [0.6, 0.03, 0.003]
     found = [plan(problem, machine, Settings(proportion=part)) for part in proportions]
     kept = [one for one in found if fits_at_once(one)]
     for one in kept:

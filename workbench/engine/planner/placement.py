@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Table
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -12,9 +12,14 @@ import numpy as np
 
 from workbench.engine.mapping import Grid, grid_of_cuts
 from workbench.engine.plan import AxisCuts, ConvPlan, ConvProblem, FieldAxis, axis_cuts
+from workbench.engine.planner.candidates import parts_of_axis
 from workbench.engine.planner.problem import Labels, Operands, Planned
 from workbench.engine.planner.variant import Variant, swapped_problem
 from workbench.engine.tileset import IntArray
+
+SHORTEST_RUN = 16  # elements: parts are not made smaller than that for balance alone
+AXIS_PENALTY = 1.25  # how much larger a part may be before one more axis is cut, and pieces become shorter
+INNER_PENALTY = 1.5  # the same for the innermost axis
 
 Pieces = tuple[IntArray, IntArray, IntArray]
 """Intervals of an axis: first elements, ends, tile offsets."""
@@ -195,24 +200,46 @@ def joined(spreads: Sequence[Spread]) -> list[Spread]:
 
 
 def spread_pieces(pieces: list[Pieces], spreads: Sequence[Spread]) -> list[Pieces]:
-    """Cut intervals further so that each of the tiles that need them gets a part.
-
-    Outer axes are cut first, as pieces then stay long; an axis that is too short is cut to single elements and the next
-    one goes on.
-    """
+    """Cut intervals further so that each of the tiles that need them gets a part."""
     result = list(pieces)
     for one in joined(spreads):
-        left, stride = one.count, one.stride
-        while left > 1 and result:
-            lengths = [int((hi - lo).min()) if len(lo) else 1 for lo, hi, _ in result]
-            enough = [axis for axis, length in enumerate(lengths) if length >= left]
-            axis = enough[0] if enough else int(np.argmax(lengths))
-            count = min(left, lengths[axis])
-            if count <= 1:
-                break
-            result[axis] = _cut_again(result[axis], count, stride * (left // count))
-            left //= count
+        lengths = tuple(int((hi - lo).min()) if len(lo) else 1 for lo, hi, _ in result)
+        stride = one.stride
+        for axis, count in reversed(list(enumerate(cuts_for(lengths, one.count)))):
+            if count > 1:
+                result[axis] = _cut_again(result[axis], count, stride)
+                stride *= count
     return result
+
+
+@lru_cache(maxsize=16384)
+def cuts_for(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Cuts of a box's axes into at most `count` parts together, for the smallest largest part.
+
+    Of equal ones the one that cuts outer axes; the innermost is cut last and in runs of `SHORTEST_RUN`: what lies
+    together is sent in one piece.
+    """
+    best: tuple[float, tuple[int, ...]] = (float("inf"), (1,) * len(lengths))  # cuts innermost first
+    for cuts in _all_cuts(lengths[:-1], count) if lengths else ():
+        left = count // max(1, prod(cuts))
+        part = prod(-(-length // cut) for length, cut in zip(lengths[:-1], cuts, strict=True))
+        runs = -(-lengths[-1] // SHORTEST_RUN)
+        for inner in {1, min(runs, left)}:
+            share = max(SHORTEST_RUN, part * min(lengths[-1], -(-runs // inner) * SHORTEST_RUN))
+            scattered = AXIS_PENALTY ** sum(cut > 1 for cut in cuts) * (INNER_PENALTY if inner > 1 else 1)
+            best = min(best, (share * scattered, (inner, *cuts[::-1])))
+    return best[1][::-1]
+
+
+def _all_cuts(lengths: tuple[int, ...], count: int) -> Iterator[tuple[int, ...]]:
+    if not lengths:
+        yield ()
+        return
+    for cut in parts_of_axis(lengths[0], 1):
+        if cut > count:
+            break
+        for rest in _all_cuts(lengths[1:], count // cut):
+            yield (cut, *rest)
 
 
 def _cut_again(pieces: Pieces, count: int, stride: int) -> Pieces:
