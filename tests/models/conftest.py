@@ -1,0 +1,3 @@
+"""Keras must compute with JAX before any test module imports it; `import workbench` sees to that."""
+
+import workbench  # noqa: F401
