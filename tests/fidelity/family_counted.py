@@ -33,7 +33,7 @@ def counted_vertex(case: Case) -> Any:
         return _copy(int(found[1]))
     if found := re.search(r"full QR N=(\d+)", text):
         return _qr(int(found[1]))
-    if found := re.search(r"jacobi update .*N=(\d+)", text):
+    if found := re.search(r"jacobi update.*N=(\d+)", text):
         return _workers(JACOBI_ROTATION + _loop(JACOBI_UPDATE, int(found[1])))
     return NotRun("the cost of this custom vertex is not published")
 
