@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from workbench.engine.cost import formula
-from workbench.engine.planner.candidates import MOST_PARTS
 from workbench.engine.planner.reduction import step_table, steps
 from workbench.engine.vertices.conv import (
     amp_1x1_cycles,
@@ -157,7 +156,8 @@ def sums_of(depth: Sizes, multi_stage: bool) -> list[Sizes]:
     """How many partials each step of a reduction adds up; 1 for steps that a candidate does not have."""
     if not isinstance(depth, np.ndarray):
         return list(steps(int(depth), multi_stage))
-    table = step_table(MOST_PARTS, multi_stage)
+    deepest = int(depth.max(initial=2))
+    table = step_table(1 << (deepest - 1).bit_length(), multi_stage)
     return [row[depth] for row in table]
 
 

@@ -36,6 +36,7 @@ def _best(depth: int, count: int) -> tuple[tuple[int, ...], float]:
     return down if down[1] < up[1] else up
 
 
+@lru_cache(maxsize=8192)
 def steps(depth: int, multi_stage: bool) -> tuple[int, ...]:
     """How many partials each step adds up, one step after the other; their product is at least the depth."""
     sums, left = [], depth
@@ -48,9 +49,9 @@ def steps(depth: int, multi_stage: bool) -> tuple[int, ...]:
     return tuple(sums)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def step_table(deepest: int, multi_stage: bool) -> IntArray:
-    """`steps` of every depth up to `deepest`, filled up with 1: int64[steps, depth]."""
+    """`steps` of every depth up to `deepest` (at least 2), filled up with 1: int64[steps, depth]."""
     found = [steps(depth, multi_stage) for depth in range(deepest + 1)]
     longest = max(map(len, found), default=0)
     return frozen(np.array([(*one, *(1,) * (longest - len(one))) for one in found], np.int64).reshape(-1, longest).T)
