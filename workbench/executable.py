@@ -276,7 +276,8 @@ def make_request(
         options = options.with_values({"pipeline.schedule": getattr(pipeline_schedule, "name", pipeline_schedule)})
     if gradient_accumulation_steps is not None:
         options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
-    for name, value in (("recomputation", recomputation), ("offload", offload)):
+    several = more.get("replicas", 1) if more.get("replicas", 1) != 1 else None
+    for name, value in (("recomputation", recomputation), ("offload", offload), ("replicas", several)):
         if value:
             raise InputError(f"{name}={value!r} is not supported yet", todo=f"leave {name} out")
     return Request(

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node
 from workbench.engine.ops.pointwise import is_pointwise, is_unit_reshape, squeezed
+from workbench.engine.origin import Origin
 from workbench.engine.passes.clusters import Closing, Flow, collapse, flow_of
 
 MAX_CHAIN = 64  # operations of one codelet; longer expressions are split, as generated code would be
@@ -67,14 +68,20 @@ def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[int, list[Node]
     return chosen
 
 
+# Named functions PopNN has a codelet for: a chain does not reach across their border.
+OWN_CODELETS = frozenset({"relu", "relu6", "gelu", "silu", "swish", "sigmoid", "tanh", "hard_sigmoid", "hard_swish"})
+
+
+def _group(origin: Origin) -> tuple[object, ...]:
+    function = origin.region if origin.region in OWN_CODELETS else ""
+    return (origin.layer, origin.call, origin.direction, function)
+
+
 def _alike(chain: list[Node], node: Node) -> bool:
     """Whether the node runs over the chain's shape, in the same layer and direction."""
-    last, origin = chain[-1], node.origin
-    return squeezed(last.results[0].shape) == squeezed(node.results[0].shape) and (
-        last.origin.layer,
-        last.origin.call,
-        last.origin.direction,
-    ) == (origin.layer, origin.call, origin.direction)
+    last = chain[-1]
+    same_shape = squeezed(last.results[0].shape) == squeezed(node.results[0].shape)
+    return same_shape and _group(last.origin) == _group(node.origin)
 
 
 def _trimmed(chain: list[Node]) -> list[Node]:

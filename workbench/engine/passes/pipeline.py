@@ -22,7 +22,7 @@ from workbench.engine.passes.in_place import flat_nodes
 from workbench.engine.passes.layout import Wishes, hand_across
 from workbench.engine.passes.pipeline_stages import Arrival, Fifo, Stage, stages_of
 from workbench.engine.passes.roles import KIND_OF_ROLE
-from workbench.engine.program import Call, GlobalExchange, Overlap, Program, Repeat, VariableKind
+from workbench.engine.program import Call, Exchange, GlobalExchange, Overlap, Program, Repeat, VariableKind
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.schedule import Column, Stretch, Work, stash_depth, stretches
 from workbench.engine.tensor import Tensor
@@ -373,8 +373,21 @@ class _PipelineLowering:
                 reads=tuple(name for tensor, _ in moved for name in tensor.variables),
                 writes=tuple(name for _, buffer in moved for name in buffer.variables),
                 size_bytes=size_bytes,
+                sent=self._end(f"stage{source}/sent", [tensor for tensor, _ in moved], leaving=True),
+                received=self._end(f"stage{destination}/received", [buffer for _, buffer in moved], leaving=False),
             )
         ]
+
+    def _end(self, name: str, tensors: list[Tensor], *, leaving: bool) -> Exchange:
+        """What the tiles of one end of a copy between IPUs send or receive."""
+        parts = [t.mapping.bytes_per_tile(t.itemsize_bytes, self.lowering.tiles) for t in tensors]
+        moved, nothing = frozen(np.sum(parts, axis=0)), frozen(np.zeros(self.lowering.tiles, np.int64))
+        return Exchange(
+            name=name,
+            sent_bytes=moved if leaving else nothing,
+            received_bytes=nothing if leaving else moved,
+            fragments=frozen(moved > 0),
+        )
 
 
 def _variables(tensors: Iterable[Tensor]) -> list[int]:
