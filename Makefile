@@ -34,7 +34,8 @@ fidelity: $(VENV)/.test-ready ## run every published case and write the table; r
 	$(BIN)/python -m tests.fidelity.report
 
 notebooks: $(VENV)/.lab-ready ## run every notebook and store it with its outputs
-	KERAS_BACKEND=jax $(BIN)/jupyter nbconvert --to notebook --execute --inplace notebooks/*.ipynb
+	KERAS_BACKEND=jax $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
+		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 bench: $(VENV)/.lab-ready ## the speed benchmarks, in fresh processes
 	$(BIN)/python benchmarks/resnet50_compile.py
