@@ -56,7 +56,6 @@ def centred(d: Draft, *, kept: bool) -> Graph:
 
 
 def test_centred_activations_are_made_again_from_the_activations(golden: object) -> None:
-    """The forward reduction still reads the difference, so here it is not moved; a copy without that reader is."""
     d = Draft()
     with d.at(layer="norm"):
         x = d.point("exp", d.param("x", (32, 4)))
@@ -69,9 +68,41 @@ def test_centred_activations_are_made_again_from_the_activations(golden: object)
     golden("passes/rematerialise.centred.txt", before_and_after(graph, rematerialise(graph)))  # type: ignore[operator]
 
 
-def test_what_the_forward_pass_reads_too_is_not_moved() -> None:
-    for kept in (True, False):
-        assert directions(rematerialise(centred(Draft(), kept=kept)))["sub"] == "forward"
+def test_what_the_forward_pass_reads_too_is_made_twice_if_its_root_is_kept() -> None:
+    def subtractions(kept: bool) -> list[str]:
+        nodes = rematerialise(centred(Draft(), kept=kept)).body.nodes
+        return [node.origin.direction for node in nodes if node.op == "sub"]
+
+    assert subtractions(kept=True) == ["forward", "backward"]
+    assert subtractions(kept=False) == ["forward"]
+
+
+def gelu_like(d: Draft) -> Graph:
+    """Three residuals of one activation, none of them the activation itself, which two products read forward."""
+    with d.at(layer="act"):
+        x = d.dot(d.param("x", (8, 8)), d.weight("kernel", (8, 8)))
+        first, second, third = d.point("exp", x), d.point("tanh", x), d.point("neg", x)
+        out = d.point("mul", first, d.point("mul", second, third))
+    with d.at(layer="act", direction="backward"):
+        gradient = d.param("g", (8, 8))
+        slope = d.point("mul", first, d.point("mul", second, d.point("mul", third, gradient)))
+    return d.graph(out, slope)
+
+
+def test_several_residuals_are_given_up_for_their_root() -> None:
+    # Kept before: three of 8x8 floats. Kept after: the product they are made of, which nothing kept before.
+    nodes = rematerialise(gelu_like(Draft())).body.nodes
+    again = [node.op for node in nodes if node.origin.direction == "backward" and node.op in ("exp", "tanh", "neg")]
+    assert sorted(again) == ["exp", "neg", "tanh"]
+    made = {id(value): node for node in nodes for value in node.results}
+    crossing = {
+        made[id(value)].op
+        for node in nodes
+        if node.origin.direction == "backward"
+        for value in node.operands
+        if id(value) in made and made[id(value)].origin.direction == "forward"
+    }
+    assert crossing == {"dot_general"}
 
 
 def test_what_is_returned_is_not_moved() -> None:
@@ -97,8 +128,8 @@ def test_a_long_recipe_is_not_done_again() -> None:
             out = d.point("mul", x, y)
         return all(node.origin.direction == "backward" for node in rematerialise(d.graph(out)).body.nodes[1:])
 
-    assert moved(6)
-    assert not moved(7)
+    assert moved(12)
+    assert not moved(13)
 
 
 def test_what_only_moved_work_still_reads_moves_too() -> None:

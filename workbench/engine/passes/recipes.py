@@ -10,7 +10,7 @@ from workbench.engine.ops.pointwise import is_free, is_pointwise
 from workbench.engine.passes.clusters import Flow
 
 SMALL_SHARE = 16  # an operand this many times smaller than the value may live on for it
-MAX_DEPTH = 6  # operations done again for one value
+MAX_DEPTH = 12  # operations done again for one value; a GELU and its slope take ten
 
 
 class FreshIds:

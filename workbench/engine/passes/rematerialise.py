@@ -15,11 +15,14 @@ from workbench.engine.ops.pointwise import is_pointwise
 from workbench.engine.passes.clusters import Flow, flow_of
 from workbench.engine.passes.recipes import FreshIds, find_recipe, without_dead
 from workbench.engine.passes.rematerialise_stages import rematerialise_stages
+from workbench.engine.passes.residual_roots import keep_roots
 
 
 def rematerialise(graph: Graph) -> Graph:
     """Move what can be computed again to where it is read, in every function and between those of a stage."""
-    functions = {name: _all_moved(_masks_from_outputs(function)) for name, function in graph.functions.items()}
+    functions = {
+        name: _all_moved(keep_roots(_masks_from_outputs(function))) for name, function in graph.functions.items()
+    }
     return rematerialise_stages(replace(graph, functions=functions))
 
 
