@@ -224,7 +224,7 @@ def cuts_for(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
         left = count // max(1, prod(cuts))
         part = prod(-(-length // cut) for length, cut in zip(lengths[:-1], cuts, strict=True))
         runs = -(-lengths[-1] // SHORTEST_RUN)
-        for inner in {1, min(runs, left)}:
+        for inner in {1, max(1, min(runs, left))}:  # a piece may be empty
             share = max(SHORTEST_RUN, part * min(lengths[-1], -(-runs // inner) * SHORTEST_RUN))
             scattered = AXIS_PENALTY ** sum(cut > 1 for cut in cuts) * (INNER_PENALTY if inner > 1 else 1)
             best = min(best, (share * scattered, (inner, *cuts[::-1])))
