@@ -58,6 +58,24 @@ _known: OrderedDict[tuple[int, ...], tuple[tuple[IntArray, ...], Classes]] = Ord
 _KNOWN_AT_MOST = 4096
 
 
+# The same for sums of such arrays.
+_sums: OrderedDict[tuple[int, ...], tuple[tuple[IntArray, ...], IntArray]] = OrderedDict()
+
+
+def total_of(arrays: Sequence[IntArray]) -> IntArray:
+    """Sum per tile of int64[tiles] arrays, read-only; for the same read-only arrays the same object."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if any(array.flags.writeable for array in arrays):
+        return frozen(np.add.reduce(arrays))
+    key = tuple(map(id, arrays))
+    if key not in _sums:
+        _sums[key] = (tuple(arrays), frozen(np.add.reduce(arrays)))
+        while len(_sums) > _KNOWN_AT_MOST:
+            _sums.popitem(last=False)
+    return _sums[key][1]
+
+
 def _equal_tiles(columns: tuple[IntArray, ...]) -> Classes:
     """Classes of tiles with equal values in all columns, where the first is positive."""
     if any(column.flags.writeable for column in columns):
@@ -304,7 +322,7 @@ class Emitter:
         """
         results: list[Tensor] = []
         moves: list[Exchange] = []
-        copies = np.zeros(self.tiles, np.int64)
+        copies: list[IntArray] = []
         reads: list[int] = []
         writes: list[int] = []
         for source, wanted in sources:
@@ -318,12 +336,12 @@ class Emitter:
             variable = self.new(f"{name}/{'arranged'}", source.shape, source.dtype, wanted, kind)
             results.append(_placed(source, variable, wanted))
             moves.append(exchange)
-            copies = copies + local_bytes
+            copies.append(local_bytes)
             reads += source.variables
             writes.append(variable)
         self.exchange(f"{name}/exchange", moves, reads, writes)
-        if copies.any():
-            self.compute(f"{name}/copy", self.copy_groups(frozen(copies)), reads, writes)
+        if copies:
+            self.compute(f"{name}/copy", self.copy_groups(total_of(copies)), reads, writes)
         return results
 
     def move_all(self, name: str, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
@@ -332,7 +350,7 @@ class Emitter:
         reads = [variable for source, _ in pairs for variable in source.variables]
         writes = [variable for _, destination in pairs for variable in destination.variables]
         self.exchange(f"{name}/exchange", [exchange for exchange, _ in moved], reads, writes)
-        local_bytes = frozen(np.sum([local for _, local in moved], axis=0))
+        local_bytes = total_of([local for _, local in moved])
         self.compute(f"{name}/copy", self.copy_groups(local_bytes), reads, writes)
 
     def move_into(self, name: str, source: Tensor, destination: Tensor) -> None:
@@ -358,19 +376,10 @@ def _ids(names: Iterable[int]) -> tuple[int, ...]:
 
 def merged(name: str, moves: Sequence[Exchange]) -> Exchange:
     """Several movements in one exchange: bytes and fragments add per tile."""
-    if len(moves) == 1:
-        one = moves[0]
-        return Exchange(
-            name=name,
-            sent_bytes=one.sent_bytes,
-            received_bytes=one.received_bytes,
-            fragments=one.fragments,
-            paired_receive=one.paired_receive,
-        )
     return Exchange(
         name=name,
-        sent_bytes=frozen(np.sum([move.sent_bytes for move in moves], axis=0)),
-        received_bytes=frozen(np.sum([move.received_bytes for move in moves], axis=0)),
-        fragments=frozen(np.sum([move.fragments for move in moves], axis=0)),
+        sent_bytes=total_of([move.sent_bytes for move in moves]),
+        received_bytes=total_of([move.received_bytes for move in moves]),
+        fragments=total_of([move.fragments for move in moves]),
         paired_receive=all(move.paired_receive for move in moves),
     )

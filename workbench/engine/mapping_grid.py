@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -86,6 +86,25 @@ def cuts(size: int, lo: npt.ArrayLike, hi: npt.ArrayLike, offset: npt.ArrayLike)
     return Cuts(size=size, lo=frozen(first), hi=frozen(last), offset=frozen(shift - least)), least
 
 
+@lru_cache(maxsize=8192)
+def _recut(axis: Cuts) -> tuple[Cuts, int]:
+    """`cuts` of an axis that most often is canonical already: it is kept, so that grids share their axes."""
+    part, least = cuts(axis.size, axis.lo, axis.hi, axis.offset)
+    pairs = ((part.lo, axis.lo), (part.hi, axis.hi), (part.offset, axis.offset))
+    return (axis, 0) if all(np.array_equal(new, old) for new, old in pairs) else (part, least)
+
+
+@lru_cache(maxsize=8192)
+def _is_repeated(axis: Cuts) -> bool:
+    """Whether several intervals are all the same."""
+    return len(axis) > 1 and bool((axis.lo == axis.lo[0]).all() and (axis.hi == axis.hi[0]).all())
+
+
+@lru_cache(maxsize=4096)
+def _is_owner(grid: Grid) -> bool:
+    return len(grid.replicas) == 1 and all(axis.is_partition for axis in grid.axes)
+
+
 def reversed_cuts(axis: Cuts) -> Cuts:
     """The cuts of an axis read backwards."""
     return cuts(axis.size, axis.size - axis.hi, axis.size - axis.lo, axis.offset)[0]
@@ -136,7 +155,7 @@ class Grid(Mapping):
     @property
     def is_owner(self) -> bool:
         """Whether every element is on exactly one tile."""
-        return len(self.replicas) == 1 and all(axis.is_partition for axis in self.axes)
+        return _is_owner(self)
 
     def part_tiles(self) -> IntArray:
         """Tile of each part (row-major over `splits`), without replicas."""
@@ -221,10 +240,12 @@ def grid_of_cuts(
     copies = np.asarray(replicas, dtype=np.int64)
     kept = []
     for size, axis in zip(sizes, axes, strict=True):
-        lo, hi, offset = (axis.lo, axis.hi, axis.offset) if isinstance(axis, Cuts) else axis
-        part, least = cuts(size, lo, hi, offset)
+        if isinstance(axis, Cuts):
+            part, least = _recut(axis if axis.size == size else replace(axis, size=size))
+        else:
+            part, least = cuts(size, *axis)
         first_tile += least
-        if len(part) > 1 and (part.lo == part.lo[0]).all() and (part.hi == part.hi[0]).all():
+        if _is_repeated(part):
             copies = np.unique(spread([copies, part.offset]))
             part = cuts(size, part.lo[:1], part.hi[:1], [0])[0]
         kept.append(part)

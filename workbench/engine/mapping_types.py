@@ -96,7 +96,7 @@ class Placement:
 
     def bytes_per_tile(self, itemsize: int, tiles: int) -> IntArray:
         """`elements_per_tile` in bytes of `itemsize` per element."""
-        return self.elements_per_tile(tiles) * itemsize
+        return _bytes_per_tile(self, itemsize, tiles)
 
     @property
     def last_tile(self) -> int:
@@ -155,6 +155,11 @@ def intern(placement: M) -> M:
 @lru_cache(maxsize=2048)
 def _elements_per_tile(placement: Placement, tiles: int) -> IntArray:
     return frozen(placement.count(tiles))
+
+
+@lru_cache(maxsize=2048)
+def _bytes_per_tile(placement: Placement, itemsize: int, tiles: int) -> IntArray:
+    return frozen(placement.elements_per_tile(tiles) * itemsize)
 
 
 def tile_order(tiles: IntArray) -> IntArray:

@@ -321,16 +321,21 @@ def _fold(parts: Partials, tiles: int) -> tuple[Partials, Placement] | None:
     ahead = stages(parts.depth, True)
     if not ahead or parts.first_partial is not None:
         return None
-    left = ahead[0]
-    results = int(np.prod(parts.kept, dtype=np.int64))
+    held, wanted = _folded(parts.held.shape, parts.kept, parts.depth, ahead[0], tiles)
+    return Partials(held=held, depth=ahead[0], kept=parts.kept, result=held), wanted
+
+
+@lru_cache(maxsize=1024)
+def _folded(shape: tuple[int, ...], kept: tuple[int, ...], depth: int, left: int, tiles: int) -> tuple[Grid, Grid]:
+    """Where `left` partials of each result are made, and what that needs of the `depth` partials there are."""
+    results = int(np.prod(kept, dtype=np.int64))
     pieces = max(1, min(-(-results // LEAST_RESULTS), tiles // left))
     bounds = even_cuts(results, pieces, LEAST_RESULTS)
     columns = (bounds[:-1], bounds[1:], np.arange(pieces, dtype=np.int64))
     row = np.arange(left, dtype=np.int64)
-    cut = even_cuts(parts.depth, left)
-    held = grid_of_cuts((left, *parts.kept), [(row, row + 1, row * pieces), columns], dims=(left, results))
-    wanted = grid_of_cuts(parts.held.shape, [(cut[:-1], cut[1:], row * pieces), columns], dims=(parts.depth, results))
-    return Partials(held=held, depth=left, kept=parts.kept, result=held), wanted
+    cut = even_cuts(depth, left)
+    held = grid_of_cuts((left, *kept), [(row, row + 1, row * pieces), columns], dims=(left, results))
+    return held, grid_of_cuts(shape, [(cut[:-1], cut[1:], row * pieces), columns], dims=(depth, results))
 
 
 register(Reduce())
