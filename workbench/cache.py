@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.engine.options import Options
     from workbench.engine.target import Target
 
-KEPT = 6
+KEPT = 16  # the programs of a notebook and the candidates of a diagnosis: a second Run All compiles nothing
 _kept: OrderedDict[str, Compiled] = OrderedDict()
 
 
