@@ -15,7 +15,12 @@ from tests.fidelity.family_gemm import gemm
 from tests.fidelity.family_halo import halo
 from tests.fidelity.family_machine import constants, memory_map, tile_map
 from tests.fidelity.family_matvec import matvec
+from tests.fidelity.family_memory import memory
+from tests.fidelity.family_orders import inequality
 from tests.fidelity.family_pipeline import interleaved, order, schedule_text, stash
+from tests.fidelity.family_products import vision
+from tests.fidelity.family_recurrent import long_short, recurrent
+from tests.fidelity.family_reports import documented, products
 from tests.fidelity.family_vertex import amp, described_vertex, vertex_row
 from tests.fidelity.outcome import Case, NotRun
 
@@ -36,6 +41,14 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "FIFO": stash,
     "OFFSETS": interleaved,
     "STAGE": interleaved,
+    "MEM": memory,
+    "CYC": memory,
+    "RNN": recurrent,
+    "KLSTM": long_short,
+    "TUT4": products,
+    "DOC": documented,
+    "SIGLIP": vision,
+    "INEQ": inequality,
 }
 
 

@@ -28,7 +28,7 @@ def memory(case: Case) -> Any:
     name, quantity = _program_of(case["id"]), str(case["quantity"])
     if name is None:
         return NotRun(f"the program of {case['id']} is not built here")
-    executable = _compiled(name, _tiles(case))
+    executable = program_of(name, _tiles(case))
     return measured(executable, quantity)
 
 
@@ -49,7 +49,8 @@ def _tiles(case: Case) -> int:
 
 
 @cache
-def _compiled(name: str, tiles: int) -> Executable:
+def program_of(name: str, tiles: int) -> Executable:
+    """The compiled program of this name on an IPU of so many tiles."""
     build, code = PROGRAMS[name]
     return build(target("ipu2", tiles_per_ipu=tiles), code)
 

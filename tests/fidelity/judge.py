@@ -40,6 +40,10 @@ def judge(case: Case, answer: Any, expected: Any) -> Verdict:
     if bound := bound_of(case):
         holds = answer <= expected if bound == "upper" else answer >= expected
         return Verdict(exact=holds, within=holds, error=None)
+    if str(case.get("id")).startswith("INEQ"):
+        ours, theirs = signs(answer), signs(expected)
+        holds = ours == theirs if theirs else set(ours) == {"<"}
+        return Verdict(exact=holds, within=holds, error=None)
     if "in range" in str(case.get("quantity")):
         holds = min(expected) <= min(answer) <= max(answer) <= max(expected)
         return Verdict(exact=holds, within=holds, error=None)
@@ -52,6 +56,17 @@ def judge(case: Case, answer: Any, expected: Any) -> Verdict:
     alike = all(_same(ours, theirs) for ours, theirs in pairs if _error(ours, theirs) is None)
     within = equal if granted == 1.0 else alike and (granted is None or (worst or 0.0) <= math.log(granted))
     return Verdict(exact=equal, within=within, error=worst)
+
+
+def signs(text: Any) -> list[str]:
+    """The relations in an inequality written as text."""
+    return re.findall(r"<=|>=|<|>|=", str(text))
+
+
+def same_order(ours: list[float], theirs: list[float]) -> bool:
+    """Whether every pair stands in the order measured; numbers measured as equal may stand in any."""
+    pairs = [(a, b) for a in range(len(theirs)) for b in range(len(theirs)) if theirs[a] < theirs[b]]
+    return all(ours[a] < ours[b] for a, b in pairs)
 
 
 def bound_of(case: Case) -> str | None:

@@ -15,20 +15,21 @@ from workbench.profiler.fidelity import typical_errors
 
 ROWS = rows()
 TABLE = json.loads(report.TABLE.read_text())
-SLOW = ("whole model", "MEM", "configurations")  # compiles of whole models
+SLOW = ("whole model", "MEM", "configurations", "INEQ", "HALO", "MV")  # many programs, or large ones
+SLACK = 0.002  # of |ln ratio|: less than any table shows as a step
 QUICK = sorted({row.group for row in ROWS if not row.group.startswith(SLOW)})
 LONG = sorted({row.group for row in ROWS if row.group.startswith(SLOW)})
 
 
 def no_worse(group: str) -> None:
-    results = [report.result(row) for row in ROWS if row.group == group]
+    results = report.all_results(row for row in ROWS if row.group == group)
     now, then = report.summarise(results), TABLE[group]
     said = report.details(results, group)
     assert now["cases"] == then["cases"], "the table is older than the cases: make fidelity"
     for name in ("run", "exact", "within"):
         assert now[name] >= then[name], said
     for name in ("median", "p90"):
-        assert (math.inf if now[name] is None else now[name]) <= (math.inf if then[name] is None else then[name]), said
+        assert (now[name] or 0.0) <= (then[name] or 0.0) + SLACK, said
 
 
 @pytest.mark.parametrize("group", QUICK)
@@ -84,6 +85,24 @@ def test_a_missing_part_of_an_answer_is_not_within_a_band() -> None:
     assert not judge(case, 0, 2).within
     assert judge({"quantity": "cycles <="}, 3, 4).exact
     assert not judge({"tolerance": "lower bound"}, 3, 4).within
+
+
+def test_inequalities_are_judged_by_their_relations() -> None:
+    case = {"id": "INEQ-x"}
+    assert judge(case, "total(a 5M) > total(b 3M)", "total(a 9.7M) > total(b 5.3M)").exact
+    assert not judge(case, "5 < 4 > 6", "1 < 2 < 3").within
+    assert judge(case, "once 3 < twice 4", "memory").within
+
+
+def test_numbers_of_which_only_an_order_is_claimed_must_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"F-a": 10, "F-b": 20, "G-a": 2, "G-b": 1}
+    monkeypatch.setattr(report, "run", lambda case: answers[case["id"]])
+    made = [
+        Row(name=name, group="g", case={"id": name, "reproducibility": "ordering"}, expected=expected)
+        for name, expected in (("F-a", 1), ("F-b", 3), ("G-a", 1), ("G-b", 3))
+    ]
+    verdicts = [each.verdict for each in report.all_results(made)]
+    assert [verdict and verdict.within for verdict in verdicts] == [True, True, False, False]
 
 
 def test_the_table_counts_and_ranks() -> None:

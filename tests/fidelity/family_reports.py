@@ -1,0 +1,199 @@
+"""Published memory and execution reports: two chained products on Mk2, an adder and an overflowing tile on Mk1.
+
+Sources: graphcore/examples tutorials/poplar/tut4_profiling (screenshots of PopVision); graphcore/tensorflow
+r2.1/release-1.2 docs/logging.rst.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tests.fidelity.compiling import breakdown, struct
+from tests.fidelity.outcome import Case, NotRun, said
+from workbench import api
+from workbench.engine.program import OnTileExecute
+from workbench.engine.target import target
+from workbench.executable import Executable
+
+PHASES = {"compute": "Convolve", "copy": "Transpose_#0", "reduce": "Reduce0"}
+PRODUCTS = ("m4", "m5")
+SHAPES = ((800, 500), (500, 400), (400, 200))  # of m1, m2 and m3, by the bytes the liveness panel shows
+MK1_RESERVED_BYTES = 8192  # of region 0, not for data: logging.rst shows 122,880 of 131,072 usable
+INSTRUMENTATION_BYTES = 4  # a counter of each tile that is profiled
+
+
+def products(case: Case) -> Any:
+    """One number of the reports of m5 = (m1 m2) m3."""
+    stated = re.findall(r"\{(\d+),(\d+)\}", said(case))[-3:]
+    sizes = tuple((int(rows), int(columns)) for rows, columns in stated) or SHAPES
+    name = case["id"].removeprefix("TUT4-").removeprefix("EX-")
+    if name not in _PRODUCTS:
+        return NotRun(f"no number called {name!r} in the engine's reports")
+    return _PRODUCTS[name](_product(sizes))
+
+
+@cache
+def _product(sizes: tuple[tuple[int, int], ...]) -> Executable:
+    return api.compile(lambda a, b, c: (a @ b) @ c, *[struct(*size) for size in sizes], target="ipu2")
+
+
+@cache
+def _adder() -> Executable:
+    return api.compile(lambda a, b, c: (a + b) + (a + c), *[struct(2)] * 3, target="ipu1")
+
+
+def documented(case: Case) -> Any:
+    """One number of the adder's report, or of the sums of the tile that overflows."""
+    _, report, name = case["id"].split("-", 2)
+    if report == "OOM":
+        return _overflow(case, name)
+    if name not in _ADDER:
+        return NotRun(f"no number called {name!r} in the engine's reports")
+    return _ADDER[name](_adder())
+
+
+def _overflow(case: Case, name: str) -> Any:
+    """What does not fit the usable regions of a Mk1 tile overflows; the total is the sum of the three."""
+    memory = target("ipu1").memory
+    regions = {"ni": memory.non_interleaved_bytes - MK1_RESERVED_BYTES, "i": memory.interleaved_bytes}
+    if name in regions:
+        return regions[name]
+    if name == "stack":
+        return target("ipu1").stack_bytes
+    total = re.search(r"=(\d+)", said(case))
+    if not total or name not in ("ov", "exc"):
+        return NotRun("the program of this report is not published")
+    return int(total[1]) - (sum(regions.values()) if name == "ov" else 0)
+
+
+# -- numbers ---------------------------------------------------------------------------------------------
+
+
+def _column(name: str) -> Callable[[Executable], int]:
+    return lambda executable: int(executable.profile.tiles[name].sum())
+
+
+def _most(name: str) -> Callable[[Executable], int]:
+    return lambda executable: int(executable.profile.tiles[name].max())
+
+
+def _variables(executable: Executable) -> int:
+    """Bytes of variables at their own addresses, shared or not."""
+    tiles = executable.profile.tiles
+    names = ("parameter", "optimizer", "state", "constant", "stash", "stream", "input", "activation", "gradient")
+    return int(sum(tiles[name].sum() for name in (*names, "temporary")))
+
+
+def _unshared(executable: Executable) -> int:
+    """Bytes of variables that are no temporaries of an operator."""
+    return int(sum(each.bytes_per_tile.sum() for each in executable.program.variables if each.kind != "temporary"))
+
+
+def _interleaved(executable: Executable) -> int:
+    found = [variable.bytes_per_tile for variable in executable.program.variables if variable.interleaved]
+    return int(np.sum(found)) if found else 0
+
+
+def _compute_sets(executable: Executable) -> int:
+    return sum(isinstance(step, OnTileExecute) for step in executable.program.steps)
+
+
+def _pieces(executable: Executable) -> int:
+    """Variables counted once for each tile they are on, as Poplar does."""
+    return int(sum(np.count_nonzero(variable.bytes_per_tile) for variable in executable.program.variables))
+
+
+def _vertices(executable: Executable) -> int:
+    return int(executable.profile.meta["program"]["vertices"])
+
+
+def _on_device(executable: Executable) -> int:
+    causes = breakdown(executable.profile)
+    return causes["compute"] + causes["exchange"] + causes["sync"]
+
+
+def _efficiency(executable: Executable) -> float:
+    """Percent of the cycles on the device in which tiles compute or exchange."""
+    causes = breakdown(executable.profile)
+    return round(100 * (causes["compute"] + causes["exchange"]) / _on_device(executable), 2)
+
+
+def _balance(executable: Executable) -> int:
+    """Percent: mean over all tiles against the slowest, compute sets weighed by their cycles."""
+    trace = executable.compiled.trace
+    steps = [trace.steps[step.id] for step in executable.program.steps if isinstance(step, OnTileExecute)]
+    mean = sum(float(step.cycles_per_tile.mean()) for step in steps)
+    return round(100 * mean / sum(int(step.cycles_per_tile.max()) for step in steps))
+
+
+def _operation(number: int, column: str = "cycles") -> Callable[[Executable], int]:
+    """Of one product, summed over the tiles."""
+
+    def of(executable: Executable) -> int:
+        tiles = executable.program.target.tiles_per_ipu
+        return int(executable.profile.operators[column].iloc[number]) * tiles
+
+    return of
+
+
+def _names(executable: Executable) -> list[str]:
+    """The phases of each product under Poplar's names, in its order."""
+    found = []
+    operators = list(dict.fromkeys(step.operator for step in executable.program.steps if step.operator))
+    for operator, product in zip(operators, PRODUCTS, strict=True):
+        steps = [step for step in executable.program.steps if isinstance(step, OnTileExecute)]
+        phases = {step.name.rsplit("/", 1)[1] for step in steps if step.operator == operator}
+        found += [f"{product}/Conv_1/{word}" for phase, word in PHASES.items() if phase in phases]
+    return found
+
+
+def _tile_bytes(part: slice) -> Callable[[Executable], int]:
+    return lambda executable: int(executable.profile.tiles["total_bytes"].iloc[part].median())
+
+
+_PRODUCTS: dict[str, Callable[[Executable], Any]] = {
+    "cs": _compute_sets,
+    "vertices": _vertices,
+    "vars": _pieces,
+    "incgaps": _column("total_with_gaps_bytes"),
+    "excgaps": _column("total_bytes"),
+    "nonint": lambda executable: _column("total_bytes")(executable) - _interleaved(executable),
+    "int": _interleaved,
+    "ovf": lambda executable: 0 if executable.profile.fits else -executable.profile.margin_bytes,
+    "notovl": _unshared,
+    "const": _column("constant"),
+    "flat": _tile_bytes(slice(0, 1400)),
+    "tail": _tile_bytes(slice(1400, None)),
+    "total": _on_device,
+    "eff": _efficiency,
+    "balance": _balance,
+    "ops4": _operation(0),
+    "ops5": _operation(1),
+    "opst": lambda executable: _operation(0)(executable) + _operation(1)(executable),
+    "code4": _operation(0, "code_bytes"),
+    "code5": _operation(1, "code_bytes"),
+    "CS": _names,
+}
+_ADDER: dict[str, Callable[[Executable], Any]] = {
+    "vertices": _vertices,
+    "vars": _pieces,
+    "cs": _compute_sets,
+    "incgaps": _column("total_with_gaps_bytes"),
+    "nonint": _column("total_bytes"),
+    "variables": _variables,
+    "hosthdr": _column("host_exchange_packet_headers"),
+    "stack": _column("stack"),
+    "vinst": _column("vertex_instance_state"),
+    "ctrl": _column("control_code"),
+    "vcode": _column("vertex_code"),
+    "iexch": _column("internal_exchange_code"),
+    "hexch": _column("host_exchange_code"),
+    "instr": lambda executable: INSTRUMENTATION_BYTES * executable.program.target.tiles_per_ipu,
+    "tile0": _most("total_bytes"),
+    "tile0inc": _most("total_with_gaps_bytes"),
+}
