@@ -80,6 +80,7 @@ def test_resnet50_inference_runs_at_a_believable_rate() -> None:
     compiled = wb.compile("resnet50", batch_size=8, mode="inference", precision="float16", target="bow", config=config)
     profile = compiled.profile
     assert profile.unmodelled.empty
+    assert profile.fits
     machine = compiled.request.target
     operators = profile.operators
     flops = operators[operators.op.isin(["convolution", "matmul"])].flops.sum()

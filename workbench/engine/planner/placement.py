@@ -203,13 +203,19 @@ def spread_pieces(pieces: list[Pieces], spreads: Sequence[Spread]) -> list[Piece
     """Cut intervals further so that each of the tiles that need them gets a part."""
     result = list(pieces)
     for one in joined(spreads):
-        lengths = tuple(int((hi - lo).min()) if len(lo) else 1 for lo, hi, _ in result)
+        lengths = tuple(_shortest(hi - lo) for lo, hi, _ in result)
         stride = one.stride
         for axis, count in reversed(list(enumerate(cuts_for(lengths, one.count)))):
             if count > 1:
                 result[axis] = _cut_again(result[axis], count, stride)
                 stride *= count
     return result
+
+
+def _shortest(lengths: IntArray) -> int:
+    """The shortest interval that is not empty: parts of an uneven axis may be."""
+    real = lengths[lengths > 0]
+    return int(real.min()) if len(real) else 1
 
 
 @lru_cache(maxsize=16384)
@@ -224,7 +230,7 @@ def cuts_for(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
         left = count // max(1, prod(cuts))
         part = prod(-(-length // cut) for length, cut in zip(lengths[:-1], cuts, strict=True))
         runs = -(-lengths[-1] // SHORTEST_RUN)
-        for inner in {1, max(1, min(runs, left))}:  # a piece may be empty
+        for inner in {1, min(runs, left)}:
             share = max(SHORTEST_RUN, part * min(lengths[-1], -(-runs // inner) * SHORTEST_RUN))
             scattered = AXIS_PENALTY ** sum(cut > 1 for cut in cuts) * (INNER_PENALTY if inner > 1 else 1)
             best = min(best, (share * scattered, (inner, *cuts[::-1])))
