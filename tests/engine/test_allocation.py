@@ -106,13 +106,16 @@ def test_what_does_not_fit_is_reported_beyond_the_end() -> None:
     program = chain([8000, 8000, 100])
     found = allocated(program)
     assert found.fits  # one in each region
-    over = allocated(program, stack=300)
+    across = allocated(program, stack=300)
+    assert across.fits  # 304 + 16,000 B: the second value lies across the border at 8,192
+    assert across.worst.total_with_gaps_bytes == 304 + 16000
+    over = allocated(program, stack=500)
     assert not over.fits
     worst = over.worst
     assert (worst.ipu, worst.tile) == (0, 0)
-    # 300 B of stack leave 7,892 B of the first region, so one of the 8,000 B values goes beyond 16,384
-    assert worst.overflow_bytes == 8000
-    assert worst.total_with_gaps_bytes == 16384 + 8000
+    # 500 B of stack, then from 504 two values of 8,000 B: the second reaches 120 B beyond 16,384
+    assert worst.overflow_bytes == 120
+    assert worst.total_with_gaps_bytes == 16384 + 120
     assert [block.region for block in worst.blocks].count("overflow") == 1
     check(worst, program.target)
 

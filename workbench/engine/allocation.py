@@ -181,7 +181,8 @@ def _summary(
 ) -> TileAllocation:
     stops = placed.addresses + np.array([block.size_bytes for block in blocks], dtype=np.int64)
     tops = [int(stops[placed.regions == region].max(initial=0)) for region in range(len(REGIONS))]
-    spans_bytes = tops[0] + max(0, tops[1] - border_bytes)
+    across = tops[0] > border_bytes  # a piece lies across the border: the spans are one
+    spans_bytes = max(tops[:2]) if across else tops[0] + max(0, tops[1] - border_bytes)
     by_category = covered(blocks)
     return TileAllocation(
         ipu=ipu,

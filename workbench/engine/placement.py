@@ -1,8 +1,9 @@
 """Placing what one tile holds in the regions of its memory: always-live blocks in a row, shared ones where free.
 
 Shared variables are placed offline by first fit: in a given order, each at the lowest address at which it meets no
-variable that is live at the same time. Several orders are tried and the one that uses least is kept. What finds no
-place goes to addresses from the end of the memory on.
+variable that is live at the same time. Several orders are tried and the one that uses least is kept. Regions are
+neighbours: where the pieces do not fit beside their border and none must be interleaved, memory is taken as one range
+and a piece may lie across it. What finds no place reaches beyond the end of the memory.
 """
 
 from __future__ import annotations
@@ -157,6 +158,40 @@ class _Tile:
         return self.regions[2].top - self.memory.total_bytes, sum(spans)
 
 
+class _Whole(_Tile):
+    """An attempt that takes all memory as one range: code first, the rest behind it wherever it fits."""
+
+    def __init__(self, memory: MemoryMap, items: Sequence[Item]) -> None:
+        super().__init__(memory, items)
+        self.range = _Region(0, 1 << 60, len(items))
+
+    def keep(self, index: int) -> None:
+        """Place something always live behind what is there."""
+        item = self.items[index]
+        self._note(index, self.range.keep(item.size_bytes, ALIGNMENT_BYTES))
+
+    def share(self, index: int, meets: npt.NDArray[np.bool_], order: tuple[int, ...]) -> None:
+        """Place something shared at the lowest address that is free while it lives."""
+        item = self.items[index]
+        self._note(index, self.range.share(item.size_bytes, ALIGNMENT_BYTES, item.life, meets))
+
+    def _note(self, index: int, address: int | None) -> None:
+        assert address is not None  # the range has no end
+        border, end = self.memory.non_interleaved_bytes, self.memory.total_bytes
+        beyond = address + self.items[index].size_bytes > end
+        self.addresses[index], self.chosen[index] = address, 2 if beyond else int(address >= border)
+
+    def used_bytes(self) -> tuple[int, int]:
+        """(bytes beyond the end of memory, bytes of the shared range)."""
+        return max(0, self.range.top - self.memory.total_bytes), self.range.top - self.range.base
+
+    @staticmethod
+    def allows(memory: MemoryMap, items: Sequence[Item]) -> bool:
+        """Whether nothing must be interleaved and all code is executable where it comes first."""
+        code = sum(_up(item.size_bytes, ALIGNMENT_BYTES) for item in items if item.code)
+        return code <= memory.executable_bytes and not any(item.interleaved for item in items)
+
+
 def _regions(item: Item, order: tuple[int, ...]) -> tuple[int, ...]:
     if item.code:
         return (0, 2)
@@ -178,13 +213,17 @@ def place(memory: MemoryMap, items: Sequence[Item], meets: Conflicts, peak_bytes
     shared = [index for index, item in enumerate(items) if item.life >= 0]
     may_fit = sum(items[index].size_bytes for index in kept) + peak_bytes <= memory.total_bytes
     for order in _ORDERS:
-        attempt = _attempt(memory, items, meets, kept, sorted(shared, key=lambda i: order(items[i])))
+        attempt = _attempt(_Tile(memory, items), meets, kept, sorted(shared, key=lambda i: order(items[i])))
         if best is None or attempt.used_bytes() < best.used_bytes():
             best = attempt
         overflow, used = best.used_bytes()
         if not shared or (not (overflow and may_fit) and used <= _GOOD_ENOUGH * peak_bytes):
             break
     assert best is not None
+    if best.used_bytes()[0] and _Whole.allows(memory, items):
+        largest_first = sorted(shared, key=lambda i: _ORDERS[0](items[i]))
+        attempt = _attempt(_Whole(memory, items), meets, kept, largest_first)
+        best = min((best, attempt), key=_Tile.used_bytes)
     return Placed(addresses=best.addresses, regions=best.chosen)
 
 
@@ -192,10 +231,8 @@ def _kept_order(item: Item) -> tuple[bool, bool, int]:
     return (not item.code, not item.interleaved, -item.size_bytes)
 
 
-def _attempt(
-    memory: MemoryMap, items: Sequence[Item], meets: Conflicts, kept: Sequence[int], shared: Sequence[int]
-) -> _Tile:
-    tile = _Tile(memory, items)
+def _attempt(tile: _Tile, meets: Conflicts, kept: Sequence[int], shared: Sequence[int]) -> _Tile:
+    items = tile.items
     for index in kept:
         tile.keep(index)
     # What must be interleaved chooses first: it has one region, the rest has two.

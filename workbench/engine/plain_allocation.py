@@ -51,7 +51,9 @@ def with_gaps_bytes(memory: MemoryMap, addresses: IntArray, sizes: IntArray) -> 
     """What the out-of-memory message calls used: the spans used in each region, or the end of what found no place."""
     border, end = memory.non_interleaved_bytes, memory.total_bytes
     stops = addresses + sizes
-    low, over = addresses < border, addresses >= end
-    if over.any():
-        return int(stops[over].max())
+    if stops.max(initial=0) > end:
+        return int(stops.max())
+    low = addresses < border
+    if stops[low].max(initial=0) > border:  # a piece lies across the border: the spans are one
+        return int(stops.max())
     return int(stops[low].max(initial=0)) + int(stops[~low].max(initial=border)) - border
