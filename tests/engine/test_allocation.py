@@ -37,11 +37,15 @@ def allocated(program: TileProgram, **bytes_of: int) -> Allocation:
 def check(tile: TileAllocation, target: Target) -> None:
     """The independent checker: pairwise, byte by byte in space and step by step in time."""
     border, end = target.memory.non_interleaved_bytes, target.bytes_per_tile
-    ranges = {"non_interleaved": (0, border), "interleaved": (border, end), "overflow": (end, 1 << 60)}
     for block in tile.blocks:
-        low, high = ranges[block.region]
-        assert low <= block.address
-        assert block.address + block.size_bytes <= high
+        stop = block.address + block.size_bytes
+        if block.region == "overflow":
+            assert stop > end
+            continue
+        assert 0 <= block.address <= stop <= end
+        assert (block.region == "non_interleaved") is (block.address < border)
+        if block.category in CODE_CATEGORIES:
+            assert stop <= target.memory.executable_bytes
         if block.region != "overflow" and block.category in CODE_CATEGORIES:
             assert block.address + block.size_bytes <= target.memory.executable_bytes
     for one, other in combinations(tile.blocks, 2):
