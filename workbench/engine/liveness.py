@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -60,12 +60,22 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Curves:
+    """What one pass over the timeline of an IPU tells: its peaks by class of tiles, int64[classes], and its curve."""
+
+    peak: IntArray
+    where: IntArray
+    steps: StepPeaks
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Liveness:
     """Timelines and intervals of a program.
 
     `timelines[ipu]` is int64[positions]: the step id at each position (static order, calls expanded in place, bodies
     of a `Repeat` once). `intervals[variable id]` are its disjoint ascending intervals in the timeline of its IPU;
-    always-live variables and variables that no step touches have none. Byte arrays are computed on every call.
+    always-live variables and variables that no step touches have none. `live_bytes` is computed on every call, peaks
+    and curves once.
     """
 
     program: TileProgram
@@ -73,6 +83,7 @@ class Liveness:
     timelines: tuple[IntArray, ...]
     intervals: tuple[tuple[Interval, ...], ...]
     tables: tuple[_Table, ...]
+    _made: dict[int, _Curves] = field(default_factory=dict)
 
     def tile_classes(self, ipu: int) -> IntArray:
         """For each tile the lowest one whose memory is equal in every variable and category, int64[tiles]."""
@@ -92,24 +103,15 @@ class Liveness:
 
     def peak_bytes(self, ipu: int) -> IntArray:
         """Largest not-always-live bytes of each tile over the positions, int64[tiles]."""
-        return self._peaks(ipu)[0]
+        return self._curves(ipu).peak[self.tables[ipu].class_of]
 
     def peak_positions(self, ipu: int) -> IntArray:
         """First position at which each tile reaches its peak, int64[tiles]; 0 without positions."""
-        return self._peaks(ipu)[1]
+        return self._curves(ipu).where[self.tables[ipu].class_of]
 
     def step_peaks(self, ipu: int) -> StepPeaks:
         """The curve of the liveness report."""
-        table = self.tables[ipu]
-        live, worst, worst_bytes = [np.zeros(len(self.timelines[ipu]), np.int64) for _ in range(3)]
-        for start, chunk in self._chunks(ipu):
-            here = slice(start, start + len(chunk))
-            live[here] = chunk @ table.counts
-            total = chunk + table.always
-            chosen = total.argmax(axis=1)
-            worst[here] = table.first_tile[chosen]
-            worst_bytes[here] = total[np.arange(len(chunk)), chosen]
-        return StepPeaks(live_bytes=live, worst_tile=worst, worst_tile_bytes=worst_bytes)
+        return self._curves(ipu).steps
 
     def live_variables(self, ipu: int, position: int) -> tuple[int, ...]:
         """Ids of the not-always-live variables that are live at a position."""
@@ -152,19 +154,34 @@ class Liveness:
                 done += 1
             np.cumsum(chunk, axis=0, out=chunk)
             before = chunk[-1].copy()
-            yield start, chunk
+            yield start, chunk  # the caller's to change
 
-    def _peaks(self, ipu: int) -> tuple[IntArray, IntArray]:
+    def _curves(self, ipu: int) -> _Curves:
+        if ipu not in self._made:
+            self._made[ipu] = self._curves_of(ipu)
+        return self._made[ipu]
+
+    def _curves_of(self, ipu: int) -> _Curves:
         table = self.tables[ipu]
-        peak = np.zeros(table.rows.shape[1], np.int64)
-        where = np.zeros_like(peak)
+        live, worst, worst_bytes = [np.zeros(len(self.timelines[ipu]), np.int64) for _ in range(3)]
+        peak, where = np.zeros((2, table.rows.shape[1]), np.int64)
         for start, chunk in self._chunks(ipu):
+            here = slice(start, start + len(chunk))
+            live[here] = chunk @ table.counts
             highest = chunk.argmax(axis=0)
             value = chunk[highest, np.arange(chunk.shape[1])]
             higher = value > peak
             peak[higher] = value[higher]
             where[higher] = start + highest[higher]
-        return peak[table.class_of], where[table.class_of]
+            chunk += table.always
+            chosen = chunk.argmax(axis=1)
+            worst[here] = table.first_tile[chosen]
+            worst_bytes[here] = chunk[np.arange(len(chunk)), chosen]
+        return _Curves(
+            peak=peak,
+            where=where,
+            steps=StepPeaks(live_bytes=frozen(live), worst_tile=frozen(worst), worst_tile_bytes=frozen(worst_bytes)),
+        )
 
 
 def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
@@ -184,9 +201,7 @@ def _inside(intervals: Sequence[Interval], position: int) -> bool:
     return index >= 0 and intervals[index][0] <= position <= intervals[index][1]
 
 
-def _table(
-    program: TileProgram, footprint: Footprint, ipu: int, intervals: Sequence[tuple[Interval, ...]]
-) -> _Table:
+def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Sequence[tuple[Interval, ...]]) -> _Table:
     tiles = program.target.tiles_per_ipu
     distinct: dict[bytes, int] = {}
     known: dict[int, int] = {}  # arrays are shared between variables: most are met again as the same object
