@@ -174,10 +174,10 @@ function panel(view) {
   const heading = `${at === view.peak ? "Peak: " : ""}${data.names[columns.name[at]]}`;
   const parts = `Step ${columns.step[at]}, at place ${wholeText(at)}: ${bytesText(sum)} live ${data.per}: ${bytesText(data.always_live_bytes)} always, ${bytesText(columns.live[at])} in ${wholeText(rows.length)} variable${rows.length === 1 ? "" : "s"} that come and go`;
   const list = table([
-    {label: "variable", wide: "31%", path: true, text: (row) => within(names.name[row], data.layers[names.layer[row]])},
-    {label: "layer", wide: "29%", path: true, text: (row) => data.layers[names.layer[row]]},
+    {label: "variable", wide: "29%", path: true, text: (row) => within(names.name[row], data.layers[names.layer[row]])},
+    {label: "layer", wide: "26%", path: true, text: (row) => data.layers[names.layer[row]]},
     {label: "kind", wide: "21%", text: (row) => data.kinds[names.kind[row]]},
-    {label: "bytes", wide: "19%", number: true, text: (row) => wholeText(columns.variable_bytes[row]), bar: (row) => columns.variable_bytes[row] / most},
+    {label: "bytes", wide: "24%", number: true, text: (row) => wholeText(columns.variable_bytes[row]), bar: (row) => columns.variable_bytes[row] / most},
   ], rows, {
     fixed: true,
     chosen: (row) => names.id[row] === selection.get("variable"),

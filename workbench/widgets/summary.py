@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from workbench.profiler.reports.summary import Summary as Report
 
+CARDS_A_ROW = 3
 _HEADLINES = {"good": "Fits", "close": "Within the model's error", "bad": "Does not fit"}
 _TONES = {"good": "#1d7f4e", "close": "#a86a12", "bad": "#c8352b"}
 
@@ -150,7 +151,8 @@ def draw(report: Report) -> str:
     """The stored picture: verdict, gauge and cards."""
     found = content(report)
     tone = _TONES[found["status"]]
-    picture = svg.Picture(960, 232)
+    rows = -(-len(found["cards"]) // CARDS_A_ROW)
+    picture = svg.Picture(960, 140 + rows * 92)
     picture.raw(f'<circle cx="40" cy="44" r="22" fill="{tone}"/>')
     marks = {
         "good": "M30 45l7 7 13-15",
@@ -166,14 +168,14 @@ def draw(report: Report) -> str:
     picture.box(18, 84, max(3.0, 924 * used / whole), 12, fill=tone, radius=6)
     picture.box(18 + 924 * capacity / whole - 3, 80, 3, 20, "t")
     picture.text(18, 116, found["gauge"]["text"])
-    shown = found["cards"][:5]
-    wide = (924 - 10 * (len(shown) - 1)) / len(shown)
-    for place, card in enumerate(shown):
-        x = 18 + place * (wide + 10)
-        picture.box(x, 132, wide, 82, "c", radius=7)
-        picture.text(x + 12, 154, card["label"])
-        picture.text(x + 12, 177, card["value"], "t v")
-        picture.text(x + 12, 199, _cut(card["note"], int(wide / 6.4)))
+    wide = (924 - 10 * (CARDS_A_ROW - 1)) / CARDS_A_ROW
+    for place, card in enumerate(found["cards"]):
+        row, column = divmod(place, CARDS_A_ROW)
+        x, y = 18 + column * (wide + 10), 132 + row * 92
+        picture.box(x, y, wide, 82, "c", radius=7)
+        picture.text(x + 12, y + 22, card["label"])
+        picture.text(x + 12, y + 45, card["value"], "t v")
+        picture.text(x + 12, y + 67, _cut(card["note"], int(wide / 6.4)))
     return str(picture)
 
 

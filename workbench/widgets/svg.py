@@ -116,7 +116,8 @@ class Picture:
         for value in x.ticks:
             at = plot.x + x.part(value) * plot.w
             self.raw(f'<path class="g" d="M{number(at)} {number(plot.y + plot.h)}v4"/>')
-            self.text(at, plot.y + plot.h + 18, x.text(value), anchor="middle")
+            text = x.text(value)
+            self.text(at, plot.y + plot.h + 18, text, anchor="end" if at + 3.5 * len(text) > self.width else "middle")
         self.text(plot.x + plot.w / 2, plot.y + plot.h + 36, x.label, anchor="middle")
 
     def capacity(self, plot: Box, y: Axis, size: float, *, drawn: bool) -> None:
