@@ -122,6 +122,7 @@ def test_resnet50_training_from_out_of_memory_to_a_fix_that_fits(run_app: RunApp
     page = lab.page
     choose_ready(page, "resnet50")
     enter(page, "batch size", 16)
+    page.get_by_label("precision", exact=True).select_option("float16")
     button(page, "Compile").click()
     mend(lab)
     lab.screenshot_whole("app-resnet50-diagnosed")

@@ -262,12 +262,19 @@ class _Trial:
         return fix
 
     def smaller(self, ladders: Sequence[Sequence[Change]]) -> list[Fix]:
-        """The mildest fitting change of each lever, else its lowest; levers together where none fits alone."""
-        base = self.executable.profile.max_tile_bytes
-        kept = [fix for fix in map(self._climb, ladders) if fix and (fix.fits or (fix.verified_bytes or 0) < base)]
-        if not any(fix.fits for fix in kept):
-            kept += self._together([fix.change for fix in kept], base)
-        return sorted(kept, key=_rank)
+        """The mildest fitting change of each lever, else its lowest; levers together where none fits alone.
+
+        The best fitting change is also tried with those that do not fit alone and are faster than what was compiled.
+        """
+        base = self.executable.profile
+        found = [fix for fix in map(self._climb, ladders) if fix is not None]
+        kept = [fix for fix in found if fix.fits or (fix.verified_bytes or 0) < base.max_tile_bytes]
+        best = min(kept, key=_rank, default=None)
+        if best is None or not best.fits:
+            return sorted([*kept, *self._together([fix.change for fix in kept])], key=_rank)
+        faster = [fix for fix in kept if not fix.fits and (fix.cycles_per_sample or 0) < cycles_per_sample(base)]
+        joined = [self.measured(best.change.joined(fix.change, base.max_tile_bytes)) for fix in faster]
+        return sorted([*kept, *(fix for fix in joined if fix.fits)], key=_rank)
 
     def _climb(self, changes: Sequence[Change]) -> Fix | None:
         """Of a few steps of one lever, the fastest that fits, else the lowest."""
@@ -317,7 +324,8 @@ class _Trial:
         found = [place for place, change in enumerate(left) if now[1] - slope * (now[0] - change.scale) <= self._limit]
         return left[found[0] :] if found else left
 
-    def _together(self, changes: Sequence[Change], base: int) -> Iterator[Fix]:
+    def _together(self, changes: Sequence[Change]) -> Iterator[Fix]:
+        base = self.executable.profile.max_tile_bytes
         for count in range(2, len(changes) + 1):
             fixes = [
                 self.measured(reduce(lambda one, other: one.joined(other, base), group))

@@ -53,7 +53,7 @@ class Change:
         """Both changes at once; the savings of both are taken from `base_bytes`."""
         return Change(
             lever=f"{self.lever}+{other.lever}",
-            title=f"{self.title}; {other.title}",
+            title=f"{self.title}, with {other.title}",
             options=self.options + other.options,
             arguments=self.arguments + other.arguments,
             estimated_bytes=max(0, self.estimated_bytes + other.estimated_bytes - base_bytes),
