@@ -61,3 +61,12 @@ def test_results_follow_what_stands_for_them() -> None:
     graph = canonicalise(d.graph(d.reshape(x, 4)))
     assert graph.body.results == (x,)
     assert graph.body.nodes == ()
+
+
+def test_two_results_that_are_zero_are_filled_apart() -> None:
+    """An accumulator and its neighbour are set to zero each where it lies."""
+    d = Draft()
+    zero = d.constant(0.0)
+    graph = canonicalise(d.graph(d.broadcast(zero, (4,)), d.broadcast(zero, (4,))))
+    assert all_ops(graph) == ["constant", "broadcast_in_dim", "broadcast_in_dim"]
+    assert graph.body.results[0] is not graph.body.results[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.ops.pointwise import is_free
 
 ALIASES = frozenset({"copy", "copy_p", "stop_gradient", "pvary"})
 # Equal operands do not make these equal: each draws or orders anew.
@@ -25,6 +26,7 @@ def _rewrite(function: Function) -> Function:
     stands_for: dict[int, Value] = {}
     known: dict[tuple[object, ...], tuple[Value, ...]] = {}
     nodes: list[Node] = []
+    returned = {id(value) for value in function.results}
     for old in function.nodes:
         node = replace(old, operands=tuple(stands_for.get(id(value), value) for value in old.operands))
         same = _alias(node)
@@ -33,6 +35,8 @@ def _rewrite(function: Function) -> Function:
             continue
         node = _reshaped(node)
         key = _key(node)
+        if is_free(node) and any(id(value) in returned for value in node.results):
+            key = None  # two results that are filled alike still lie in two places
         if key is not None and key in known:
             stands_for.update({id(new): first for new, first in zip(node.results, known[key], strict=True)})
             continue
