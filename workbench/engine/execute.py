@@ -115,7 +115,8 @@ class _Counting:
             return self.spent(program.arms[self.dearest(program)], scope) if program.arms else Counter()
         result: Spent = Counter()
         for child in children(program):
-            result.update(self.spent(child, scope))
+            for spent_by, cycles in self.spent(child, scope).items():
+                result[spent_by] += cycles
         if isinstance(program, Repeat):
             return Counter({key: cycles * program.times for key, cycles in result.items()})
         return result
@@ -161,7 +162,10 @@ class _Counting:
             return self.executions(program.arms[self.dearest(program)]) if program.arms else Counter()
         result: Counter[int] = Counter()
         for child in children(program):
-            result.update(self.executions(child))
+            if isinstance(child, Step):
+                result[child.id] += 1
+            else:
+                result.update(self.executions(child))
         if isinstance(program, Repeat):
             return Counter({step: count * program.times for step, count in result.items()})
         return result

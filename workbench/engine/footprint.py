@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ from workbench.engine.program import (
     TileProgram,
     VertexGroup,
 )
-from workbench.engine.tileset import IntArray, frozen
+from workbench.engine.tileset import IntArray, TileSet, frozen
 
 CODE_CATEGORIES = (
     "vertex_code",
@@ -184,8 +185,6 @@ class Footprint:
 def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footprint:
     """The footprint of a program; without IPU code the code categories are zero. Bodies stored once count once."""
     counts = _Counts(program)
-    for step in program.steps:
-        counts.add(step)
     inputs = counts.inputs()
     shape = (program.ipus, program.target.tiles_per_ipu)
     variants = counts.variants()
@@ -212,7 +211,10 @@ def _has_text(value: object) -> bool:
 
 
 class _Counts:
-    """What the formulas need, summed over the static steps: int64[ipus, tiles] each."""
+    """What the formulas need, summed over the static steps: int64[ipus, tiles] each.
+
+    Vertices are counted per set of tiles, exchanges per distinct exchange; both are spread over the tiles at the end.
+    """
 
     def __init__(self, program: TileProgram) -> None:
         self.target = program.target
@@ -222,10 +224,16 @@ class _Counts:
         self.exchanges = {name: np.zeros((program.ipus, 1), np.int64) for name in ("", "global_")}
         self.copies = np.zeros((program.ipus, 1), np.int64)
         self.syncs = np.zeros((program.ipus, 1), np.int64)
-        self._variants: dict[tuple[str, str, int], npt.NDArray[np.bool_]] = {}
+        self._variants: dict[tuple[str, str, int], dict[tuple[int, TileSet], None]] = {}
         self._sizes: dict[tuple[str, Inputs], tuple[str, int, int]] = {}
+        self._groups: dict[tuple[int, TileSet], Counter[str]] = {}
+        self._moved: dict[tuple[int, str, tuple[int, ...]], Exchange] = {}
+        self._times: Counter[tuple[int, str, tuple[int, ...]]] = Counter()
+        for step in program.steps:
+            self._add(step)
+        self._spread()
 
-    def add(self, step: Leaf) -> None:
+    def _add(self, step: Leaf) -> None:
         """Count one step."""
         if isinstance(step, OnTileExecute):
             for group in step.compute_set.groups:
@@ -245,24 +253,32 @@ class _Counts:
             self.syncs[step.ipu] += 1
 
     def _moves(self, exchange: Exchange, ipu: int, prefix: str) -> None:
-        self.sums[prefix + "instructions"][ipu] += exchange_instructions(exchange, self.target)
-        self.exchanges[prefix][ipu] += 1
-        self.sums["runs"][ipu] += (exchange.sent_bytes > 0) | (exchange.received_bytes > 0)
+        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
+        key = (ipu, prefix, tuple(map(id, arrays)))  # the program keeps them, so identities stay theirs
+        self._moved[key] = exchange
+        self._times[key] += 1
 
     def _group(self, group: VertexGroup, ipu: int) -> None:
         template, code_bytes, state_bytes = self._size(group)
-        tiles = group.tiles.tiles
-        key = (group.vertex, template, code_bytes)
-        if key not in self._variants:
-            self._variants[key] = np.zeros(self.shape, bool)
-        self._variants[key][ipu, tiles] = True
+        where = (ipu, group.tiles)
+        self._variants.setdefault((group.vertex, template, code_bytes), {})[where] = None
+        counts = self._groups.setdefault(where, Counter())
         if "Memcpy" in group.vertex:
-            self.sums["copied"][ipu, tiles] += state_bytes * group.count
+            counts["copied"] += state_bytes * group.count
         else:
-            self.sums["state"][ipu, tiles] += state_bytes * group.count
-            self.sums["entries"][ipu, tiles] += group.count
-        worker = vertices.find(group.vertex).kind == "worker"
-        self.sums["runs"][ipu, tiles] += 1 if worker else group.count
+            counts["state"] += state_bytes * group.count
+            counts["entries"] += group.count
+        counts["runs"] += 1 if vertices.find(group.vertex).kind == "worker" else group.count
+
+    def _spread(self) -> None:
+        for (ipu, tiles), counts in self._groups.items():
+            for name, value in counts.items():
+                self.sums[name][ipu, tiles.tiles] += value
+        for (ipu, prefix, arrays), exchange in self._moved.items():
+            count = self._times[ipu, prefix, arrays]
+            self.sums[prefix + "instructions"][ipu] += count * exchange_instructions(exchange, self.target)
+            self.exchanges[prefix][ipu] += count
+            self.sums["runs"][ipu] += count * ((exchange.sent_bytes > 0) | (exchange.received_bytes > 0))
 
     def _size(self, group: VertexGroup) -> tuple[str, int, int]:
         key = (group.vertex, group.arguments)
@@ -272,11 +288,17 @@ class _Counts:
             self._sizes[key] = (_template(group.arguments), code, state)
         return self._sizes[key]
 
+    def _held(self, where: Iterable[tuple[int, TileSet]]) -> npt.NDArray[np.bool_]:
+        found = np.zeros(self.shape, bool)
+        for ipu, tiles in where:
+            found[ipu, tiles.tiles] = True
+        return found
+
     def variants(self) -> tuple[CodeVariant, ...]:
         """The instantiations met, in order."""
         return tuple(
-            CodeVariant(vertex=vertex, template=template, code_bytes=size, tiles=tiles)
-            for (vertex, template, size), tiles in self._variants.items()
+            CodeVariant(vertex=vertex, template=template, code_bytes=size, tiles=self._held(where))
+            for (vertex, template, size), where in self._variants.items()
         )
 
     def inputs(self) -> dict[str, dict[str, Any]]:

@@ -169,12 +169,17 @@ class StepCosts:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._computed: dict[object, tuple[Cost, IntArray, int]] = {}
+        self._exchanged: dict[object, tuple[Exchange, Cost, IntArray]] = {}
         self._arrays: dict[bytes, IntArray] = {}
+        self._balances: dict[int, tuple[int, float]] = {}
+        self._nothing = self._kept(np.zeros(target.tiles_per_ipu, np.int64))
 
     def cost(self, step: Leaf) -> StepCost:
         """Cost, cause and per-tile cycles of one execution."""
         cause, cost, per_tile, flops = self._parts(step)
-        active, balance = _balance(per_tile)
+        if id(per_tile) not in self._balances:  # `_arrays` keeps it, so its identity is not used again
+            self._balances[id(per_tile)] = _balance(per_tile)
+        active, balance = self._balances[id(per_tile)]
         return StepCost(
             step=step,
             cost=cost,
@@ -193,11 +198,14 @@ class StepCosts:
         if isinstance(step, StreamCopy):
             return ("host", *self._stream(step), 0)
         if isinstance(step, Sync):
-            return ("sync", self._sync(step), self._kept(np.zeros(self.target.tiles_per_ipu, np.int64)), 0)
+            return ("sync", self._sync(step), self._nothing, 0)
         return ("collective" if step.collective else "inter_ipu", *self._global(step), 0)
 
     def _kept(self, array: IntArray) -> IntArray:
-        return self._arrays.setdefault(array.tobytes(), frozen(array))
+        content = array.tobytes()
+        if content not in self._arrays:
+            self._arrays[content] = frozen(array)
+        return self._arrays[content]
 
     def _compute(self, compute_set: ComputeSet) -> tuple[Cost, IntArray, int]:
         key = tuple((group.vertex, group.arguments, group.tiles, group.count) for group in compute_set.groups)
@@ -229,8 +237,12 @@ class StepCosts:
         return Cost((tile, launch)), self._kept(per_tile), flops
 
     def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
-        cost, per_tile = exchange_cost(exchange, self.target)
-        return cost, self._kept(per_tile)
+        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
+        key = (*map(id, arrays), exchange.paired_receive)
+        if key not in self._exchanged:  # the exchange is kept with its arrays, so these identities stay theirs
+            cost, per_tile = exchange_cost(exchange, self.target)
+            self._exchanged[key] = (exchange, cost, self._kept(per_tile))
+        return self._exchanged[key][1:]
 
     def _stream(self, step: StreamCopy) -> tuple[Cost, IntArray]:
         target = self.target
@@ -274,8 +286,7 @@ class StepCosts:
             hop_seconds=target.link_hop_seconds,
             clock_hz=target.clock_hz,
         )
-        cost = Cost((transfer, latency))
-        per_tile = self._kept(np.zeros(target.tiles_per_ipu, np.int64))
+        cost, per_tile = Cost((transfer, latency)), self._nothing
         ends = [self._exchange(end) for end in (step.sent, step.received) if end is not None]
         if not ends:
             return cost, per_tile
