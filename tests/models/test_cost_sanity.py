@@ -60,7 +60,7 @@ def test_a_matmul_in_half_costs_no_more(m: int, k: int, n: int, tiles: int) -> N
 
 @EXAMPLES
 @given(st.integers(1, 3), st.sampled_from([4, 7, 8, 14]), SIZES, SIZES, st.sampled_from([1, 3]), TILES)
-@example(3, 7, 16, 30, 3, 64)  # parts of an uneven axis that are empty
+@example(3, 7, 1, 30, 3, 64)  # parts of an uneven axis that are empty
 def test_a_convolution_in_half_costs_no_more(b: int, size: int, c: int, o: int, kernel: int, tiles: int) -> None:
     def convolved(dtype: str) -> Graph:
         d = Draft()

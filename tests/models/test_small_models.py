@@ -11,6 +11,7 @@ import pytest
 
 import workbench as wb
 from tests.engine import reconcile
+from tests.engine.passes.owners import Owners
 from tests.models import small_models
 from workbench.datasets import digits
 
@@ -52,6 +53,36 @@ def test_a_training_step_reconciles(trained: Any, part: Any) -> None:
 @pytest.mark.parametrize("part", reconcile.ALL, ids=lambda part: part.__name__)
 def test_inference_reconciles(inferred: Any, part: Any) -> None:
     part(inferred.compiled)
+
+
+HARDER: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "cnn in two stages": (small_models.cnn, {"stages": ["pool"], "gradient_accumulation_steps": 8}),
+    "cnn in four stages": (
+        small_models.cnn, {"stages": ["relu_a", "skip", "drop"], "gradient_accumulation_steps": 8}
+    ),
+    "cnn in sequence": (
+        small_models.cnn,
+        {"stages": ["pool"], "gradient_accumulation_steps": 3, "pipeline_schedule": "Sequential"},
+    ),
+    "encoder in two stages": (small_models.encoder, {"stages": ["norm_b0"], "gradient_accumulation_steps": 8}),
+    "accumulated cnn": (small_models.cnn, {"gradient_accumulation_steps": 4}),
+    "accumulated encoder": (small_models.encoder, {"gradient_accumulation_steps": 4}),
+    "mixed cnn": (small_models.cnn, {"precision": "mixed_float16"}),
+    "half encoder": (small_models.encoder, {"precision": "float16"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARDER)
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+def test_stages_accumulation_and_precision_reconcile(name: str, optimizer: str) -> None:
+    build, arguments = HARDER[name]
+    found = wb.compile(
+        build, batch_size=4, mode="training", optimizer=OPTIMIZERS[optimizer](),
+        target=wb.target("ipu2", tiles_per_ipu=TILES), **arguments,
+    ).compiled  # fmt: skip
+    reconcile.reconciles(found)
+    if found.program.pipeline:
+        Owners(found.program).run(found.program.entry)
 
 
 def test_nothing_is_unmodelled(trained: Any) -> None:
