@@ -229,6 +229,7 @@ def test_from_out_of_memory_to_a_fix_that_fits(app: App) -> None:
     app.compile()
     assert app.wait(120)
     assert not app.profile.fits
+    assert app.diagnose_button.button_style == "warning"
     before = app.profile
     app.diagnose_button.click()
     assert app.wait(300)

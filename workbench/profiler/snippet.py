@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.profiler.levers import Change
 
-LONGEST_LINE = 88
+LONGEST_LINE = 60
 _KEYS = ".poplar_options."
 _CALL_OPTIONS = {
     "pipeline.schedule": "pipeline_schedule",

@@ -205,6 +205,8 @@ class App(ipywidgets.VBox):
         self.compile_button.disabled = running
         self.cancel_button.disabled = not running
         self.diagnose_button.disabled = running or self.executable is None
+        over = self.profile is not None and not self.profile.fits
+        self.diagnose_button.button_style = "warning" if over else ""
 
     # Faces
 
