@@ -210,6 +210,21 @@ def test_a_broken_pass_is_noticed(
         caught_by(compiled(example()))
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_values_are_stacked_where_they_lie(axis: int) -> None:
+    """Seen along a new axis, nothing moves until it is read as one."""
+    d = Draft()
+    x = d.param("x", (4, 6))
+    with d.at(layer="s"):
+        parts = (d.point("neg", x), d.point("exp", x))
+        shape = [4, 6]
+        shape.insert(axis, 2)
+        graph = d.graph(d.node("stack", parts, shape, "float32", axis=axis))
+    found = compiled(graph)
+    reconcile.reconciles(found)
+    assert [step.kind for step in found.program.steps if step.name.startswith("s/stack")] == []
+
+
 def test_phases_are_timed_and_say_what_changed() -> None:
     phases = compiled(example()).phases
     assert [phase.phase for phase in phases] == [

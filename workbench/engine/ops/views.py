@@ -94,17 +94,22 @@ def view_back(node: Node, mapping: Mapping) -> Mapping | None:
 
 
 class Joins(Family):
-    """Concatenate: the result is held by all the operands' variables."""
+    """Concatenate, and stack along a new axis: the result is held by all the operands' variables."""
 
     name = "joins"
-    ops = frozenset({"concatenate"})
+    ops = frozenset({"concatenate", "stack"})
     pure_view = True
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Bind the result to the joined view."""
         sources = lowering.operands(node)
-        mapping = maps.concatenate([source.mapping for source in sources], int(node.attr("dimension")))
         value = node.results[0]
+        axis = int(node.attr("dimension", node.attr("axis")))
+        parts = [source.mapping for source in sources]
+        if node.op == "stack":
+            layer = (*value.shape[:axis], 1, *value.shape[axis + 1 :])
+            parts = [maps.reshape(part, layer) for part in parts]
+        mapping = maps.concatenate(parts, axis)
         variables = tuple(dict.fromkeys(name for source in sources for name in source.variables))
         ipu = sources[0].ipu
         lowering.bind(
