@@ -16,9 +16,15 @@ from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.options import Options
 from workbench.engine.passes import pipeline as pipeline_module
 from workbench.engine.program import (
+    Call,
     GlobalExchange,
+    Overlap,
+    Program,
+    Repeat,
     StreamCopy,
+    TileProgram,
     Variable,
+    children,
     leaves,
 )
 from workbench.engine.schedule import stash_depth
@@ -36,6 +42,29 @@ ALL = [
 ]
 each_pipeline = pytest.mark.parametrize("arguments", ALL)
 each_training = pytest.mark.parametrize("arguments", [case for case in ALL if case.values[0][3] == "training"])
+
+
+def columns_text(program: TileProgram) -> str:
+    """The control tree of the entry without the insides of bodies; links with their bytes."""
+
+    def lines(node: Program, indent: str) -> list[str]:
+        below = [line for child in children(node) for line in lines(child, indent + "  ")]
+        if isinstance(node, GlobalExchange):
+            return [f"{indent}link {node.ipu} -> {node.to_ipu} {node.size_bytes} B", *below]
+        if isinstance(node, Call):
+            number = "" if node.micro_batch is None else f" of {node.micro_batch}"
+            return [f"{indent}{node.function}{number}", *below]
+        if isinstance(node, Repeat):
+            return [f"{indent}{node.times} times", *below]
+        if isinstance(node, Overlap):
+            return [f"{indent}at once ({node.phase}) {node.name}", *below]
+        return [line.removeprefix("  ") for line in below]
+
+    return "\n".join(lines(program.entry, ""))
+
+
+def test_the_columns_of_a_small_pipeline(golden: Any) -> None:
+    golden("passes/pipeline.txt", columns_text(pipeline(("b",), 8).program))
 
 
 def stage_blocks(compiled: Compiled, ipu: int) -> list[tuple[str, int]]:
