@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.fidelity.family_configurations import configuration
 from tests.fidelity.family_counted import counted_vertex
 from tests.fidelity.family_gemm import gemm
 from tests.fidelity.family_halo import halo
@@ -49,6 +50,7 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "DOC": documented,
     "SIGLIP": vision,
     "INEQ": inequality,
+    "LIVE": lambda _: NotRun("the schedulers' own estimate of liveness is not there yet"),
 }
 
 
@@ -59,6 +61,8 @@ def run(case: Case) -> Any:
         return vertex_row(row)
     if {"m", "k", "n"} <= set(row):
         return gemm(row)
+    if "micro_batch_size" in row or "precision" in row:
+        return configuration(row)
     family = FAMILIES.get(str(row.get("id", "")).split("-")[0])
     return family(row) if family else NotRun("this kind of case is not run yet")
 

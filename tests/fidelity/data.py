@@ -98,6 +98,15 @@ def cases() -> Iterator[Row]:
             yield Row(name=row["id"], group=group_of(row), case=row, expected=row["expected"])
 
 
+def configurations() -> Iterator[Row]:
+    """Configurations that ship, so each fits; throughput where it is published for this one."""
+    found = _read("fidelity/configurations.json")
+    for name, fields in found["configurations"].items():
+        case = {"id": name, "reproducibility": "within x1.5", "source": found["source"], **fields}
+        expected = {"fits": True} | found["throughput"].get(name, {})
+        yield Row(name=name, group="configurations", case=case, expected=expected)
+
+
 def rows() -> list[Row]:
     """Everything, in the order of the table."""
-    return [*vertices(), *amp_curve(), *gemm(), *cases()]
+    return [*vertices(), *amp_curve(), *gemm(), *cases(), *configurations()]

@@ -1,6 +1,7 @@
 """A matrix times a vector, dot products over segments of the columns and a reduction of their partial sums.
 
-Source: graphcore/examples tutorials/tutorials/poplar/tut6_matrix_vector_opt: stated worker cycles 5 + ceil(n / 2).
+Source: graphcore/examples tutorials/tutorials/poplar/tut6_matrix_vector_opt: stated worker cycles 5 + ceil(n / 2). On
+hardware the vertices are compiled loops over single elements: loads, a multiplication, an addition, one a cycle.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from workbench.engine.target import Target, target
 from workbench.tiles import ComputeSet, Graph, Step
 
 FLOAT_BYTES = 4
+START = 5  # cycles of a worker before its loop, as stated
+PRODUCT_LOOP, REDUCE_LOOP = 4, 2  # instructions for an element
 NAMES = {"dot products": "DotProductVertex", "reduce": "ReduceVertex"}
 
 
@@ -59,7 +62,13 @@ def split_cycles(rows: int, columns: int, split: int, machine: Target) -> int:
 
 
 def _worker(elements: int) -> int:
-    return 5 + (elements + 1) // 2
+    """Worker cycles as the program states them to the IPU Model."""
+    return START + (elements + 1) // 2
+
+
+def _looped(elements: int, instructions: int, machine: Target) -> int:
+    """Worker cycles of the vertex on this machine: as stated, or those of its loop where it really runs."""
+    return START + instructions * elements if machine.launch_cycles else _worker(elements)
 
 
 def _received(elements: int, machine: Target) -> int:
@@ -87,11 +96,13 @@ def _program(rows: int, columns: int, split: int, machine: Target) -> Step:
     products = graph.compute_set("dot products")
     for tile, part, count in _groups(at, rows):
         segment = vector[cuts[part] : cuts[part + 1]]
-        products.vertex("stub", tile=tile, cycles=_worker(segment.elements), reads=(segment,))
-        _more(products, tile, _worker(segment.elements), count - 1)
+        cycles = _looped(segment.elements, PRODUCT_LOOP, machine)
+        products.vertex("stub", tile=tile, cycles=cycles, reads=(segment,))
+        _more(products, tile, cycles, count - 1)
     reduce = graph.compute_set("reduce")
     for row in range(rows):
-        reduce.vertex("stub", tile=int(out_at[row]), cycles=_worker(split), reads=(partials[:, row],))
+        cycles = _looped(split, REDUCE_LOOP, machine)
+        reduce.vertex("stub", tile=int(out_at[row]), cycles=cycles, reads=(partials[:, row],))
     return graph.sequence(
         graph.host_copy(vector), graph.host_copy(matrix), products, reduce, graph.host_copy(out, "to_host")
     )
