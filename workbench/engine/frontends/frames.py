@@ -38,6 +38,7 @@ class Frames:
 
     regions: dict[CodeType, str] = field(default_factory=dict)
     library: dict[CodeType, bool] = field(default_factory=dict)
+    known: dict[Any, tuple[str, str]] = field(default_factory=dict)
 
     def _region(self, code: CodeType) -> str:
         if code.co_filename.replace(os.sep, "/").endswith(_NAMED_FILES):
@@ -48,6 +49,11 @@ class Frames:
         """Region (the outermost known function) and source line (the innermost frame outside the libraries)."""
         if traceback is None:
             return "", ""
+        if traceback not in self.known:  # equal stacks are equal: every call of a layer class has the same
+            self.known[traceback] = self._read(traceback)
+        return self.known[traceback]
+
+    def _read(self, traceback: Any) -> tuple[str, str]:
         codes, offsets = traceback.raw_frames()
         region, source = "", ""
         regions, library = self.regions, self.library

@@ -84,13 +84,16 @@ def _given_up(group: list[_Residual], flow: Flow, kept: set[int]) -> list[tuple[
     """The residuals that go, with their recipes, for the root that saves most; none if no root saves anything."""
     best: list[tuple[_Residual, list[Node]]] = []
     best_bytes = 0
+    with_root = set(kept)
     for root in _roots(group, flow):
-        with_root = kept | {id(root)}
+        with_root.add(id(root))
         found = []
         for residual in group:
             recipe = find_recipe(residual.value, flow, with_root) if residual.value is not root else None
             if recipe is not None:
                 found.append((residual, recipe))
+        if id(root) not in kept:
+            with_root.remove(id(root))
         is_new = id(root) not in kept and all(residual.value is not root for residual in group)
         saved = sum(residual.value.size_bytes for residual, _ in found) - (root.size_bytes if is_new else 0)
         if saved > best_bytes:
