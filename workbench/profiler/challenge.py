@@ -239,8 +239,8 @@ challenges.add(
             Goal(
                 text="it fits",
                 points=3,
-                hint="a tile has 638,976 bytes for data and code, in two regions of 212,992 and 425,984; one piece of "
-                "data lies in one region, so at 4 bytes a number fewer than 106,496 numbers",
+                hint="a tile has 638,976 bytes for data and code: at 4 bytes a number, and some thousand bytes for "
+                "code and stacks, fewer than 157,000 numbers",
                 judge=_fits,
             ),
             Goal(
