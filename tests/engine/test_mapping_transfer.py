@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.engine.mapping_cases import TILES, destinations_of, linears_of, mappings_of, shapes, turned_of
 from workbench.engine import mapping as m
-from workbench.engine import mapping_lines, mapping_transfer
+from workbench.engine import mapping_lines, mapping_sweep, mapping_transfer
 from workbench.engine.mapping_dense import owner_to_owner
 from workbench.engine.mapping_sweep import sweep
 from workbench.errors import InputError
@@ -99,6 +99,17 @@ def test_every_method_agrees_with_the_sweep(data: st.DataObject, shape: tuple[in
                 assert np.array_equal(found.pieces, expected.pieces), method
             elif not turned:
                 assert (found.pieces >= expected.pieces).all()
+
+
+@given(st.data(), shapes)
+def test_marks_and_lookups_sweep_alike(data: st.DataObject, shape: tuple[int, ...]) -> None:
+    src, dst = data.draw(mappings_of(shape)), data.draw(destinations_of(shape))
+    found = []
+    for dense in (0, 1 << 40):  # all by lookup, all by marks
+        with mock.patch.object(mapping_sweep, "DENSE", dense):
+            counts = sweep(src.runs(), dst.intervals(), src.size, TILES)
+        found.append([values.tolist() for values in (counts.sent, counts.received, counts.local, counts.pieces)])
+    assert found[0] == found[1]
 
 
 def test_a_turned_view_is_moved_in_the_order_of_its_base() -> None:

@@ -12,6 +12,7 @@ from workbench.engine.mapping_types import add_at, tile_order, union
 from workbench.engine.tileset import IntArray
 
 Intervals = tuple[IntArray, IntArray, IntArray]
+DENSE = 32  # elements per point below which marks win: a lookup takes 17 comparisons, a mark one write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +47,13 @@ def _sent(owner: tuple[IntArray, IntArray], need: Intervals, size: int, tiles: i
     starts, owners = owner
     tile, lo, hi = need
     hashes = tile_hashes(tiles)
-    bounds = union(starts, lo, hi, (0, size))
-    first, last = np.searchsorted(bounds, lo), np.searchsorted(bounds, hi)
+    bounds, (first, last, opened) = _ranked(size, lo, hi, starts)
     cover = np.bincount(first, minlength=len(bounds)) - np.bincount(last, minlength=len(bounds))
     change = np.zeros(len(bounds), dtype=np.uint64)
     np.add.at(change, first, hashes[tile])
     np.subtract.at(change, last, hashes[tile])
     cover, receivers = np.cumsum(cover)[:-1], np.cumsum(change)[:-1]
-    holder = owners[np.searchsorted(starts, bounds[:-1], side="right") - 1]
+    holder = np.repeat(owners, np.diff(np.append(opened, len(bounds) - 1)))
     sends = (cover > 1) | ((cover == 1) & (receivers != hashes[holder]))
     order = tile_order(holder)
     opens = np.ones(len(order), dtype=bool)
@@ -70,22 +70,52 @@ def _received(owner: tuple[IntArray, IntArray], need: Intervals, size: int, tile
     order = tile_order(owners)
     held = starts[order] + owners[order] * (size + 1)
     lengths = np.diff(np.append(starts, size))[order]
-    local = add_at(tile, _covered(held, lengths, hi + lane) - _covered(held, lengths, lo + lane), tiles)
-    first, last = np.searchsorted(starts, lo, side="right") - 1, np.searchsorted(starts, hi, side="left") - 1
+    ends, before = held + lengths, np.append(0, np.cumsum(lengths))
+    # Intervals of the tile that start below `hi`, and that start at most at `lo`: the last of them may reach beyond.
+    below_hi, upto_lo = np.searchsorted(held, hi + lane), np.searchsorted(held, lo + lane, side="right")
+    beyond_hi = _beyond(ends, below_hi, hi + lane)
+    beyond_lo = _beyond(ends, upto_lo, lo + lane)
+    local = add_at(tile, before[below_hi] - beyond_hi - before[upto_lo] + beyond_lo, tiles)
+    first, last = _runs_at(starts, lo, hi, size)
     follows = tile[1:] == tile[:-1]
-    before, after = owners[last[:-1]], owners[first[1:]]
+    left, right = owners[last[:-1]], owners[first[1:]]
     pieces = last - first + 1
-    pieces[1:] -= follows & (before == after)
-    own = np.searchsorted(held, hi + lane, side="left") - np.searchsorted(held + lengths, lo + lane, side="right")
-    own[1:] -= follows & (before == after) & (before == tile[1:])
+    pieces[1:] -= follows & (left == right)
+    own = below_hi - (upto_lo - (beyond_lo > 0))
+    own[1:] -= follows & (left == right) & (left == tile[1:])
     return local, add_at(tile, pieces - own, tiles)
 
 
-def _covered(starts: IntArray, lengths: IntArray, at: IntArray) -> IntArray:
-    """Elements of disjoint sorted intervals that lie below each of `at`."""
-    if not len(starts):
+def _beyond(ends: IntArray, count: IntArray, at: IntArray) -> IntArray:
+    """How far the last of the first `count` intervals reaches beyond `at`; 0 where there is none."""
+    if not len(ends):
         return np.zeros(len(at), dtype=np.int64)
-    before = np.append(0, np.cumsum(lengths))
-    index = np.searchsorted(starts, at, side="right") - 1
-    inside = np.minimum(at - starts[index], lengths[index])
-    return np.where(index >= 0, before[index] + inside, 0)
+    return np.where(count > 0, np.maximum(ends[count - 1] - at, 0), 0)
+
+
+def _runs_at(starts: IntArray, lo: IntArray, hi: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Numbers of the runs that hold the first and the last element of each interval."""
+    if _is_sparse(size, len(starts) + 2 * len(lo)):
+        return np.searchsorted(starts, lo, side="right") - 1, np.searchsorted(starts, hi) - 1
+    marks = np.zeros(size, dtype=bool)
+    marks[starts] = True
+    run_of = np.cumsum(marks, dtype=np.int32)
+    return run_of[lo] - np.int64(1), run_of[hi - 1] - np.int64(1)
+
+
+def _ranked(size: int, *parts: IntArray) -> tuple[IntArray, list[IntArray]]:
+    """The distinct numbers of sorted parts with 0 and `size`, and where those of each part stand among them."""
+    if _is_sparse(size, sum(map(len, parts))):
+        bounds = union(*parts, (0, size))
+        return bounds, [np.searchsorted(bounds, part) for part in parts]
+    marks = np.zeros(size + 1, dtype=bool)
+    marks[[0, size]] = True
+    for part in parts:
+        marks[part] = True
+    rank = np.cumsum(marks, dtype=np.int32)
+    return np.flatnonzero(marks), [rank[part] - np.int64(1) for part in parts]
+
+
+def _is_sparse(size: int, points: int) -> bool:
+    """Whether looking points up in a sorted list is faster than marking them among all elements."""
+    return size > DENSE * points or size >= 1 << 31
