@@ -53,24 +53,30 @@ class Cover:
     Two neighbouring segments never have the same set of intervals.
     """
 
-    __slots__ = ("cover", "edges")
+    __slots__ = ("_covered", "_single", "cover", "edges")
 
     def __init__(self, axis: Cuts) -> None:
         self.edges: IntArray = union(axis.lo, axis.hi, (0, axis.size))
         opens = np.bincount(np.searchsorted(self.edges, axis.lo), minlength=len(self.edges))
         closes = np.bincount(np.searchsorted(self.edges, axis.hi), minlength=len(self.edges))
         self.cover: IntArray = np.cumsum(opens - closes)[:-1]
+        self._covered: Marks | None = None
+        self._single: Marks | None = None
 
     def __len__(self) -> int:
         return len(self.cover)
 
     def covered(self) -> Marks:
         """Positions at least one interval covers."""
-        return Marks(self.edges, self.cover > 0)
+        if self._covered is None:
+            self._covered = Marks(self.edges, self.cover > 0)
+        return self._covered
 
     def single(self) -> Marks:
         """Positions exactly one interval covers."""
-        return Marks(self.edges, self.cover == 1)
+        if self._single is None:
+            self._single = Marks(self.edges, self.cover == 1)
+        return self._single
 
     def starts(self) -> Marks:
         """First positions of the covered segments."""
@@ -86,6 +92,12 @@ class Cover:
         last = np.searchsorted(self.edges, hi, side="left")
         filled = np.append(0, np.cumsum(self.cover > 0))
         return last - first, filled[last] - filled[first]
+
+
+@lru_cache(maxsize=4096)
+def cover_of(axis: Cuts) -> Cover:
+    """The cover of an axis; grids share their axes, so most are met again."""
+    return Cover(axis)
 
 
 class Marks:

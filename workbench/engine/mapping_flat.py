@@ -14,6 +14,7 @@ from workbench.engine.mapping_axes import (
     Cover,
     Span,
     copy_tiles,
+    cover_of,
     part_index,
     position_of,
     product_below,
@@ -75,7 +76,7 @@ class _Flat:
 
     @cached_property
     def covers(self) -> list[Cover]:
-        return [Cover(axis) for axis in self.axes]
+        return [cover_of(axis) for axis in self.axes]
 
     def _own(self, met: IntArray, parts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Of each run whose tile also needs: elements it needs itself, those only it needs, pieces of the latter."""

@@ -57,10 +57,14 @@ class Cuts:
     @property
     def is_partition(self) -> bool:
         """Whether each element is in exactly one interval."""
-        if not len(self.lo):
-            return self.size == 0
-        inner = bool((self.lo[1:] == self.hi[:-1]).all())
-        return inner and self.lo[0] == 0 and self.hi[-1] == self.size
+        return _is_partition(self)
+
+
+@lru_cache(maxsize=8192)
+def _is_partition(axis: Cuts) -> bool:
+    if not len(axis.lo):
+        return axis.size == 0
+    return bool(axis.lo[0] == 0 and axis.hi[-1] == axis.size and (axis.lo[1:] == axis.hi[:-1]).all())
 
 
 def cuts(size: int, lo: npt.ArrayLike, hi: npt.ArrayLike, offset: npt.ArrayLike) -> tuple[Cuts, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.engine.mapping_align import common_dims, refine
-from workbench.engine.mapping_axes import Cover, copy_tiles, is_simple, part_index, position_of
+from workbench.engine.mapping_axes import copy_tiles, cover_of, is_simple, part_index, position_of
 from workbench.engine.mapping_grid import Grid
 from workbench.engine.mapping_sweep import Counts
 from workbench.engine.mapping_types import add_at
@@ -67,7 +67,7 @@ class _Pair:
         for held, wanted, i, k in zip(self.have.axes, self.need.axes, have, need, strict=True):
             lo = np.maximum(held.lo[i], wanted.lo[k])
             hi = np.maximum(np.minimum(held.hi[i], wanted.hi[k]), lo)
-            single = Cover(wanted).single()
+            single = cover_of(wanted).single()
             shared.append(hi - lo)
             alone.append(single.below(hi) - single.below(lo))
             have_lengths.append(held.lengths[i])
@@ -85,7 +85,7 @@ class _Pair:
         """Of each owned part: elements somebody needs, and pieces of them with one set of receivers."""
         covered = pieces = np.ones(1, dtype=np.int64)
         for held, wanted in zip(self.have.axes, self.need.axes, strict=True):
-            cover = Cover(wanted)
+            cover = cover_of(wanted)
             marks = cover.covered()
             segments, filled = cover.segments(held.lo, held.hi)
             length = marks.below(held.hi) - marks.below(held.lo)
