@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -197,18 +196,22 @@ def _summary(
 
 
 def covered(blocks: Sequence[Block]) -> dict[str, int]:
-    """Addresses per category, each address once, for the first of its categories in `MEMORY_CATEGORIES`."""
-    points = np.unique([at for block in blocks for at in (block.address, block.address + block.size_bytes)])
-    rank = {name: place for place, name in enumerate(MEMORY_CATEGORIES)}
-    owner = np.full(len(points), len(rank), np.int64)
-    for block in sorted(blocks, key=lambda block: -rank[block.category]):
-        first, stop = np.searchsorted(points, (block.address, block.address + block.size_bytes))
-        owner[first:stop] = rank[block.category]
+    """Addresses per category, each address once, for the first of its categories in `MEMORY_CATEGORIES`.
+
+    Addresses up to a category less those below it: each a length of a union of intervals sorted by their start.
+    """
     result = dict.fromkeys(MEMORY_CATEGORIES, 0)
-    names = (*MEMORY_CATEGORIES, "")
-    for (start, stop), category in zip(pairwise(points.tolist()), owner.tolist(), strict=False):
-        if names[category]:
-            result[names[category]] += stop - start
+    rank_of = {name: rank for rank, name in enumerate(MEMORY_CATEGORIES)}
+    rows = np.array([(block.address, block.size_bytes, rank_of[block.category]) for block in blocks], dtype=np.int64)
+    start, size, ranks = rows.reshape(-1, 3)[rows.reshape(-1, 3)[:, 0].argsort(kind="stable")].T
+    before = 0
+    for rank in np.unique(ranks).tolist():
+        chosen = ranks <= rank
+        reach = np.maximum.accumulate((start + size)[chosen])
+        opened = np.maximum(start[chosen], np.append(0, reach[:-1]))
+        together = int(np.maximum(reach - opened, 0).sum())
+        result[MEMORY_CATEGORIES[rank]] = together - before
+        before = together
     return result
 
 
