@@ -153,6 +153,13 @@ def test_equal_tiles_are_allocated_once_and_others_on_demand() -> None:
         found.tile(0, 4)
 
 
+def test_sums_beyond_32_bits_are_exact() -> None:
+    gib = 1 << 30
+    found = allocated(chain([3 * gib, 3 * gib, gib]))  # 6 GiB live at a time, 7 GiB of variables
+    assert found.bounds[0].tolist() == [6 * gib, 0, 0, 0]
+    assert found.liveness.step_peaks(0).live_bytes.tolist() == [3 * gib, 6 * gib, 4 * gib]
+
+
 def test_an_address_of_two_categories_counts_for_the_first() -> None:
     def block(category: str, address: int, size: int) -> Block:
         return Block(
