@@ -81,14 +81,15 @@ def by_category(profile: Profile, ipu: int, at: IntArray) -> dict[str, IntArray]
     variables, vectors = profile.tables["variables"], profile.arrays["per_tile"]
     found = {name: np.zeros(vectors.shape[1], dtype=np.int64) for name in VARIABLE_CATEGORIES}
     always = np.flatnonzero(variables["always_live"] & (variables["ipu"] == ipu))
-    for variable in always.tolist():
-        found[variables["kind"][variable]] += vectors[variables["bytes_index"][variable]]
     owner, first, last = intervals(profile, ipu)
-    near = np.flatnonzero((first <= at.max(initial=0)) & (last >= at.min(initial=0)))
-    for life in near.tolist():
-        live = (first[life] <= at) & (at <= last[life])
-        variable = owner[life]
-        found[variables["kind"][variable]] += vectors[variables["bytes_index"][variable]] * live
+    everywhere = np.arange(vectors.shape[1])
+    held = [(everywhere, always)]
+    for position in np.unique(at):
+        held.append((np.flatnonzero(at == position), owner[(first <= position) & (position <= last)]))
+    for tiles, numbers in held:
+        kinds, rows = variables["kind"][numbers], variables["bytes_index"][numbers]
+        for kind in set(kinds.tolist()):
+            found[kind][tiles] += vectors[np.ix_(rows[kinds == kind], tiles)].sum(axis=0)
     found |= {name: footprint(profile, name)[ipu] for name in FOOTPRINT_CATEGORIES}
     return {name: found[name] for name in MEMORY_CATEGORIES if found[name].any()}
 
