@@ -35,10 +35,10 @@ def pair() -> tuple[Compiled, Compiled]:
 
 def test_four_equal_matmuls_are_one_body(pair: tuple[Compiled, Compiled]) -> None:
     shared, plain = pair
-    assert list(shared.program.functions) == ["shared0_dot_general"]
+    assert list(shared.program.functions) == ["shared0_matmul"]
     assert not plain.program.functions
     text = str(shared.program)
-    assert text.count("Call @shared0_dot_general") == LAYERS
+    assert text.count("Call @shared0_matmul") == LAYERS
 
 
 def test_vertices_and_exchange_code_are_kept_once(pair: tuple[Compiled, Compiled]) -> None:
@@ -55,7 +55,7 @@ def test_the_work_is_the_same_and_the_copies_are_counted(pair: tuple[Compiled, C
         chosen = [step for step in steps if isinstance(step, OnTileExecute) and step.name.endswith("/compute")]
         return sum(compiled.trace.steps[step.id].cycles for step in chosen)
 
-    assert LAYERS * matmul_cycles(shared, "shared0_dot_general") == matmul_cycles(plain, "")
+    assert LAYERS * matmul_cycles(shared, "shared0_matmul") == matmul_cycles(plain, "")
     assert shared.trace.total_cycles > plain.trace.total_cycles
 
 
@@ -73,6 +73,6 @@ def test_operators_share_the_cycles_of_the_body() -> None:
     rows = profile.operators[profile.operators["op"] == "matmul"]
     assert len(rows) == LAYERS
     attributed = int(profile.operators["cycles"].sum())
-    shared = profile.steps[profile.steps["parent"] == "shared0_dot_general"]["total_cycles"].sum()
+    shared = profile.steps[profile.steps["parent"] == "shared0_matmul"]["total_cycles"].sum()
     owned = profile.steps[profile.steps["operator"] != ""]["total_cycles"].sum()
     assert attributed == int(shared) + int(owned)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 Key = tuple[object, ...]
 # Operators whose plans make much code: the others would copy more than they share.
-OUTLINED = frozenset({"conv_general_dilated", "dot_general"})
+BODY_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul"}
+OUTLINED = frozenset(BODY_WORDS)
 LEAST_CALLS = 3  # with two calls the copies of arguments take about what the second body would
 
 
@@ -87,7 +88,7 @@ class Outliner:
     def _body(self, node: Node, operands: list[Tensor], lowering: Lowering) -> _Body:
         """Lower the node once, on arguments of its own that lie as the first call's operands do."""
         emit = lowering.emit
-        name = f"shared{len(self.bodies)}_{node.op}"
+        name = f"shared{len(self.bodies)}_{BODY_WORDS[node.op]}"
         function, emit.function = emit.function, name
         operator, emit.operator = emit.operator, ""
         try:
