@@ -18,7 +18,7 @@ MAX_LINES = 400
 
 # Each line may import from its own line and from those above it.
 LAYERS = (
-    ("errors", "registry", "units"),
+    ("errors", "registry", "units", "collection"),
     ("engine",),
     ("tiles", "datasets"),
     ("profiler",),

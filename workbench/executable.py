@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workbench import cache
-from workbench.engine.collection import paused_collection
+from workbench.collection import paused_collection
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE

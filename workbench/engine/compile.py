@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from workbench.collection import paused_collection
 from workbench.engine.allocation import Allocation, allocate
-from workbench.engine.collection import paused_collection
 from workbench.engine.execute import execute
 from workbench.engine.footprint import Footprint, footprint
 from workbench.engine.graph import Graph, verify_graph

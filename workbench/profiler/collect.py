@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.collection import paused_collection
 from workbench.engine.allocation import Allocation
-from workbench.engine.collection import paused_collection
 from workbench.engine.cost import formulas
 from workbench.engine.footprint import Footprint
 from workbench.engine.liveness import Liveness

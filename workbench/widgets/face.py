@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.collection import paused_collection
+
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
@@ -64,6 +66,7 @@ class Face:
 class Page:
     """A whole profile: as one rich view in a notebook, and as one file."""
 
+    @paused_collection()
     def mimebundle(self, profile: Profile) -> dict[str, Any]:
         """Summary and the tabs as linked widgets, every picture as stored HTML, and text."""
         from workbench.widgets import linked

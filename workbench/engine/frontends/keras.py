@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import keras
 
-from workbench.engine.collection import paused_collection
+from workbench.collection import paused_collection
 from workbench.engine.frontends.checks import traced_control_flow
 from workbench.engine.frontends.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
