@@ -116,11 +116,11 @@ def test_in_a_terminal_it_serves_the_notebook_until_interrupted(folder: Path) ->
         start_new_session=True,
     )
     try:
-        text = read_terminal(near, "ends it.", 60)
+        text = read_terminal(near, "ends it.", 120)
         assert re.findall(r"^(\w+) +\d+\.\d s", text, re.MULTILINE) == ["environment", "server", "kernel"]
         assert re.search(r"http://127\.0\.0\.1:\d+/lab/tree/lesson\.ipynb\?token=\w{48}", text)
         os.killpg(process.pid, signal.SIGINT)
-        assert "ended" in read_terminal(near, "ended", 30)
+        assert "ended" in read_terminal(near, "ended", 120)
         assert process.wait(timeout=30) == 0
     finally:
         process.kill()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workbench.engine.frontends.fold import fold
 
-FLOATS = st.floats(-1000, 1000, width=32)
+FLOATS = st.floats(-1000, 1000, width=32, allow_subnormal=False)  # XLA on the host takes subnormals for zero
 
 
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "max", "min", "eq", "lt", "ge"])
