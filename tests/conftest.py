@@ -20,7 +20,7 @@ _COMMON: dict[str, Any] = {
     "print_blob": True,
 }
 settings.register_profile("short", max_examples=50, **_COMMON)
-settings.register_profile("long", max_examples=500, **_COMMON)
+settings.register_profile("long", max_examples=200, **_COMMON)
 settings.load_profile("short")
 
 

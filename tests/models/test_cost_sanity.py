@@ -21,8 +21,8 @@ from workbench.engine.target import target
 SIZES = st.sampled_from([16, 17, 30, 40, 64, 100, 128])
 TILES = st.sampled_from([1, 4, 16, 64])
 EXAMPLES = settings(max_examples=25)
-# A plan in half precision never costs more (tests/engine/planner). Its program may, by a little: what the plan counts as
-# two rearrangements the program does in one step. 5 of 1,000 products were up to 5.6 % dearer.
+# A plan in half precision never costs more (tests/engine/planner). Its program may, by a little: what the plan counts
+# as two rearrangements the program does in one step. 5 of 1,000 products were up to 5.6 % dearer.
 SLACK = 1.06
 PARTIALS = {"float32": "float", "float16": "half"}
 
