@@ -20,10 +20,10 @@ from workbench.engine.target import target
 # what plans promise at any size is a property of the planner's own.
 SIZES = st.sampled_from([16, 17, 30, 40, 64, 100, 128])
 TILES = st.sampled_from([1, 4, 16, 64])
-EXAMPLES = settings(max_examples=25)
+EXAMPLES = settings(max_examples=max(25, settings.default.max_examples // 2), derandomize=True)
 # A plan in half precision never costs more (tests/engine/planner). Its program may, by a little: what the plan counts
 # as two rearrangements the program does in one step. 5 of 1,000 products were up to 5.6 % dearer.
-SLACK = 1.06
+PRODUCT_SLACK = 1.06
 PARTIALS = {"float32": "float", "float16": "half"}
 
 
@@ -58,7 +58,7 @@ def test_a_matmul_in_half_costs_no_more(m: int, k: int, n: int, tiles: int) -> N
         return d.graph(out)
 
     half, single = both(product, tiles)
-    assert half <= single * SLACK
+    assert half <= single * PRODUCT_SLACK
 
 
 @EXAMPLES
@@ -73,7 +73,7 @@ def test_a_convolution_in_half_costs_no_more(b: int, size: int, c: int, o: int, 
         return d.graph(out)
 
     half, single = both(convolved, tiles)
-    assert half <= single * SLACK
+    assert half <= single
 
 
 @EXAMPLES
@@ -89,7 +89,7 @@ def test_a_transposed_sum_in_half_costs_no_more(m: int, n: int, tiles: int) -> N
             return d.graph(d.point("add", one, other))
 
     half, single = both(added, tiles)
-    assert half <= single * SLACK
+    assert half <= single
 
 
 @EXAMPLES
