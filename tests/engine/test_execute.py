@@ -60,9 +60,9 @@ def test_exchange_takes_the_longest_of_send_receive_and_events() -> None:
 
 
 def test_sync_host_and_links() -> None:
-    b = Builder(ipus=2)
+    b = Builder(ipus=4)
     clock = 1.33e9
-    link = b.link(1_000_000, 0, 1, hops=2)
+    link = b.link(1_000_000, 0, 3)  # across the rung, then up: two links each
     ring = b.link(1_000_000, 0, 0, collective="all_reduce", group_size=4)
     gather = b.link(1_000_000, 0, 0, collective="all_gather", group_size=4)
     trace = execute(b.program(b.sync(), b.sync("external"), b.stream(7980), link, ring, gather))
@@ -73,8 +73,9 @@ def test_sync_host_and_links() -> None:
         600,
         1330 + (1995 + 40),
         int(np.ceil(1e6 * per_byte)) + int(np.ceil(2 * 15e-9 * clock)),
-        int(np.ceil(1.5e6 * per_byte)) + int(np.ceil(6 * 15e-9 * clock)),
-        int(np.ceil(0.75e6 * per_byte)) + int(np.ceil(3 * 15e-9 * clock)),
+        # Rings of four replicas of four IPUs, two rows each: even ones up, odd ones down, two streams on every bundle.
+        int(np.ceil(3e6 * per_byte)) + int(np.ceil(4 * 6 * 15e-9 * clock)),
+        int(np.ceil(1.5e6 * per_byte)) + int(np.ceil(4 * 3 * 15e-9 * clock)),
     ]
     order = [step.program.id for step in trace.entry.children]
     assert [trace.steps[step].cycles for step in order] == expected

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.fidelity.family_configurations import configuration
 from tests.fidelity.family_counted import counted_vertex
+from tests.fidelity.family_devices import places, selection
 from tests.fidelity.family_gemm import gemm
 from tests.fidelity.family_halo import halo
 from tests.fidelity.family_machine import constants, memory_map, tile_map
@@ -50,6 +51,8 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "DOC": documented,
     "SIGLIP": vision,
     "INEQ": inequality,
+    "MAP": places,
+    "SEL": selection,
     "LIVE": lambda _: NotRun("the schedulers' own estimate of liveness is not there yet"),
 }
 

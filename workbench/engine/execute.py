@@ -16,7 +16,7 @@ Spent: TypeAlias = "Counter[tuple[int, Cause]]"
 
 def execute(program: TileProgram) -> Trace:
     """Cost every step, and the waiting between them."""
-    costs = StepCosts(program.target)
+    costs = StepCosts(program.target, program.topology, program.ipus)
     steps = {step.id: costs.cost(step) for step in program.steps}
     durations = _Durations(program, steps)
     entry = durations.node(program.entry)

@@ -19,6 +19,7 @@ import numpy as np
 
 from workbench.engine import vertices
 from workbench.engine.cost import Inputs
+from workbench.engine.links import Topology
 from workbench.engine.origin import NOWHERE, Origin
 from workbench.engine.target import Target
 from workbench.engine.tileset import IntArray, TileSet
@@ -160,11 +161,10 @@ class StreamCopy(Step):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GlobalExchange(Step):
-    """Copy over IPU-Links from `ipu` to `to_ipu`, `hops` links apart; or a collective over `group_size` replicas."""
+    """Copy over IPU-Links from `ipu` to `to_ipu`; or a collective of that IPU over `group_size` replicas."""
 
     to_ipu: int
     size_bytes: int
-    hops: int = 1
     collective: str = ""
     group_size: int = 1
     sent: Exchange | None = None
@@ -241,7 +241,10 @@ Program: TypeAlias = Leaf | Sequence | Repeat | Call | If | Overlap
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TileProgram:
-    """A program for `ipus` IPUs of one target: variables, bodies stored once, and the entry."""
+    """A program for `ipus` IPUs of one target: variables, bodies stored once, and the entry.
+
+    `topology` says which IPUs of the system they are; without it they are the first, by number.
+    """
 
     name: str
     target: Target
@@ -250,6 +253,7 @@ class TileProgram:
     functions: Mapping[str, Program]
     entry: Program
     pipeline: Mapping[str, int | str] = field(default_factory=dict)
+    topology: Topology | None = None
 
     @property
     def steps(self) -> tuple[Leaf, ...]:

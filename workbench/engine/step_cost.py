@@ -12,6 +12,7 @@ import numpy as np
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, formula, term
 from workbench.engine.exchange_cost import exchange_cost
+from workbench.engine.links import Topology, topology
 from workbench.engine.program import (
     ComputeSet,
     DoExchange,
@@ -128,8 +129,9 @@ _RING_PASSES = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
 @formula(
     "collective.ring",
     text="ring over g replicas: each sends (g - 1) / g of the bytes, twice for an all-reduce (reduce-scatter, then "
-    "all-gather), at links x link bandwidth x efficiency, in cycles, rounded up",
-    source=f"bandwidth-optimal ring; links {POPLIBS} lib/poplibs_test/Util.cpp:360-430",
+    "all-gather), at links x link bandwidth x efficiency shared by the streams on them, in cycles, rounded up",
+    source="bandwidth-optimal ring (Patarasuk and Yuan 2009, doi:10.1016/j.jpdc.2008.09.002); links "
+    f"{POPLIBS} lib/poplibs_test/Util.cpp:360-430",
     error_kind="inter_ipu",
 )
 def ring_cycles(
@@ -137,13 +139,14 @@ def ring_cycles(
     passes: int,
     group_size: int,
     links: int,
+    streams: int,
     bytes_per_second: float,
     efficiency: float,
     clock_hz: float,
 ) -> int:
     """Cycles of a collective."""
     sent_bytes = passes * (group_size - 1) * size_bytes / group_size
-    return ceil(sent_bytes * clock_hz / (links * bytes_per_second * efficiency))
+    return ceil(sent_bytes * streams * clock_hz / (links * bytes_per_second * efficiency))
 
 
 @lru_cache(maxsize=200_000)
@@ -166,8 +169,9 @@ def _balance(cycles_per_tile: IntArray) -> tuple[int, float]:
 class StepCosts:
     """Costs of the steps of one program; equal compute sets and per-tile arrays are kept once."""
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, placed: Topology | None = None, ipus: int = 1) -> None:
+        self.target, self.ipus = target, ipus
+        self.topology = placed or topology("ZIGZAG", ipus)
         self._computed: dict[object, tuple[Cost, IntArray, int]] = {}
         self._exchanged: dict[object, tuple[Exchange, Cost, IntArray]] = {}
         self._arrays: dict[bytes, IntArray] = {}
@@ -237,8 +241,8 @@ class StepCosts:
         return Cost((tile, launch)), self._kept(per_tile), flops
 
     def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
-        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
-        key = (*map(id, arrays), exchange.paired_receive)
+        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)
+        key = tuple(map(id, arrays))
         if key not in self._exchanged:  # the exchange is kept with its arrays, so these identities stay theirs
             cost, per_tile = exchange_cost(exchange, self.target)
             self._exchanged[key] = (exchange, cost, self._kept(per_tile))
@@ -263,25 +267,29 @@ class StepCosts:
         return Cost((term("barrier", "sync.external", sync=self.target.global_sync_cycles),))
 
     def _global(self, step: GlobalExchange) -> tuple[Cost, IntArray]:
-        target = self.target
-        link = {
-            "size_bytes": step.size_bytes,
-            "links": target.links_between_neighbours,
-            "bytes_per_second": target.link_bytes_per_second,
-            "efficiency": target.link_efficiency,
-            "clock_hz": target.clock_hz,
-        }
-        messages = 1
+        target, messages = self.target, 1
+        shared: dict[str, int] = {}
         if step.collective:
+            way = self.topology.ring(step.group_size, self.ipus, target)
             passes = _RING_PASSES.get(step.collective, 1)
             messages = passes * (step.group_size - 1)
-            transfer = term("ring", "collective.ring", passes=passes, group_size=step.group_size, **link)
+            shared = {"passes": passes, "group_size": step.group_size, "streams": way.streams}
         else:
-            transfer = term("links", "link.transfer", **link)
+            way = self.topology.way(step.ipu, step.to_ipu, target)
+        transfer = term(
+            "ring" if step.collective else "links",
+            "collective.ring" if step.collective else "link.transfer",
+            size_bytes=step.size_bytes,
+            links=way.links,
+            bytes_per_second=target.link_bytes_per_second,
+            efficiency=target.link_efficiency,
+            clock_hz=target.clock_hz,
+            **shared,
+        )
         latency = term(
             "latency",
             "link.latency",
-            hops=step.hops,
+            hops=way.hops,
             messages=messages,
             hop_seconds=target.link_hop_seconds,
             clock_hz=target.clock_hz,

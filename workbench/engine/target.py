@@ -81,6 +81,7 @@ class Target:
     host_bytes_per_second: float = 7.98e9  # tutorial 6 on the IPU Model: 40 MB in 6,663,550 cycles at 1.33 GHz
     link_bytes_per_second: float = 17179869184.0  # PLIBS lib/poplibs_test/Util.cpp:360-430: 128 Gib/s per link
     link_efficiency: float = 0.85  # the same place
+    links_inside_pair: int = 4  # the same place: four links join the two IPUs of a pair
     links_between_neighbours: int = 2  # the same place: two links up, two down, two across
     link_hop_seconds: float = 15e-9  # PLIBS lib/poplibs_test/Util.cpp:432: 15 ns a hop
     remote_buffer_bytes_per_second: float = 8.0e9  # not sourced; a parameter, bounded by PCIe Gen4 x8 (16 GB/s)

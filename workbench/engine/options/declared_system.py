@@ -38,7 +38,7 @@ option(
     "AUTO",
     SelectionOrder,
     "Which IPU of the system becomes which shard; neighbours on a link copy faster than those a hop apart.",
-    planned="engine/placement.py",
+    read_by="engine/passes/lower.py",
 )
 option(
     "serialization_output_folder",

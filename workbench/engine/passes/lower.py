@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from workbench.engine import ops
 from workbench.engine.emit import Emitter
 from workbench.engine.graph import RESIDENT_ROLES, Graph, Input, Value
+from workbench.engine.links import topology
 from workbench.engine.lowering import Lowering, Operator
 from workbench.engine.options import Options
 from workbench.engine.origin import Origin
@@ -61,6 +62,7 @@ def lower(
         functions=emit.functions,
         entry=emit.finish(),
         pipeline=pipeline,
+        topology=topology(str(options.get("selection_order")), ipus, pipelined=bool(pipeline)),
     )
     return Lowered(
         program=program,
