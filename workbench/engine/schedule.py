@@ -1,34 +1,45 @@
 """Pipeline schedules: which stage works on which micro-batch in which column, and when an IPU waits.
 
-A column is what the IPUs do at the same time; it lasts as long as its slowest IPU. Stage s runs on IPU s. With N stages
-and G micro-batches (accumulation count):
+A column is what the IPUs do at the same time; it lasts as long as its slowest IPU. A micro-batch walks a path of
+elements, a column each: the forward stages 0..N-1, then in training the backward stages N-1..0, S elements in all.
+Micro-batches enter in rounds of S columns: the j-th of a round enters at the j-th offset of the schedule.
 
-Grouped: forward of stage s takes micro-batch c - s in column c, backward takes c - (2N - 1 - s), where these exist.
-Sequential: one micro-batch passes all stages forward and back before the next begins.
+Grouped: every offset, so that an IPU runs all its elements in each column, later elements first. Interleaved: the
+circular union of the path's IPUs, so that no IPU is asked twice in a column. Sequential: offset 0 alone.
+
+With stages recomputed, the recomputation for a micro-batch runs in the column before its backward pass, which is one
+in which the forward pass of the stage has its turn, behind it.
 
 Source: graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/tools/pipeline_util.cc, visitors/
-pipeline_visitor*; stash depths passes/pipeline_fifo_inserter.cc.
+pipeline_visitor.cc, pipeline_visitor_utils.h; stash depths passes/pipeline_fifo_inserter.cc.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from workbench.errors import InputError
 
 Phase = Literal["fill", "steady", "drain"]
-SCHEDULES = ("Grouped", "Sequential")
+WorkDirection = Literal["forward", "recompute", "backward"]
+SCHEDULES = ("Grouped", "Interleaved", "Sequential")
 STASH_FACTOR = {"Grouped": 2, "Interleaved": 1, "Sequential": 0}
+IO_COLUMNS = 2  # more columns when input and output overlap with compute: input a column ahead, output one behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One stage working on one micro-batch. In a repeated column the micro-batch is that of the first repetition."""
+    """One stage working on one micro-batch. In a repeated column the micro-batch is that of the first repetition.
+
+    `row` is the offset the work belongs to, by number: of a recomputation that of the forward pass it stands behind.
+    """
 
     stage: int
-    direction: Literal["forward", "backward"]
+    direction: WorkDirection
     micro_batch: int
+    row: int = 0
 
     def __str__(self) -> str:
         return f"{self.direction[0].upper()}{self.stage}:{self.micro_batch}"
@@ -36,10 +47,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """What runs at the same time: per stage its work, in order."""
+    """What runs at the same time: per IPU its work, in order. `turns` are the elements whose turn it is: what moves
+    with an element (its FIFOs, its copies) moves in these columns, whether or not a micro-batch is there."""
 
     work: tuple[tuple[Work, ...], ...]
     phase: Phase
+    turns: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         cells = " | ".join(" ".join(map(str, item)) or "-" for item in self.work)
@@ -48,10 +61,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Columns that follow each other, `times` times; each time every micro-batch number is one higher."""
+    """Columns that follow each other, `times` times; each time every micro-batch number is `stride` higher."""
 
     columns: tuple[Column, ...]
     times: int = 1
+    stride: int = 1
 
     def __str__(self) -> str:
         return "\n".join([f"x{self.times}", *(f"  {column}" for column in self.columns)])
@@ -62,55 +76,170 @@ def stash_depth(schedule: str, stages: int, stage: int) -> int:
     return STASH_FACTOR[schedule] * (stages - 1 - stage)
 
 
-def check_count(schedule: str, stages: int, count: int, *, training: bool) -> None:
-    """The micro-batches must divide into the schedule's overlap; an `InputError` says what would."""
+def circular_union(devices: Sequence[int]) -> tuple[int, ...]:
+    """Rotations of a path that differ from each other at every position, the first ones found from 0 up."""
+    size, found = len(devices), [0]
+    for shift in range(1, size):
+        apart = (devices[(place + shift) % size] != devices[(place + kept) % size]
+                 for kept in found for place in range(size))  # fmt: skip
+        if all(apart):
+            found.append(shift)
+    return tuple(found)
+
+
+def offsets(schedule: str, path: Sequence[int]) -> tuple[int, ...]:
+    """The columns of a round in which a micro-batch enters; `path` is the IPU of each element."""
     if schedule not in SCHEDULES:
         raise InputError(f"the pipeline schedule is {schedule!r}", expected=f"one of: {', '.join(SCHEDULES)}")
-    multiple = 1 if schedule == "Sequential" else stages * (2 if training else 1)
-    if stages > 1 and (count < multiple or count % multiple):
+    if schedule == "Grouped":
+        return tuple(range(len(path)))
+    return circular_union(path) if schedule == "Interleaved" else (0,)
+
+
+def path_of(devices: Sequence[int], training: bool) -> tuple[int, ...]:
+    """The IPU of each element: forward, and in training back."""
+    return (*devices, *reversed(devices)) if training else tuple(devices)
+
+
+def overlap_length(schedule: str, devices: Sequence[int], *, training: bool) -> int:
+    """Micro-batches of one round."""
+    return len(offsets(schedule, path_of(devices, training)))
+
+
+def check_count(
+    schedule: str,
+    stages: int,
+    count: int,
+    *,
+    training: bool,
+    devices: Sequence[int] | None = None,
+    overlapped_io: bool = False,
+) -> None:
+    """The micro-batches must fill whole rounds; an `InputError` says what would.
+
+    `overlapped_io`: input and output on tiles of their own need two micro-batches more than a round, any number above.
+    """
+    placed = tuple(range(stages)) if devices is None else tuple(devices)
+    _check_devices(schedule, stages, placed, training)
+    multiple = overlap_length(schedule, placed, training=training)
+    least = multiple + IO_COLUMNS if overlapped_io else multiple
+    short = count < least or (count % multiple != 0 and not overlapped_io)
+    if stages > 1 and short:
+        wanted = least if overlapped_io else max(multiple, -(-count // multiple) * multiple)
         raise InputError(
             f"gradient_accumulation_steps is {count}, for {stages} stages under the {schedule} schedule",
-            expected=f"a multiple of {multiple}",
-            todo=f"set gradient_accumulation_steps={max(multiple, -(-count // multiple) * multiple)}",
+            expected=f"at least {least}" if overlapped_io else f"a multiple of {multiple}",
+            todo=f"set gradient_accumulation_steps={wanted}",
         )
 
 
-def stretches(schedule: str, stages: int, count: int, *, training: bool = True) -> tuple[Stretch, ...]:
-    """One call of a pipeline over `count` micro-batches; what repeats is given once."""
-    check_count(schedule, stages, count, training=training)
-    if schedule == "Sequential":
-        return (Stretch(columns=_path(stages, training), times=count),)
-    span = 2 * stages - 1 if training else stages - 1  # columns before every IPU has all its work
-    full = max(0, count - span)
-    fill = tuple(_column(c, "fill", stages, count, training) for c in range(count - full))
-    drain = tuple(_column(c, "drain", stages, count, training) for c in range(count, count + span))
-    steady = (Stretch(columns=(_column(span, "steady", stages, count, training),), times=full),) if full else ()
-    ends = [Stretch(columns=part) for part in (fill, drain)]
-    return tuple(part for part in (ends[0], *steady, ends[1]) if part.columns)
+def _check_devices(schedule: str, stages: int, devices: tuple[int, ...], training: bool) -> None:
+    if len(devices) != stages:
+        raise InputError(
+            f"device_mapping has {len(devices)} entries for {stages} stages", expected="the IPU of each stage"
+        )
+    shared = {ipu: [stage for stage, at in enumerate(devices) if at == ipu] for ipu in devices}
+    twice = next((ipu for ipu, held in shared.items() if len(held) > 1), None)
+    if schedule == "Interleaved" and training and twice is not None:
+        raise InputError(
+            f"device_mapping has the stages {shared[twice]} on IPU {twice}, under the Interleaved schedule in training",
+            expected="an IPU of its own for each stage",
+            todo="use the Grouped or the Sequential schedule",
+        )
 
 
-def _column(column: int, phase: Phase, stages: int, count: int, training: bool) -> Column:
-    work = tuple(_cell(stage, column, stages, count, training) for stage in range(stages))
-    return Column(work=work, phase=phase)
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A schedule of `count` micro-batches over stages on `devices`."""
+
+    schedule: str
+    devices: tuple[int, ...]
+    count: int
+    training: bool
+    recomputed: frozenset[int]
+    rounds: int = field(init=False)
+    offsets: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        path = path_of(self.devices, self.training)
+        object.__setattr__(self, "rounds", len(path))
+        object.__setattr__(self, "offsets", offsets(self.schedule, path))
+
+    def start(self, micro_batch: int) -> int:
+        """The column in which a micro-batch enters, or would."""
+        turn, row = divmod(micro_batch, len(self.offsets))
+        return turn * self.rounds + self.offsets[row]
+
+    def column(self, number: int, phase: Phase) -> Column:
+        """All work of a column, by IPU. Elements of one IPU run from the last to the first: each frees what the one
+        before hands on; recomputations come behind all of them."""
+        ran: list[tuple[int, Work]] = []
+        turns = []
+        for row, offset in enumerate(self.offsets):
+            turn, element = divmod(number - offset, self.rounds)
+            turns.append(element)
+            micro_batch = turn * len(self.offsets) + row
+            if 0 <= micro_batch < self.count:
+                ran.append((element, self._work(element, micro_batch, row)))
+        ran.sort(key=lambda item: -item[0])
+        again = self._recomputations(number) if self.recomputed else []
+        cells = tuple(
+            tuple(work for work in (*(work for _, work in ran), *again) if self.devices[work.stage] == ipu)
+            for ipu in range(max(self.devices) + 1)
+        )
+        return Column(work=cells, phase=phase, turns=tuple(turns))
+
+    def _work(self, element: int, micro_batch: int, row: int) -> Work:
+        stages = len(self.devices)
+        if element < stages:
+            return Work(stage=element, direction="forward", micro_batch=micro_batch, row=row)
+        return Work(stage=self.rounds - 1 - element, direction="backward", micro_batch=micro_batch, row=row)
+
+    def _recomputations(self, number: int) -> list[Work]:
+        """What has its backward pass in the next column."""
+        found = []
+        for row, offset in enumerate(self.offsets):
+            turn, element = divmod(number + 1 - offset, self.rounds)
+            stage = self.rounds - 1 - element
+            micro_batch = turn * len(self.offsets) + row
+            if element >= len(self.devices) and stage in self.recomputed and 0 <= micro_batch < self.count:
+                beside = self.offsets.index((number - stage) % self.rounds)
+                found.append(Work(stage=stage, direction="recompute", micro_batch=micro_batch, row=beside))
+        return sorted(found, key=lambda work: -work.stage)
+
+    def period(self) -> tuple[int, int]:
+        """Columns after which a steady schedule is the same, and the micro-batches that have entered meanwhile."""
+        gaps = {later - earlier for earlier, later in zip(self.offsets, (*self.offsets[1:], self.rounds), strict=True)}
+        return (gaps.pop(), 1) if len(gaps) == 1 else (self.rounds, len(self.offsets))
 
 
-def _cell(stage: int, column: int, stages: int, count: int, training: bool) -> tuple[Work, ...]:
-    """Backward first: it reads what the forward of this column overwrites."""
-    back = column - (2 * stages - 1 - stage)
-    ahead = column - stage
-    cell: list[Work] = []
-    if training and 0 <= back < count:
-        cell.append(Work(stage=stage, direction="backward", micro_batch=back))
-    if 0 <= ahead < count:
-        cell.append(Work(stage=stage, direction="forward", micro_batch=ahead))
-    return tuple(cell)
+def stretches(
+    schedule: str,
+    stages: int,
+    count: int,
+    *,
+    training: bool = True,
+    devices: Sequence[int] | None = None,
+    recomputed: Sequence[int] = (),
+) -> tuple[Stretch, ...]:
+    """One call of a pipeline over `count` micro-batches; what repeats is given once.
+
+    `devices` is the IPU of each stage, default one each in order; `recomputed` are the stages with a recomputation.
+    """
+    check_count(schedule, stages, count, training=training, devices=devices)
+    plan = _Plan(schedule, tuple(devices or range(stages)), count, training, frozenset(recomputed))
+    first, last, end = plan.offsets[-1], plan.start(count), plan.start(count - 1) + plan.rounds
+    length, stride = plan.period()
+    first, last = min(first, last), max(first, last)
+    times, rest = divmod(last - first, length)
+    parts = [
+        Stretch(columns=tuple(plan.column(number, "fill") for number in range(first))),
+        Stretch(columns=_columns(plan, first, first + length * bool(times)), times=times, stride=stride),
+        Stretch(columns=_columns(plan, last - rest, last)),
+        Stretch(columns=tuple(plan.column(number, "drain") for number in range(last, end))),
+    ]
+    return tuple(part for part in parts if part.columns)
 
 
-def _path(stages: int, training: bool) -> tuple[Column, ...]:
-    """One micro-batch through all stages and back."""
-    path = [Work(stage=stage, direction="forward", micro_batch=0) for stage in range(stages)]
-    back = [Work(stage=stage, direction="backward", micro_batch=0) for stage in reversed(range(stages))]
-    return tuple(
-        Column(work=tuple((item,) if item.stage == stage else () for stage in range(stages)), phase="steady")
-        for item in (path + back if training else path)
-    )
+def _columns(plan: _Plan, first: int, last: int) -> tuple[Column, ...]:
+    return tuple(plan.column(number, "steady") for number in range(first, last))
