@@ -50,12 +50,13 @@ def test_exchange_takes_the_longest_of_send_receive_and_events() -> None:
     b = Builder()
     sends = b.exchange(b.exchanged([4000], [0, 2000, 2000], [2, 1, 1]))
     receives = b.exchange(b.exchanged([100], [0, 402, 402], [2, 1, 1]))
-    paired = b.exchange(b.exchanged([400], [0, 404, 404], [1, 1, 1], paired_receive=True))
+    shared = b.row([0, 204, 204])  # of 404 bytes: 204 at 8 a cycle and 200 at 4 are 75.5 cycles
+    paired = b.exchange(b.exchanged([300], [0, 404, 404], [1, 1, 1], shared_bytes=shared))
     events = b.exchange(b.exchanged([400], [0, 400], [100, 100]))  # 3/2 a piece
     staged = b.exchange(b.exchanged([4000], [0, 4000], [2000, 2000]))  # 3,000 events, or 1,000 + 288 + 1,000
     trace = execute(b.program(sends, receives, paired, events, staged))
     cycles = [trace.steps[step].cycles for step in range(5)]
-    assert cycles == [1000 + 40, 101 + 40, 100 + 40, 150 + 40, 2288 + 40]
+    assert cycles == [1000 + 40, 101 + 40, 76 + 40, 150 + 40, 2288 + 40]
     assert trace.steps[1].cycles_per_tile.tolist() == [25, 101, 101, 0]
 
 

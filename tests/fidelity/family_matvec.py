@@ -73,7 +73,7 @@ def _looped(elements: int, instructions: int, machine: Target) -> int:
 
 def _received(elements: int, machine: Target) -> int:
     rate = machine.exchange_bytes_per_cycle
-    return transfer_cycles(0, elements * FLOAT_BYTES, 0, rate, rate, 0, 0, 1)
+    return transfer_cycles(0, elements * FLOAT_BYTES, 0, 0, rate, 1, 0, 0, 1)
 
 
 @cache

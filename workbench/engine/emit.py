@@ -19,6 +19,7 @@ from workbench.engine.program import (
     ComputeSet,
     DoExchange,
     Exchange,
+    GlobalExchange,
     OnTileExecute,
     Program,
     Repeat,
@@ -290,6 +291,25 @@ class Emitter:
             )
         )
 
+    def collective(
+        self, name: str, kind: str, group_size: int, size_bytes: int, moved: IntArray, reads: Iterable[int],
+        writes: Iterable[int],
+    ) -> None:
+        """Synchronise with the other replicas, then a collective of `size_bytes` in a ring of them.
+
+        `moved` is what each tile sends and receives in all, int64[tiles], in a piece to and from each of the others.
+        """
+        self.sync("external")
+        exchange = Exchange(
+            name=name, sent_bytes=moved, received_bytes=moved, fragments=frozen((moved > 0) * (group_size - 1))
+        )
+        self._push(
+            GlobalExchange(
+                **self._stamp(name), reads=_ids(reads), writes=_ids(writes), to_ipu=self.ipu, size_bytes=size_bytes,
+                collective=kind, group_size=group_size, sent=exchange, received=exchange,
+            )
+        )
+
     # -- movement ----------------------------------------------------------------------------------------
 
     def move(self, source: Tensor, wanted: Placement) -> tuple[Exchange, IntArray]:
@@ -376,10 +396,11 @@ def _ids(names: Iterable[int]) -> tuple[int, ...]:
 
 def merged(name: str, moves: Sequence[Exchange]) -> Exchange:
     """Several movements in one exchange: bytes and fragments add per tile."""
+    shared = [move.shared_bytes for move in moves if move.shared_bytes is not None]
     return Exchange(
         name=name,
         sent_bytes=total_of([move.sent_bytes for move in moves]),
         received_bytes=total_of([move.received_bytes for move in moves]),
         fragments=total_of([move.fragments for move in moves]),
-        paired_receive=all(move.paired_receive for move in moves),
+        shared_bytes=total_of(shared) if shared else None,
     )

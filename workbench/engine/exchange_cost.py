@@ -22,11 +22,11 @@ STACK = "osmarks/ipu-stack@ce7c7e94"
 
 @formula(
     "exchange.transfer",
-    text="busiest tile. Directly: the largest of bytes sent / send rate, bytes received / receive rate, and control "
+    text="busiest tile. Directly: the largest of bytes sent / rate, bytes received / rate, and control "
     "events (events per fragment / 2 ends x pieces at this tile), because the schedule is static: data stream without "
     "headers while the tile issues one control instruction a cycle. Staged: the bytes at these rates + a call of the "
-    "copy + bytes sent and received / staging rate (strided copies of words). The cheaper of the two. Tiles of a pair "
-    "that receive the same data share their bus and receive at twice the rate",
+    "copy + bytes sent and received / staging rate (strided copies of words). The cheaper of the two. What both tiles "
+    "of a pair receive alike comes over the bus they share, at twice the rate",
     source=f"poplibs@7eac0f26 lib/popops/ExchangeEstimator.cpp; control events, and packed staging of fragmented "
     f"exchanges: {STACK} docs/EXCHANGE_INSTRUCTION_REFERENCE.md, crates/ipu-codegen/src/cost.rs:347",
     error_kind="exchange",
@@ -34,15 +34,16 @@ STACK = "osmarks/ipu-stack@ce7c7e94"
 def transfer_cycles(
     sent_bytes: int,
     received_bytes: int,
+    shared_bytes: int,
     pieces: int,
-    send_rate: int,
-    receive_rate: int,
+    rate: int,
+    bus: int,
     events_per_fragment: int,
     staging_call: int,
     staging_rate: int,
 ) -> int:
-    """Cycles of one tile in an exchange; rates in bytes per cycle."""
-    streamed = max(-(-sent_bytes // send_rate), -(-received_bytes // receive_rate))
+    """Cycles of one tile in an exchange; rates in bytes per cycle, `bus` tiles share one."""
+    streamed = max(-(-sent_bytes // rate), -(-(bus * received_bytes - (bus - 1) * shared_bytes) // (bus * rate)))
     direct = max(streamed, -(-events_per_fragment * pieces // 2))
     return min(direct, streamed + staging_call - (-(sent_bytes + received_bytes) // staging_rate))
 
@@ -58,11 +59,10 @@ def latency_cycles(latency: int) -> int:
     return latency
 
 
-def _rates(exchange: Exchange, target: Target) -> dict[str, int]:
-    rate = target.exchange_bytes_per_cycle
+def _rates(target: Target) -> dict[str, int]:
     return {
-        "send_rate": rate,
-        "receive_rate": rate * (target.tiles_per_exchange_bus if exchange.paired_receive else 1),
+        "rate": target.exchange_bytes_per_cycle,
+        "bus": target.tiles_per_exchange_bus,
         "events_per_fragment": target.exchange_events_per_fragment,
         "staging_call": target.memcpy_call_cycles,
         "staging_rate": target.memcpy_bytes_per_cycle // 2,
@@ -71,11 +71,16 @@ def _rates(exchange: Exchange, target: Target) -> dict[str, int]:
 
 def _ways(exchange: Exchange, target: Target) -> tuple[IntArray, IntArray]:
     """Cycles of every tile, direct and staged."""
-    rates: dict[str, Any] = _rates(exchange, target)
-    sent, received = exchange.sent_bytes, exchange.received_bytes
-    streamed = np.maximum(-(-sent // rates["send_rate"]), -(-received // rates["receive_rate"]))
+    rates: dict[str, Any] = _rates(target)
+    sent, received, bus = exchange.sent_bytes, exchange.received_bytes, target.tiles_per_exchange_bus
+    over_bus = bus * received - (bus - 1) * _shared(exchange)
+    streamed = np.maximum(-(-sent // rates["rate"]), -(-over_bus // (bus * rates["rate"])))
     direct = np.maximum(streamed, -(-rates["events_per_fragment"] * exchange.fragments // 2))
     return direct, streamed + rates["staging_call"] - (-(sent + received) // rates["staging_rate"])
+
+
+def _shared(exchange: Exchange) -> IntArray:
+    return np.zeros_like(exchange.received_bytes) if exchange.shared_bytes is None else exchange.shared_bytes
 
 
 def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
@@ -87,8 +92,9 @@ def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
         "exchange.transfer",
         sent_bytes=int(exchange.sent_bytes[busiest]),
         received_bytes=int(exchange.received_bytes[busiest]),
+        shared_bytes=int(_shared(exchange)[busiest]),
         pieces=int(exchange.fragments[busiest]),
-        **_rates(exchange, target),
+        **_rates(target),
     )
     latency = term("latency", "exchange.latency", latency=target.exchange_latency_cycles)
     return Cost((transfer, latency)), per_tile

@@ -92,15 +92,15 @@ class Exchange:
     """Bytes each tile sends and receives, and the contiguous pieces it sends or receives them in.
 
     A multicast piece counts once for its sender and once per receiver; `multicast_extra_bytes` is what receivers get
-    beyond what was sent, so that sum(sent) + multicast_extra == sum(received). `paired_receive`: neighbouring tiles
-    receive the same data and share their bus at 8 B/cycle.
+    beyond what was sent, so that sum(sent) + multicast_extra == sum(received). `shared_bytes`: what of the received
+    bytes neighbouring tiles receive alike, over the bus they share, at twice the rate (None: nothing).
     """
 
     name: str
     sent_bytes: IntArray
     received_bytes: IntArray
     fragments: IntArray
-    paired_receive: bool = False
+    shared_bytes: IntArray | None = None
 
     @property
     def multicast_extra_bytes(self) -> int:

@@ -197,28 +197,15 @@ def brought(work: Work, name: str, wanted: Sequence[Wanted], *, together: bool =
         variable = emit.new(
             f"{name}/{one.name}", one.place.shape, one.source.dtype, one.place, "temporary", interleaved=one.interleaved
         )
-        moves.append(replace(exchange, paired_receive=one.paired))
+        moves.append(replace(exchange, shared_bytes=exchange.received_bytes) if one.paired else exchange)
         local = local + local_bytes
         sources += one.source.variables
         arrivals.append(variable)
         used += (variable,) if together else (variable, *one.source.variables)
-    _exchanges(work, name, moves, sources, arrivals)
+    emit.exchange(f"{name}/exchange", moves, sources, arrivals)
     if together:
         emit.compute(f"{name}/copy", emit.copy_groups(frozen(local)), sources, arrivals)
     return used
-
-
-def _exchanges(work: Work, name: str, moves: Sequence[Exchange], reads: Sequence[int], writes: Sequence[int]) -> None:
-    """One exchange, or one per operand where the pairs of tiles that share a bus win more than a barrier costs."""
-    emit, target = work.lowering.emit, work.lowering.target
-    saved = sum(int(move.received_bytes.max()) for move in moves if move.paired_receive)
-    saved_cycles = saved // target.exchange_bytes_per_cycle * (target.tiles_per_exchange_bus - 1)
-    saved_cycles //= target.tiles_per_exchange_bus
-    if len(moves) == 2 and saved_cycles > target.internal_sync_cycles + target.exchange_latency_cycles:
-        for number, move in enumerate(moves):
-            emit.exchange(f"{name}/exchange", [move], reads, writes[number : number + 1])
-        return
-    emit.exchange(f"{name}/exchange", moves, reads, writes)
 
 
 def _partials(work: Work, operands: Sequence[int]) -> Tensor:
