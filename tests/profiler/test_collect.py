@@ -149,9 +149,7 @@ def test_tiles_are_the_engines(program: TileProgram) -> None:
         assert row["total_bytes"] == tile.total_bytes >= 0
         assert row["total_with_gaps_bytes"] == tile.total_with_gaps_bytes
         assert row["always_live_bytes"] + row["not_always_live_bytes"] <= row["total_bytes"]
-    over = profile.tiles[profile.tiles["total_with_gaps_bytes"] > profile.max_tile_bytes]
-    for row in over.to_dict("records"):  # more gaps than the verdict's tiles, though it could do with no more than they
-        assert found.allocation.bounds[int(row["ipu"]), int(row["tile"])] <= profile.max_tile_bytes
+    assert profile.tiles["total_with_gaps_bytes"].max() == profile.max_tile_bytes
     assert profile.fits == found.allocation.fits
 
 

@@ -10,8 +10,19 @@ import numpy as np
 from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES, Footprint
 from workbench.engine.lifetimes import Interval
 from workbench.engine.liveness import KINDS, Liveness
-from workbench.engine.placement import REGIONS, Conflicts, Item, Placed, conflicts, place
+from workbench.engine.placement import (
+    ALIGNMENT_BYTES,
+    INTERLEAVED_ALIGNMENT_BYTES,
+    REGIONS,
+    Conflicts,
+    Item,
+    Placed,
+    conflicts,
+    place,
+    with_gaps_bytes,
+)
 from workbench.engine.program import TileProgram, Variable
+from workbench.engine.target import MemoryMap
 from workbench.engine.tileset import IntArray, frozen
 from workbench.errors import InputError
 
@@ -69,7 +80,8 @@ class Allocation:
 
     `bounds` is int64[ipus, tiles]: always-live plus live peak, no tile can do with less.
     `classes[ipu]` is int64[tiles]: the lowest tile whose memory is equal, so one allocation serves both.
-    `decisive` are the (ipu, tile) pairs that can decide the verdict.
+    `decisive` are the (ipu, tile) pairs that can decide the verdict; `budget_bytes` is the most one of them uses, gaps
+    included, within which every other tile is placed.
     """
 
     program: TileProgram
@@ -78,6 +90,7 @@ class Allocation:
     bounds: IntArray
     classes: tuple[IntArray, ...]
     decisive: tuple[tuple[int, int], ...] = ()
+    budget_bytes: int | None = None
     _made: dict[tuple[int, int], TileAllocation] = field(default_factory=dict)
     _sharing: dict[int, _Sharing] = field(default_factory=dict)
 
@@ -124,12 +137,12 @@ class Allocation:
         items = [item for _, _, item in held]
         memory = self.program.target.memory
         peak_bytes = int(self.bounds[ipu, tile]) - sum(item.size_bytes for item in items if item.life < 0)
-        placed = place(memory, items, sharing.conflicts, peak_bytes)
+        placed = place(memory, items, sharing.conflicts, peak_bytes, self.budget_bytes)
         blocks = [
             _block(label, variable, item, int(address), REGIONS[region], self.liveness)
             for (label, variable, item), address, region in zip(held, placed.addresses, placed.regions, strict=True)
         ]
-        return _summary(ipu, tile, blocks, placed, memory.total_bytes, memory.non_interleaved_bytes)
+        return _summary(ipu, tile, blocks, placed, memory)
 
 
 class _Sharing:
@@ -175,22 +188,18 @@ def _block(
     )
 
 
-def _summary(
-    ipu: int, tile: int, blocks: Sequence[Block], placed: Placed, end_bytes: int, border_bytes: int
-) -> TileAllocation:
-    stops = placed.addresses + np.array([block.size_bytes for block in blocks], dtype=np.int64)
-    tops = [int(stops[placed.regions == region].max(initial=0)) for region in range(len(REGIONS))]
-    across = tops[0] > border_bytes  # a piece lies across the border: the spans are one
-    spans_bytes = max(tops[:2]) if across else tops[0] + max(0, tops[1] - border_bytes)
+def _summary(ipu: int, tile: int, blocks: Sequence[Block], placed: Placed, memory: MemoryMap) -> TileAllocation:
+    sizes = np.array([block.size_bytes for block in blocks], dtype=np.int64)
+    beyond = int((placed.addresses + sizes)[placed.regions == REGIONS.index("overflow")].max(initial=0))
     by_category = covered(blocks)
     return TileAllocation(
         ipu=ipu,
         tile=tile,
         blocks=tuple(blocks),
         total_bytes=sum(by_category.values()),
-        total_with_gaps_bytes=tops[2] or spans_bytes,
+        total_with_gaps_bytes=with_gaps_bytes(memory, placed.addresses, sizes),
         not_always_live_bytes=sum(covered([block for block in blocks if not block.always_live]).values()),
-        overflow_bytes=max(0, tops[2] - end_bytes),
+        overflow_bytes=max(0, beyond - memory.total_bytes),
         category_bytes=by_category,
     )
 
@@ -220,8 +229,9 @@ def allocate(
 ) -> Allocation:
     """Allocate the tiles that can decide the verdict, and the (ipu, tile) pairs asked for.
 
-    Classes of equal tiles are taken by descending bound until the next bound is below the most bytes found on a tile;
-    besides, on every IPU, the tile with the highest bound and the one with most code.
+    Classes of equal tiles are taken by descending need until the next one needs less than the most bytes found on a
+    tile; besides, on every IPU, the tile with the highest bound and the one with most code. A need is a bound with
+    every variable rounded up to the alignment of addresses.
     """
     bounds = np.stack([liveness.always_live_bytes(ipu) + liveness.peak_bytes(ipu) for ipu in range(program.ipus)])
     classes = tuple(liveness.tile_classes(ipu) for ipu in range(program.ipus))
@@ -230,18 +240,21 @@ def allocate(
     )
     decisive = list(dict.fromkeys(place for ipu in range(program.ipus) for place in _first_of(found, ipu)))
     most_bytes = max(found.tile(*place).total_with_gaps_bytes for place in decisive)
+    alignments = (ALIGNMENT_BYTES, INTERLEAVED_ALIGNMENT_BYTES)
+    needs = np.stack([liveness.aligned_bytes(ipu, *alignments) for ipu in range(program.ipus)])
     others = sorted(
         {(ipu, int(tile)) for ipu in range(program.ipus) for tile in np.unique(classes[ipu])} - set(decisive),
-        key=lambda place: (-bounds[place], place),
+        key=lambda place: (-needs[place], place),
     )
     for place_ in others[:_DECISIVE_LIMIT]:
-        if bounds[place_] < most_bytes:
+        if needs[place_] <= most_bytes:
             break
         decisive.append(place_)
         most_bytes = max(most_bytes, found.tile(*place_).total_with_gaps_bytes)
+    found = replace(found, decisive=tuple(decisive), budget_bytes=most_bytes)
     for ipu, tile in tiles:
         found.tile(ipu, tile)
-    return replace(found, decisive=tuple(decisive))
+    return found
 
 
 def _first_of(found: Allocation, ipu: int) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -47,12 +47,14 @@ class StepPeaks:
 class _Table:
     """Bytes of one IPU by class of tiles with equal memory.
 
-    `rows` is int64[distinct rows, classes]; `members` the variables with intervals and their rows;
+    `rows` is int64[distinct rows, classes]; `members` the variables with intervals and their rows; `kept` the
+    always-live variables and theirs;
     `class_of` int64[tiles]; `first_tile` int64[classes]; `counts` tiles per class; `always` int64[classes].
     """
 
     rows: IntArray
     members: tuple[tuple[int, int], ...]
+    kept: tuple[tuple[int, int], ...]
     class_of: IntArray
     first_tile: IntArray
     counts: IntArray
@@ -98,7 +100,7 @@ class Liveness:
     def live_bytes(self, ipu: int) -> IntArray:
         """Not-always-live bytes, int64[positions, tiles]."""
         table = self.tables[ipu]
-        chunks = [chunk[:, table.class_of].astype(np.int64) for _, chunk in self._chunks(ipu)]
+        chunks = [chunk[:, table.class_of].astype(np.int64) for _, chunk in self._chunks(ipu, table)]
         return np.concatenate(chunks) if chunks else np.zeros((0, len(table.class_of)), np.int64)
 
     def peak_bytes(self, ipu: int) -> IntArray:
@@ -130,21 +132,36 @@ class Liveness:
                 result[variable.kind] += variable.bytes_per_tile
         return result | {name: self.footprint.categories[name][ipu].copy() for name in CATEGORIES}
 
-    def _events(self, ipu: int) -> tuple[IntArray, IntArray, IntArray]:
+    def aligned_bytes(self, ipu: int, alignment_bytes: int, interleaved_alignment_bytes: int) -> IntArray:
+        """Always-live bytes plus live peak with every block rounded up to its alignment, int64[tiles]."""
+        table, count = self.tables[ipu], len(self.tables[ipu].rows)
+        rows = np.concatenate((_up(table.rows, alignment_bytes), _up(table.rows, interleaved_alignment_bytes)))
+
+        def wide(members: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+            variables = self.program.variables
+            return tuple((number, row + count * variables[number].interleaved) for number, row in members)
+
+        costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in CATEGORIES])
+        always = _up(costs, alignment_bytes).sum(axis=0) + rows[[row for _, row in wide(table.kept)]].sum(axis=0)
+        peak = np.zeros(rows.shape[1], np.int64)
+        for _, chunk in self._chunks(ipu, replace(table, rows=rows, members=wide(table.members))):
+            np.maximum(peak, chunk.max(axis=0), out=peak)
+        return np.asarray((always + peak)[table.class_of], np.int64)
+
+    def _events(self, table: _Table) -> tuple[IntArray, IntArray, IntArray]:
         """Position, row of the table and sign of what becomes live (1) or stops to be (-1), each int64[events]."""
-        spans = [(row, *span) for number, row in self.tables[ipu].members for span in self.intervals[number]]
+        spans = [(row, *span) for number, row in table.members for span in self.intervals[number]]
         row, first, last = np.array(spans, dtype=np.int64).reshape(-1, 3).T
         signs = np.repeat(np.array([1, -1], np.int64), len(row))
         return np.concatenate((first, last + 1)), np.concatenate((row, row)), signs
 
-    def _chunks(self, ipu: int) -> Iterator[tuple[int, IntArray]]:
+    def _chunks(self, ipu: int, table: _Table) -> Iterator[tuple[int, IntArray]]:
         """(first position, integers[some positions, classes]) of live bytes, by summing what starts and what ended.
 
         Integers of 32 bits where all bytes together fit in them: they take half the time.
         """
-        table = self.tables[ipu]
         positions, width = len(self.timelines[ipu]), table.rows.shape[1]
-        found = np.stack(self._events(ipu))
+        found = np.stack(self._events(table))
         most = int(table.rows.max(axis=1, initial=0)[found[1]].sum()) + int(table.always.max(initial=0))
         rows = table.rows.astype(np.int32 if most < 1 << 31 else np.int64)
         events = found[:, found[0].argsort(kind="stable")].T.tolist()
@@ -166,7 +183,7 @@ class Liveness:
     def _live_of_all(self, ipu: int) -> IntArray:
         """Not-always-live bytes of all tiles together, int64[positions]."""
         table = self.tables[ipu]
-        position, row, sign = self._events(ipu)
+        position, row, sign = self._events(table)
         change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
         np.add.at(change, position, sign * (table.rows @ table.counts)[row])
         return np.cumsum(change)[:-1]
@@ -180,7 +197,7 @@ class Liveness:
         table = self.tables[ipu]
         worst, worst_bytes = np.zeros((2, len(self.timelines[ipu])), np.int64)
         peak, where = np.zeros((2, table.rows.shape[1]), np.int64)
-        for start, chunk in self._chunks(ipu):
+        for start, chunk in self._chunks(ipu, table):
             here = slice(start, start + len(chunk))
             highest = chunk.argmax(axis=0)
             value = chunk[highest, np.arange(chunk.shape[1])]
@@ -214,6 +231,10 @@ def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
     )
 
 
+def _up(sizes: IntArray, alignment: int) -> IntArray:
+    return -(-sizes // alignment) * alignment
+
+
 def _inside(intervals: Sequence[Interval], position: int) -> bool:
     index = bisect_right(intervals, (position, np.inf)) - 1
     return index >= 0 and intervals[index][0] <= position <= intervals[index][1]
@@ -235,12 +256,14 @@ def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Sequ
 
     always = footprint.bytes_per_tile(ipu)
     members: list[tuple[int, int]] = []
+    kept: list[tuple[int, int]] = []
     for variable in program.variables:
         if variable.ipu != ipu:
             continue
         row = row_of(variable)
         if variable.always_live:
             always = always + variable.bytes_per_tile
+            kept.append((variable.id, row))
         elif intervals[variable.id]:
             members.append((variable.id, row))
     columns = np.stack([*rows, *(footprint.categories[name][ipu] for name in CATEGORIES)])
@@ -254,6 +277,7 @@ def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Sequ
     return _Table(
         rows=frozen(bytes_of[:, representatives]),
         members=tuple(members),
+        kept=tuple(kept),
         class_of=frozen(rank[inverse.reshape(-1)]),
         first_tile=frozen(representatives),
         counts=frozen(counts[order]),

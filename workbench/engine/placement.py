@@ -1,7 +1,9 @@
 """Placing what one tile holds in the regions of its memory: always-live blocks in a row, shared ones where free.
 
 Shared variables are placed offline by first fit: in a given order, each at the lowest address at which it meets no
-variable that is live at the same time. Several orders are tried and the one that uses least is kept. Regions are
+variable that is live at the same time. Several orders are tried and the one that uses least is kept; towards a budget
+the search goes on by moving what reached the top to the front of the order (squeaky wheel optimisation, Joslin and
+Clements, JAIR 10, 1999). Regions are
 neighbours: where the pieces do not fit beside their border and none must be interleaved, memory is taken as one range
 and a piece may lie across it. What finds no place reaches beyond the end of the memory.
 """
@@ -22,6 +24,7 @@ from workbench.engine.tileset import IntArray
 ALIGNMENT_BYTES = 8  # a 64-bit load or store; region starts are multiples of it
 INTERLEAVED_ALIGNMENT_BYTES = 16  # a 128-bit load
 _GOOD_ENOUGH = 1.05  # no further order is tried when addresses exceed the live peak by less
+_BUDGET_PLACES = 20_000  # items placed on a tile in search of its budget: ten orders for a tile of two thousand items
 REGIONS = ("non_interleaved", "interleaved", "overflow")
 
 Conflicts: TypeAlias = npt.NDArray[np.bool_]
@@ -157,6 +160,16 @@ class _Tile:
         spans = [region.top - region.base for region in self.regions]
         return self.regions[2].top - self.memory.total_bytes, sum(spans)
 
+    def with_gaps_bytes(self, sizes: IntArray) -> int:
+        """`with_gaps_bytes` of this attempt; `sizes` is int64[items]."""
+        return with_gaps_bytes(self.memory, self.addresses, sizes)
+
+    def at_the_top(self, shared: Sequence[int], sizes: IntArray) -> set[int]:
+        """The shared items that end where their region does."""
+        stops = self.addresses + sizes
+        tops = [max((int(stops[i]) for i in shared if self.chosen[i] == region), default=0) for region in range(3)]
+        return {index for index in shared if stops[index] == tops[int(self.chosen[index])]}
+
 
 class _Whole(_Tile):
     """An attempt that takes all memory as one range: code first, the rest behind it wherever it fits."""
@@ -206,8 +219,13 @@ _ORDERS: tuple[_Order, ...] = (
 )
 
 
-def place(memory: MemoryMap, items: Sequence[Item], meets: Conflicts, peak_bytes: int) -> Placed:
-    """Addresses for everything on a tile; `peak_bytes` is the most that is live together, the least shared space."""
+def place(
+    memory: MemoryMap, items: Sequence[Item], meets: Conflicts, peak_bytes: int, budget_bytes: int | None = None
+) -> Placed:
+    """Addresses for everything on a tile; `peak_bytes` is the most that is live together, the least shared space.
+
+    With a budget the search goes on for a while until `with_gaps_bytes` is within it.
+    """
     best: _Tile | None = None
     kept = sorted((index for index, item in enumerate(items) if item.life < 0), key=lambda i: _kept_order(items[i]))
     shared = [index for index, item in enumerate(items) if item.life >= 0]
@@ -224,7 +242,38 @@ def place(memory: MemoryMap, items: Sequence[Item], meets: Conflicts, peak_bytes
         largest_first = sorted(shared, key=lambda i: _ORDERS[0](items[i]))
         attempt = _attempt(_Whole(memory, items), meets, kept, largest_first)
         best = min((best, attempt), key=_Tile.used_bytes)
+    if budget_bytes is not None and shared:
+        best = _within(budget_bytes, best, meets, kept, shared)
     return Placed(addresses=best.addresses, regions=best.chosen)
+
+
+def _within(budget_bytes: int, best: _Tile, meets: Conflicts, kept: Sequence[int], shared: Sequence[int]) -> _Tile:
+    """The first attempt within the budget, or the one that comes nearest to it."""
+    items, memory = best.items, best.memory
+    sizes = np.array([item.size_bytes for item in items], np.int64)
+    order, least = sorted(shared, key=lambda i: _ORDERS[0](items[i])), best.with_gaps_bytes(sizes)
+    last = best
+    for _ in range(_BUDGET_PLACES // len(items)):
+        if least <= budget_bytes:
+            break
+        first = last.at_the_top(shared, sizes)
+        order = [*(index for index in order if index in first), *(index for index in order if index not in first)]
+        last = _attempt(_Tile(memory, items), meets, kept, order)
+        if last.with_gaps_bytes(sizes) < least:
+            best, least = last, last.with_gaps_bytes(sizes)
+    return best
+
+
+def with_gaps_bytes(memory: MemoryMap, addresses: IntArray, sizes: IntArray) -> int:
+    """What the out-of-memory message calls used: the spans used in each region, or the end of what found no place."""
+    border, end = memory.non_interleaved_bytes, memory.total_bytes
+    stops = addresses + sizes
+    if stops.max(initial=0) > end:
+        return int(stops.max())
+    low = addresses < border
+    if stops[low].max(initial=0) > border:  # a piece lies across the border: the spans are one
+        return int(stops.max())
+    return int(stops[low].max(initial=0)) + int(stops[~low].max(initial=border)) - border
 
 
 def _kept_order(item: Item) -> tuple[bool, bool, int]:

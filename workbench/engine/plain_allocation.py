@@ -19,9 +19,11 @@ ALWAYS = -1
 
 
 def plain_placer(
-    memory: MemoryMap, lives: Sequence[tuple[Interval, ...]], interleaved: Sequence[bool]
+    memory: MemoryMap, lives: Sequence[tuple[Interval, ...]], interleaved: Sequence[bool], budget_bytes: int
 ) -> Callable[[IntArray, int], IntArray]:
     """A function that places one tile of an IPU, whose variables have these lives (empty: always live).
+
+    It tries to stay within `budget_bytes`, gaps included: what the tiles that decide the verdict use.
 
     It takes int64[categories + variables] of bytes, footprint categories first, and the most bytes that are live
     together without the always-live ones. It returns addresses in the same order, 0 where there are no bytes.
@@ -41,19 +43,7 @@ def plain_placer(
             for row, size in zip(held.tolist(), sizes[held].tolist(), strict=True)
         ]
         addresses = np.zeros(len(sizes), np.int64)
-        addresses[held] = place(memory, items, meets, peak_bytes).addresses
+        addresses[held] = place(memory, items, meets, peak_bytes, budget_bytes).addresses
         return addresses
 
     return place_tile
-
-
-def with_gaps_bytes(memory: MemoryMap, addresses: IntArray, sizes: IntArray) -> int:
-    """What the out-of-memory message calls used: the spans used in each region, or the end of what found no place."""
-    border, end = memory.non_interleaved_bytes, memory.total_bytes
-    stops = addresses + sizes
-    if stops.max(initial=0) > end:
-        return int(stops.max())
-    low = addresses < border
-    if stops[low].max(initial=0) > border:  # a piece lies across the border: the spans are one
-        return int(stops.max())
-    return int(stops[low].max(initial=0)) + int(stops[~low].max(initial=border)) - border

@@ -16,7 +16,8 @@ from workbench.engine.allocation import Allocation
 from workbench.engine.cost import formulas
 from workbench.engine.footprint import Footprint
 from workbench.engine.liveness import Liveness
-from workbench.engine.plain_allocation import plain_placer, with_gaps_bytes
+from workbench.engine.placement import with_gaps_bytes
+from workbench.engine.plain_allocation import plain_placer
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram, Variable
 from workbench.engine.program_data import StepContext, trace_tree
 from workbench.engine.target import MemoryMap, Target
@@ -310,7 +311,7 @@ def placer(profile: Profile, ipu: int) -> Placer:
     periods = [() if always[row] else tuple(lives[row]) for row in own]
     return Placer(
         own=np.array(own, dtype=np.int64),
-        place=plain_placer(memory, periods, variables["interleaved"][own].tolist()),
+        place=plain_placer(memory, periods, variables["interleaved"][own].tolist(), profile.max_tile_bytes),
         with_gaps=partial(with_gaps_bytes, memory),
     )
 
