@@ -215,7 +215,7 @@ def test_a_recomputation_is_in_the_column_before_its_backward_pass_behind_a_forw
             for place, work in enumerate(cell):
                 if work.direction == "recompute":
                     assert place == len(cell) - 1
-                    assert stage in column.turns  # the element of a forward pass is its stage
+                    assert stage in dict(column.turns)  # the element of a forward pass is its stage
                     again[stage, work.micro_batch + more] = number
     assert again == {(s, m): number - 1 for (s, m), number in backward.items() if s < stages - 1}
 

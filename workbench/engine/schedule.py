@@ -47,12 +47,15 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """What runs at the same time: per IPU its work, in order. `turns` are the elements whose turn it is: what moves
-    with an element (its FIFOs, its copies) moves in these columns, whether or not a micro-batch is there."""
+    """What runs at the same time: per IPU its work, in order.
+
+    `turns` are the elements whose turn it is, each with the micro-batch that is there, or would be before the first
+    has come and after the last: FIFOs turn with their element while something in them is still wanted.
+    """
 
     work: tuple[tuple[Work, ...], ...]
     phase: Phase
-    turns: tuple[int, ...] = ()
+    turns: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:
         cells = " | ".join(" ".join(map(str, item)) or "-" for item in self.work)
@@ -177,8 +180,8 @@ class _Plan:
         turns = []
         for row, offset in enumerate(self.offsets):
             turn, element = divmod(number - offset, self.rounds)
-            turns.append(element)
             micro_batch = turn * len(self.offsets) + row
+            turns.append((element, micro_batch))
             if 0 <= micro_batch < self.count:
                 ran.append((element, self._work(element, micro_batch, row)))
         ran.sort(key=lambda item: -item[0])

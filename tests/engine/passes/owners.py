@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator
 
-from workbench.engine.program import Call, GlobalExchange, Overlap, Program, Repeat, Step, TileProgram, children
+from workbench.engine.program import Call, Overlap, Program, Repeat, Step, TileProgram, children
 from workbench.engine.schedule import stash_depth
 
 
@@ -18,16 +18,21 @@ class Owners:
         self.of: dict[int, int] = {}
         self.slots: dict[int, deque[int | None]] = defaultdict(deque)
         self.depths = {
-            v.id: stash_depth(str(program.pipeline["schedule"]), int(program.pipeline["stages"]), v.ipu)
-            for v in program.variables
+            stash: self.depth(step.stage)
+            for body in program.functions.values()
+            for step in self.steps(body)
+            if step.name == "fifo/pop" and step.stage is not None
+            for stash in step.reads
         }
+
+    def depth(self, stage: int) -> int:
+        """Of the FIFOs of a stage."""
+        said = self.program.pipeline
+        return stash_depth(str(said["schedule"]), int(said["stages"]), stage)
 
     def run(self, node: Program, repetition: int = 0) -> None:
         if isinstance(node, Call):
             self.call(node, repetition)
-        elif isinstance(node, GlobalExchange):
-            for source, destination in zip(node.reads, node.writes, strict=True):
-                self.of[destination] = self.of.get(source, -1)
         elif isinstance(node, Repeat):
             for number in range(node.times):
                 self.run(node.body, repetition + number)
@@ -39,8 +44,11 @@ class Owners:
 
     def call(self, node: Call, repetition: int) -> None:
         steps = list(self.steps(self.program.functions[node.function]))
-        if node.function.endswith("_fifo"):
+        if node.function.endswith(("_fifo", "_fifo_back")):
             self.turn(steps)
+            return
+        if "_to_stage" in node.function:
+            self.cross(steps)
             return
         assert node.micro_batch is not None
         number = node.micro_batch + repetition
@@ -61,6 +69,11 @@ class Owners:
         else:
             for child in children(node):
                 yield from self.steps(child)
+
+    def cross(self, steps: list[Step]) -> None:
+        for step in steps:
+            for source, destination in zip(step.reads, step.writes, strict=True):
+                self.of[destination] = self.of.get(source, -1)
 
     def turn(self, steps: list[Step]) -> None:
         for step in steps:

@@ -14,7 +14,7 @@ from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, graph_of, 
 from workbench.engine import schedule as schedule_module
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.options import Options
-from workbench.engine.passes import pipeline as pipeline_module
+from workbench.engine.passes import pipeline_buffers
 from workbench.engine.program import (
     Call,
     GlobalExchange,
@@ -36,7 +36,7 @@ THREE: tuple[Any, ...] = (("a", "b"), 12)
 ALL = [
     pytest.param((*size, schedule, mode, skip), id=f"{len(size[0]) + 1}-{schedule}-{mode}{'-skip' * skip}")
     for size in (TWO, THREE)
-    for schedule in ("Grouped", "Sequential")
+    for schedule in ("Grouped", "Interleaved", "Sequential")
     for mode in ("training", "inference")
     for skip in (False, True)
 ]
@@ -52,6 +52,9 @@ def columns_text(program: TileProgram) -> str:
         if isinstance(node, GlobalExchange):
             return [f"{indent}link {node.ipu} -> {node.to_ipu} {node.size_bytes} B", *below]
         if isinstance(node, Call):
+            links = [step for step in leaves(program.functions[node.function]) if isinstance(step, GlobalExchange)]
+            if links:
+                return [line for step in links for line in lines(step, indent)]
             number = "" if node.micro_batch is None else f" of {node.micro_batch}"
             return [f"{indent}{node.function}{number}", *below]
         if isinstance(node, Repeat):
@@ -65,6 +68,60 @@ def columns_text(program: TileProgram) -> str:
 
 def test_the_columns_of_a_small_pipeline(golden: Any) -> None:
     golden("passes/pipeline.txt", columns_text(pipeline(("b",), 8).program))
+
+
+SHARED = [
+    pytest.param((*THREE, schedule, mode, skip, devices), id=f"{schedule}-{mode}{'-skip' * skip}-{devices}")
+    for schedule in ("Grouped", "Interleaved", "Sequential")
+    for mode in ("training", "inference")
+    for skip in (False, True)
+    for devices in ((0, 1, 0), (0, 0, 1), (1, 0, 0), (2, 0, 1), (0, 0, 0))
+    if schedule != "Interleaved" or mode == "inference" or len(set(devices)) == 3
+]
+
+
+@pytest.mark.parametrize("arguments", SHARED)
+def test_stages_that_share_ipus_read_values_of_their_own_micro_batch(arguments: Any) -> None:
+    compiled = pipeline(*arguments)
+    program, devices = compiled.program, arguments[-1]
+    Owners(program).run(program.entry)
+    for name, ipu in (("a/kernel", devices[0]), ("b/kernel", devices[1]), ("out/kernel", devices[2])):
+        assert {v.ipu for v in program.variables if v.name.startswith(name)} == {ipu}
+    for spent in compiled.trace.cycle_breakdown:
+        assert sum(spent.values()) == compiled.trace.total_cycles
+    if set(devices) == {0}:
+        assert crossings(compiled) == []
+        assert not any(compiled.trace.cycle_breakdown[0][cause] for cause in ("idle_fill", "idle_drain"))
+
+
+def test_a_weight_of_two_stages_on_one_ipu_stands_once_and_gathers_both_gradients() -> None:
+    program = staged_models.tied((0, 1, 0)).program
+    Owners(program).run(program.entry)
+    kernels = [v for v in program.variables if v.name == "a/kernel"]
+    sums = [v for v in program.variables if v.name == "a/kernel/accumulator"]
+    assert [(v.ipu, v.always_live) for v in kernels + sums] == [(0, True), (0, True)]
+    owners = Owners(program)
+    writers = {
+        name
+        for name, body in program.functions.items()
+        if name.startswith("stage") and any(sums[0].id in step.writes for step in owners.steps(body))
+    }
+    assert writers == {"stage0_backward", "stage2_backward", "stage0_update"}
+
+
+def test_a_weight_of_two_ipus_is_an_error_that_names_its_layer() -> None:
+    with pytest.raises(InputError) as caught:
+        staged_models.tied((0, 1, 2))
+    assert str(caught.value) == (
+        "the variable 'a/kernel' of the layer 'a' is used by stage 0 on IPU 0, stage 2 on IPU 2. Expected: all stages "
+        "that use a variable on one IPU. To mend it: move the layers that share it to one stage, or map their stages "
+        "to one IPU by device_mapping."
+    )
+
+
+def test_a_map_of_another_length_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"^device_mapping has 2 entries for 3 stages"):
+        pipeline(*THREE, "Grouped", "training", False, (0, 1))
 
 
 def stage_blocks(compiled: Compiled, ipu: int) -> list[tuple[str, int]]:
@@ -113,7 +170,7 @@ def crossed_bytes(compiled: Compiled) -> Counter[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("schedule", ["Grouped", "Sequential"])
+@pytest.mark.parametrize("schedule", ["Grouped", "Interleaved", "Sequential"])
 def test_an_activation_goes_up_and_its_gradient_comes_down_for_each_micro_batch(schedule: str) -> None:
     value = BATCH * WIDTH * 4
     plain = crossed_bytes(pipeline(*THREE, schedule))
@@ -226,9 +283,9 @@ def test_everything_reconciles(arguments: Any) -> None:
 def test_a_fifo_left_out_is_noticed(shallow: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if shallow == "depth":
         wrong = staged_depth_less_one
-        monkeypatch.setattr(pipeline_module, "stash_depth", wrong)
+        monkeypatch.setattr(pipeline_buffers, "stash_depth", wrong)
     else:
-        monkeypatch.setattr(pipeline_module._PipelineLowering, "_stash", lambda self, stage, backward: None)
+        monkeypatch.setattr(pipeline_buffers.Buffers, "stash", lambda self, stage, reader: None)
     program = compile_graph(graph_of(*THREE), target("ipu2", tiles_per_ipu=8), Options(), ipus=3).program
     monkeypatch.undo()
     owners = Owners(program)

@@ -250,6 +250,16 @@ option(
     form_label="pipeline schedule",
 )
 option(
+    "pipeline.device_mapping",
+    (),
+    int,
+    "IPU of each stage of a pipeline, by number; empty: one each, in order.",
+    kind="argument",
+    read_by="engine/passes/lower.py",
+    minimum=0,
+    many=True,
+)
+option(
     "pipeline.gradient_accumulation_steps",
     1,
     int,

@@ -51,7 +51,9 @@ def lower(
         lowering.outliner = Outliner(repeated(callees_first(graph)))
     pipeline: dict[str, int | str] = {}
     if any(node.op == "call" for node in graph.body.nodes):
-        pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")))
+        mapping = options.get("pipeline.device_mapping")
+        devices = mapping if isinstance(mapping, tuple) else (mapping,)  # an option of one value is that value
+        pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")), devices)
     else:
         _lower_whole(lowering)
     program = TileProgram(

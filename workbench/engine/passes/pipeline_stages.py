@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from workbench.engine.graph import Node
+from workbench.engine.graph import RESIDENT_ROLES, Graph, Node
 from workbench.engine.tensor import Tensor
+from workbench.errors import InputError
+
+ONE_PLACE = frozenset({"parameter", "state", "seed"})  # roles of variables that cannot be on two IPUs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +23,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fifo:
-    """What is kept of `current` past the end of a column: in `left` is what was current `slots` columns before.
+    """What is kept of `current` past its turn: in `left` is what was current `slots` turns before.
 
     `stash` is the variable of the slots, None when there are none.
     """
@@ -35,24 +38,62 @@ class Stage:
     """The calls of one stage and what travels between them."""
 
     number: int
+    ipu: int
     forward: Node
+    recompute: Node | None = None
     backward: Node | None = None
     update: Node | None = None
     received: dict[int, Arrival] = field(default_factory=dict)  # id(value made elsewhere) → its buffer here
-    fifos: list[Fifo] = field(default_factory=list)
+    fifos: list[Fifo] = field(default_factory=list)  # turn with the forward pass
+    fifos_back: list[Fifo] = field(default_factory=list)  # turn with the backward pass
     stashed: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # variables → what backward reads instead
 
+    def call(self, direction: str) -> Node | None:
+        """The call of a direction, if the stage has one."""
+        calls = {"forward": self.forward, "recompute": self.recompute, "backward": self.backward}
+        return calls[direction]
 
-def stages_of(nodes: Sequence[Node]) -> list[Stage]:
-    """The stages of an entry's calls, in order."""
+    @property
+    def calls(self) -> tuple[Node, ...]:
+        """All calls of the stage."""
+        found = (self.forward, self.recompute, self.backward, self.update)
+        return tuple(node for node in found if node is not None)
+
+
+def direction_of(node: Node) -> str:
+    """What a call does: forward, recompute, backward or update."""
+    return str(node.attr("direction", node.origin.direction))
+
+
+def stages_of(nodes: Sequence[Node], devices: Sequence[int] = ()) -> list[Stage]:
+    """The stages of an entry's calls, in order; `devices` is the IPU of each, default one each."""
     found: dict[int, Stage] = {}
     for node in nodes:
         number = int(node.attr("stage", 0))
-        direction = str(node.attr("direction", node.origin.direction))
+        direction = direction_of(node)
         if direction == "forward":
-            found[number] = Stage(number=number, forward=node)
-        elif direction == "backward":
-            found[number].backward = node
+            found[number] = Stage(number=number, ipu=number, forward=node)
         else:
-            found[number].update = node
+            setattr(found[number], direction, node)
+    if devices and len(devices) != len(found):
+        raise InputError(
+            f"device_mapping has {len(devices)} entries for {len(found)} stages", expected="the IPU of each stage"
+        )
+    for number, ipu in enumerate(devices):
+        found[number].ipu = ipu
     return [found[number] for number in sorted(found)]
+
+
+def check_one_place(graph: Graph, stages: Sequence[Stage]) -> None:
+    """A variable used by stages on two IPUs is an `InputError` that names its layer."""
+    for value, described in zip(graph.body.params, graph.inputs, strict=True):
+        if described.role not in ONE_PLACE or described.role not in RESIDENT_ROLES:
+            continue
+        users = [stage for stage in stages if any(read is value for node in stage.calls for read in node.operands)]
+        if len({stage.ipu for stage in users}) > 1:
+            where = ", ".join(f"stage {stage.number} on IPU {stage.ipu}" for stage in users)
+            raise InputError(
+                f"the variable {described.name!r} of the layer {described.layer!r} is used by {where}",
+                expected="all stages that use a variable on one IPU",
+                todo="move the layers that share it to one stage, or map their stages to one IPU by device_mapping",
+            )
