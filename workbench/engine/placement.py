@@ -252,15 +252,14 @@ def _within(budget_bytes: int, best: _Tile, meets: Conflicts, kept: Sequence[int
     items, memory = best.items, best.memory
     sizes = np.array([item.size_bytes for item in items], np.int64)
     order, least = sorted(shared, key=lambda i: _ORDERS[0](items[i])), best.with_gaps_bytes(sizes)
-    last = best
     for _ in range(_BUDGET_PLACES // len(items)):
         if least <= budget_bytes:
             break
-        first = last.at_the_top(shared, sizes)
-        order = [*(index for index in order if index in first), *(index for index in order if index not in first)]
-        last = _attempt(_Tile(memory, items), meets, kept, order)
+        last = _attempt(_Tile(memory, items), meets, kept, order, interleaved_first=False)
         if last.with_gaps_bytes(sizes) < least:
             best, least = last, last.with_gaps_bytes(sizes)
+        first = last.at_the_top(shared, sizes)
+        order = [*(index for index in order if index in first), *(index for index in order if index not in first)]
     return best
 
 
@@ -280,13 +279,13 @@ def _kept_order(item: Item) -> tuple[bool, bool, int]:
     return (not item.code, not item.interleaved, -item.size_bytes)
 
 
-def _attempt(tile: _Tile, meets: Conflicts, kept: Sequence[int], shared: Sequence[int]) -> _Tile:
+def _attempt(
+    tile: _Tile, meets: Conflicts, kept: Sequence[int], shared: Sequence[int], *, interleaved_first: bool = True
+) -> _Tile:
     items = tile.items
     for index in kept:
         tile.keep(index)
-    # What must be interleaved chooses first: it has one region, the rest has two.
-    for interleaved in (True, False):
-        for index in shared:
-            if items[index].interleaved is interleaved:
-                tile.share(index, meets[items[index].life], (1, 0, 2))
+    # What must be interleaved chooses first, as a rule: it has one region, the rest has two.
+    for index in sorted(shared, key=lambda i: not items[i].interleaved) if interleaved_first else shared:
+        tile.share(index, meets[items[index].life], (1, 0, 2))
     return tile
