@@ -18,6 +18,7 @@ from workbench.engine.target import Target
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OutOfMemoryError, WorkbenchError
 from workbench.ipu.config import current_options, use_emulation
+from workbench.ipu.devices import check_ipus
 from workbench.profiler.collect import collect
 from workbench.profiler.fidelity import typical_errors
 from workbench.profiler.profile import Profile
@@ -172,7 +173,9 @@ def find_source(request: Request) -> Any:
             expected="a Keras model, a function that builds one, a ready name, a JAX function with inputs, or tiles",
         )
     if not is_model and request.inputs:
-        return trace_function(source, *request.inputs, batch_size=request.batch_size or 1)
+        return trace_function(
+            source, *request.inputs, batch_size=request.batch_size or 1, replicas=request.replicas
+        )
     return trace_keras(
         source,
         request.batch_size,
@@ -182,6 +185,7 @@ def find_source(request: Request) -> Any:
         precision=request.precision,
         stages=request.stages,
         gradient_accumulation_steps=request.gradient_accumulation_steps,
+        replicas=request.replicas,
         inputs=request.inputs,
     )
 
@@ -243,13 +247,15 @@ def _trace_text(graph: Graph) -> str:
 def _ipus(request: Request, graph: Graph) -> int:
     """IPUs of one replica: one per stage."""
     needed = int(str(graph.meta.get("stages", 1)))
-    asked = request.options.ipus()
-    if asked and asked != needed * request.replicas:
+    asked, every = request.options.ipus(), needed * request.replicas
+    if asked and asked != every:
+        fits = f"replicas={asked // needed}" if asked % needed == 0 else f"a multiple of {needed} IPUs"
         raise InputError(
-            f"the configuration selects {asked} IPUs, but {needed} stages on {request.replicas} replicas need "
-            f"{needed * request.replicas}",
-            todo=f"set config.auto_select_ipus = {needed * request.replicas}",
+            f"the configuration selects {asked} IPUs, but {needed} stages on {request.replicas} replicas need {every}",
+            expected=f"{every} IPUs, or {fits}",
+            todo=f"set config.auto_select_ipus = {every}",
         )
+    check_ipus(every, request.target, what=f"{needed} stages on {request.replicas} replicas")
     return needed
 
 
@@ -276,8 +282,7 @@ def make_request(
         options = options.with_values({"pipeline.schedule": getattr(pipeline_schedule, "name", pipeline_schedule)})
     if gradient_accumulation_steps is not None:
         options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
-    several = more.get("replicas", 1) if more.get("replicas", 1) != 1 else None
-    for name, value in (("recomputation", recomputation), ("offload", offload), ("replicas", several)):
+    for name, value in (("recomputation", recomputation), ("offload", offload)):
         if value:
             raise InputError(f"{name}={value!r} is not supported yet", todo=f"leave {name} out")
     return Request(

@@ -59,7 +59,7 @@ def assert_same_meaning(before: Graph, after: Graph) -> None:
 
 def passed(graph: Graph) -> Graph:
     for graph_pass in PIPELINE:
-        graph = verify_graph(graph_pass.run(graph))
+        graph = verify_graph(graph_pass.apply(graph, Options()))
     return graph
 
 

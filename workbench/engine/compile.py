@@ -81,7 +81,7 @@ def compile_graph(
     clock = Clock(progress)
     for graph_pass in PIPELINE:
         with clock.phase(graph_pass.name) as changed:
-            before, graph = _nodes(graph), verify_graph(graph_pass.run(graph))
+            before, graph = _nodes(graph), verify_graph(graph_pass.apply(graph, options))
             changed.append(f"{before} → {_nodes(graph)} nodes")
     with clock.phase("in_place") as changed:
         in_place = verify_in_place(graph, find_in_place(graph))

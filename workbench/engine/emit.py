@@ -19,7 +19,6 @@ from workbench.engine.program import (
     ComputeSet,
     DoExchange,
     Exchange,
-    GlobalExchange,
     OnTileExecute,
     Program,
     Repeat,
@@ -224,7 +223,8 @@ class Emitter:
 
     # -- steps -------------------------------------------------------------------------------------------
 
-    def _stamp(self, name: str) -> dict[str, Any]:
+    def stamp(self, name: str) -> dict[str, Any]:
+        """The fields of a new step of this name."""
         self.next_step += 1
         return {
             "id": self.next_step - 1,
@@ -237,7 +237,7 @@ class Emitter:
 
     def sync(self, scope: Any = "internal") -> None:
         """All tiles wait for each other."""
-        self._push(Sync(**self._stamp("sync"), scope=scope))
+        self._push(Sync(**self.stamp("sync"), scope=scope))
 
     def compute(
         self, name: str, groups: Iterable[VertexGroup], reads: Iterable[int], writes: Iterable[int]
@@ -248,7 +248,7 @@ class Emitter:
             return
         self._push(
             OnTileExecute(
-                **self._stamp(name),
+                **self.stamp(name),
                 reads=_ids(reads),
                 writes=_ids(writes),
                 compute_set=ComputeSet(name, found),
@@ -263,7 +263,7 @@ class Emitter:
         self.sync()
         self._push(
             DoExchange(
-                **self._stamp(name), reads=_ids(reads), writes=_ids(writes), exchange=merged(name, moving)
+                **self.stamp(name), reads=_ids(reads), writes=_ids(writes), exchange=merged(name, moving)
             )
         )
         return True
@@ -281,32 +281,13 @@ class Emitter:
         )
         self._push(
             StreamCopy(
-                **self._stamp(name),
+                **self.stamp(name),
                 reads=() if incoming else tensor.variables,
                 writes=tensor.variables if incoming else (),
                 exchange=exchange,
                 direction=direction,
                 size_bytes=int(per_tile.sum()),
                 remote=remote,
-            )
-        )
-
-    def collective(
-        self, name: str, kind: str, group_size: int, size_bytes: int, moved: IntArray, reads: Iterable[int],
-        writes: Iterable[int],
-    ) -> None:
-        """Synchronise with the other replicas, then a collective of `size_bytes` in a ring of them.
-
-        `moved` is what each tile sends and receives in all, int64[tiles], in a piece to and from each of the others.
-        """
-        self.sync("external")
-        exchange = Exchange(
-            name=name, sent_bytes=moved, received_bytes=moved, fragments=frozen((moved > 0) * (group_size - 1))
-        )
-        self._push(
-            GlobalExchange(
-                **self._stamp(name), reads=_ids(reads), writes=_ids(writes), to_ipu=self.ipu, size_bytes=size_bytes,
-                collective=kind, group_size=group_size, sent=exchange, received=exchange,
             )
         )
 

@@ -80,7 +80,8 @@ class Topology:
         """
         up, down = range(0, group_size, 2), range(1, group_size, 2)
         orders = (tuple(range(group_size)), (*up, *reversed(down)))
-        return min((self._ring(order, shards, target) for order in orders), key=lambda way: (way.streams / way.links, way.hops))
+        ways = [self._ring(order, shards, target) for order in orders]
+        return min(ways, key=lambda way: (way.streams / way.links, way.hops))
 
     def _ring(self, visited: tuple[int, ...], shards: int, target: Target) -> Way:
         ways = list(self._edges(visited, shards))

@@ -87,7 +87,7 @@ class Target:
     remote_buffer_bytes_per_second: float = 8.0e9  # not sourced; a parameter, bounded by PCIe Gen4 x8 (16 GB/s)
     stack_bytes: int = 3168  # TFDOC: stack of each tile in the Mk1 sample; unknown for Mk2
     code: CodeSizes = CodeSizes()
-    ipus_per_replica_limit: int = 64
+    ipus_limit: int = 64  # IPU-Links of a Pod64 join 64 IPUs in one domain (Graphcore's product pages)
     what_if: tuple[str, ...] = ()
 
     @property

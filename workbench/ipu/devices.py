@@ -140,4 +140,18 @@ def number_of_ipus() -> int:
     return current().ipus
 
 
-__all__ = ["Device", "System", "current", "names", "number_of_ipus", "systems", "use"]
+def check_ipus(wanted: int, target: Target, *, what: str) -> None:
+    """Raise an `InputError` when a program needs more IPUs than the system in use has.
+
+    A target of another kind than the system's describes its own, of up to 64 IPUs (`Target.ipus_limit`).
+    """
+    system = current()
+    own = target.name != system.target_name
+    limit, name = (target.ipus_limit, f"a system of {target.name}") if own else (system.ipus, f"the {system.title}")
+    if wanted > limit:
+        larger = [each for each in systems.values() if each.ipus >= wanted and each.target_name == target.name]
+        todo = f'ipu.devices.use("{larger[0].name}") describes a larger system' if larger else "use fewer of them"
+        raise InputError(f"{what} need {wanted} IPUs, but {name} has {limit}", todo=todo)
+
+
+__all__ = ["Device", "System", "check_ipus", "current", "names", "number_of_ipus", "systems", "use"]

@@ -86,6 +86,9 @@ def _region() -> Sample:
 
 
 SAMPLES: dict[str, Sample] = {
+    "all_gather": sample("all_gather", [MATRIX], [((1, 12, 10), F32)]),
+    "all_reduce": sample("psum", [MATRIX], [MATRIX]),
+    "all_to_all": sample("all_to_all", [MATRIX], [MATRIX]),
     "any_reduce": sample("reduce_xor", [((12, 10), I32)], [((12,), I32)], axes=(1,)),
     "arg_reduce": sample("argmax", [MATRIX], [((12,), I32)], axes=(1,), index_dtype=I32),
     "broadcast": sample("broadcast_in_dim", [((10,), F32)], [MATRIX], broadcast_dimensions=(1,), shape=(12, 10)),
@@ -118,7 +121,9 @@ SAMPLES: dict[str, Sample] = {
     "random_hash": sample("random_split", [((), "key")], [((3,), "key")], shape=(3,)),
     "random_keys": sample("random_wrap", [((2,), U32)], [((), "key")]),
     "reduce": sample("reduce_sum", [MATRIX], [((10,), F32)], axes=(0,)),
+    "reduce_scatter": sample("reduce_scatter", [MATRIX], [MATRIX]),
     "regions": _region(),
+    "replica_number": sample("axis_index", [], [((), I32)]),
     "running": sample("cumsum", [((3, 300), F32)], [((3, 300), F32)], axis=1, reverse=False),
     "scan": _scan(),
     "scatter": sample("scatter-add", [TABLE, INDICES, TAKEN], [TABLE], **UPDATES),

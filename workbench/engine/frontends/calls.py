@@ -52,16 +52,18 @@ def assemble(program: Program, layers: Mapping[str, str], **described: Any) -> G
         kind = program.types[item.name]
         values[item.name] = entry.param(tuple(kind.shape), str(kind.dtype))
     constants: dict[int, Value] = {}
-    kept: list[Any] = []
+    before: dict[str, Value] = {}  # what updates read: a counter they share is advanced by none before another
     for call in program.calls:
+        if not call.repeated and not before:
+            before = dict(values)
         function, arrays = function_from_jaxpr(converter, call.closed, call.name, call.owners, call.direction)
         for array in arrays:
             if id(array) not in constants:
-                kept.append(array)
                 inputs.append(Input(name=f"constant_{len(constants)}", role="constant"))
                 constants[id(array)] = entry.param(tuple(array.shape), str(array.dtype))
         converter.functions[call.name] = function
-        operands = (*(values[name] for name in call.operands), *(constants[id(array)] for array in arrays))
+        read = values if call.repeated else before
+        operands = (*(read[name] for name in call.operands), *(constants[id(array)] for array in arrays))
         results = entry.node(
             "call", operands, tuple((value.shape, value.dtype) for value in function.results),
             origin=Origin(direction=call.direction), calls=(call.name,),
@@ -101,7 +103,11 @@ def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
             execute([call for call in program.calls if call.repeated], env)
             for name, held in collected.items():
                 held.append(env[name])
-        execute([call for call in program.calls if not call.repeated], env)
+        before = dict(env)
+        for call in program.calls:
+            if not call.repeated:
+                updated = compiled[call.name](*(before[name] for name in call.operands))
+                env.update(zip(call.results, updated, strict=True))
         return [
             _joined(output, collected[name]) if name in collected else env[name] for output, name in program.outputs
         ]

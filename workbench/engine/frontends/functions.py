@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from workbench.engine.frontends.calls import whole_batch
 from workbench.engine.frontends.checks import check_dtype, traced_control_flow
 from workbench.engine.frontends.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.jaxpr_params import dtype_name
+from workbench.engine.frontends.replicas import axis_env, check_replicas, for_all, meta
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.graph import Input, Output
 from workbench.errors import InputError
@@ -32,7 +34,9 @@ def _spec(name: str, leaf: Any) -> ArraySpec:
     return ArraySpec(name=name, shape=tuple(int(size) for size in array.shape), dtype=dtype_name(dtype))
 
 
-def trace_function(fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int = 1) -> Source:
+def trace_function(
+    fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int = 1, replicas: int = 1
+) -> Source:
     """Trace `fn(*inputs)`; inputs are arrays, numbers or `jax.ShapeDtypeStruct`s, in any pytree.
 
     Errors: `InputError` for float64, complex or string inputs, for Python control flow on traced values, and for a
@@ -48,7 +52,8 @@ def trace_function(fn: Callable[..., Any], *inputs: Any, name: str | None = None
         return list(results)
 
     with traced_control_flow():
-        closed = jax.make_jaxpr(flattened)(*(jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs))
+        traced = jax.make_jaxpr(flattened, axis_env=axis_env(check_replicas(replicas)))
+        closed = traced(*(jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs))
     count = len(closed.jaxpr.outvars)
     label = name or str(getattr(fn, "__name__", "function"))
     if not count:
@@ -57,10 +62,18 @@ def trace_function(fn: Callable[..., Any], *inputs: Any, name: str | None = None
         )
     outputs = [Output(name="output" if count == 1 else f"output_{i}") for i in range(count)]
     described = [Input(name=spec.name, role="input") for spec in specs]
-    graph = graph_from_jaxpr(closed, described, outputs, name=label, batch_size=batch_size, mode="function")
+    graph = graph_from_jaxpr(
+        closed, described, outputs, name=label, batch_size=batch_size, mode="function", meta=meta(replicas)
+    )
     compiled = jax.jit(jax.extend.core.jaxpr_as_fun(closed))
+
+    def compute(values: Sequence[Any]) -> Sequence[Any]:
+        return compiled(*values)  # type: ignore[no-any-return]
+
+    named = replicas > 1 or bool(closed.effects)  # an axis that is named, of one replica too, has to be there
     return Source(
-        graph=graph, specs=specs, jaxpr=closed, compute=lambda values: compiled(*values),
+        graph=graph, specs=tuple(whole_batch(spec, replicas) if spec.shape else spec for spec in specs), jaxpr=closed,
+        compute=for_all(compute, graph.inputs, graph.outputs, replicas) if named else compute,
         variables=(None,) * len(specs), unpack=jax.tree_util.tree_leaves,
         pack=lambda values: jax.tree_util.tree_unflatten(structure[0], list(values)),
     )  # fmt: skip

@@ -105,6 +105,7 @@ def graph_from_jaxpr(
     mode: Any = "function",
     layers: Mapping[str, str] | None = None,
     assumptions: Sequence[str] = (),
+    meta: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Convert a closed jaxpr whose parameters and results are described by `inputs` and `outputs`.
 
@@ -119,7 +120,7 @@ def graph_from_jaxpr(
     return verify_graph(
         Graph(
             functions, "main", described, tuple(outputs), name=name, batch_size=batch_size, mode=mode,
-            assumptions=tuple(assumptions),
+            assumptions=tuple(assumptions), meta=dict(meta or {}),
         )
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,10 +10,12 @@ import jax
 import keras
 
 from workbench.collection import paused_collection
+from workbench.engine.frontends.calls import whole_batch
 from workbench.engine.frontends.checks import traced_control_flow
 from workbench.engine.frontends.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
 from workbench.engine.frontends.prepare import Prepared, new_step, packer, prepare
+from workbench.engine.frontends.replicas import axis_env, check_replicas, for_all, meta
 from workbench.engine.frontends.source import Source
 from workbench.engine.frontends.staged import check_steps, trace_staged
 from workbench.engine.frontends.training import Step
@@ -23,7 +26,7 @@ def trace_step(prepared: Prepared, *extra: jax.ShapeDtypeStruct) -> tuple[Step, 
     """Trace the step; the step (with what tracing found out) and its closed jaxpr."""
     step = new_step(prepared)
     with prepared.scope(), numbered_calls(prepared.model), traced_control_flow():
-        closed = jax.make_jaxpr(step)(*prepared.types(), *extra)
+        closed = jax.make_jaxpr(step, axis_env=axis_env(prepared.replicas))(*prepared.types(), *extra)
     return step, closed
 
 
@@ -48,6 +51,7 @@ def trace_keras(
     precision: str | None = None,
     stages: Any = None,
     gradient_accumulation_steps: int = 1,
+    replicas: int = 1,
     inputs: Sequence[Any] = (),
 ) -> Source:
     """Trace a Keras model, a function that builds one, a ready name or a `ReadyModel` (arguments as `wb.compile`).
@@ -55,11 +59,12 @@ def trace_keras(
     `inputs` gives example arrays or types for models that do not know their own input shapes.
     Errors: `InputError` for everything the model or the arguments lack.
     """
-    steps = check_steps(gradient_accumulation_steps)
+    steps, copies = check_steps(gradient_accumulation_steps), check_replicas(replicas)
     with paused_collection():
         prepared = prepare(
             model, batch_size=batch_size, mode=mode, optimizer=optimizer, loss=loss, precision=precision, inputs=inputs
         )
+        prepared = dataclasses.replace(prepared, replicas=copies)
         if stages is not None or (steps > 1 and prepared.recipe is not None):
             return trace_staged(prepared, stages, steps)
         return _trace_whole(prepared)
@@ -71,11 +76,15 @@ def _trace_whole(prepared: Prepared) -> Source:
     graph = graph_from_jaxpr(
         closed, prepared.inputs, _outputs(prepared, step, closed), name=prepared.model.name,
         batch_size=prepared.batch_size, mode=prepared.mode, layers=layer_classes(prepared.model),
-        assumptions=prepared.assumptions,
+        assumptions=prepared.assumptions, meta=meta(prepared.replicas),
     )  # fmt: skip
+    compute, weighted = _computer(closed), _weighted(prepared) if prepared.recipe else None
+    if prepared.replicas > 1:
+        compute = for_all(compute, graph.inputs, graph.outputs, prepared.replicas)
+        weighted = for_all(weighted, graph.inputs, graph.outputs, prepared.replicas) if weighted else None
     return Source(
-        graph=graph, specs=prepared.specs, jaxpr=closed, compute=_computer(closed),
-        weighted=_weighted(prepared) if prepared.recipe else None,
+        graph=graph, specs=tuple(whole_batch(spec, prepared.replicas) for spec in prepared.specs), jaxpr=closed,
+        compute=compute, weighted=weighted,
         variables=(*prepared.variables.all, *(None for _ in prepared.specs)),
         pack=packer(step.tree, prepared.mode), unpack=keras.tree.flatten,
         model=prepared.model, optimizer=prepared.recipe.optimizer if prepared.recipe else None,

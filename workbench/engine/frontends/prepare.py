@@ -39,6 +39,7 @@ class Prepared:
     recipe: Recipe | None
     structure: Callable[[Sequence[Any]], Any]
     assumptions: tuple[str, ...]
+    replicas: int = 1
 
     @property
     def model(self) -> Any:
@@ -176,7 +177,7 @@ def new_step(prepared: Prepared) -> Step:
         prepared.model, prepared.variables, prepared.structure,
         inputs=sum(item.role == "input" for item in prepared.inputs), recipe=prepared.recipe,
         targets=sum(item.role == "target" and item.name != SAMPLE_WEIGHT for item in prepared.inputs),
-        target_structure=prepared.built.target_structure,
+        target_structure=prepared.built.target_structure, replicas=prepared.replicas,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from workbench.engine.frontends.keras_layers import layer_classes, numbered_call
 from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, OPTIMIZER_LAYER, UPDATE_SCOPE
 from workbench.engine.frontends.pipeline import Forward, Pipeline
 from workbench.engine.frontends.prepare import SAMPLE_WEIGHT, Prepared, new_step, packer
+from workbench.engine.frontends.replicas import axis_env, for_all, meta, total
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.frontends.stages import assign_stages, stage_of_path
 from workbench.engine.frontends.vjp import accumulator
@@ -115,14 +116,17 @@ def _updates(prepared: Prepared, steps: int, stages: dict[str, int] | None) -> l
     def apply(*values: Any) -> list[Any]:
         weights, held, sums = values[:count], values[count : len(values) - count], values[len(values) - count :]
         with jax.named_scope(UPDATE_SCOPE):
-            gradients = [value / steps for value in sums] if steps > 1 else list(sums)
+            shared = steps * prepared.replicas
+            totals = total(sums, prepared.replicas)
+            gradients = [value / shared for value in totals] if shared > 1 else totals
             new_weights, new_slots = optimizer.stateless_apply(list(held), gradients, list(weights))
             cleared = [jnp.zeros(value.shape, value.dtype) for value in sums]
         return [*new_weights, *new_slots, *cleared]
 
     variables = [*trainable, *slots, *trainable]
     with prepared.scope():
-        closed = jax.make_jaxpr(apply)(*(jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in variables))
+        traced = jax.make_jaxpr(apply, axis_env=axis_env(prepared.replicas))
+        closed = traced(*(jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in variables))
     described = [item for item in prepared.inputs if item.role in ("parameter", "optimizer")]
     buffers = [accumulator(item.name) for item in described if item.role == "parameter"]
     names = [*(item.name for item in described), *buffers]
@@ -217,12 +221,17 @@ def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
     graph = assemble(
         traced.program, layer_classes(prepared.model), name=prepared.model.name, batch_size=prepared.batch_size,
         mode=prepared.mode, assumptions=prepared.assumptions,
-        meta={"stages": count, "gradient_accumulation_steps": steps},
+        meta={"stages": count, "gradient_accumulation_steps": steps, **meta(prepared.replicas)},
     )  # fmt: skip
+    compute = host_function(traced.program)
+    weighted = _weighted(prepared, assignment, steps) if prepared.recipe else None
+    if prepared.replicas > 1:
+        compute = for_all(compute, graph.inputs, graph.outputs, prepared.replicas)
+        weighted = for_all(weighted, graph.inputs, graph.outputs, prepared.replicas) if weighted else None
     return Source(
-        graph=graph, specs=tuple(whole_batch(spec, steps) for spec in prepared.specs),
-        compute=host_function(traced.program), jaxprs={call.name: call.closed for call in traced.program.calls},
-        weighted=_weighted(prepared, assignment, steps) if prepared.recipe else None,
+        graph=graph, specs=tuple(whole_batch(spec, steps * prepared.replicas) for spec in prepared.specs),
+        compute=compute, jaxprs={call.name: call.closed for call in traced.program.calls},
+        weighted=weighted,
         variables=(*prepared.variables.all, *traced.buffers, *(None for _ in prepared.specs)),
         pack=packer(traced.tree, prepared.mode), unpack=keras.tree.flatten, model=prepared.model,
         optimizer=prepared.recipe.optimizer if prepared.recipe else None, lazy=prepared.built.lazy,

@@ -13,6 +13,7 @@ import keras
 
 from workbench.engine.frontends.losses import Recipe, single_loss
 from workbench.engine.frontends.name_stack import LOSS_SCOPE, UPDATE_SCOPE
+from workbench.engine.frontends.replicas import mean
 
 
 @dataclass(slots=True)
@@ -60,6 +61,7 @@ class Step:
     forward_only: bool = False
     targets: int = 1
     target_structure: Callable[[Sequence[Any]], Any] = operator.itemgetter(0)
+    replicas: int = 1
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """Values of the variables, then inputs, then targets, then sample weight."""
@@ -93,7 +95,8 @@ class Step:
         )
         optimizer = self.recipe.optimizer
         with jax.named_scope(UPDATE_SCOPE):
-            new_trainable, new_slots = optimizer.stateless_apply(slots, gradients, trainable)
+            averaged = mean(gradients, self.replicas)
+            new_trainable, new_slots = optimizer.stateless_apply(slots, averaged, trainable)
         logs = self._metrics(x, y, outputs, weight)
         self.metrics = list(logs)
         new = [*_kept(trainable, new_trainable), *_kept(state, new_state), *_kept(slots, new_slots)]

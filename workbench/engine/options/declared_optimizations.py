@@ -78,8 +78,16 @@ option(
     "Copy all inputs of a batch from the host at once: fewer syncs, more live memory.",
     planned=_MERGE,
 )
+option(
+    "optimizations.maximum_cross_replica_sum_buffer_size",
+    0,
+    int,
+    "Bytes of all-reduces between replicas that may wait to be done as one: larger buffers, fewer steps and less code. "
+    "0: none waits.",
+    read_by="engine/passes/replicate.py",
+    minimum=0,
+)
 for _name, _what in (
-    ("maximum_cross_replica_sum_buffer_size", "all-reduces between replicas"),
     ("maximum_reduce_scatter_buffer_size", "reduce-scatters"),
     ("maximum_inter_ipu_copies_buffer_size", "copies between IPUs"),
     ("maximum_send_recv_cluster_size", "host sends and receives"),

@@ -6,20 +6,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.engine.graph import Graph
+from workbench.engine.options import Options
 from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.fuse import fuse
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
+from workbench.engine.passes.replicate import replicate
 from workbench.engine.passes.schedule import schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphPass:
-    """A graph in, a graph out; `reason` says why it is there and why it stands here."""
+    """A graph in, a graph out; `reason` says why it is there and why it stands here.
+
+    A pass that reads options has `configured` in place of `run`.
+    """
 
     name: str
-    run: Callable[[Graph], Graph]
     reason: str
+    run: Callable[[Graph], Graph] | None = None
+    configured: Callable[[Graph, Options], Graph] | None = None
+
+    def apply(self, graph: Graph, options: Options) -> Graph:
+        """The graph after the pass."""
+        if self.configured is not None:
+            graph = self.configured(graph, options)
+        return graph if self.run is None else self.run(graph)
 
 
 PIPELINE: tuple[GraphPass, ...] = (
@@ -27,5 +39,8 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
+    GraphPass(
+        name="replicate", configured=replicate, reason="before the schedule, which runs a sum once what it adds is there"
+    ),
     GraphPass(name="schedule", run=schedule, reason="after fusion, so that an update is one node that can move early"),
 )

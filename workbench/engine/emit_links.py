@@ -1,0 +1,77 @@
+"""Steps between replicas, and with streaming memory: what `Emitter` makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workbench.engine.emit import Emitter
+from workbench.engine.program import Exchange, GlobalExchange, Variable, VariableKind
+from workbench.engine.tileset import IntArray, frozen
+
+
+def part(amounts: IntArray, members: int, of: int) -> IntArray:
+    """`members / of` of the amounts, rounded up, int64[tiles]."""
+    return frozen(-(-amounts * members // of))
+
+
+def held_bytes(
+    emit: Emitter,
+    name: str,
+    dtype: str,
+    bytes_per_tile: IntArray,
+    kind: VariableKind = "temporary",
+    *,
+    shape: tuple[int, ...] = (),
+    always_live: bool = False,
+    text: str = "",
+) -> int:
+    """Declare a variable of so many bytes on each tile, int64[tiles]; returns its id."""
+    emit.variables.append(
+        Variable(
+            id=len(emit.variables),
+            name=name,
+            kind=kind,
+            dtype=dtype,
+            shape=shape,
+            bytes_per_tile=frozen(bytes_per_tile),
+            always_live=always_live,
+            ipu=emit.ipu,
+            origin=emit.origin,
+            mapping_text=text,
+            function="" if always_live else emit.function,
+        )
+    )
+    return len(emit.variables) - 1
+
+
+def collective(
+    emit: Emitter,
+    name: str,
+    kind: str,
+    group_size: int,
+    size_bytes: int,
+    moved: IntArray,
+    reads: Iterable[int],
+    writes: Iterable[int],
+) -> None:
+    """Synchronise with the other replicas, then a collective of `size_bytes` in a ring of `group_size` of them.
+
+    `moved` is what each tile sends and receives in all, int64[tiles], in a piece to and from each of the others.
+    """
+    emit.sync("external")
+    exchange = Exchange(
+        name=name, sent_bytes=moved, received_bytes=moved, fragments=frozen((moved > 0) * (group_size - 1))
+    )
+    emit.add(
+        GlobalExchange(
+            **emit.stamp(name),
+            reads=tuple(dict.fromkeys(reads)),
+            writes=tuple(dict.fromkeys(writes)),
+            to_ipu=emit.ipu,
+            size_bytes=size_bytes,
+            collective=kind,
+            group_size=group_size,
+            sent=exchange,
+            received=exchange,
+        )
+    )
