@@ -23,7 +23,7 @@ LAYERS = (
     ("tiles", "datasets"),
     ("profiler",),
     ("ipu", "tf"),
-    ("cache",),
+    ("cache", "disk_cache"),
     ("executable",),
     ("widgets",),
     ("api", "cli", "lab", "magics"),

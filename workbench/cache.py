@@ -1,6 +1,7 @@
 """Compiles cached by content: the same graph, options, target and engine give the same result without work.
 
-Kept in memory, the latest few. `WORKBENCH_CACHE=off` turns it off.
+The latest few are kept in memory, the profiles of all on disk (`disk_cache`). `WORKBENCH_CACHE` is `off` (neither),
+`memory`, or the folder for the profiles.
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ _kept: OrderedDict[str, Compiled] = OrderedDict()
 def enabled() -> bool:
     """Whether the environment leaves the cache on."""
     return os.environ.get("WORKBENCH_CACHE", "on").lower() not in ("off", "0", "no")
+
+
+def on_disk() -> bool:
+    """Whether the environment lets profiles be kept for later sessions."""
+    return enabled() and os.environ.get("WORKBENCH_CACHE", "on").lower() != "memory"
+
+
+def holds(key: str) -> bool:
+    """Whether memory has the result of this content."""
+    return key in _kept
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from workbench import cache
+from workbench import cache, disk_cache
 from workbench.collection import paused_collection
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
 from workbench.engine.options import Options
@@ -95,13 +95,31 @@ class Request:
         )
 
 
-class Executable:
-    """A compiled source. `.graph`, `.program`, `.profile`, `.passes`, `.run`; `.request` says what was asked."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The profile an earlier session kept of equal content, and how to compile when more than the profile is asked."""
 
-    def __init__(self, request: Request, compiled: Compiled, traced: Any = None) -> None:
+    profile: Profile
+    phases: tuple[Phase, ...]
+    compile: Callable[[], Compiled]
+
+
+class Executable:
+    """A compiled source. `.graph`, `.program`, `.profile`, `.passes`, `.run`; `.request` says what was asked.
+
+    `key` is the content's, under which the profile is kept for later sessions; "" keeps nothing.
+    """
+
+    def __init__(self, request: Request, compiled: Compiled | Kept, traced: Any = None, key: str = "") -> None:
         self.request = request
-        self.compiled = compiled
+        self._result = compiled
         self._traced = traced
+        self._key = key
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """Everything the compiler knows; compiled now when an earlier session's profile was enough so far."""
+        return self._result.compile() if isinstance(self._result, Kept) else self._result
 
     @property
     def graph(self) -> Graph:
@@ -116,14 +134,19 @@ class Executable:
     @cached_property
     def profile(self) -> Profile:
         """What the compiler knows, as data."""
-        return collect(self.compiled, typical_errors())
+        if isinstance(self._result, Kept):
+            return self._result.profile
+        found = collect(self._result, typical_errors())
+        if self._key and cache.on_disk():
+            disk_cache.keep(self._key, found)
+        return found
 
     @property
     def passes(self) -> pd.DataFrame:
         """A row per phase: `phase`, `seconds`, `changed`; `"trace"` first."""
         import pandas as pd
 
-        return pd.DataFrame([dataclasses.asdict(phase) for phase in self.compiled.phases])
+        return pd.DataFrame([dataclasses.asdict(phase) for phase in self._result.phases])
 
     @cached_property
     def _runner(self) -> Any:
@@ -156,7 +179,7 @@ class Executable:
         return self._runner.run(*args, sample_weight=sample_weight)
 
     def __repr__(self) -> str:
-        return f"<executable {self.program.name}: {self.profile.summary.sentence}>"
+        return f"<executable {self.profile.name}: {self.profile.summary.sentence}>"
 
 
 def find_source(request: Request) -> Any:
@@ -166,6 +189,8 @@ def find_source(request: Request) -> Any:
     from workbench.engine.frontends.ready import ReadyModel
 
     source = request.source
+    if hasattr(source, "trace_source"):
+        return source.trace_source()
     is_model = isinstance(source, str | ReadyModel) or hasattr(source, "stateless_call")
     if not is_model and not callable(source):
         raise InputError(
@@ -215,14 +240,13 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     traced = reused or find_source(request)
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
-    compiled = _compiled(request, traced.graph, listener)
-    return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced)
+    compiled, key = _compiled(request, traced.graph, listener)
+    return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, key)
 
 
-def _compiled(request: Request, graph: Graph, listener: Progress) -> Compiled:
-    """The graph compiled, or what the cache kept of the same content."""
+def _compiled(request: Request, graph: Graph, listener: Progress) -> tuple[Compiled | Kept, str]:
+    """The graph compiled, or what a cache kept of the same content; and the content's key."""
     ipus = _ipus(request, graph)
-
     fresh: list[Compiled] = []
 
     def compile_now() -> Compiled:
@@ -230,14 +254,22 @@ def _compiled(request: Request, graph: Graph, listener: Progress) -> Compiled:
         return fresh[0]
 
     if not cache.enabled():
-        return compile_now()
+        return compile_now(), ""
     start = time.perf_counter()
     key = cache.key_of(graph, request.options, request.target, ipus)
+    if not cache.holds(key) and cache.on_disk():
+        earlier = disk_cache.find(key)
+        if earlier is not None:
+            row = _found_row(start, "the profile an earlier session kept of equal content")
+            return Kept(profile=earlier, phases=row, compile=lambda: cache.cached(key, compile_now)), key
     found = cache.cached(key, compile_now)
     if fresh:
-        return found
-    phase = Phase(phase="cache", seconds=time.perf_counter() - start, changed="the result of an equal compile")
-    return dataclasses.replace(found, phases=(phase,))
+        return found, key
+    return dataclasses.replace(found, phases=_found_row(start, "the result of an equal compile")), key
+
+
+def _found_row(start: float, changed: str) -> tuple[Phase, ...]:
+    return (Phase(phase="cache", seconds=time.perf_counter() - start, changed=changed),)
 
 
 def _trace_text(graph: Graph) -> str:
