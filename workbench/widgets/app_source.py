@@ -18,7 +18,15 @@ READY = {
     "mlp": "two hidden layers of 128 on 64 features",
     "cnn": "two convolutions with pooling on 32 x 32 colour images",
     "resnet50": "50 layers of residual blocks on 224 x 224 colour images",
+    "mobilenetv2": "depthwise convolutions between narrow ones on 224 x 224 colour images",
+    "efficientnetb0": "depthwise convolutions with squeeze and excitation on 224 x 224 colour images",
+    "lstm": "two LSTM layers of 256 over 64 steps",
     "bert-base": "12 Transformer layers on 128 tokens, with a classifier",
+    "bert-large": "24 Transformer layers of width 1024 on 128 tokens, with a classifier",
+    "gpt2": "12 causal Transformer layers on 1024 tokens, which tell the next one",
+    "llama-block": "one Llama block of width 2048 over 128 positions",
+    "llama-decode": "one Llama block for one more token, its cache of 128 updated",
+    "vit-b16": "12 Transformer layers on the 16 x 16 patches of a 224 x 224 colour image",
     "transformer-encoder": "6 Transformer layers of width 512 on 128 steps",
 }
 LOSS = "sparse_categorical_crossentropy"

@@ -11,7 +11,15 @@ SMALL = {
     "mlp": {},
     "cnn": {"image_size": 8, "hidden": 4},
     "resnet50": {"image_size": 32, "classes": 10},
+    "mobilenetv2": {"image_size": 32, "classes": 10},
+    "efficientnetb0": {"image_size": 32, "classes": 10},
+    "lstm": {"hidden": 8, "sequence_length": 6, "input_size": 4},
     "bert-base": {"layers": 2, "hidden": 16, "heads": 2, "sequence_length": 8, "vocabulary": 50},
+    "bert-large": {"layers": 2, "hidden": 16, "heads": 2, "sequence_length": 8, "vocabulary": 50},
+    "gpt2": {"layers": 2, "hidden": 16, "heads": 2, "sequence_length": 8, "vocabulary": 50},
+    "llama-block": {"layers": 2, "hidden": 16, "heads": 2, "sequence_length": 8},
+    "llama-decode": {"layers": 2, "hidden": 16, "heads": 2, "cache_length": 8, "batch": 2},
+    "vit-b16": {"layers": 2, "hidden": 16, "heads": 2, "image_size": 32, "patch_size": 16, "classes": 10},
     "transformer-encoder": {"layers": 2, "hidden": 16, "heads": 2, "sequence_length": 8},
 }
 
@@ -22,7 +30,10 @@ def parameters(graph: Graph) -> int:
 
 
 def test_the_names_are_those_of_the_contract() -> None:
-    assert READY_NAMES == ("mlp", "cnn", "resnet50", "bert-base", "transformer-encoder")
+    assert READY_NAMES == (
+        "mlp", "cnn", "resnet50", "mobilenetv2", "efficientnetb0", "lstm", "bert-base", "bert-large", "gpt2",
+        "llama-block", "llama-decode", "vit-b16", "transformer-encoder",
+    )  # fmt: skip
     assert set(SMALL) == set(READY_NAMES)
 
 
@@ -57,6 +68,45 @@ def test_bert_base_has_the_parameters_of_its_sizes() -> None:
     assert parameters(graph) == 12 * block + embeddings + heads
 
 
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("mobilenetv2", 3_538_984 - 34_112),  # Keras: 3,538,984 parameters, 34,112 of them not trained
+        ("efficientnetb0", 5_330_571 - 42_023),  # and 5,330,571, 42,023 of them not trained
+        ("bert-large", 24 * (12 * 1024**2 + 13 * 1024) + (30522 + 128 + 2) * 1024 + 1024**2 + 1024 + 2 * 1024 + 2),
+        ("gpt2", 124_439_808),  # GPT-2 small as published by Hugging Face: wte, wpe, 12 blocks, final norm
+        # projections 4 h², SwiGLU 3 h · 5632, two norms; the final norm and a classifier of 10
+        ("llama-block", 4 * 2048**2 + 3 * 2048 * 5632 + 2 * 2048 + 2048 + 2048 * 10),
+        ("vit-b16", 86_567_656),  # torchvision's vit_b_16: 86,567,656 parameters
+    ],
+)
+def test_published_sizes_have_their_parameters(name: str, count: int) -> None:
+    assert parameters(trace_keras(name, batch_size=1, mode="inference").graph) == count
+
+
+def test_a_decode_step_advances_its_cache_where_it_lives() -> None:
+    graph = trace_keras(ready("llama-decode", **SMALL["llama-decode"]), batch_size=2, mode="inference").graph
+    roles = [item.name.rsplit("/", 1)[-1] for item in graph.inputs if item.role == "state"]
+    assert roles == ["key_cache", "value_cache", "position"] * 2
+    assert sum(output.role == "update" for output in graph.outputs) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "message"),
+    [
+        ("cnn", {"image_size": 4, "layers": 3}, "cnn: layers=3 halves an image of image_size=4 away. "
+                                                "Expected: image_size of at least 2 to the power of layers."),
+        ("vit-b16", {"image_size": 40}, "vit-b16: image_size=40 does not divide by patch_size=16. "
+                                        "Expected: image_size a multiple of patch_size."),
+        ("resnet50", {"image_size": 16}, "ResNet50: image_size is 16. Expected: at least 32, as Keras asks for."),
+    ],
+)  # fmt: skip
+def test_sizes_that_no_model_can_have_are_an_error(name: str, size: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        trace_keras(ready(name, **size), batch_size=1)
+    assert str(error.value) == message
+
+
 def test_layers_of_an_encoder_have_paths() -> None:
     graph = trace_keras(ready("bert-base", **SMALL["bert-base"]), batch_size=2, mode="training").graph
     layers = {node.origin.layer: node.origin.layer_class for node in graph.body.nodes}
@@ -79,8 +129,8 @@ def test_a_ready_model_brings_its_loss() -> None:
 @pytest.mark.parametrize(
     ("name", "size", "message"),
     [
-        ("vgg", {}, "there is no ready model 'vgg'. "
-                    "Expected: one of: mlp, cnn, resnet50, bert-base, transformer-encoder."),
+        ("vgg", {}, "there is no ready model 'vgg'. Expected: one of: mlp, cnn, resnet50, mobilenetv2, efficientnetb0, "
+                    "lstm, bert-base, bert-large, gpt2, llama-block, llama-decode, vit-b16, transformer-encoder."),
         ("mlp", {"heads": 2}, "mlp has no size 'heads'. Expected: any of: layers, hidden, input_size, classes."),
         ("mlp", {"layers": 0}, "mlp: layers is 0. Expected: a whole number of at least 1."),
         ("bert-base", {"heads": 7}, "bert-base: hidden=768 does not divide by heads=7. "

@@ -1,4 +1,4 @@
-"""Keras layers of the ready transformers: an encoder block, and learned positions."""
+"""Keras layers of the ready transformers: encoder blocks of language and of vision, and learned positions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 NORM_EPSILON = 1e-12  # BERT's; google-research/bert modeling.py layer_norm
+VISION_EPSILON = 1e-6  # google-research/vision_transformer vit_jax/models_vit.py
 
 
 class EncoderBlock(keras.layers.Layer):  # type: ignore[misc]
@@ -46,17 +47,73 @@ class EncoderBlock(keras.layers.Layer):  # type: ignore[misc]
         return {**super().get_config(), "hidden": self.hidden, "heads": self.heads}
 
 
-class PositionEmbedding(keras.layers.Layer):  # type: ignore[misc]
-    """Adds a learned vector per position: [batch, sequence, hidden] to the same."""
+class VisionBlock(keras.layers.Layer):  # type: ignore[misc]
+    """Attention and feed-forward with GELU, each behind a layer normalisation and added (pre-norm, ViT).
 
-    def __init__(self, **options: Any) -> None:
+    Input and output: [batch, patches, hidden]. The feed-forward width is four times `hidden`.
+    """
+
+    def __init__(self, hidden: int, heads: int, **options: Any) -> None:
         super().__init__(**options)
+        self.hidden = hidden
+        self.heads = heads
+        policy = self.dtype_policy
+        self.attention_norm = keras.layers.LayerNormalization(
+            epsilon=VISION_EPSILON, name="attention_norm", dtype=policy
+        )
+        self.attention = keras.layers.MultiHeadAttention(heads, hidden // heads, name="attention", dtype=policy)
+        self.feed_forward_norm = keras.layers.LayerNormalization(
+            epsilon=VISION_EPSILON, name="feed_forward_norm", dtype=policy
+        )
+        self.intermediate = keras.layers.Dense(4 * hidden, activation="gelu", name="intermediate", dtype=policy)
+        self.output_dense = keras.layers.Dense(hidden, name="output", dtype=policy)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Make the weights of the parts."""
+        self.attention_norm.build(input_shape)
+        self.attention.build(input_shape, input_shape)
+        self.feed_forward_norm.build(input_shape)
+        self.intermediate.build(input_shape)
+        self.output_dense.build((*input_shape[:-1], 4 * self.hidden))
+
+    def call(self, x: Any) -> Any:
+        """One block."""
+        normed = self.attention_norm(x)
+        x = x + self.attention(normed, normed)
+        return x + self.output_dense(self.intermediate(self.feed_forward_norm(x)))
+
+    def get_config(self) -> dict[str, Any]:
+        """Arguments of the constructor."""
+        return {**super().get_config(), "hidden": self.hidden, "heads": self.heads}
+
+
+class PositionEmbedding(keras.layers.Layer):  # type: ignore[misc]
+    """Adds a learned vector per position: [batch, sequence, hidden] to the same.
+
+    With `class_token` a learned vector that stands for the whole comes first: [batch, 1 + sequence, hidden].
+    """
+
+    def __init__(self, class_token: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.class_token = class_token
+        self.first: Any = None
         self.positions: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Make the table of positions."""
-        self.positions = self.add_weight(name="embeddings", shape=input_shape[1:], initializer="uniform")
+        """Make the table of positions, and the first vector."""
+        length, hidden = int(input_shape[1] or 0), input_shape[2]
+        if self.class_token:
+            length += 1
+            self.first = self.add_weight(name="class_token", shape=(1, 1, hidden), initializer="zeros")
+        self.positions = self.add_weight(name="embeddings", shape=(length, hidden), initializer="uniform")
 
     def call(self, x: Any) -> Any:
         """Add the table."""
+        if self.class_token:
+            first = keras.ops.broadcast_to(self.first, (keras.ops.shape(x)[0], 1, x.shape[2]))
+            x = keras.ops.concatenate([first, x], axis=1)
         return x + self.positions
+
+    def get_config(self) -> dict[str, Any]:
+        """Arguments of the constructor."""
+        return {**super().get_config(), "class_token": self.class_token}

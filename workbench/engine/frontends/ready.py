@@ -1,4 +1,4 @@
-"""Ready models by name, built with Keras layers at any size: mlp, cnn, resnet50, bert-base, transformer-encoder."""
+"""Ready models by name and size, built without weights when they are traced."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
-from workbench.engine.frontends.encoder import NORM_EPSILON, EncoderBlock, PositionEmbedding
+from workbench.engine.frontends import ready_models as models
 from workbench.errors import InputError
 
 
@@ -30,60 +28,34 @@ class ReadyModel:
         return f"{self.name}({', '.join(f'{key}={value}' for key, value in self.size)})"
 
 
-def _mlp(*, layers: int, hidden: int, input_size: int, classes: int) -> Any:
-    blocks = [keras.layers.Dense(hidden, activation="relu", name=f"hidden_{i}") for i in range(layers)]
-    head = keras.layers.Dense(classes, activation="softmax", name="classifier")
-    return keras.Sequential([keras.Input((input_size,), name="features"), *blocks, head], name="mlp")
+_APPLICATION = {"image_size": 224, "classes": 1000}
+_BERT = {"sequence_length": 128, "classes": 2, "vocabulary": 30522}  # google-research/bert README: word pieces
+_LLAMA = {"layers": 1, "hidden": 2048, "heads": 32}  # Zhang et al., "TinyLlama", 2024, table 2
 
-
-def _cnn(*, layers: int, hidden: int, image_size: int, channels: int, classes: int) -> Any:
-    blocks: list[Any] = []
-    for i in range(layers):
-        blocks.append(keras.layers.Conv2D(hidden * 2**i, 3, padding="same", activation="relu", name=f"conv_{i}"))
-        blocks.append(keras.layers.MaxPooling2D(2, name=f"pool_{i}"))
-    head = [keras.layers.Flatten(name="flatten"), keras.layers.Dense(classes, activation="softmax", name="classifier")]
-    images = keras.Input((image_size, image_size, channels), name="images")
-    return keras.Sequential([images, *blocks, *head], name="cnn")
-
-
-def _resnet50(*, image_size: int, classes: int) -> Any:
-    return keras.applications.ResNet50(weights=None, input_shape=(image_size, image_size, 3), classes=classes)
-
-
-def _transformer_encoder(*, layers: int, hidden: int, heads: int, sequence_length: int, classes: int) -> Any:
-    inputs = keras.Input((sequence_length, hidden), name="embeddings")
-    x = inputs
-    for i in range(layers):
-        x = EncoderBlock(hidden, heads, name=f"encoder_{i}")(x)
-    x = keras.layers.GlobalAveragePooling1D(name="pooling")(x)
-    outputs = keras.layers.Dense(classes, activation="softmax", name="classifier")(x)
-    return keras.Model(inputs, outputs, name="transformer_encoder")
-
-
-def _bert(*, layers: int, hidden: int, heads: int, sequence_length: int, classes: int, vocabulary: int) -> Any:
-    tokens = keras.Input((sequence_length,), dtype="int32", name="token_ids")
-    x = keras.layers.Embedding(vocabulary, hidden, name="token_embedding")(tokens)
-    x = PositionEmbedding(name="position_embedding")(x)
-    x = keras.layers.LayerNormalization(epsilon=NORM_EPSILON, name="embedding_norm")(x)
-    for i in range(layers):
-        x = EncoderBlock(hidden, heads, name=f"encoder_{i}")(x)
-    first = x[:, 0, :]
-    pooled = keras.layers.Dense(hidden, activation="tanh", name="pooler")(first)
-    outputs = keras.layers.Dense(classes, activation="softmax", name="classifier")(pooled)
-    return keras.Model(tokens, outputs, name="bert_base")
-
-
-# Sizes of bert-base: google-research/bert README, BERT-Base (12 layers, 768 hidden, 12 heads, 30,522 word pieces).
 _READY: Mapping[str, tuple[Callable[..., Any], Mapping[str, int]]] = {
-    "mlp": (_mlp, {"layers": 2, "hidden": 128, "input_size": 64, "classes": 10}),
-    "cnn": (_cnn, {"layers": 2, "hidden": 32, "image_size": 32, "channels": 3, "classes": 10}),
-    "resnet50": (_resnet50, {"image_size": 224, "classes": 1000}),
-    "bert-base": (
-        _bert,
-        {"layers": 12, "hidden": 768, "heads": 12, "sequence_length": 128, "classes": 2, "vocabulary": 30522},
+    "mlp": (models.mlp, {"layers": 2, "hidden": 128, "input_size": 64, "classes": 10}),
+    "cnn": (models.cnn, {"layers": 2, "hidden": 32, "image_size": 32, "channels": 3, "classes": 10}),
+    "resnet50": (functools.partial(models.application, "ResNet50"), _APPLICATION),
+    "mobilenetv2": (functools.partial(models.application, "MobileNetV2"), _APPLICATION),
+    "efficientnetb0": (functools.partial(models.application, "EfficientNetB0"), _APPLICATION),
+    "lstm": (models.lstm, {"layers": 2, "hidden": 256, "sequence_length": 64, "input_size": 64, "classes": 10}),
+    # BERT-Base and BERT-Large: google-research/bert README.
+    "bert-base": (functools.partial(models.bert, "bert_base"), {"layers": 12, "hidden": 768, "heads": 12, **_BERT}),
+    "bert-large": (functools.partial(models.bert, "bert_large"), {"layers": 24, "hidden": 1024, "heads": 16, **_BERT}),
+    # The smallest of GPT-2: openai/gpt-2 src/model.py default_hparams, its context of 1024 as a size to choose.
+    "gpt2": (
+        models.gpt2,
+        {"layers": 12, "hidden": 768, "heads": 12, "sequence_length": 1024, "vocabulary": 50257},
+    ),
+    "llama-block": (models.llama_block, {**_LLAMA, "sequence_length": 128, "classes": 10}),
+    "llama-decode": (models.llama_decode, {**_LLAMA, "cache_length": 128, "batch": 1, "classes": 10}),
+    # ViT-B/16: Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021, table 1.
+    "vit-b16": (
+        models.vit,
+        {"layers": 12, "hidden": 768, "heads": 12, "image_size": 224, "patch_size": 16, "classes": 1000},
     ),
     "transformer-encoder": (
-        _transformer_encoder,
+        models.transformer_encoder,
         {"layers": 6, "hidden": 512, "heads": 8, "sequence_length": 128, "classes": 10},
     ),
 }
