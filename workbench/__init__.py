@@ -18,7 +18,7 @@ _IN_API = (
     "app", "challenge", "compare", "compile", "diagnose", "load_profile", "profile", "ready", "target", "targets",
     "views", "Executable", "Profile", "Target",
 )  # fmt: skip
-_MODULES = ("datasets", "ipu", "tiles", "errors")
+_MODULES = ("datasets", "ipu", "tf", "tiles", "errors")
 _IN_ERRORS = ("OutOfMemoryError", "InputError", "OptionError", "ProfileFileError", "WorkbenchError")
 
 if TYPE_CHECKING:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 # What people call the primitives that are named for machines.
-OP_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul", "fused": "elementwise"}
+OP_WORDS = {
+    "conv_general_dilated": "convolution", "dot_general": "matmul", "fused": "elementwise", "io_callback": "feed",
+    "pure_callback": "host", "host_call": "host",
+}  # fmt: skip
 
 
 def op_word(node: Node) -> str:

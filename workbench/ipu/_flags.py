@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from workbench.errors import OptionError
 
 _TRUE = ("", "true", "1")
+CATEGORIES = ("seed", "infeed", "outfeed", "hostembedding", "parameters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,12 @@ class Flags:
     use_ipu_model: bool = False
     ipu_model_tiles: int = 0
     use_synthetic_data: bool = False
+    synthetic_data_categories: frozenset[str] = frozenset()
     synthetic_data_initializer: str = ""
+
+    def synthetic(self, category: str) -> bool:
+        """Whether data of a category ("Infeed", "Outfeed" …) are made up on the IPU rather than copied."""
+        return self.use_synthetic_data or category.lower() in self.synthetic_data_categories
 
 
 def flags() -> Flags:
@@ -33,9 +39,23 @@ def flags() -> Flags:
         raise OptionError(
             f"TF_POPLAR_FLAGS has --ipu_model_tiles={tiles}", expected="a number of tiles: --ipu_model_tiles=8"
         )
+    categories = frozenset(filter(None, given.get("synthetic_data_categories", "").lower().split(",")))
+    unknown = sorted(categories - set(CATEGORIES))
+    if unknown:
+        raise OptionError(
+            f"TF_POPLAR_FLAGS has the synthetic data categories {', '.join(unknown)}",
+            expected=f"some of: {', '.join(CATEGORIES)}",
+        )
+    synthetic = given.get("use_synthetic_data", "false").lower() in _TRUE
+    if "synthetic_data_initializer" in given and not (synthetic or categories):
+        raise OptionError(
+            "TF_POPLAR_FLAGS has --synthetic_data_initializer, but no data are synthetic",
+            todo="add --use_synthetic_data or --synthetic_data_categories",
+        )
     return Flags(
         use_ipu_model=given.get("use_ipu_model", "false").lower() in _TRUE,
         ipu_model_tiles=int(tiles),
-        use_synthetic_data=given.get("use_synthetic_data", "false").lower() in _TRUE,
+        use_synthetic_data=synthetic,
+        synthetic_data_categories=categories,
         synthetic_data_initializer=given.get("synthetic_data_initializer", ""),
     )

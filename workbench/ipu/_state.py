@@ -11,10 +11,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class State:
-    """`system` names the described system; `configured` holds the configuration in force, if there is one."""
+    """`system` names the described system; `configured` holds the configuration in force, if there is one.
+
+    `seeds` holds what devices were seeded with; `identical_replicas`: every replica of them alike.
+    """
 
     system: str = "pod16"
     configured: list[IPUConfig] = field(default_factory=list)
+    seeds: dict[int, int] = field(default_factory=dict)
+    identical_replicas: bool = False
 
 
 STATE = State()

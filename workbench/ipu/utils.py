@@ -1,10 +1,15 @@
-"""`tensorflow.python.ipu.utils`: what concerns the configured devices."""
+"""`tensorflow.python.ipu.utils`: what concerns the configured devices, their seed, and files of data."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
 
 from workbench.errors import InputError
+from workbench.ipu._flags import flags
 from workbench.ipu._state import STATE
 from workbench.ipu.config import (
     DeviceConnectionType,
@@ -53,6 +58,124 @@ def is_running_on_ipu_model() -> bool:
 
 running_on_ipu_model = is_running_on_ipu_model
 
+
+class SyntheticDataCategory(Enum):
+    """Kinds of data that can be synthetic (graphcore/tensorflow@b2127bba ...plugin/poplar/driver/config.proto)."""
+
+    Seed = 0
+    Infeed = 1
+    Outfeed = 2
+    HostEmbedding = 3
+    Parameters = 4
+    Unknown = 5
+
+
+def use_synthetic_data_for(synthetic_data_category: SyntheticDataCategory) -> bool:
+    """Whether `TF_POPLAR_FLAGS` makes data of this category synthetic, so that none is copied."""
+    if not isinstance(synthetic_data_category, SyntheticDataCategory):
+        raise InputError(f"{synthetic_data_category!r} is no category", expected="a utils.SyntheticDataCategory")
+    return flags().synthetic(synthetic_data_category.name)
+
+
+def reset_ipu_seed(
+    seed: int,
+    device: str = "/device:IPU:0",
+    cpu_device: str = "cpu",
+    experimental_identical_replicas: bool = False,
+) -> None:
+    """Begin random numbers and stochastic rounding of a device at a seed, so that runs after it can be repeated.
+
+    `device`: the IPU device; `cpu_device`: the CPU beside it; `experimental_identical_replicas`: the same seed on every
+    replica. Errors: `ValueError` for a seed that is no whole number or a device that is none.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InputError(f"the seed is {seed!r}", expected="a whole number")
+    number = device_number(device)
+    STATE.seeds[number] = seed
+    STATE.identical_replicas = experimental_identical_replicas
+    from workbench.tf._random import set_seed
+
+    set_seed(seed)
+
+
+def move_variable_initialization_to_cpu(graph: Any = None) -> None:
+    """Make variables' first values on the host. They always are here; a graph that is none is an `InputError`."""
+    from workbench.tf._graph import Graph
+
+    if graph is not None and not isinstance(graph, Graph):
+        raise InputError(f"graph is {graph!r}", expected="a tf.Graph, or None for the default one")
+
+
+def export_dataset_to_file(
+    dataset_or_infeed: Any,
+    output_filename: str | Path,
+    num_elements: int,
+    feed_name: str = "",
+    apply_options: bool = True,
+) -> None:
+    """Write `num_elements` elements of a dataset or infeed queue to binary files, one for each tensor of an element.
+
+    `my_dataset.bin` of pairs becomes `my_dataset.0.bin` and `my_dataset.1.bin`. `feed_name`: the name they carry.
+    `apply_options` has no effect: datasets are read as they are. The layout is told in `ipu/_binary.py`;
+    `dataset_extractor` reads it back. Errors: `InputError` for too few elements, or ones that differ in shape.
+    """
+    from workbench.ipu.dataset_extractor import export_elements
+    from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
+
+    dataset, name = dataset_or_infeed, feed_name
+    if isinstance(dataset_or_infeed, IPUInfeedQueue):
+        dataset, name = dataset_or_infeed._dataset, feed_name or dataset_or_infeed._id
+    export_elements(dataset, num_elements, output_filename, name)
+
+
+def export_inputs_to_file(inputs: Sequence[Any], output_filename: str | Path, feed_dict: Mapping[Any, Any]) -> None:
+    """Write the values of graph inputs, given in `feed_dict`, to one binary file under their names."""
+    from workbench.ipu.dataset_extractor import export_variables
+    from workbench.tf._session import Session
+
+    names = [each.name for each in inputs]
+    Session().run(export_variables(inputs, names, output_filename), feed_dict)
+
+
+def export_variables_from_live_session(session: Any, output_file: str | Path, gc_metadata: Any = None) -> None:
+    """Write the values of a session's variables to a file."""
+    from workbench.ipu.dataset_extractor import export_variables, get_variable_handles
+
+    variables = session.graph.get_collection("variables")
+    session.run(export_variables(variables, get_variable_handles(variables), output_file, gc_metadata))
+
+
+def import_data_in_live_session(session: Any, data_files: Sequence[str | Path], output_folder: Any = None) -> None:
+    """Set a session's variables to the values in files."""
+    from workbench.ipu.dataset_extractor import import_variables
+
+    session.run(import_variables(session.graph.get_collection("variables"), data_files))
+
+
+def export_variables_from_live_model(model: Any, output_file: str | Path, gc_metadata: Any = None) -> None:
+    """Write the values of a Keras model's variables to a file."""
+    import numpy as np
+
+    from workbench.ipu import _binary
+
+    stored = [_binary.Stored(name=variable.path, values=np.asarray(variable.value)) for variable in model.variables]
+    _binary.write(output_file, "variables", stored)
+
+
+def import_data_in_live_model(model: Any, data_files: Sequence[str | Path], output_folder: Any = None) -> None:
+    """Set a Keras model's variables to the values in files; every variable must be in one of them."""
+    from workbench.ipu import _binary
+
+    values: dict[str, Any] = {}
+    for each in data_files:
+        values |= _binary.read(each)
+    missing = [variable.path for variable in model.variables if variable.path not in values]
+    if missing:
+        raise InputError(f"{len(missing)} variables are in no file: {', '.join(missing)}")
+    for variable in model.variables:
+        variable.assign(values[variable.path])
+
+
 __all__ = [
     "DeviceConnectionType",
     "ExecutionProfileType",
@@ -61,11 +184,21 @@ __all__ = [
     "SchedulingAlgorithm",
     "SelectionOrder",
     "StochasticRoundingBehaviour",
+    "SyntheticDataCategory",
     "configure_ipu_system",
     "device_number",
+    "export_dataset_to_file",
+    "export_inputs_to_file",
+    "export_variables_from_live_model",
+    "export_variables_from_live_session",
     "get_ipu_config",
     "get_num_of_ipus_in_device",
+    "import_data_in_live_model",
+    "import_data_in_live_session",
     "is_running_on_ipu_model",
+    "move_variable_initialization_to_cpu",
     "reset_ipu_configuration",
+    "reset_ipu_seed",
     "running_on_ipu_model",
+    "use_synthetic_data_for",
 ]

@@ -28,6 +28,7 @@ class Draft:
     source: str = ""
     calls: tuple[str, ...] = ()
     times: int = 1
+    effect: bool = False  # it runs even where nothing reads its results
 
 
 @dataclass(slots=True)
@@ -54,11 +55,11 @@ class Sheet:
 
 
 def prune(sheet: Sheet, results: Iterable[int]) -> None:
-    """Drop the drafts whose results nothing needs."""
+    """Drop the drafts whose results nothing needs and that have no effect of their own."""
     needed = set(results)
     kept = []
     for draft in reversed(sheet.drafts):
-        if needed.isdisjoint(draft.results):
+        if needed.isdisjoint(draft.results) and not draft.effect:
             continue
         needed.update(draft.operands)
         kept.append(draft)

@@ -11,10 +11,11 @@ from jax.extend.core import ClosedJaxpr, Literal
 
 from workbench.engine.frontends.control_flow import CONTROL, keep_programs
 from workbench.engine.frontends.drafts import Draft, Sheet, freeze_function, name_unnamed, name_updates, prune
+from workbench.engine.frontends.expansions import Expander
 from workbench.engine.frontends.fold import FOLDED_DTYPES, LARGEST_FOLDED_ARRAY, fold
 from workbench.engine.frontends.frames import KNOWN_REGIONS, Frames
 from workbench.engine.frontends.jaxpr_params import dtype_name, is_program, plain_attributes
-from workbench.engine.frontends.name_stack import LayerNames, Place, Stack, place_of
+from workbench.engine.frontends.name_stack import HOST_REGION, LayerNames, Place, Stack, place_of
 from workbench.engine.graph import ITEMSIZE_BYTES, Function
 from workbench.engine.origin import Direction
 from workbench.errors import InputError
@@ -22,11 +23,12 @@ from workbench.errors import InputError
 _INLINED: Mapping[str, str] = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
-    "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_lin": "call_jaxpr",
+    "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_lin": "call_jaxpr", "composite": "jaxpr",
+    "linear_call": "callee",
 }  # fmt: skip
 _IDENTITIES = frozenset({
     "copy", "copy_p", "stop_gradient", "optimization_barrier", "sharding_constraint", "reshard", "name", "pvary",
-    "layout_constraint", "mesh_cast",
+    "layout_constraint", "mesh_cast", "random_clone",
 })  # fmt: skip
 _IDENTITIES_WHEN_TYPES_AGREE = frozenset({
     "convert_element_type", "reshape", "broadcast_in_dim", "squeeze", "expand_dims", "slice", "reduce_sum",
@@ -54,6 +56,7 @@ class Converter:
     read_traceback: Callable[[Any], Any]
     functions: dict[str, Function] = field(default_factory=dict)
     frames: Frames = field(default_factory=Frames)
+    expander: Expander = field(default_factory=Expander)
     places: dict[tuple[Stack, Stack], Place] = field(default_factory=dict)
 
     def place(self, context: Context, own: Stack) -> Place:
@@ -135,6 +138,8 @@ class Body:
         """Add one equation; the numbers of its results."""
         name = eqn.primitive.name
         if name in _INLINED and _INLINED[name] in eqn.params:
+            if HOST_REGION in str(eqn.params.get("name", "")):
+                return self.host_call(eqn, operands, context)
             return self.inline(eqn, operands, context)
         if name in _IDENTITIES:
             return operands
@@ -145,12 +150,24 @@ class Body:
         known = self.folded(eqn, operands)
         if known is not None:
             return (known,)
+        expansion = self.converter.expander.of(eqn)
+        if expansion is not None:
+            used = operands[expansion.first :]
+            return self.flatten(expansion.jaxpr, expansion.consts, used, self.inner(eqn, context))
         draft = self.draft(eqn, operands, context)
         control = CONTROL.get(name)
         if control is not None:
             control(self, eqn, draft, self.inner(eqn, context))
         elif not name.startswith(_REDUCERS) and any(is_program(value) for value in eqn.params.values()):
             keep_programs(self, eqn, draft, self.inner(eqn, context))
+        draft.effect = any("IO" in type(each).__name__ for each in eqn.effects)
+        self.sheet.drafts.append(draft)
+        return draft.results
+
+    def host_call(self, eqn: Any, operands: list[int], context: Context) -> Sequence[int]:
+        """Add a call that stays on the host: what is inside is no work of the IPU."""
+        draft = self.draft(eqn, operands, context)
+        draft.op, draft.attrs = "host_call", ()
         self.sheet.drafts.append(draft)
         return draft.results
 

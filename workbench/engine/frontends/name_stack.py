@@ -19,6 +19,9 @@ MARK = "\x1f"
 LOSS_SCOPE = f"{MARK}loss"
 UPDATE_SCOPE = f"{MARK}update"
 CALL_PREFIX = f"{MARK}call:"
+ATTRIBUTE_PREFIX = f"{MARK}attribute:"
+SHARD_PREFIX = "ipu_shard_"
+HOST_REGION = f"{MARK}host:"  # begins the name of a called function that stays on the host
 REMAT_SCOPE = "rematted_computation"
 
 KERAS_LOSS_SCOPE = "compile_loss"  # the scope of losses compiled into a model
@@ -31,6 +34,22 @@ OPTIMIZER_LAYER = "optimizer"
 def call_scope(number: int) -> str:
     """The scope that says which call of a shared layer this is, from 1."""
     return f"{CALL_PREFIX}{number}"
+
+
+def attribute_scope(name: str, value: str) -> str:
+    """The scope that sets an attribute for the operations in it."""
+    return f"{ATTRIBUTE_PREFIX}{name}={value}"
+
+
+def shard_scope(index: int) -> str:
+    """The scope of operations placed on one IPU of several."""
+    return f"{SHARD_PREFIX}{index}"
+
+
+def attributes_of(stack: Stack) -> dict[str, str]:
+    """Attributes set by the scopes of a stack, the innermost winning."""
+    marked = [name[len(ATTRIBUTE_PREFIX) :] for kind, name in stack if name.startswith(ATTRIBUTE_PREFIX)]
+    return dict(each.split("=", 1) for each in marked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

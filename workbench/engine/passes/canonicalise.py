@@ -13,7 +13,7 @@ from workbench.engine.ops.pointwise import is_free
 
 ALIASES = frozenset({"copy", "copy_p", "stop_gradient", "pvary"})
 # Equal operands do not make these equal: each draws or orders anew.
-NOT_SHARED = frozenset({"random_bits", "rng_bit_generator", "optimization_barrier"})
+NOT_SHARED = frozenset({"random_bits", "rng_bit_generator", "optimization_barrier", "io_callback"})
 REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"})
 
 

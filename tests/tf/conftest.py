@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from workbench import ipu
+
+
+@pytest.fixture(autouse=True)
+def fresh_system(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test has a Pod16, no configuration and no flags."""
+    monkeypatch.delenv("TF_POPLAR_FLAGS", raising=False)
+    ipu.devices.use("pod16")
+    ipu.config.reset_ipu_configuration()
+    yield
+    ipu.devices.use("pod16")
+    ipu.config.reset_ipu_configuration()
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph() -> None:
+    """Each test has an empty default graph."""
+    from workbench.tf import _graph
+
+    _graph.reset_default_graph()

@@ -1,0 +1,127 @@
+"""What data queues share: datasets of any kind as elements of arrays, and failures of the host's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from workbench.errors import InputError, WorkbenchError
+
+# Deeper buffers than this are refused (graphcore/tensorflow@b2127bba tensorflow/python/ipu/ipu_infeed_queue.py).
+DEEPEST = 255
+DEFAULT_DEPTH = 3
+
+
+class FeedError(WorkbenchError, RuntimeError):
+    """Data that a running program asked the host for and did not get, or not in the shape it was compiled for."""
+
+
+class EndOfFeedError(FeedError):
+    """A dataset that ran dry."""
+
+
+def elements_of(dataset: Any) -> Iterator[Any]:
+    """Elements of a dataset: arrays, or tuples and dicts of them.
+
+    A Keras PyDataset is read batch by batch in its order; anything with `as_numpy_iterator` (tf.data) by that; anything
+    else is iterated over, tensors of torch and others turned into arrays.
+    """
+    if hasattr(dataset, "as_numpy_iterator"):
+        return iter(dataset.as_numpy_iterator())
+    if hasattr(dataset, "__getitem__") and hasattr(dataset, "num_batches"):
+        return _batches(dataset)
+    if not isinstance(dataset, Iterable):
+        raise InputError(
+            f"a dataset is a {type(dataset).__name__}",
+            expected="something to iterate over: a list of arrays, a generator, a Keras PyDataset, a DataLoader",
+        )
+    return iter(dataset)
+
+
+def _batches(dataset: Any) -> Iterator[Any]:
+    number = dataset.num_batches
+    count = number() if callable(number) else number
+    for place in range(count) if count is not None else iter(int, 1):
+        yield dataset[place]
+    if hasattr(dataset, "on_epoch_end"):
+        dataset.on_epoch_end()
+
+
+def to_arrays(element: Any) -> Any:
+    """An element with arrays as leaves, float64 as float32 and lists as tuples, as in datasets of batches."""
+    if isinstance(element, Mapping):
+        return {str(key): to_arrays(value) for key, value in element.items()}
+    if isinstance(element, list | tuple) and any(hasattr(each, "shape") for each in element):
+        return tuple(to_arrays(each) for each in element)
+    if hasattr(element, "detach"):
+        element = element.detach().cpu().numpy()
+    elif hasattr(element, "numpy") and not hasattr(element, "__array__"):
+        element = element.numpy()
+    array = np.asarray(element)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def types_of(element: Any) -> list[tuple[tuple[int, ...], str]]:
+    """Shape and type of each array of an element."""
+    return [(tuple(leaf.shape), str(leaf.dtype)) for leaf in jax.tree_util.tree_leaves(element)]
+
+
+@dataclass(slots=True)
+class Failures:
+    """What the host's side of a program raised, kept until somebody asks."""
+
+    raised: list[BaseException] = field(default_factory=list)
+
+    def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, its errors kept besides."""
+
+        def guarded(*values: Any) -> Any:
+            try:
+                return function(*values)
+            except Exception as error:
+                self.raised.append(error)
+                raise
+
+        return guarded
+
+    def take(self) -> BaseException | None:
+        """The first error, and forget all."""
+        first = self.raised[0] if self.raised else None
+        self.raised.clear()
+        return first
+
+
+def check_depth(name: str, depth: Any) -> int:
+    """A buffer depth from 1 to 255."""
+    if isinstance(depth, bool) or not isinstance(depth, int | np.integer):
+        raise InputError(f"{name} is {depth!r}", expected=f"a whole number from 1 to {DEEPEST}")
+    if not 0 < depth <= DEEPEST:
+        edge = "greater than zero" if depth <= 0 else f"less than {DEEPEST + 1}"
+        raise InputError(f"{name} must be {edge}, but it is {depth}")
+    return int(depth)
+
+
+def check_ordinal(ordinal: Any) -> int:
+    """The number of a device."""
+    if isinstance(ordinal, bool) or not isinstance(ordinal, int | np.integer):
+        raise InputError(f"device_ordinal is {ordinal!r}", expected="an integer")
+    if ordinal < 0:
+        raise InputError(f"device_ordinal is {ordinal}", expected="a device that is there: device_ordinal >= 0")
+    return int(ordinal)
+
+
+__all__ = [
+    "DEFAULT_DEPTH",
+    "EndOfFeedError",
+    "Failures",
+    "FeedError",
+    "check_depth",
+    "check_ordinal",
+    "elements_of",
+    "to_arrays",
+    "types_of",
+]

@@ -1,0 +1,88 @@
+"""`tensorflow.python.ipu.ipu_compiler`: a computation as one program for an IPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from workbench.errors import WorkbenchError
+from workbench.ipu.scopes import ipu_jit_scope
+from workbench.tf import _graph
+from workbench.tf._control import as_tensor
+from workbench.tf._convert import convert_to_tensor
+from workbench.tf._graph import Operation, Tensor
+
+
+class NotOnIpuError(WorkbenchError):
+    """A computation compiled for no IPU."""
+
+
+def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Any:
+    """Build what runs `computation(*inputs)` on an IPU; call it in an `ipu_scope`.
+
+    Returns what the computation returns, with operations at its end run with its tensors, except: None and operations
+    alone give one operation that runs them, and a single value a list of it. Tensors must come before operations.
+    Errors: `NotOnIpuError` outside an `ipu_scope`.
+    """
+    graph = _graph.get_default_graph()
+    first = len(graph.operations)
+    with ipu_jit_scope(0):
+        given = jax.tree_util.tree_map(_tensor, list(inputs or []))
+        returned = computation(*given)
+        result = _packed(returned)
+    made = graph.operations[first:]
+    if any(operation.type != "NoOp" for operation in made) and not any(each.scopes.on_ipu for each in made):
+        raise NotOnIpuError(
+            "a computation was compiled but placed on no IPU, so it would not run on one",
+            todo="call ipu_compiler.compile inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`",
+        )
+    return result
+
+
+def _tensor(value: Any) -> Any:
+    found = convert_to_tensor(value)
+    return found if isinstance(found, Tensor) else as_tensor(found)
+
+
+def _packed(returned: Any) -> Any:
+    """What `compile` returns for what the computation returned."""
+    if returned is None:
+        return no_op(_graph.get_default_graph().operations[-1:])
+    if isinstance(returned, Operation):
+        return no_op([returned])
+    if not isinstance(returned, list | tuple):
+        if isinstance(returned, dict):
+            return _with_operations(returned, [])
+        return [as_tensor(returned)]
+    operations = [each for each in returned if isinstance(each, Operation)]
+    tensors = [each for each in returned if not isinstance(each, Operation)]
+    if list(map(id, returned)) != [*map(id, tensors), *map(id, operations)]:
+        raise ValueError("A computation given to ipu_compiler.compile must return its tensors before its operations.")
+    if not tensors:
+        return no_op(operations)
+    return _with_operations(tensors, operations)
+
+
+def _with_operations(tensors: Any, operations: Sequence[Operation]) -> Any:
+    """The tensors, which run the operations too when they are evaluated."""
+    if not operations:
+        return jax.tree_util.tree_map(as_tensor, tensors)
+    with _graph.scoped(after=(*_graph.current_scopes().after, *operations)):
+        return jax.tree_util.tree_map(lambda each: identity(as_tensor(each)), tensors)
+
+
+def identity(tensor: Tensor) -> Tensor:
+    """The tensor as the result of an operation made now."""
+    made: Tensor = _graph.record("Identity", lambda value: value, tensor)
+    return made
+
+
+def no_op(operations: Sequence[Operation]) -> Operation:
+    """An operation that does nothing after others."""
+    with _graph.scoped(after=(*_graph.current_scopes().after, *operations)):
+        return Operation("NoOp", (), (), lambda run, values: ())
+
+
+__all__ = ["compile"]

@@ -1,0 +1,265 @@
+"""`tensorflow.python.ipu.ipu_infeed_queue`: data that a program on the IPU takes from the host as it runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import io_callback
+
+from workbench.errors import InputError
+from workbench.ipu._feeds import (
+    DEFAULT_DEPTH,
+    EndOfFeedError,
+    Failures,
+    FeedError,
+    check_depth,
+    check_ordinal,
+    elements_of,
+    to_arrays,
+    types_of,
+)
+from workbench.ipu._flags import flags
+from workbench.ipu.loops import body_arguments
+from workbench.tf import _graph
+from workbench.tf._graph import Effects, Operation
+
+_numbers = itertools.count()
+
+
+class IPUInfeedQueue:
+    """The elements of a dataset, one for each turn of a loop it is passed to.
+
+    `dataset`: any iterable of arrays (or of tuples or dicts of them, all of one shape), a Keras `PyDataset`, a torch
+    `DataLoader`, a tf dataset; it is not to be used elsewhere afterwards. `device_ordinal`: the device that takes them.
+    `prefetch_depth`: elements held ready, 3 unless said, 1 to 255. `optimise_latency`: packets rather than copies.
+    Errors: `ValueError` for shapes that are not known or a depth out of range; while running, `FeedError` for an
+    element of another shape and `EndOfFeedError` when the dataset has ended.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        device_ordinal: int | None = 0,
+        prefetch_depth: int | None = None,
+        optimise_latency: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        self._prefetch_depth = check_depth(
+            "prefetch_depth", DEFAULT_DEPTH if prefetch_depth is None else prefetch_depth
+        )
+        self._device_ordinal = check_ordinal(0 if device_ordinal is None else device_ordinal)
+        self._optimise_latency = bool(optimise_latency)
+        self._id = str(kwargs.get("_internal_id", next(_numbers)))
+        self._dataset = dataset
+        self._failures = Failures()
+        self._source: Iterator[Any] = elements_of(dataset)
+        self.structure = self._look(dataset)
+        self._types = types_of(self.structure)
+        self._taken = 0
+        self._dequeued = False
+        self._initialized = False
+        self._deleted = False
+
+    def _look(self, dataset: Any) -> Any:
+        """The first element, which says what shapes all have; it is kept for the first turn."""
+        spec = getattr(dataset, "element_spec", None)
+        if spec is not None:
+            _check_spec(spec)
+        try:
+            first = to_arrays(next(self._source))
+        except StopIteration:
+            raise InputError("the dataset of an infeed queue is empty", expected="at least one element") from None
+        for leaf in jax.tree_util.tree_leaves(first):
+            if leaf.dtype == object or leaf.dtype.kind in "US":
+                raise InputError(
+                    f"an element of the dataset holds {leaf.dtype}", expected="arrays of numbers of one fixed shape"
+                )
+        self._source = itertools.chain([first], self._source)
+        return first
+
+    # -- in a program ------------------------------------------------------------------------------------
+
+    def _dequeue(self) -> Any:
+        """Tensors that stand for the next element; loops call it."""
+        types = [(shape, _on_device(dtype)) for shape, dtype in self._types]
+        operation = Operation(
+            "InfeedDequeue", (), types, lambda run, values: self._take_all(),
+            name=f"infeed_{self._id}", effects=Effects(queues=frozenset({self})),
+        )  # fmt: skip
+        self._dequeued = True
+        tree = jax.tree_util.tree_structure(self.structure)
+        return jax.tree_util.tree_unflatten(tree, operation.outputs)
+
+    def _take_all(self) -> Sequence[Any]:
+        specs = [jax.ShapeDtypeStruct(shape, _on_device(dtype)) for shape, dtype in self._types]
+        if flags().synthetic("Infeed"):
+            return [np.full(spec.shape, synthetic_value(), spec.dtype) for spec in specs]
+        return list(io_callback(self._failures.guard(self._next), specs, ordered=True))
+
+    def _next(self) -> list[Any]:
+        """The next element on the host."""
+        if self._deleted:
+            raise FeedError("the infeed queue was deleted", todo="make a new IPUInfeedQueue")
+        try:
+            element = to_arrays(next(self._source))
+        except StopIteration:
+            raise EndOfFeedError(
+                f"the dataset of the infeed queue ended after {self._taken} elements",
+                expected="an element for every turn of the loop",
+                todo="repeat the dataset, or make the loop shorter",
+            ) from None
+        found = types_of(element)
+        if found != self._types:
+            raise FeedError(
+                f"element {self._taken} of the infeed queue has {_text(found)}",
+                expected=f"{_text(self._types)}, as the first: a program is compiled for fixed shapes",
+                todo="drop the remainder when batching",
+            )
+        self._taken += 1
+        leaves = jax.tree_util.tree_leaves(element)
+        return [np.asarray(leaf, _on_device(str(leaf.dtype))) for leaf in leaves]
+
+    def take_failure(self) -> BaseException | None:
+        """What the host's side raised since somebody last asked."""
+        return self._failures.take()
+
+    # -- its properties ----------------------------------------------------------------------------------
+
+    @property
+    def dequeued(self) -> bool:
+        """Whether a loop takes from it."""
+        return self._dequeued
+
+    @property
+    def number_of_tuple_elements(self) -> int:
+        """How many arguments it adds to a loop's body."""
+        given, named = body_arguments(self.structure)
+        return len(given) + len(named)
+
+    @property
+    def prefetch_depth(self) -> int:
+        """Elements held ready on the host."""
+        return self._prefetch_depth
+
+    @property
+    def initializer(self) -> Operation:
+        """The operation that makes it ready; asked for once, a second time is a `ValueError`."""
+        if self._initialized:
+            raise InputError(
+                "the initializer of an infeed queue can be asked for once", todo="keep it and run it when needed"
+            )
+        self._initialized = True
+        return self._host_operation("infeed_initialize", self._begin)
+
+    @property
+    def deleter(self) -> Operation:
+        """The operation that lets its resources go."""
+        return self._host_operation("infeed_delete", self._end)
+
+    def _host_operation(self, kind: str, action: Any) -> Operation:
+        def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
+            action()
+            return ()
+
+        with _graph.scoped(device="cpu", outside="", after=()):
+            return Operation(kind, (), (), compute)
+
+    def _begin(self) -> None:
+        self._deleted = False
+
+    def _end(self) -> None:
+        self._deleted = True
+
+    def get_next(self) -> Any:
+        """Obsolete: loops take the elements. Always a `ValueError`."""
+        raise InputError(
+            "get_next() of an infeed queue is obsolete: loops take its elements",
+            todo="pass the queue to ipu.loops.repeat or while_loop",
+        )
+
+
+def synthetic_value() -> float:
+    """What every element is when data are synthetic: the number of --synthetic_data_initializer, else 0."""
+    given = flags().synthetic_data_initializer
+    try:
+        return float(given or 0)
+    except ValueError:
+        return 0.0
+
+
+def _on_device(dtype: str) -> str:
+    return {"int64": "int32", "uint64": "uint32", "float64": "float32"}.get(dtype, dtype)
+
+
+def _text(types: Sequence[tuple[tuple[int, ...], str]]) -> str:
+    return ", ".join(f"{dtype}[{','.join(map(str, shape))}]" for shape, dtype in types)
+
+
+def _check_spec(spec: Any) -> None:
+    """The static shapes a tf dataset or one of ours declares must be known."""
+    for leaf in jax.tree_util.tree_leaves(spec, is_leaf=lambda each: hasattr(each, "shape")):
+        shape = getattr(leaf, "shape", ())
+        if shape is None or any(size is None for size in shape):
+            raise InputError(
+                f"an element of the dataset has shape {shape}, which is not fully defined",
+                todo="batch with drop_remainder=True",
+            )
+
+
+class IPUIterator:
+    """An iterator over an infeed queue for functions that run on the IPU: `next` gives the element as tensors."""
+
+    def __init__(self, dataset: Any = None, infeed_spec: Any = None, element_spec: Any = None, **kwargs: Any) -> None:
+        given = (infeed_spec is not None, element_spec is not None)
+        if (dataset is None) != all(given) or (dataset is not None and any(given)):
+            raise InputError(
+                "an IPUIterator needs a dataset, or both infeed_spec and element_spec", expected="one of the two"
+            )
+        self._infeed_queue: IPUInfeedQueue = infeed_spec if dataset is None else IPUInfeedQueue(dataset, **kwargs)
+        self._element_spec = element_spec if dataset is None else self._infeed_queue.structure
+
+    def __iter__(self) -> IPUIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return self.get_next()
+
+    next = __next__
+
+    def get_next(self) -> Any:
+        """The next element; a `RuntimeError` outside a graph."""
+        if not _graph.building():
+            raise RuntimeError(
+                "Elements of an IPUIterator are read on the IPU. To mend it: read them in a function that runs there."
+            )
+        return self._infeed_queue._dequeue()
+
+    def get_next_as_optional(self) -> Any:
+        """Not supported: a `NotImplementedError`."""
+        raise NotImplementedError("an IPUIterator does not give optional elements")
+
+    @property
+    def element_spec(self) -> Any:
+        """What an element is made of."""
+        return self._element_spec
+
+    @property
+    def infeed_spec(self) -> IPUInfeedQueue:
+        """The queue behind it."""
+        return self._infeed_queue
+
+
+class IPUOwnedIterator(IPUIterator):
+    """An iterator that owns its queue, and deletes it when it goes."""
+
+    def __del__(self) -> None:
+        queue = getattr(self, "_infeed_queue", None)
+        if queue is not None:
+            queue._end()
+
+
+__all__ = ["IPUInfeedQueue", "IPUIterator", "IPUOwnedIterator"]

@@ -1,0 +1,129 @@
+"""Operations placed on an IPU, compiled together: numbers from XLA and a profile, by the compiler of every source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import jax
+import jax.extend
+import jax.numpy as jnp
+
+from workbench.engine.frontends.jaxpr import graph_from_jaxpr
+from workbench.engine.frontends.source import ArraySpec, Source
+from workbench.engine.graph import Input, Output
+from workbench.engine.options import Options
+from workbench.errors import InputError
+from workbench.tf._evaluate import Run, State
+from workbench.tf._graph import Graph, Operation, Tensor, known_shape
+
+# The compiler stands above this package, so it is found by name, as reports find their views.
+COMPILER = "workbench.executable"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A variable as the runner of a program knows one: a value, and a way to assign it."""
+
+    variable: Any
+
+    @property
+    def value(self) -> Any:
+        """The value between runs."""
+        return self.variable.held()
+
+    def assign(self, value: Any) -> None:
+        """Keep the value a run ended with."""
+        self.variable.value_now = value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cluster:
+    """Operations that run on one device without a break: what they take, what others need of them, what they touch."""
+
+    graph: Graph
+    operations: tuple[Operation, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    variables: tuple[Any, ...]
+    written: tuple[Any, ...]
+    name: str = "main"
+
+    def __call__(self, *values: Any) -> list[Any]:
+        """Evaluate it: values of the inputs and variables in; outputs and new values of what is written out."""
+        given = {id(tensor): value for tensor, value in zip(self.inputs, values, strict=False)}
+        state = State(dict(zip(self.variables, values[len(self.inputs) :], strict=True)))
+        run = Run(self.graph, state, given)
+        run.evaluate(self.operations)
+        made = [given[id(tensor)] for tensor in self.outputs]
+        return [jnp.asarray(each) for each in (*made, *(state.values[variable] for variable in self.written))]
+
+    def trace_source(self) -> Source:
+        """The traced program, with variables where they live and everything else streamed."""
+        specs = tuple(
+            ArraySpec(name=tensor.name, shape=known_shape(tensor), dtype=str(tensor._dtype)) for tensor in self.inputs
+        )
+        held = [(variable.shape, str(variable.dtype)) for variable in self.variables]
+        types = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
+        types += [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in held]
+        closed = jax.make_jaxpr(self)(*types)
+        compiled = jax.jit(jax.extend.core.jaxpr_as_fun(closed))
+        return Source(
+            graph=graph_from_jaxpr(closed, self._described(), self._results(), name=self.name, mode="function"),
+            specs=specs, jaxpr=closed, compute=lambda values: compiled(*values),
+            variables=(*((None,) * len(specs)), *(Held(variable) for variable in self.variables)),
+            unpack=tuple, pack=list,
+        )  # fmt: skip
+
+    def _described(self) -> list[Input]:
+        given = [Input(name=tensor.name, role="input") for tensor in self.inputs]
+        kept = [
+            Input(name=variable.handle, role=variable.role, layer=variable.handle.rpartition("/")[0])
+            for variable in self.variables
+        ]
+        return [*given, *kept]
+
+    def _results(self) -> list[Output]:
+        made = [Output(name=tensor.name) for tensor in self.outputs]
+        first = len(self.inputs)
+        updates = [
+            Output(name=variable.handle, role="update", updates=first + self.variables.index(variable))
+            for variable in self.written
+        ]
+        return [*made, *updates]
+
+
+def cluster(
+    graph: Graph, operations: Sequence[Operation], given: Mapping[int, Any], wanted: Sequence[Tensor]
+) -> Cluster:
+    """The cluster of these operations. `wanted`: tensors somebody else needs."""
+    mine = set(operations)
+    inputs = {id(each): each for op in operations for each in op.inputs if each.op not in mine or id(each) in given}
+    effects = operations[0].effects
+    for operation in operations[1:]:
+        effects = effects | operation.effects
+    touched = sorted(effects.reads | effects.writes, key=lambda variable: variable.name)
+    names = {op.scopes.names[0] for op in operations if op.scopes.names}
+    return Cluster(
+        graph=graph,
+        operations=tuple(operations),
+        inputs=tuple(inputs.values()),
+        outputs=tuple(dict.fromkeys(each for each in wanted if each.op in mine and id(each) not in given)),
+        variables=tuple(touched),
+        written=tuple(variable for variable in touched if variable in effects.writes),
+        name=names.pop() if len(names) == 1 else "main",
+    )
+
+
+def compile_cluster(found: Cluster, options: Options, progress: Callable[[str], None] | None = None) -> Any:
+    """The executable of a cluster with these options."""
+    if not found.outputs and not found.written and not any(op.effects.queues for op in found.operations):
+        raise InputError("the program makes nothing", todo="return a tensor, or enqueue to an outfeed queue")
+    compiler = import_module(COMPILER)
+    request = compiler.make_request(found).replace(options=options)
+    return compiler.compile_request(request, progress)
+
+
+__all__ = ["Cluster", "cluster", "compile_cluster"]

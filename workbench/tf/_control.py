@@ -1,0 +1,177 @@
+"""Bodies: functions traced into graphs of their own, for loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from workbench.tf import _graph
+from workbench.tf._convert import array, convert_to_tensor, is_symbolic
+from workbench.tf._evaluate import Run, State, body_effects, run_body
+from workbench.tf._graph import Effects, Graph, Operation, Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Body:
+    """A traced function: its graph, the tensors that stand for its arguments, what it returned."""
+
+    graph: Graph
+    params: tuple[Tensor, ...]
+    results: tuple[Any, ...]
+
+    @property
+    def effects(self) -> Effects:
+        """What it touches."""
+        return body_effects(self.graph, self.results)
+
+    @property
+    def captures(self) -> tuple[Tensor, ...]:
+        """Tensors from outside that it uses."""
+        return tuple(self.graph.captures.values())
+
+    def __call__(self, run: Run, captured: Mapping[int, Any], values: Sequence[Any], state: State) -> list[Any]:
+        """Evaluate it; the values of its results, None for operations."""
+        bound = {id(param): value for param, value in zip(self.params, values, strict=True)}
+        return run_body(run, self.graph, {**captured, **bound}, self.results, state)
+
+
+def no_value(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+    """For an operation whose results are always given."""
+    raise AssertionError("an argument of a body was never given")
+
+
+def parameters(graph: Graph, types: Sequence[tuple[tuple[int, ...], str]]) -> tuple[Tensor, ...]:
+    """Tensors that stand for values a body is given."""
+    if not types:
+        return ()
+    with _graph.scoped(names=(), after=()):
+        return Operation("Argument", (), types, no_value, graph=graph).outputs
+
+
+def trace(
+    function: Callable[..., Any],
+    types: Sequence[tuple[tuple[int, ...], str]],
+    call: Callable[[Callable[..., Any], Sequence[Tensor]], Any] | None = None,
+) -> tuple[Body, Any]:
+    """A body of `function(*params)`, or of `call(function, params)`; and what it returned, as it returned it."""
+    graph = Graph(outer=_graph.get_default_graph())
+    params = parameters(graph, types)
+    with graph.as_default(), _graph.scoped(after=()):
+        returned = function(*params) if call is None else call(function, params)
+        flat = [_result(each) for each in jax.tree_util.tree_leaves(returned)]
+    return Body(graph=graph, params=params, results=tuple(flat)), returned
+
+
+def _result(value: Any) -> Any:
+    if isinstance(value, Operation):
+        return value
+    found = convert_to_tensor(value)
+    return found if isinstance(found, Tensor) else _constant(found)
+
+
+def _constant(value: Any) -> Tensor:
+    fixed = jnp.asarray(value)
+    operation = Operation("Const", (), [(fixed.shape, str(fixed.dtype))], lambda run, values: [fixed])
+    return operation.outputs[0]
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A tensor of the graph, from a constant too."""
+    found = convert_to_tensor(value)
+    return found if isinstance(found, Tensor) else _constant(found)
+
+
+def type_of(tensor: Tensor) -> tuple[tuple[int, ...], str]:
+    """Shape and type."""
+    return _graph.known_shape(tensor), str(tensor._dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """The variables a body writes, in an order, and how they travel through a loop."""
+
+    variables: tuple[Any, ...]
+
+    def enter(self, state: State) -> list[Any]:
+        """Their values before."""
+        return [state.read(variable) for variable in self.variables]
+
+    def inside(self, state: State, values: Sequence[Any]) -> State:
+        """The state a body runs in."""
+        return State({**state.values, **dict(zip(self.variables, values, strict=True))})
+
+    def leave(self, state: State, values: Sequence[Any]) -> None:
+        """Their values after."""
+        for variable, value in zip(self.variables, values, strict=True):
+            state.write(variable, value)
+
+
+def carried(*bodies: Body) -> Carried:
+    """What these bodies write."""
+    written = frozenset().union(*(body.effects.writes for body in bodies))
+    return Carried(variables=tuple(sorted(written, key=lambda variable: variable.name)))
+
+
+def loop(
+    kind: str, bodies: Sequence[Body], first: Sequence[Tensor], results: int,
+    execute: Callable[[Run, Mapping[int, Any], list[Any]], list[Any]],
+) -> Operation:  # fmt: skip
+    """An operation over bodies: `execute(run, captured, values)` gives its results."""
+    captures = list({id(tensor): tensor for body in bodies for tensor in body.captures}.values())
+    effects = Effects()
+    for body in bodies:
+        effects = effects | body.effects
+
+    def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+        captured = {id(tensor): value for tensor, value in zip(captures, values[len(first) :], strict=True)}
+        return execute(run, captured, list(values[: len(first)]))
+
+    types = [type_of(tensor) for tensor in first[:results]]
+    return Operation(kind, (*first, *captures), types, compute, effects=effects)
+
+
+def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: str | None = None) -> Any:
+    """The results of one of two functions, chosen when the program runs."""
+    if not is_symbolic(pred):
+        return true_fn() if bool(array(pred)) else false_fn()
+    chosen = as_tensor(pred)
+    then, returned = trace(true_fn, ())
+    other, _ = trace(false_fn, ())
+    travelling = carried(then, other)
+
+    def execute(run: Run, captured: Mapping[int, Any], values: list[Any]) -> list[Any]:
+        def branch(body: Body) -> Callable[[list[Any]], tuple[list[Any], list[Any]]]:
+            def taken(held: list[Any]) -> tuple[list[Any], list[Any]]:
+                state = travelling.inside(run.state, held)
+                made = body(run, captured, (), state)
+                tensors = [made[place] for place, each in enumerate(body.results) if isinstance(each, Tensor)]
+                return tensors, [state.values[variable] for variable in travelling.variables]
+
+            return taken
+
+        made, held = jax.lax.cond(values[0], branch(then), branch(other), travelling.enter(run.state))
+        travelling.leave(run.state, held)
+        return list(made)
+
+    captures = [*then.captures, *other.captures]
+    unique = list({id(tensor): tensor for tensor in captures}.values())
+    types = [type_of(each) for each in then.results if isinstance(each, Tensor)]
+
+    def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+        captured = {id(tensor): value for tensor, value in zip(unique, values[1:], strict=True)}
+        return execute(run, captured, list(values[:1]))
+
+    effects = then.effects | other.effects
+    operation = Operation("If", (chosen, *unique), types, compute, name=name, effects=effects)
+    leaves, tree = jax.tree_util.tree_flatten(returned)
+    outputs = iter(operation.outputs)
+    return jax.tree_util.tree_unflatten(
+        tree, [operation if isinstance(leaf, Operation) else next(outputs) for leaf in leaves]
+    )
+
+
+__all__ = ["Body", "Carried", "as_tensor", "carried", "cond", "loop", "parameters", "trace", "type_of"]

@@ -1,0 +1,78 @@
+"""Types of tensors: `tf.float32` is the name "float32", so Keras, JAX and numpy take it as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class DType(str):
+    """A type by its name, with what programs ask of a TensorFlow type."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return str(self)
+
+    @property
+    def as_numpy_dtype(self) -> Any:
+        """The numpy scalar type."""
+        if self == "bfloat16":
+            import jax.numpy as jnp
+
+            return jnp.bfloat16
+        return np.dtype(str(self)).type
+
+    @property
+    def base_dtype(self) -> DType:
+        """The type itself: there are no reference types."""
+        return self
+
+    @property
+    def size(self) -> int:
+        """Bytes of one element."""
+        return 2 if self == "bfloat16" else int(np.dtype(str(self)).itemsize)
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether it is a real type."""
+        return "float" in self
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is a whole type."""
+        return "int" in self
+
+    def __repr__(self) -> str:
+        return f"tf.{self}"
+
+
+def as_dtype(value: Any) -> DType:
+    """A type from its name, numpy's or this module's."""
+    if isinstance(value, DType):
+        return value
+    name = getattr(value, "name", None) or (value if isinstance(value, str) else np.dtype(value).name)
+    return DType(name)
+
+
+NAMES = (
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+)
+DTYPES = {name: DType(name) for name in NAMES} | {"half": DType("float16")}
+
+__all__ = ["DTYPES", "DType", "as_dtype"]

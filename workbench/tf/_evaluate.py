@@ -1,0 +1,205 @@
+"""Evaluating a graph: every operation on values (numpy, JAX or traced), once, its gradients with its forward pass.
+
+A gradient is taken with `jax.vjp` around the operations between its sources and its targets, and their values are
+kept, so that what a program computes and differentiates is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from workbench.tf._graph import Effects, Graph, Operation, Scopes, Tensor
+from workbench.tf._marks import host_region, scope_names
+
+
+@dataclass(slots=True)
+class State:
+    """Values of variables while a graph is evaluated; what was written is remembered."""
+
+    values: dict[Any, Any] = field(default_factory=dict)
+    written: set[Any] = field(default_factory=set)
+
+    def read(self, variable: Any) -> Any:
+        """The value now."""
+        return self.values[variable]
+
+    def write(self, variable: Any, value: Any) -> None:
+        """Give a new value."""
+        self.values[variable] = value
+        self.written.add(variable)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradientOf:
+    """What a gradient operation asks: of `targets`, with respect to `sources` (tensors or variables)."""
+
+    targets: tuple[Tensor, ...]
+    sources: tuple[Any, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Operations evaluated under one `jax.vjp`, and the pullback when that has been done."""
+
+    asked: GradientOf
+    path: tuple[Operation, ...]
+    pullback: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One evaluation of one graph. `given` holds values of tensors made elsewhere: captures, feeds, other clusters."""
+
+    graph: Graph
+    state: State
+    given: dict[int, Any] = field(default_factory=dict)
+    done: set[Operation] = field(default_factory=set)
+    groups: dict[GradientOf, _Group] = field(default_factory=dict)
+    inside: Scopes | None = None
+
+    def value(self, tensor: Tensor) -> Any:
+        """The value of a tensor that was evaluated or given."""
+        return self.given[id(tensor)]
+
+    def evaluate(self, targets: Iterable[Tensor | Operation], known: Iterable[Operation] = ()) -> None:
+        """Evaluate what the targets need, in the order the operations were made."""
+        self.done.update(known)
+        needed = needed_by(targets, self.given, self.done)
+        for operation in needed:
+            gradient = operation.gradient
+            if gradient is not None and gradient not in self.groups:
+                self.groups[gradient] = _Group(gradient, path_between(gradient))
+        for operation in needed:
+            if operation not in self.done:
+                self._step(operation)
+
+    def _step(self, operation: Operation) -> None:
+        for group in self.groups.values():
+            if group.pullback is None and operation in group.path:
+                self._differentiate(group)
+        if operation not in self.done:
+            gradient = operation.gradient
+            if gradient is not None and self.groups[gradient].pullback is None:
+                self._differentiate(self.groups[gradient])
+            self._execute(operation)
+
+    def _execute(self, operation: Operation) -> None:
+        values = [self.value(tensor) for tensor in operation.inputs]
+        with ExitStack() as stack:
+            for name in scope_names(operation.scopes, operation.name):
+                stack.enter_context(jax.named_scope(name))
+            if operation.scopes.outside and not operation.effects:
+                results = host_region(lambda *given: operation.compute(self, given), operation.scopes.outside)(*values)
+            else:
+                results = operation.compute(self, values)
+        for tensor, value in zip(operation.outputs, results, strict=True):
+            self.given[id(tensor)] = value
+        self.done.add(operation)
+
+    def pullback(self, asked: GradientOf) -> Any:
+        """The function from gradients of the targets to gradients of the sources."""
+        return self.groups[asked].pullback
+
+    def _differentiate(self, group: _Group) -> None:
+        outside = [
+            operation
+            for step in group.path
+            for operation in (*(tensor.op for tensor in step.inputs), *step.control_inputs)
+            if operation not in group.path
+        ]
+        before = set(group.path)
+        self._without(outside, before)
+        sources = group.asked.sources
+        start = [self.state.read(each) if not isinstance(each, Tensor) else self.value(each) for each in sources]
+        keep = [tensor for step in group.path for tensor in step.outputs]
+
+        def forward(values: Sequence[Any]) -> tuple[Any, Any]:
+            state = State(dict(self.state.values), set())
+            given = {key: value for key, value in self.given.items() if key not in {id(each) for each in keep}}
+            inner = Run(self.graph, state, given, set(self.done) - before)
+            for source, value in zip(sources, values, strict=True):
+                if isinstance(source, Tensor):
+                    given[id(source)] = value
+                else:
+                    state.values[source] = value
+            for step in group.path:
+                if step not in inner.done:
+                    inner._execute(step)
+            outputs = [given[id(tensor)] for tensor in group.asked.targets]
+            changed = {variable: state.values[variable] for variable in state.written}
+            return outputs, ([given[id(tensor)] for tensor in keep], changed)
+
+        _, group.pullback, (kept, changed) = jax.vjp(forward, start, has_aux=True)
+        for tensor, value in zip(keep, kept, strict=True):
+            self.given.setdefault(id(tensor), value)
+        for variable, value in changed.items():
+            self.state.write(variable, value)
+        self.done.update(group.path)
+
+    def _without(self, operations: Iterable[Operation], excluded: set[Operation]) -> None:
+        for operation in needed_by([each for each in operations if each.graph is self.graph], self.given, self.done):
+            if operation not in excluded and operation not in self.done:
+                self._step(operation)
+
+
+def needed_by(
+    targets: Iterable[Tensor | Operation], given: Mapping[int, Any], done: Iterable[Operation] = ()
+) -> list[Operation]:
+    """The operations the targets need, in the order they were made, without what is given or done."""
+    finished = set(done)
+    pending = [each.op if isinstance(each, Tensor) else each for each in targets if id(each) not in given]
+    found: set[Operation] = set()
+    while pending:
+        operation = pending.pop()
+        if operation in found or operation in finished:
+            continue
+        found.add(operation)
+        pending += [tensor.op for tensor in operation.inputs if id(tensor) not in given and _here(tensor, operation)]
+        pending += operation.control_inputs
+    return sorted(found, key=lambda operation: operation.number)
+
+
+def _here(tensor: Tensor, operation: Operation) -> bool:
+    return tensor.graph is operation.graph
+
+
+def path_between(asked: GradientOf) -> tuple[Operation, ...]:
+    """The operations on a way from the sources to the targets, in order."""
+    ancestors = needed_by(asked.targets, {})
+    tensors = {id(source) for source in asked.sources if isinstance(source, Tensor)}
+    variables = {source for source in asked.sources if not isinstance(source, Tensor)}
+    reached: set[Operation] = set()
+    for operation in ancestors:
+        from_source = any(id(tensor) in tensors or tensor.op in reached for tensor in operation.inputs)
+        reads = bool(variables & operation.effects.reads) and not operation.effects.writes & variables
+        if (from_source or reads) and not any(id(tensor) in tensors for tensor in operation.outputs):
+            reached.add(operation)
+    return tuple(operation for operation in ancestors if operation in reached)
+
+
+def run_body(
+    run: Run, graph: Graph, bound: Mapping[int, Any], results: Sequence[Tensor | Operation], state: State
+) -> list[Any]:
+    """Evaluate the body of a loop, branch or function on bound values; its results' values, None for operations."""
+    given = {key: run.given[key] for key in graph.captures if key in run.given} | dict(bound)
+    inner = Run(graph, state, given)
+    inner.evaluate([each for each in results if isinstance(each, Operation) or each.graph is graph])
+    return [
+        inner.given[id(each)] if isinstance(each, Tensor) and id(each) in inner.given
+        else run.given.get(id(each)) if isinstance(each, Tensor)
+        else None
+        for each in results
+    ]  # fmt: skip
+
+
+def body_effects(graph: Graph, results: Sequence[Tensor | Operation]) -> Effects:
+    """What a body touches to make its results."""
+    found = Effects()
+    for operation in needed_by([each for each in results if isinstance(each, Operation) or each.graph is graph], {}):
+        found = found | operation.effects
+    return found

@@ -1,0 +1,378 @@
+"""A deferred graph: operations that record what to compute, and tensors that stand for their results.
+
+An operation keeps a function over `keras.ops` or `jax.numpy` values, its inputs, the operations it waits for, and the
+scopes it was made in (device, names, attributes). A graph inside another (a loop's body, a function) captures tensors
+of the outer one by using them. Operations are numbered as they are made, so an operation's inputs have lower numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import jax
+import keras
+
+from workbench.errors import InputError
+from workbench.tf._dtypes import DType, as_dtype
+
+if TYPE_CHECKING:
+    from workbench.tf._evaluate import Run
+
+Compute = Callable[["Run", Sequence[Any]], Sequence[Any]]
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scopes:
+    """What surrounds an operation when it is made: device, names, compiled for the IPU, attributes, waiting-for."""
+
+    device: str = ""
+    names: tuple[str, ...] = ()
+    compiled: bool = False
+    outside: str = ""
+    shard: int | None = None
+    attributes: tuple[tuple[str, str], ...] = ()
+    after: tuple[Operation, ...] = ()
+
+    @property
+    def on_ipu(self) -> bool:
+        """Whether operations made here run on an IPU."""
+        return "IPU" in self.device.upper() and not self.outside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """State an operation touches: variables it reads and writes, and what else it does, as objects."""
+
+    reads: frozenset[Any] = frozenset()
+    writes: frozenset[Any] = frozenset()
+    queues: frozenset[Any] = frozenset()
+
+    def __or__(self, other: Effects) -> Effects:
+        return Effects(
+            reads=self.reads | other.reads, writes=self.writes | other.writes, queues=self.queues | other.queues
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.reads or self.writes or self.queues)
+
+
+NO_EFFECTS = Effects()
+
+
+@dataclass(slots=True, eq=False)
+class Graph:
+    """Operations in the order they were made. `outer` is the graph this one is a body in, if it is one."""
+
+    outer: Graph | None = None
+    operations: list[Operation] = field(default_factory=list)
+    variables: dict[str, Any] = field(default_factory=dict)
+    collections: dict[str, list[Any]] = field(default_factory=dict)
+    captures: dict[int, Tensor] = field(default_factory=dict)
+    finalized: bool = False
+    _names: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def root(self) -> Graph:
+        """The outermost graph around this one."""
+        return self if self.outer is None else self.outer.root
+
+    @contextmanager
+    def as_default(self) -> Iterator[Graph]:
+        """Make this the graph that operations are added to."""
+        stack = _STATE.graphs
+        stack.append(self)
+        try:
+            yield self
+        finally:
+            stack.remove(self)
+
+    def unique_name(self, name: str) -> str:
+        """`name`, or `name_1` and so on when it is taken."""
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return f"{name}_{count}" if count else name
+
+    def get_operations(self) -> list[Operation]:
+        """The operations made so far."""
+        return list(self.operations)
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation of this name."""
+        for operation in self.operations:
+            if operation.name == name:
+                return operation
+        raise InputError(f"the graph has no operation {name!r}")
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor `operation:number`."""
+        operation, _, number = name.partition(":")
+        return self.get_operation_by_name(operation).outputs[int(number or 0)]
+
+    def get_collection(self, name: str) -> list[Any]:
+        """What was added to a collection."""
+        return list(self.collections.get(name, []))
+
+    def add_to_collection(self, name: str, value: Any) -> None:
+        """Add to a collection."""
+        self.collections.setdefault(name, []).append(value)
+
+    def finalize(self) -> None:
+        """No more operations."""
+        self.finalized = True
+
+
+class Operation:
+    """One step of a graph. Its `outputs` are tensors; running it for its effect alone gives None."""
+
+    def __init__(
+        self,
+        kind: str,
+        inputs: Sequence[Tensor],
+        types: Sequence[tuple[tuple[int | None, ...], str]],
+        compute: Compute,
+        *,
+        name: str | None = None,
+        effects: Effects = NO_EFFECTS,
+        graph: Graph | None = None,
+        scopes: Scopes | None = None,
+    ) -> None:
+        self.graph = graph or get_default_graph()
+        if self.graph.finalized:
+            raise RuntimeError("the graph is finalized: no operation can be added to it")
+        self.number = next(_numbers)
+        self.type = kind
+        self.scopes = current_scopes() if scopes is None else scopes
+        self.name = self.graph.unique_name("/".join((*self.scopes.names, name or kind)))
+        self.inputs = tuple(inputs)
+        self.compute = compute
+        self.effects = effects
+        self.gradient: Any = None
+        self.outputs = tuple(Tensor(self, index, shape, dtype) for index, (shape, dtype) in enumerate(types))
+        self.graph.operations.append(self)
+        for tensor in self.inputs:
+            if tensor.graph is not self.graph:
+                _capture(tensor, self.graph)
+
+    @property
+    def control_inputs(self) -> tuple[Operation, ...]:
+        """Operations that run before this one because a scope said so."""
+        return tuple(each for each in self.scopes.after if each.graph is self.graph)
+
+    @property
+    def device(self) -> str:
+        """The device it was placed on; empty for the host by default."""
+        return "" if self.scopes.outside else self.scopes.device
+
+    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> None:
+        """Run it in a session, or in the default one."""
+        (session or default_session()).run(self, feed_dict)
+
+    def __repr__(self) -> str:
+        return f"<tf.Operation {self.name!r} type={self.type}>"
+
+
+def _capture(tensor: Tensor, graph: Graph) -> None:
+    around = graph.outer
+    while around is not None and around is not tensor.graph:
+        around = around.outer
+    if around is None:
+        raise InputError(f"{tensor.name} belongs to another graph", todo="build both in the same tf.Graph")
+    graph.captures.setdefault(id(tensor), tensor)
+
+
+class Tensor(keras.KerasTensor):  # type: ignore[misc]
+    """A value of a graph: `shape`, `dtype` and the operation that makes it."""
+
+    def __init__(self, op: Operation, index: int, shape: Sequence[int | None], dtype: str) -> None:
+        super().__init__(shape=tuple(shape), dtype=str(dtype), record_history=False, name=f"{op.name}:{index}")
+        self.op = op
+        self.value_index = index
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it belongs to."""
+        return self.op.graph
+
+    @property
+    def dtype(self) -> DType:
+        """Its type, as in `tf.float32`."""
+        return as_dtype(self._dtype)
+
+    @property
+    def device(self) -> str:
+        """Where it is made."""
+        return self.op.device
+
+    def get_shape(self) -> Any:
+        """The static shape."""
+        from workbench.tf._shapes import TensorShape
+
+        return TensorShape(self.shape)
+
+    def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> Any:
+        """Its value in a session, or in the default one."""
+        return (session or default_session()).run(self, feed_dict)
+
+    def __repr__(self) -> str:
+        shape = ", ".join("?" if size is None else str(size) for size in self.shape)
+        return f'<tf.Tensor "{self.name}" shape=({shape}) dtype={self._dtype}>'
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"{self.name} has no value while the graph is built, so Python cannot branch on it. "
+            "To mend it: use tf.cond, tf.where or ipu.loops.while_loop."
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape or self.shape[0] is None:
+            raise TypeError(f"{self.name} has no known first dimension to iterate over")
+        return (self[index] for index in range(self.shape[0]))
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+
+@dataclass(slots=True)
+class _State(threading.local):
+    """Graphs, scopes and sessions in force, innermost last."""
+
+    graphs: list[Graph] = field(default_factory=lambda: [Graph()])
+    scopes: list[Scopes] = field(default_factory=lambda: [Scopes()])
+    sessions: list[Any] = field(default_factory=list)
+
+
+_STATE = _State()
+
+
+def get_default_graph() -> Graph:
+    """The graph operations are added to."""
+    return _STATE.graphs[-1]
+
+
+def reset_default_graph() -> None:
+    """Begin a new outermost graph."""
+    if len(_STATE.graphs) > 1:
+        raise InputError("the default graph cannot be reset inside `with graph.as_default()`")
+    _STATE.graphs[:] = [Graph()]
+    _STATE.scopes[:] = [Scopes()]
+
+
+def building() -> bool:
+    """Whether a body is being traced, or operations are asked for the IPU: what is called now is recorded."""
+    return get_default_graph().outer is not None or bool(current_scopes().device)
+
+
+def current_scopes() -> Scopes:
+    """What surrounds an operation made now."""
+    return _STATE.scopes[-1]
+
+
+@contextmanager
+def scoped(**changes: Any) -> Iterator[Scopes]:
+    """Operations made inside have these scopes changed."""
+    stack = _STATE.scopes
+    depth = len(stack)
+    made = replace(stack[-1], **changes)
+    stack.append(made)
+    try:
+        yield made
+    finally:
+        del stack[depth:]
+
+
+def amend(**changes: Any) -> None:
+    """Change the scopes in force from here on, until the scope around ends."""
+    _STATE.scopes[-1] = replace(_STATE.scopes[-1], **changes)
+
+
+def default_session() -> Any:
+    """The innermost session in a `with`."""
+    if not _STATE.sessions:
+        raise ValueError("There is no default session. To mend it: use `with tf.Session():`.")
+    return _STATE.sessions[-1]
+
+
+@contextmanager
+def as_default_session(session: Any) -> Iterator[Any]:
+    """Make a session the default one."""
+    _STATE.sessions.append(session)
+    try:
+        yield session
+    finally:
+        _STATE.sessions.remove(session)
+
+
+def record(
+    kind: str,
+    function: Callable[..., Any],
+    *args: Any,
+    name: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Record a function of values as one operation; its result has the structure the function's has.
+
+    Tensors anywhere in `args` and `kwargs` are its inputs; everything else is kept as it is.
+    """
+    leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+    inputs = [leaves[place] for place in places]
+
+    def rebuilt(values: Sequence[Any]) -> Any:
+        filled = list(leaves)
+        for place, value in zip(places, values, strict=True):
+            filled[place] = value
+        given, named = jax.tree_util.tree_unflatten(tree, filled)
+        return function(*given, **named)
+
+    specs = [jax.ShapeDtypeStruct(known_shape(each), each._dtype) for each in inputs]
+    result = jax.eval_shape(lambda *values: rebuilt(values), *specs)
+    flat, structure = jax.tree_util.tree_flatten(result)
+    operation = Operation(
+        kind,
+        inputs,
+        [(tuple(leaf.shape), str(leaf.dtype)) for leaf in flat],
+        lambda run, values: jax.tree_util.tree_leaves(rebuilt(values)),
+        name=name,
+    )
+    return jax.tree_util.tree_unflatten(structure, operation.outputs)
+
+
+def known_shape(tensor: Tensor) -> tuple[int, ...]:
+    """The static shape; an `InputError` when a dimension is not known."""
+    if any(size is None for size in tensor.shape):
+        raise InputError(
+            f"{tensor.name} has shape {tuple(tensor.shape)}",
+            expected="every dimension known: XLA compiles for fixed shapes",
+        )
+    return tuple(int(size) for size in tensor.shape)
+
+
+__all__ = [
+    "NO_EFFECTS",
+    "Effects",
+    "Graph",
+    "Operation",
+    "Scopes",
+    "Tensor",
+    "amend",
+    "as_default_session",
+    "building",
+    "current_scopes",
+    "default_session",
+    "get_default_graph",
+    "known_shape",
+    "record",
+    "reset_default_graph",
+    "scoped",
+]

@@ -1,0 +1,63 @@
+"""Python functions on the host as operations of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from workbench.errors import InputError
+from workbench.ipu._feeds import Failures
+from workbench.tf import _graph
+from workbench.tf._control import as_tensor
+from workbench.tf._dtypes import as_dtype
+from workbench.tf._graph import Effects, Operation, known_shape
+
+
+class HostFunction:
+    """A Python function of arrays whose results have the shapes it gave when it was first asked."""
+
+    def __init__(self, function: Callable[..., Any], types: Sequence[str]) -> None:
+        self.function, self.types = function, tuple(types)
+        self.failures = Failures()
+
+    def take_failure(self) -> BaseException | None:
+        """What it raised since somebody last asked."""
+        return self.failures.take()
+
+    def on_arrays(self, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        """Its results as arrays of the declared types."""
+        made = self.function(*(np.asarray(value) for value in values))
+        parts = made if isinstance(made, list | tuple) else [made]
+        if len(parts) != len(self.types):
+            raise InputError(f"a host function returned {len(parts)} values", expected=f"{len(self.types)}, as in Tout")
+        return tuple(np.asarray(part, dtype) for part, dtype in zip(parts, self.types, strict=True))
+
+
+def host_function(function: Callable[..., Any], inputs: Any, types: Any, name: str | None) -> Any:
+    """The operation of a Python function. Its results' shapes are found by calling it on zeros."""
+    single = not isinstance(types, list | tuple)
+    kinds = [str(as_dtype(each)) for each in ([types] if single else types)]
+    held = HostFunction(function, kinds)
+    given = [as_tensor(each) for each in inputs]
+    scopes = _graph.current_scopes()
+    if scopes.on_ipu:
+        raise InputError(
+            "a Python function cannot run on an IPU", todo="put it in `with ipu.scopes.outside_compilation_scope():`"
+        )
+    sample = held.on_arrays(*(np.zeros(known_shape(each), each._dtype) for each in given))
+    specs = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in sample]
+
+    def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
+        return list(jax.pure_callback(held.failures.guard(held.on_arrays), tuple(specs), *values))
+
+    made = Operation(
+        "PyFunction", given, [(spec.shape, str(spec.dtype)) for spec in specs], compute,
+        name=name, effects=Effects(queues=frozenset({held})),
+    )  # fmt: skip
+    return made.outputs[0] if single else list(made.outputs)
+
+
+__all__ = ["host_function"]

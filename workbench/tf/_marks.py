@@ -1,0 +1,31 @@
+"""Names that scopes leave in a traced program, for the compiler and for the layers of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from workbench.engine.frontends.name_stack import HOST_REGION, attribute_scope, shard_scope
+from workbench.tf._graph import Scopes
+
+
+def scope_names(scopes: Scopes, name: str) -> Iterator[str]:
+    """The scopes of an operation, outermost first: shard, attributes, the names the user gave."""
+    if scopes.shard is not None:
+        yield shard_scope(scopes.shard)
+    for key, value in scopes.attributes:
+        yield attribute_scope(key, value)
+    yield from scopes.names
+
+
+def host_region(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The function as one call that the compiler leaves on the host, with copies to it and back."""
+
+    def on_host(*values: Any) -> Any:
+        return function(*values)
+
+    on_host.__name__ = f"{HOST_REGION}{name}"
+    compiled: Callable[..., Any] = jax.jit(on_host)
+    return compiled

@@ -1,0 +1,255 @@
+"""Which public name of `tf` is where. Names are found when they are first used."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from workbench.ipu.utils import device_number
+from workbench.tf import _control, _convert, _gradients, _graph, _initializers, _nn, _random, _session, _variables
+from workbench.tf._dtypes import DTYPES, DType, as_dtype
+from workbench.tf._graph import Operation, Tensor
+from workbench.tf._math import OPERATIONS
+from workbench.tf._shapes import TensorShape
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+    """A tensor whose value is fed; its shape must be known where it reaches an IPU."""
+
+    def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
+        raise ValueError(f"You must feed a value for the placeholder {made.name}.")
+
+    made = Operation("Placeholder", (), [(tuple(shape or ()), str(as_dtype(dtype)))], compute, name=name)
+    return made.outputs[0]
+
+
+@contextlib.contextmanager
+def device(device_name: Any) -> Iterator[None]:
+    """Operations made inside run on this device: "cpu", "/device:CPU:0", "/device:IPU:0"; None is the default."""
+    name = "" if device_name is None else str(device_name)
+    if "IPU" in name.upper():
+        device_number(name)
+    with _graph.scoped(device=name):
+        yield
+
+
+@contextlib.contextmanager
+def name_scope(name: str, default_name: str | None = None, values: Any = None) -> Iterator[str]:
+    """Operations made inside carry this name; in a profile it is their layer."""
+    names = (*_graph.current_scopes().names, *((name or default_name or "",) if name or default_name else ()))
+    with _graph.scoped(names=names):
+        yield "/".join(names)
+
+
+@contextlib.contextmanager
+def control_dependencies(control_inputs: Any) -> Iterator[None]:
+    """Operations made inside run after these."""
+    if control_inputs is None:
+        with _graph.scoped(after=()):
+            yield
+        return
+    found = tuple(each.op if isinstance(each, Tensor) else each for each in control_inputs)
+    waited = tuple(each for each in found if isinstance(each, Operation))
+    with _graph.scoped(after=(*_graph.current_scopes().after, *waited)):
+        yield
+
+
+def group(*inputs: Any, name: str | None = None, **others: Any) -> Operation:
+    """An operation that runs the others."""
+    flat = [each for each in _convert.leaves(*inputs) if isinstance(each, Tensor | Operation)]
+    with control_dependencies(flat):
+        return Operation(name or "group", (), (), lambda run, values: ())
+
+
+def no_op(name: str | None = None) -> Operation:
+    """An operation that does nothing."""
+    return Operation("NoOp", (), (), lambda run, values: (), name=name)
+
+
+def tuple_(tensors: Any, name: str | None = None, control_inputs: Any = None) -> list[Any]:
+    """The tensors, once all of them and the operations are done."""
+    with control_dependencies([*(control_inputs or ()), *tensors]):
+        return [OPERATIONS["identity"](each) for each in tensors]
+
+
+def _initialize(variables: Sequence[Any]) -> Operation:
+    return group(*(variable.initializer for variable in variables), name="init")
+
+
+def global_variables_initializer() -> Operation:
+    """The operation that gives every variable its first value."""
+    return _initialize(global_variables())
+
+
+def variables_initializer(var_list: Any, name: str = "init") -> Operation:
+    """The operation that gives these variables their first values."""
+    return _initialize(list(var_list))
+
+
+def local_variables_initializer() -> Operation:
+    """The operation that gives local variables their first values."""
+    return _initialize(_graph.get_default_graph().root.get_collection(_variables.LOCAL))
+
+
+def global_variables(scope: str | None = None) -> list[Any]:
+    """All variables of the graph."""
+    found = _graph.get_default_graph().root.get_collection(_variables.GLOBAL)
+    return [each for each in found if scope is None or each.name.startswith(scope)]
+
+
+def trainable_variables(scope: str | None = None) -> list[Any]:
+    """The variables optimizers update."""
+    found = _graph.get_default_graph().root.get_collection(_variables.TRAINABLE)
+    return [each for each in found if scope is None or each.name.startswith(scope)]
+
+
+def assign(ref: Any, value: Any, **others: Any) -> Any:
+    """Give a variable a new value."""
+    return ref.assign(value)
+
+
+def assign_add(ref: Any, value: Any, **others: Any) -> Any:
+    """Add to a variable."""
+    return ref.assign_add(value)
+
+
+def assign_sub(ref: Any, value: Any, **others: Any) -> Any:
+    """Subtract from a variable."""
+    return ref.assign_sub(value)
+
+
+_STEP = "global_step"
+
+
+def get_global_step(graph: Any = None) -> Any:
+    """The variable that counts weight updates, or None."""
+    found = (graph or _graph.get_default_graph()).root.get_collection(_STEP)
+    return found[0] if found else None
+
+
+def get_or_create_global_step(graph: Any = None) -> Any:
+    """The variable that counts weight updates; make it in `tf.device("cpu")`, so that counting stays on the host."""
+    root = (graph or _graph.get_default_graph()).root
+    if not root.get_collection(_STEP):
+        with root.as_default():
+            made = _variables.get_variable(
+                _STEP, (), "int32", _initializers.zeros_initializer("int32"), trainable=False,
+            )  # fmt: skip
+        root.add_to_collection(_STEP, made)
+    return root.get_collection(_STEP)[0]
+
+
+def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:  # noqa: N803
+    """A Python function of arrays on the host; in a compiled computation, inside an `outside_compilation_scope`."""
+    from workbench.tf._host import host_function
+
+    return host_function(func, inp, Tout, name)
+
+
+train = SimpleNamespace(
+    Optimizer=_gradients.Optimizer,
+    GradientDescentOptimizer=_gradients.GradientDescentOptimizer,
+    MomentumOptimizer=_gradients.MomentumOptimizer,
+    AdamOptimizer=_gradients.AdamOptimizer,
+    RMSPropOptimizer=_gradients.RMSPropOptimizer,
+    get_global_step=get_global_step,
+    get_or_create_global_step=get_or_create_global_step,
+)
+nn = SimpleNamespace(**_nn.FUNCTIONS)
+math = SimpleNamespace(**OPERATIONS)
+random = SimpleNamespace(
+    uniform=_random.random_uniform,
+    normal=_random.random_normal,
+    truncated_normal=_random.truncated_normal,
+    set_seed=_random.set_seed,
+)
+initializers = SimpleNamespace(
+    **{name.removesuffix("_initializer"): getattr(_initializers, name) for name in _initializers.__all__}
+)
+errors = SimpleNamespace(InvalidArgumentError=ValueError, OutOfRangeError=RuntimeError)
+logging = SimpleNamespace(set_verbosity=lambda level: None, INFO=20, WARN=30, ERROR=40)
+
+
+def _no_change(*arguments: Any, **others: Any) -> None:
+    """Nothing changes: graphs are built and values computed by what is asked for."""
+
+
+PUBLIC: Mapping[str, Any] = {
+    **OPERATIONS,
+    **DTYPES,
+    "AUTO_REUSE": _variables.AUTO_REUSE,
+    "DType": DType,
+    "Graph": _graph.Graph,
+    "InteractiveSession": _session.InteractiveSession,
+    "Operation": Operation,
+    "Session": _session.Session,
+    "Tensor": Tensor,
+    "TensorShape": TensorShape,
+    "Variable": _variables.Variable,
+    "as_dtype": as_dtype,
+    "assign": assign,
+    "assign_add": assign_add,
+    "assign_sub": assign_sub,
+    "cond": _control.cond,
+    "control_dependencies": control_dependencies,
+    "conv2d": _nn.FUNCTIONS["conv2d"],
+    "convert_to_tensor": _convert.convert_to_tensor,
+    "device": device,
+    "disable_eager_execution": _no_change,
+    "disable_v2_behavior": _no_change,
+    "enable_eager_execution": _no_change,
+    "errors": errors,
+    "get_default_graph": _graph.get_default_graph,
+    "get_default_session": _graph.default_session,
+    "get_variable": _variables.get_variable,
+    "get_variable_scope": _variables.get_variable_scope,
+    "global_variables": global_variables,
+    "global_variables_initializer": global_variables_initializer,
+    "gradients": _gradients.gradients,
+    "group": group,
+    "initializers": initializers,
+    "is_tensor": lambda value: isinstance(value, Tensor) or hasattr(value, "dtype"),
+    "local_variables_initializer": local_variables_initializer,
+    "logging": logging,
+    "math": math,
+    "name_scope": name_scope,
+    "newaxis": None,
+    "nn": nn,
+    "no_op": no_op,
+    "numpy_function": py_function,
+    "placeholder": placeholder,
+    "py_func": py_function,
+    "py_function": py_function,
+    "random": random,
+    "random_normal": _random.random_normal,
+    "random_uniform": _random.random_uniform,
+    "reset_default_graph": _graph.reset_default_graph,
+    "set_random_seed": _random.set_seed,
+    "train": train,
+    "trainable_variables": trainable_variables,
+    "truncated_normal": _random.truncated_normal,
+    "tuple": tuple_,
+    "variable_scope": _variables.variable_scope,
+    "variables_initializer": variables_initializer,
+    **{name: getattr(_initializers, name) for name in _initializers.__all__},
+}
+SUBMODULES = ("compat", "compiler", "data", "python")
+
+
+def find(module: str, name: str) -> Any:
+    """A public name, a submodule, Keras, or an `AttributeError` that says this is a small namespace."""
+    if name in PUBLIC:
+        return PUBLIC[name]
+    if name == "keras":
+        import keras
+
+        return keras
+    raise AttributeError(
+        f"module {module!r} has no attribute {name!r}: it has the tf. names that programs for the IPU use; "
+        f"keras.ops and jax.numpy have the others"
+    )
+
+
+__all__ = ["PUBLIC", "find"]

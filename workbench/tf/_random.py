@@ -1,0 +1,107 @@
+"""Random numbers: drawn from a seed that every run advances, so that `reset_ipu_seed` makes runs repeatable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from workbench.tf import _graph
+from workbench.tf._dtypes import as_dtype
+from workbench.tf._graph import Effects, Operation
+from workbench.tf._variables import Variable
+
+_SEEDS = "ipu seed"
+_EAGER = "eager"
+
+
+def seed_variable(graph: _graph.Graph | None = None) -> Variable:
+    """The variable two 32-bit words are kept in that all random operations of a graph draw from."""
+    root = (graph or _graph.get_default_graph()).root
+    kept = root.collections.setdefault(_SEEDS, [])
+    if not kept:
+        words = np.asarray([0, first_seed()], np.uint32)
+        with root.as_default(), _graph.scoped(names=(), device="", after=()):
+            made = Variable(words, False, "seed", "uint32", deferred=True, role="seed", collections=(_SEEDS,))
+        made.load(words)
+    found: Variable = root.collections[_SEEDS][0]
+    return found
+
+
+def first_seed() -> int:
+    """The seed of graphs made from now on."""
+    return SEEDS["next"]
+
+
+SEEDS: dict[str, int] = {"next": 0}
+_GRAPHS: list[_graph.Graph] = []
+
+
+def set_seed(seed: int) -> None:
+    """Begin the random numbers of the default graph, and of those made later, at a seed."""
+    SEEDS["next"] = int(seed) % 2**32
+    seed_variable().load(np.asarray([0, SEEDS["next"]], np.uint32))
+
+
+def draw(kind: str, shape: Any, dtype: Any, function: Callable[[Any, tuple[int, ...], str], Any], name: Any) -> Any:
+    """Random numbers: an operation where a graph is built, an array elsewhere."""
+    size, wanted = tuple(int(each) for each in shape), str(as_dtype(dtype))
+    seed = seed_variable()
+    if not (_graph.building() or _graph.get_default_graph().operations):
+        words = jax.random.split(jnp.asarray(seed.held()))
+        seed.load(words[0])
+        return function(words[1], size, wanted)
+
+    def compute(run: Any, values: Any) -> Any:
+        words = jax.random.split(jax.random.wrap_key_data(run.state.read(seed)))
+        run.state.write(seed, jax.random.key_data(words[0]))
+        return [function(words[1], size, wanted)]
+
+    touched = Effects(reads=frozenset({seed}), writes=frozenset({seed}))
+    return Operation(kind, (), [(size, wanted)], compute, name=name, effects=touched).outputs[0]
+
+
+def random_uniform(
+    shape: Any, minval: Any = 0, maxval: Any = 1, dtype: Any = "float32", seed: Any = None, name: Any = None
+) -> Any:
+    """Numbers spread evenly from `minval` up to `maxval`."""
+    return draw(
+        "RandomUniform", shape, dtype,
+        lambda key, size, kind: jax.random.uniform(key, size, kind, minval, maxval), name,
+    )  # fmt: skip
+
+
+def random_normal(
+    shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = "float32", seed: Any = None, name: Any = None
+) -> Any:
+    """Numbers of a normal distribution."""
+    return draw(
+        "RandomNormal", shape, dtype,
+        lambda key, size, kind: jax.random.normal(key, size, kind) * stddev + mean, name,
+    )  # fmt: skip
+
+
+def truncated_normal(
+    shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = "float32", seed: Any = None, name: Any = None
+) -> Any:
+    """Numbers of a normal distribution within two standard deviations."""
+    return draw(
+        "TruncatedNormal", shape, dtype,
+        lambda key, size, kind: jax.random.truncated_normal(key, -2.0, 2.0, size, kind) * stddev + mean, name,
+    )  # fmt: skip
+
+
+def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, rate: Any = None, name: Any = None) -> Any:
+    """Elements set to zero with probability `rate`, the others scaled up."""
+    from workbench.tf._math import OPERATIONS
+
+    share = rate if rate is not None else 1 - keep_prob
+    noise = random_uniform(tuple(noise_shape or x.shape), dtype=x.dtype)
+    kept = OPERATIONS["cast"](OPERATIONS["greater_equal"](noise, share), x.dtype)
+    return OPERATIONS["multiply"](OPERATIONS["multiply"](x, kept), 1.0 / (1.0 - share))
+
+
+__all__ = ["draw", "dropout", "random_normal", "random_uniform", "seed_variable", "set_seed", "truncated_normal"]

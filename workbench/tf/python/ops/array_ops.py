@@ -1,0 +1,5 @@
+"""`tensorflow.python.ops.array_ops`: arrays."""
+
+from workbench.tf.python._module import names_of
+
+__getattr__ = names_of(__name__)

@@ -1,0 +1,5 @@
+"""`tensorflow.python.ops.random_ops`: random numbers."""
+
+from workbench.tf.python._module import names_of
+
+__getattr__ = names_of(__name__)

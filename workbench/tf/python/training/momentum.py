@@ -1,0 +1,5 @@
+"""`tensorflow.python.training.momentum`."""
+
+from workbench.tf._gradients import MomentumOptimizer
+
+__all__ = ["MomentumOptimizer"]
