@@ -23,6 +23,7 @@ def compile(
     precision: str | None = None,
     stages: Any = None,
     pipeline_schedule: Any = None,
+    device_mapping: list[int] | None = None,
     gradient_accumulation_steps: int | None = None,
     replicas: int = 1,
     recomputation: Any = None,
@@ -37,7 +38,8 @@ def compile(
     `batch_size` is the micro-batch of one replica. `mode`: "training" or "inference"; default: training when the model
     is compiled with an optimizer or one is given. `target`: a name in `wb.targets` or a `Target`. `config`: an
     `IPUConfig`, default the one configured last. `gradient_accumulation_steps`: micro-batches of one weight update,
-    default the configured number, 1. `progress` hears the name of each phase as it begins.
+    default the configured number, 1. `device_mapping`: the IPU of each stage, default one each. `progress` hears the
+    name of each phase as it begins.
 
     Never raises for out-of-memory: ask `.profile.fits`. Errors: `InputError`, `OptionError`.
     """
@@ -53,6 +55,7 @@ def compile(
         precision=precision,
         stages=stages,
         pipeline_schedule=pipeline_schedule,
+        device_mapping=device_mapping,
         gradient_accumulation_steps=gradient_accumulation_steps,
         replicas=replicas,
         recomputation=recomputation,

@@ -154,7 +154,8 @@ class Executable:
             raise InputError("a program made by hand is run with its graph", todo="call graph.run(program)")
         from workbench.engine.run import Runner
 
-        return Runner(self._traced)
+        options = self.request.options
+        return Runner(self._traced, schedule=str(options.get("pipeline.schedule")), devices=devices_of(options))
 
     def run(self, *args: Any, sample_weight: Any = None) -> Any:
         """One call of the program, with numbers from XLA on the host.
@@ -180,6 +181,12 @@ class Executable:
 
     def __repr__(self) -> str:
         return f"<executable {self.profile.name}: {self.profile.summary.sentence}>"
+
+
+def devices_of(options: Options) -> tuple[int, ...]:
+    """The IPU of each stage; () is one each, in order."""
+    mapping = options.get("pipeline.device_mapping")
+    return mapping if isinstance(mapping, tuple) else (mapping,)
 
 
 def find_source(request: Request) -> Any:
@@ -277,17 +284,18 @@ def _trace_text(graph: Graph) -> str:
 
 
 def _ipus(request: Request, graph: Graph) -> int:
-    """IPUs of one replica: one per stage."""
-    needed = int(str(graph.meta.get("stages", 1)))
+    """IPUs of one replica: one per stage, or as many as the stages are mapped to."""
+    stages = int(str(graph.meta.get("stages", 1)))
+    needed = max(devices_of(request.options), default=stages - 1) + 1
     asked, every = request.options.ipus(), needed * request.replicas
     if asked and asked != every:
         fits = f"replicas={asked // needed}" if asked % needed == 0 else f"a multiple of {needed} IPUs"
         raise InputError(
-            f"the configuration selects {asked} IPUs, but {needed} stages on {request.replicas} replicas need {every}",
+            f"the configuration selects {asked} IPUs, but {stages} stages on {request.replicas} replicas need {every}",
             expected=f"{every} IPUs, or {fits}",
             todo=f"set config.auto_select_ipus = {every}",
         )
-    check_ipus(every, request.target, what=f"{needed} stages on {request.replicas} replicas")
+    check_ipus(every, request.target, what=f"{stages} stages on {request.replicas} replicas")
     return needed
 
 
@@ -299,6 +307,7 @@ def make_request(
     mode: str | None = None,
     batch_size: int | None = None,
     pipeline_schedule: Any = None,
+    device_mapping: Sequence[int] | None = None,
     gradient_accumulation_steps: int | None = None,
     recomputation: Any = None,
     offload: tuple[str, ...] = (),
@@ -312,9 +321,12 @@ def make_request(
     options = current_options() if config is None else config.freeze()
     if pipeline_schedule is not None:
         options = options.with_values({"pipeline.schedule": getattr(pipeline_schedule, "name", pipeline_schedule)})
+    if device_mapping is not None:
+        options = options.with_values({"pipeline.device_mapping": tuple(device_mapping)})
     if gradient_accumulation_steps is not None:
         options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
-    for name, value in (("recomputation", recomputation), ("offload", offload)):
+    options = options.with_values(_offloaded(offload))
+    for name, value in (("recomputation", recomputation),):
         if value:
             raise InputError(f"{name}={value!r} is not supported yet", todo=f"leave {name} out")
     return Request(
@@ -327,6 +339,22 @@ def make_request(
         gradient_accumulation_steps=int(options.get(ACCUMULATION)),
         **more,
     )
+
+
+OFFLOAD = {
+    "weights": "pipeline.offload_weights",
+    "optimizer_state": "pipeline.offload_weight_update_variables",
+    "gradient_accumulation_buffers": "pipeline.offload_gradient_accumulation_buffers",
+}
+
+
+def _offloaded(offload: Sequence[str]) -> dict[str, bool]:
+    """The options that `offload` sets."""
+    wanted = (offload,) if isinstance(offload, str) else tuple(offload)
+    for each in wanted:
+        if each not in OFFLOAD:
+            raise InputError(f"offload names {each!r}", expected=f"any of: {', '.join(OFFLOAD)}")
+    return {OFFLOAD[each]: True for each in wanted}
 
 
 def resolve_target(wanted: str | Target | None, options: Options, source: Any = None) -> Target:

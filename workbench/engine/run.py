@@ -11,14 +11,18 @@ from jax.extend.core import Literal
 
 from workbench.engine.frontends.checks import check_array
 from workbench.engine.frontends.source import ArraySpec, Source
+from workbench.engine.frontends.staged_program import scheduled
 from workbench.errors import InputError
 
 
 class Runner:
-    """Runs a source. XLA compiles at the first call; a model built without weights gets them then."""
+    """Runs a source. XLA compiles at the first call; a model built without weights gets them then.
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    `schedule` runs stages in the order of its columns, through FIFOs; `devices` is the IPU of each stage.
+    """
+
+    def __init__(self, source: Source, *, schedule: str = "", devices: Sequence[int] = (), **more: Any) -> None:
+        self.source = scheduled(source, schedule, devices, **more) if schedule else source
         self._unset = source.lazy
 
     def run(self, *args: Any, sample_weight: Any = None) -> Any:

@@ -17,7 +17,7 @@ pipeline_visitor.cc, pipeline_visitor_utils.h; stash depths passes/pipeline_fifo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from workbench.errors import InputError
@@ -56,6 +56,16 @@ class Column:
     work: tuple[tuple[Work, ...], ...]
     phase: Phase
     turns: tuple[tuple[int, int], ...] = ()
+
+    def later(self, micro_batches: int) -> Column:
+        """The same column so many micro-batches later."""
+        if not micro_batches:
+            return self
+        work = tuple(
+            tuple(replace(item, micro_batch=item.micro_batch + micro_batches) for item in cell) for cell in self.work
+        )
+        turns = tuple((element, number + micro_batches) for element, number in self.turns)
+        return replace(self, work=work, turns=turns)
 
     def __str__(self) -> str:
         cells = " | ".join(" ".join(map(str, item)) or "-" for item in self.work)

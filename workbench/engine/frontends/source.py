@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.engine.graph import Graph
+
+if TYPE_CHECKING:
+    from workbench.engine.frontends.staged_program import Staged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,8 @@ class Source:
     the entry's results with XLA on the host; `weighted` is the same step with a sample weight behind the target.
     `jaxpr` is the closed jaxpr the graph was made from (None for staged sources, which have one per function, in
     `jaxprs`). `pack` turns the results that are outputs back into the model's structure; `unpack` flattens the
-    caller's structured input. `lazy`: the variables have no values until the first run.
+    caller's structured input. `staged` is the program of stages it was assembled from, if it was.
+    `lazy`: the variables have no values until the first run.
     """
 
     graph: Graph
@@ -45,6 +49,7 @@ class Source:
     model: Any = None
     optimizer: Any = None
     lazy: bool = False
+    staged: Staged | None = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:

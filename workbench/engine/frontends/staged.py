@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,18 +11,19 @@ import jax
 import jax.numpy as jnp
 import keras
 
-from workbench.engine.frontends.calls import Call, Program, assemble, host_function, whole_batch
+from workbench.engine.frontends.calls import Call, Program, assemble, whole_batch
 from workbench.engine.frontends.checks import traced_control_flow
 from workbench.engine.frontends.jaxpr import cut
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
 from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, OPTIMIZER_LAYER, UPDATE_SCOPE
 from workbench.engine.frontends.pipeline import Forward, Pipeline
 from workbench.engine.frontends.prepare import SAMPLE_WEIGHT, Prepared, new_step, packer
-from workbench.engine.frontends.replicas import axis_env, for_all, meta, total
+from workbench.engine.frontends.replicas import axis_env, meta, total
 from workbench.engine.frontends.source import ArraySpec, Source
+from workbench.engine.frontends.staged_program import Staged
 from workbench.engine.frontends.stages import assign_stages, stage_of_path
 from workbench.engine.frontends.vjp import accumulator
-from workbench.engine.graph import Input, Output
+from workbench.engine.graph import Graph, Input, Output
 from workbench.errors import InputError
 
 _HEAD = "scaled loss"
@@ -196,21 +197,14 @@ def _program(prepared: Prepared, assignment: dict[str, int] | None, steps: int) 
     return _Traced(program=program, tree=step.tree, buffers=zeros)
 
 
-def _weighted(
-    prepared: Prepared, assignment: dict[str, int] | None, steps: int
-) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
-    """The same program with a sample weight behind the targets, traced when one is first given."""
+def _weighted(prepared: Prepared, assignment: dict[str, int] | None, steps: int) -> Program:
+    """The same program with a sample weight behind the targets."""
     weight = ArraySpec(name=SAMPLE_WEIGHT, shape=(prepared.batch_size,), dtype="float32")
     heavier = replace(
         prepared, specs=(*prepared.specs, weight),
         inputs=(*prepared.inputs, Input(name=weight.name, role="target")),
     )  # fmt: skip
-
-    @functools.cache
-    def compiled() -> Callable[[Sequence[Any]], Sequence[Any]]:
-        return host_function(_program(heavier, assignment, steps).program)
-
-    return lambda values, weights: compiled()([*values, weights])
+    return _program(heavier, assignment, steps).program
 
 
 def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
@@ -218,20 +212,23 @@ def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
     assignment = None if stages is None else assign_stages(prepared.model, stages)
     traced = _program(prepared, assignment, steps)
     count = 1 if assignment is None else max(assignment.values()) + 1
-    graph = assemble(
-        traced.program, layer_classes(prepared.model), name=prepared.model.name, batch_size=prepared.batch_size,
-        mode=prepared.mode, assumptions=prepared.assumptions,
-        meta={"stages": count, "gradient_accumulation_steps": steps, **meta(prepared.replicas)},
+
+    def graph_of(program: Program) -> Graph:
+        return assemble(
+            program, layer_classes(prepared.model), name=prepared.model.name, batch_size=prepared.batch_size,
+            mode=prepared.mode, assumptions=prepared.assumptions,
+            meta={"stages": count, "gradient_accumulation_steps": steps, **meta(prepared.replicas)},
+        )  # fmt: skip
+
+    staged = Staged(
+        program=traced.program, graph=graph_of(traced.program), graph_of=graph_of, in_stages=assignment is not None,
+        weighted=functools.cache(lambda: _weighted(prepared, assignment, steps)) if prepared.recipe else None,
+        replicas=prepared.replicas,
     )  # fmt: skip
-    compute = host_function(traced.program)
-    weighted = _weighted(prepared, assignment, steps) if prepared.recipe else None
-    if prepared.replicas > 1:
-        compute = for_all(compute, graph.inputs, graph.outputs, prepared.replicas)
-        weighted = for_all(weighted, graph.inputs, graph.outputs, prepared.replicas) if weighted else None
     return Source(
-        graph=graph, specs=tuple(whole_batch(spec, steps * prepared.replicas) for spec in prepared.specs),
-        compute=compute, jaxprs={call.name: call.closed for call in traced.program.calls},
-        weighted=weighted,
+        graph=staged.graph, specs=tuple(whole_batch(spec, steps * prepared.replicas) for spec in prepared.specs),
+        compute=staged.compute(), jaxprs={call.name: call.closed for call in traced.program.calls},
+        weighted=staged.compute_weighted(), staged=staged,
         variables=(*prepared.variables.all, *traced.buffers, *(None for _ in prepared.specs)),
         pack=packer(traced.tree, prepared.mode), unpack=keras.tree.flatten, model=prepared.model,
         optimizer=prepared.recipe.optimizer if prepared.recipe else None, lazy=prepared.built.lazy,

@@ -1,0 +1,71 @@
+"""A program of stages that can be run and assembled in several ways: under a schedule, with recomputation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine.frontends.calls import Program, host_function
+from workbench.engine.frontends.replicas import for_all
+from workbench.engine.frontends.scheduled import ScheduledProgram
+
+if TYPE_CHECKING:
+    from workbench.engine.frontends.source import Source
+    from workbench.engine.graph import Graph
+
+Compute = Callable[..., Sequence[Any]]
+Runs = Callable[[Program], Compute]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """`weighted` traces the same program with a sample weight behind the targets; `graph_of` assembles a program.
+
+    `in_stages`: the program has a call per stage and direction; else one for a whole micro-batch.
+    """
+
+    program: Program
+    graph: Graph
+    graph_of: Callable[[Program], Graph]
+    weighted: Callable[[], Program] | None
+    in_stages: bool
+    replicas: int = 1
+
+    def _for_all(self, run: Compute) -> Compute:
+        if self.replicas == 1:
+            return run
+        return for_all(run, self.graph.inputs, self.graph.outputs, self.replicas)
+
+    def compute(self, runs: Runs = host_function) -> Compute:
+        """Values of the entry parameters to values of the results."""
+        return self._for_all(runs(self.program))
+
+    def compute_weighted(self, runs: Runs = host_function) -> Callable[[Sequence[Any], Any], Sequence[Any]] | None:
+        """The same with sample weights; traced and compiled when they are first given."""
+        weighted, made = self.weighted, list[Compute]()
+        if weighted is None:
+            return None
+
+        def run(values: Sequence[Any], weights: Any) -> Sequence[Any]:
+            if not made:
+                compiled = runs(weighted())
+                made.append(self._for_all(lambda held, more: compiled([*held, more])))
+            return made[0](values, weights)
+
+        return run
+
+
+def scheduled(source: Source, schedule: str, devices: Sequence[int] = (), **more: Any) -> Source:
+    """The source with its stages run in the order of a schedule; one without stages as it is.
+
+    `devices` is the IPU of each stage, default one each; `more` goes to `ScheduledProgram`.
+    """
+    staged = source.staged
+    if staged is None or not staged.in_stages:
+        return source
+
+    def runs(program: Program) -> Compute:
+        return ScheduledProgram(program, schedule, devices, **more)
+
+    return replace(source, compute=staged.compute(runs), weighted=staged.compute_weighted(runs))
