@@ -18,11 +18,12 @@ from workbench.engine.mapping import Grid, Mapping, demand, grid_of_cuts, linear
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.rows import (
-    AVAILABLE_MEMORY_PROPORTION,
     WORKERS,
+    Assumed,
     Layout,
     RowPlan,
     Table,
+    chosen_by_worker,
     grain_of,
     layout_rows,
     plan_rows,
@@ -31,6 +32,7 @@ from workbench.engine.ops.rows import (
 from workbench.engine.program import VertexGroup
 from workbench.engine.tensor import Tensor
 from workbench.engine.tileset import IntArray
+from workbench.errors import InputError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -65,7 +67,7 @@ class Gather(Family):
         mapping = result_mapping(node, table, layout.chosen)
         dtype = DTYPE_WORDS[value.dtype]
         shares = layout.row_lengths / table.rows
-        groups = slice_groups(dtype, layout.candidates, shares, lowering.tiles)
+        groups = slice_groups(dtype, layout.candidates, shares, assumed_of(value, lowering), lowering.tiles)
         reads = [name for tensor in held for name in tensor.variables]
         if plan.rows == 1:
             result = lowering.result(node, 0, mapping)
@@ -89,7 +91,8 @@ def _choose(
     arranged = lowering.emit.rearrange(f"{label}/choose", [(candidates, gathered), (index, own)])
     result = lowering.result(node, 0, mapping)
     as_parts = grid_of_cuts((1, *chosen.shape), [whole(1), *chosen.axes], first_tile=chosen.first_tile)
-    groups = slice_groups(DTYPE_WORDS[result.dtype], as_parts, np.array([1 / parts]), lowering.tiles)
+    assumed = assumed_of(node.results[0], lowering)
+    groups = slice_groups(DTYPE_WORDS[result.dtype], as_parts, np.array([1 / parts]), assumed, lowering.tiles)
     reads = [name for tensor in arranged for name in tensor.variables]
     lowering.emit.compute(f"{label}/choose", groups, reads, result.variables)
 
@@ -105,17 +108,35 @@ def planned_table(
     table: Table, indices: int, operand: Value, lowering: Lowering, *, split_indices: bool = True
 ) -> tuple[Table, RowPlan, Layout]:
     """The plan of a table and where it puts things."""
-    budget_bytes = int(AVAILABLE_MEMORY_PROPORTION * lowering.target.bytes_per_tile)
     plan = plan_rows(
         table.rows,
         table.columns,
         indices,
         DTYPE_WORDS[operand.dtype],
         lowering.tiles,
-        budget_bytes,
+        assumed_of(operand, lowering),
         split_indices=split_indices,
     )
     return table, plan, layout_rows(plan, table.rows, table.columns, indices, grain_of(operand.itemsize_bytes))
+
+
+def assumed_of(table: Value, lowering: Lowering) -> Assumed:
+    """What `slices.poplar_options` say of every look-up and update of a table of this type."""
+    get, dtype = lowering.options.get, DTYPE_WORDS[table.dtype]
+    partials = str(get("slices.poplar_options.partialType") or "")
+    if partials == "half" and dtype == "float":
+        raise InputError(
+            "slices.poplar_options.partialType is 'half' and a table holds float32",
+            expected="partials at least as wide as the table",
+            todo="leave partialType out, or keep the table in float16",
+        )
+    share = float(get("slices.poplar_options.availableMemoryProportion"))
+    return Assumed(
+        budget_bytes=int(share * lowering.target.bytes_per_tile),
+        one_point=get("slices.poplar_options.indicesDistribution") == "onePoint",
+        in_order=bool(get("slices.poplar_options.indicesAreSorted")),
+        partials=partials if dtype in ("float", "half") else "",
+    )
 
 
 def lookups(node: Node) -> int:
@@ -148,11 +169,11 @@ def linear_indices(label: str, indices: Tensor, count: int, lowering: Lowering) 
     return result
 
 
-def slice_groups(dtype: str, candidates: Grid, shares: FloatArray, tiles: int) -> list[VertexGroup]:
+def slice_groups(dtype: str, candidates: Grid, shares: FloatArray, assumed: Assumed, tiles: int) -> list[VertexGroup]:
     """Multi-slices of the tiles that own candidates [row parts, indices, columns]; `shares` of the indices per part."""
     offsets, columns, share = per_part(candidates, shares)
     per_worker = -(-offsets // WORKERS)
-    in_range = np.minimum(per_worker, np.ceil(per_worker * share).astype(np.int64))
+    in_range = chosen_by_worker(per_worker, share, assumed)
     held = [np.zeros(tiles, np.int64) for _ in range(3)]
     for column, values in zip(held, (per_worker, columns, in_range), strict=True):
         column[candidates.part_tiles()] = values

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,6 @@ Shape = tuple[int, ...]
 WORKERS = 6
 INDEX_BYTES = 4
 EXCHANGE_BYTES_PER_CYCLE = 4
-# PopLibs' default of the multi-slice planner: poplibs@7eac0f26 lib/popops/DynamicSlice.cpp:179
-AVAILABLE_MEMORY_PROPORTION = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +83,21 @@ def table_of(shape: Shape, indexed: Sequence[int], slice_sizes: Sequence[int]) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What a plan is told of its use: memory for temporaries on a tile, and how the indices come.
+
+    `one_point`: all of them name one row, else they are spread evenly. `in_order`: those of an update rise, so that a
+    worker searches for the first that falls into its rows. `partials`: the word of the type in which copies of a
+    table are added up; empty for the table's own.
+    """
+
+    budget_bytes: int
+    one_point: bool = False
+    in_order: bool = False
+    partials: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlan:
     """Parts of the rows, columns and lookups of a table; `lookups` > 1 keeps copies of the table's parts."""
 
@@ -98,12 +111,12 @@ class RowPlan:
 
 @lru_cache(maxsize=512)
 def plan_rows(
-    rows: int, columns: int, indices: int, dtype: str, tiles: int, budget_bytes: int, *, split_indices: bool = True
+    rows: int, columns: int, indices: int, dtype: str, tiles: int, assumed: Assumed, *, split_indices: bool = True
 ) -> RowPlan:
-    """The cheapest plan whose temporaries stay within `budget_bytes` on a tile; the smallest if none does.
+    """The cheapest plan whose temporaries stay within the budget on a tile; the smallest if none does.
 
     As PopLibs plans an embedding that is both looked up and updated (poplibs@7eac0f26 lib/popops/DynamicSlice.cpp:
-    4124-4780): every index goes to every part of the rows, uniformly distributed indices fall into a part, a second
+    4124-4780): every index goes to every part of the rows, indices fall into a part as they are assumed to, a second
     stage chooses among the parts' candidates. Row and lookup splits are swept in powers of two. Only updates that
     add can split the indices.
     """
@@ -124,9 +137,10 @@ def plan_rows(
             plan=plan,
             even_bytes=ceil_div(rows * columns * itemsize, tiles),
             dtype=dtype,
+            assumed=assumed,
         )
         cycles, temporary_bytes = part.cycles(rows), part.temporary_bytes()
-        over = temporary_bytes > budget_bytes
+        over = temporary_bytes > assumed.budget_bytes
         return over, temporary_bytes if over else cycles, cycles
 
     return min(candidates, key=cost)
@@ -157,6 +171,7 @@ class _Part:
     plan: RowPlan
     even_bytes: int
     dtype: str
+    assumed: Assumed
 
     @property
     def row_bytes(self) -> int:
@@ -180,6 +195,12 @@ class _Part:
         return 0 if self.plan.rows == 1 else self.indices * self.row_bytes
 
     @property
+    def partials_bytes(self) -> int:
+        """The tile's table of additions, where the indices are split."""
+        bytes_each = type_bytes(self.assumed.partials or self.dtype)
+        return self.rows * self.columns * bytes_each if self.plan.lookups > 1 else 0
+
+    @property
     def moved_table_bytes(self) -> int:
         """A copy of the part if the indices are split, else what the tile holds beyond an even spread."""
         return max(self.table_bytes if self.plan.lookups > 1 else 0, self.table_bytes - self.even_bytes)
@@ -187,48 +208,66 @@ class _Part:
     def cycles(self, rows: int) -> int:
         """Lookup and update of all indices."""
         received = self.moved_table_bytes + self.second_stage_bytes + self.candidates_bytes
-        compute = vertices.cycles(
-            "popops::MultiSlice", **slice_arguments(self.dtype, self.columns, self.indices, self.rows / rows)
-        )
+        compute = vertices.cycles("popops::MultiSlice", **self._slice_arguments(self.indices, self.rows / rows))
         if self.plan.rows > 1:
-            second = slice_arguments(self.dtype, self.columns, self.chosen, 1 / self.plan.rows)
+            second = self._slice_arguments(self.chosen, 1 / self.plan.rows)
             compute += vertices.cycles("popops::MultiSlice", **second)
-        update = update_arguments(self.dtype, self.columns, self.indices, self.rows / rows, "ADD")
-        compute += vertices.cycles("popops::MultiUpdateOp", **update)
+        compute += vertices.cycles("popops::MultiUpdateOp", **self._update_arguments(rows))
         if self.plan.lookups > 1:
-            received += self.table_bytes
-            compute += self.table_bytes // 8
+            received += self.partials_bytes
+            compute += self.partials_bytes // 8
         return (received + 2 * self.indices * INDEX_BYTES) // EXCHANGE_BYTES_PER_CYCLE + compute
+
+    def _slice_arguments(self, indices: int, share: float) -> dict[str, Any]:
+        return {
+            "type": self.dtype,
+            "region_size": self.columns,
+            "offsets": ceil_div(indices, WORKERS),
+            "offsets_in_range": int(chosen_by_worker(ceil_div(indices, WORKERS), share, self.assumed)),
+        }
+
+    def _update_arguments(self, rows: int) -> dict[str, Any]:
+        dtype = (self.assumed.partials or self.dtype) if self.plan.lookups > 1 else self.dtype
+        return {
+            "type": dtype,
+            "op": "ADD",
+            "region_size": self.columns,
+            "offsets": self.indices,
+            "offsets_in_range": int(updated_by_worker(self.indices, self.rows / rows, rows, self.assumed)),
+            "sub_word_writes_required": self.columns % grain_of(type_bytes(dtype)) != 0,
+            **ordering(self.indices, rows, self.assumed),
+        }
 
     def temporary_bytes(self) -> int:
         """Copies, partial tables, candidates and indices."""
-        partials = self.table_bytes if self.plan.lookups > 1 else 0
-        moved = self.moved_table_bytes + partials + self.indices * INDEX_BYTES
+        moved = self.moved_table_bytes + self.partials_bytes + self.indices * INDEX_BYTES
         return moved + self.candidates_bytes + self.second_stage_bytes
 
 
-def slice_arguments(dtype: str, columns: int, indices: int, share: float) -> dict[str, Any]:
-    """Arguments of a multi-slice: workers share the indices, of which `share` fall into the tile's rows."""
-    offsets = ceil_div(indices, WORKERS)
-    return {
-        "type": dtype,
-        "region_size": columns,
-        "offsets": offsets,
-        "offsets_in_range": min(offsets, ceil(offsets * share)),
-    }
+def chosen_by_worker(offsets: Any, share: Any, assumed: Assumed) -> Any:
+    """Of the `offsets` a worker looks up, those that fall into `share` of the rows; numbers or arrays."""
+    return offsets if assumed.one_point else np.minimum(offsets, np.ceil(offsets * share).astype(np.int64))
 
 
-def update_arguments(dtype: str, columns: int, indices: int, share: float, op: str) -> dict[str, Any]:
-    """Arguments of a multi-update: workers share the tile's rows, each sees every index; no `op`: rows are replaced."""
-    found: dict[str, Any] = {
-        "type": dtype,
-        "region_size": columns,
-        "offsets": indices,
-        "offsets_in_range": min(indices, ceil(indices * share / WORKERS)),
-    }
-    if op:
-        found |= {"op": op, "sub_word_writes_required": columns % grain_of(type_bytes(dtype)) != 0}
-    return found
+def updated_by_worker(offsets: Any, share: Any, rows: int, assumed: Assumed) -> Any:
+    """Of all `offsets`, those that fall into one worker's part of `share` of the rows; numbers or arrays.
+
+    Offsets in order are known to be spread as evenly as they can be; others meet the rows at random
+    (poplibs@7eac0f26 lib/popops/DynamicSlice.cpp:4625-4646).
+    """
+    if assumed.one_point:
+        return offsets
+    rows_of_worker = np.ceil(np.ceil(rows * share) / WORKERS)
+    found = rows_of_worker * offsets / max(1, rows) if assumed.in_order else offsets * share / WORKERS
+    return np.minimum(offsets, np.ceil(found).astype(np.int64))
+
+
+def ordering(indices: int, rows: int, assumed: Assumed) -> dict[str, Any]:
+    """Arguments of an update whose vertices search for their first index, and how many name one row."""
+    if not assumed.in_order:
+        return {}
+    repeats = indices if assumed.one_point else ceil_div(indices, max(1, rows))
+    return {"indices_are_sorted": True, "offsets_per_entry": repeats}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,21 @@ import numpy as np
 from workbench.engine.emit import vertex_groups
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Grid, Mapping, reshape, transpose
+from workbench.engine.mapping import Grid, Mapping, linear, reshape, transpose
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.free import fill_groups
-from workbench.engine.ops.gather import linear_indices, lookups, per_part, planned_table
+from workbench.engine.ops.gather import assumed_of, linear_indices, lookups, per_part, planned_table
 from workbench.engine.ops.reduce import reduction_groups
-from workbench.engine.ops.rows import WORKERS, Layout, RowPlan, Table, grain_of, table_of
+from workbench.engine.ops.rows import (
+    Assumed,
+    Layout,
+    RowPlan,
+    Table,
+    grain_of,
+    ordering,
+    table_of,
+    updated_by_worker,
+)
 from workbench.engine.program import VertexGroup
 from workbench.engine.tensor import Tensor
 from workbench.engine.vertices._popops import type_bytes
@@ -71,37 +80,73 @@ class Scatter(Family):
         operand, indices, updates = lowering.operands(node)
         index = linear_indices(label, indices, lookups(node) * table.rows_per_index, lowering)
         given = updates.view(_updates_mapping(node, table, updates.mapping), layout.updates.shape)
+        assumed = assumed_of(node.operands[0], lowering)
+        partials = partials_dtype(operand.dtype, assumed) if plan.lookups > 1 else operand.dtype
+        if partials != operand.dtype:
+            given = cast(f"{label}/updates", given, partials, lowering)
         held = lowering.emit.rearrange(label, [(given, layout.updates), (index, layout.indices)])
         result = lowering.result(node, 0, table.unseen(layout.home))
         if result.variables != operand.variables:
             lowering.emit.move_into(f"{label}/copy", operand, result)
         reads = [name for tensor in held for name in tensor.variables]
-        groups = update_groups(OPERATIONS[node.op], DTYPE_WORDS[operand.dtype], layout, table.rows, lowering.tiles)
+        words = DTYPE_WORDS[partials]
+        groups = update_groups(OPERATIONS[node.op], words, layout, table.rows, assumed, lowering.tiles)
         if plan.lookups == 1:
             lowering.emit.compute(label, groups, (*reads, *result.variables), result.variables)
             return
-        _add_tables(label, lowering, groups, reads, result, layout)
+        total = _total_of_tables(label, lowering, groups, reads, partials, layout)
+        _add_total(label, lowering, total, result, layout)
 
 
-def _add_tables(
-    label: str, lowering: Lowering, groups: list[VertexGroup], reads: list[int], result: Tensor, layout: Layout
-) -> None:
-    """Add into tables of zeros, one per cut of the indices; bring them together, add them and then to the operand."""
+def partials_dtype(dtype: str, assumed: Assumed) -> str:
+    """The type in which copies of a table of `dtype` are added up."""
+    return "float32" if assumed.partials == "float" and DTYPE_WORDS[dtype] == "half" else dtype
+
+
+def cast(name: str, source: Tensor, dtype: str, lowering: Lowering) -> Tensor:
+    """The tensor in another type, where it lies, or evenly spread if no tile owns its elements."""
     emit, tiles = lowering.emit, lowering.tiles
-    dtype = DTYPE_WORDS[result.dtype]
-    tables = emit.tensor(f"{label}/tables", layout.partials.shape, result.dtype, layout.partials, "temporary")
-    emit.compute(
-        f"{label}/zero", fill_groups(layout.partials.elements_per_tile(tiles), result.dtype), (), tables.variables
-    )
+    if not source.mapping.is_owner:
+        (source,) = emit.rearrange(name, [(source, linear(source.shape, source.dtype, tiles))])
+    result = emit.tensor(name, source.shape, dtype, source.mapping, "temporary")
+    emit.compute(name, _casts(source, result, tiles), source.variables, result.variables)
+    return result
+
+
+def _casts(source: Tensor, result: Tensor, tiles: int) -> list[VertexGroup]:
+    kinds = {"from_type": DTYPE_WORDS[source.dtype], "to_type": DTYPE_WORDS[result.dtype]}
+    return vertex_groups("popops::Cast1D", {"num_elems": result.mapping.elements_per_tile(tiles)}, **kinds)
+
+
+def _total_of_tables(
+    label: str, lowering: Lowering, groups: list[VertexGroup], reads: list[int], dtype: str, layout: Layout
+) -> Tensor:
+    """Add into tables of zeros, one per cut of the indices; bring them together and add them."""
+    emit, tiles = lowering.emit, lowering.tiles
+    tables = emit.tensor(f"{label}/tables", layout.partials.shape, dtype, layout.partials, "temporary")
+    emit.compute(f"{label}/zero", fill_groups(layout.partials.elements_per_tile(tiles), dtype), (), tables.variables)
     emit.compute(f"{label}/tables", groups, (*reads, *tables.variables), tables.variables)
     (landed,) = emit.rearrange(f"{label}/reduce", [(tables, layout.gathered)])
-    total = emit.new(f"{label}/total", layout.home.shape, result.dtype, layout.home, "temporary")
+    total = emit.tensor(f"{label}/total", layout.home.shape, dtype, layout.home, "temporary")
     owned = layout.home.elements_per_tile(tiles)
     depth = np.where(owned > 0, layout.partials.shape[0], 0)
-    final = reduction_groups(result.dtype, owned, depth, "ADD", inner=False)
-    emit.compute(f"{label}/reduce", final, landed.variables, (total,))
-    adds = vertex_groups("popops::BinaryOp1DInPlace", {"n": owned}, op="ADD", type=dtype)
-    emit.compute(label, adds, (total, *result.variables), result.variables)
+    final = reduction_groups(dtype, owned, depth, "ADD", inner=False)
+    emit.compute(f"{label}/reduce", final, landed.variables, total.variables)
+    return total
+
+
+def _add_total(label: str, lowering: Lowering, total: Tensor, result: Tensor, layout: Layout) -> None:
+    """Add the total to the table; a narrower table is widened for it and brought back (DynamicSlice.cpp:4700-4724)."""
+    emit, tiles = lowering.emit, lowering.tiles
+    owned = layout.home.elements_per_tile(tiles)
+    adds = vertex_groups("popops::BinaryOp1DInPlace", {"n": owned}, op="ADD", type=DTYPE_WORDS[total.dtype])
+    if total.dtype == result.dtype:
+        emit.compute(label, adds, (*total.variables, *result.variables), result.variables)
+        return
+    wide = emit.tensor(f"{label}/wide", layout.home.shape, total.dtype, layout.home, "temporary")
+    emit.compute(f"{label}/widen", _casts(result, wide, tiles), result.variables, wide.variables)
+    emit.compute(label, adds, (*total.variables, *wide.variables), wide.variables)
+    emit.compute(f"{label}/narrow", _casts(wide, result, tiles), wide.variables, result.variables)
 
 
 def _planned(node: Node, lowering: Lowering) -> tuple[Table, RowPlan, Layout]:
@@ -127,21 +172,22 @@ def _updates_mapping(node: Node, table: Table, mapping: Mapping) -> Mapping:
     return reshape(transpose(mapping, order), (mapping.size // max(1, table.columns), table.columns))
 
 
-def update_groups(op: str, dtype: str, layout: Layout, rows: int, tiles: int) -> list[VertexGroup]:
+def update_groups(op: str, dtype: str, layout: Layout, rows: int, assumed: Assumed, tiles: int) -> list[VertexGroup]:
     """Multi-updates of the tiles of a plan: workers share the tile's rows and each sees every index."""
     where: Grid = layout.candidates
     offsets, columns, share = per_part(where, layout.row_lengths / max(1, rows))
-    in_range = np.minimum(offsets, np.ceil(offsets * share / WORKERS).astype(np.int64))
+    in_range = updated_by_worker(offsets, share, rows, assumed)
+    order = ordering(int(offsets.max(initial=0)), rows, assumed)
     held = [np.zeros(tiles, np.int64) for _ in range(3)]
     for column, values in zip(held, (columns, offsets, in_range), strict=True):
         column[where.part_tiles()] = values
     arguments = {"region_size": held[0], "offsets": held[1], "offsets_in_range": held[2]}
     if not op:
-        return vertex_groups("popops::MultiUpdate", arguments, type=dtype)
+        return vertex_groups("popops::MultiUpdate", arguments, type=dtype, **order)
     grain = grain_of(type_bytes(dtype))
     odd = np.where(held[0] % grain != 0, held[0], 0)
     even = np.where(held[0] % grain == 0, held[0], 0)
-    fixed = {"type": dtype, "op": op}
+    fixed = {"type": dtype, "op": op, **order}
     return [
         *vertex_groups("popops::MultiUpdateOp", arguments | {"region_size": even}, **fixed),
         *vertex_groups(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from workbench.engine.options.declaration import option
 
 _PLANNER = "engine/planner"
-_SLICES = "engine/ops/slices.py"
+_SLICES = "engine/ops/gather.py"
 _NOT_HERE = "it constrains PopLibs' search for a plan, of which the parts that decide cost are modelled"
 _GRAPH_KNOWS = "the graph says which pass an operation belongs to"
 
@@ -145,7 +145,7 @@ _key(
     0.6,
     float,
     "Share of a tile's memory that the plan of a look-up may take for temporaries.",
-    planned=_SLICES,
+    read_by=_SLICES,
     minimum=0.0,
     maximum=1.0,
     source="poplibs@7eac0f26 include/popops/DynamicSlice.hpp:843",
@@ -156,7 +156,7 @@ _key(
     None,
     str,
     "Type in which updates to one row are added; unset, the type of the table.",
-    planned=_SLICES,
+    read_by=_SLICES,
     choices=("float", "half"),
 )
 _key(
@@ -165,10 +165,10 @@ _key(
     "uniform",
     str,
     "How the indices spread over the table: evenly, or all on one row.",
-    planned=_SLICES,
+    read_by=_SLICES,
     choices=("uniform", "onePoint"),
 )
-_key("slices", "indicesAreSorted", False, bool, "The indices of an update come in rising order.", planned=_SLICES)
+_key("slices", "indicesAreSorted", False, bool, "The indices of an update come in rising order.", read_by=_SLICES)
 _key("slices", "validateIndices", False, bool, "Stop the run at an index outside the table.", effect="numeric",
      planned="engine/run.py")  # fmt: skip
 for _flag, _what in (("usedForSlice", "looked up in"), ("usedForUpdate", "updated")):
