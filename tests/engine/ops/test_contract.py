@@ -131,6 +131,7 @@ SAMPLES: dict[str, Sample] = {
     "select_and_scatter": sample("select_and_scatter_add", [POOLED, IMAGE], [IMAGE], select_prim="ge", **WINDOW),
     "sort": sample("sort", [MATRIX, ((12, 10), I32)], [MATRIX, ((12, 10), I32)], dimension=1, num_keys=1),
     "top_k": sample("top_k", [MATRIX], [((12, 3), F32), ((12, 3), I32)], k=3),
+    "triangular_inverse": sample("triangular_inverse", [((3, 4, 4), F32)], [((3, 4, 4), F32)]),
     "triangular_solve": sample(
         "triangular_solve", [((3, 4, 4), F32), ((3, 4, 2), F32)], [((3, 4, 2), F32)],
         left_side=True, lower=True, transpose_a=False,

@@ -1,4 +1,8 @@
-"""Factorisations and triangular solves: every matrix, and every right-hand side, whole on one tile."""
+"""Factorisations and triangular solves: every matrix, and every right-hand side, whole on one tile.
+
+What is larger than a block (`optimizations.cholesky_block_size`, `triangular_solve_expander_block_size`) has become
+blocks before it comes here.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ from math import prod
 
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Grid, grid
+from workbench.engine.mapping import Grid, grid, grid_of_cuts
+from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.codelets import counted
 
@@ -59,6 +64,37 @@ class TriangularSolve(Family):
         lowering.emit.compute(label, groups, [name for one in held for name in one.variables], result.variables)
 
 
+class TriangularInverse(Family):
+    """The transposed inverse of triangular matrices: six columns to a tile, which sees the whole matrix."""
+
+    name = "triangular_inverse"
+    ops = frozenset({"triangular_inverse"})
+
+    def flops(self, node: Node, lowering: Lowering) -> int:
+        """A division per column, a product per pair, a multiply-add per triple."""
+        size = node.results[0].shape[-1]
+        return _batch(node) * (size + size * (size - 1) // 2 + (size + 1) * size * (size - 1) // 3)
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Bring each matrix to the tiles that hold six of its columns each (poplin Cholesky.cpp:108-129)."""
+        value, label, tiles = node.results[0], lowering.label(node), lowering.tiles
+        size = value.shape[-1]
+        shared = min(-(-size // lowering.target.workers_per_tile), tiles)
+        whole_matrices = matrices_on_tiles(value.shape, tiles // shared)
+        mapping = grid(value.shape, [*(len(cut.lo) for cut in whole_matrices.axes[:-2]), shared, 1])
+        rows, columns = mapping.axes[-2:]
+        wanted = grid_of_cuts(
+            value.shape, [*mapping.axes[:-2], whole(size), columns], first_tile=mapping.first_tile, replicas=rows.offset
+        )
+        (held,) = lowering.emit.rearrange(label, [(lowering.get(node.operands[0]), wanted)])
+        result = lowering.result(node, 0, mapping)
+        per_tile = -(-mapping.elements_per_tile(tiles) // max(1, int(rows.lengths.max()) * size))
+        groups = counted(
+            "poplin::TriangularInverseWithTranspose", {}, per_tile, type=DTYPE_WORDS[value.dtype], dim=size
+        )
+        lowering.emit.compute(label, groups, held.variables, result.variables)
+
+
 def _batch(node: Node) -> int:
     return prod(node.results[0].shape[:-2])
 
@@ -74,3 +110,4 @@ def matrices_on_tiles(shape: tuple[int, ...], tiles: int) -> Grid:
 
 register(Cholesky())
 register(TriangularSolve())
+register(TriangularInverse())

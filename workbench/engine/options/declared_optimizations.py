@@ -7,6 +7,7 @@ from workbench.engine.options.enums import MergeRemoteBuffersBehaviour, Scheduli
 
 _REWRITE = "engine/passes/simplify.py"
 _COMBINE = "engine/passes/combine.py"
+_EXPAND = "engine/passes/expand.py"
 _MERGE = "engine/passes/merge.py"
 _SCHEDULE = "engine/passes/schedule.py"
 _REMOTE = "engine/placement.py"
@@ -128,16 +129,16 @@ option(
     "optimizations.triangular_solve_expander_block_size",
     0,
     int,
-    "Rows of the blocks that a triangular solve works on, each on one tile; 0: as the compiler sees fit.",
-    planned="engine/ops/linear_algebra.py",
+    "Rows of the blocks that a triangular solve works on, each on one tile; 0: 128.",
+    read_by=_EXPAND,
     minimum=0,
 )
 option(
     "optimizations.cholesky_block_size",
     0,
     int,
-    "Rows of the blocks that a Cholesky factorisation works on, each on one tile; 0: as the compiler sees fit.",
-    planned="engine/ops/linear_algebra.py",
+    "Rows of the blocks that a Cholesky factorisation works on, each on one tile; 0: 128.",
+    read_by=_EXPAND,
     minimum=0,
 )
 option(

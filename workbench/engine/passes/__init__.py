@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from workbench.engine.graph import Graph
 from workbench.engine.options import Options
 from workbench.engine.passes.canonicalise import canonicalise
+from workbench.engine.passes.expand import expand
 from workbench.engine.passes.fuse import fuse
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
@@ -36,6 +37,7 @@ class GraphPass:
 
 PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="canonicalise", run=canonicalise, reason="first: equal things look equal to what follows"),
+    GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),

@@ -1,0 +1,50 @@
+"""Block sizes of factorisations and solves: smaller blocks spread the work over tiles and take more control code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.ipu.config import IPUConfig
+
+ROWS = 64
+
+
+def cholesky(matrix: Any) -> Any:
+    return jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+
+
+def solve(matrix: Any, sides: Any) -> Any:
+    return jax.lax.linalg.triangular_solve(matrix, sides, left_side=True, lower=True)
+
+
+CASES = [
+    (cholesky, "cholesky_block_size", [(ROWS, ROWS)]),
+    (solve, "triangular_solve_expander_block_size", [(ROWS, ROWS), (ROWS, 96)]),
+]
+
+
+def profile(source: Any, option: str, block: int, shapes: list[tuple[int, ...]]) -> Any:
+    config = IPUConfig()
+    config.ipu_model.tiles_per_ipu = 16
+    setattr(config.optimizations, option, block)
+    return wb.profile(source, *(np.zeros(shape, "float32") for shape in shapes), config=config)
+
+
+@pytest.mark.parametrize(("source", "option", "shapes"), CASES)
+def test_cholesky_and_triangular_solve_expander_block_size(source: Any, option: str, shapes: Any) -> None:
+    """64 rows are one block, or two of 32 with a product between them."""
+    whole, halves = (profile(source, option, block, shapes) for block in (ROWS, ROWS // 2))
+    assert not any(row.op == "matmul" for row in whole.operators.itertuples())
+    assert any(row.op == "matmul" for row in halves.operators.itertuples())
+    assert halves.total_cycles < whole.total_cycles
+    assert code_bytes(halves) > code_bytes(whole)
+
+
+def code_bytes(found: Any) -> int:
+    """Control code of all tiles: every block is written out."""
+    return int(found.tiles["control_code"].sum())

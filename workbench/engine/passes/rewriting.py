@@ -1,0 +1,101 @@
+"""Rewriting a function node by node: a rule answers with the values that stand for a node's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from workbench.engine.graph import Function, Graph, Node, Value, attrs
+
+
+class Writer:
+    """The new nodes of one function; what it makes has the origin of the node that is being rewritten."""
+
+    def __init__(self, function: Function) -> None:
+        made = (value for node in function.nodes for value in node.results)
+        self.next_id = 1 + max((value.id for value in (*function.params, *made)), default=-1)
+        self.nodes: list[Node] = []
+        self.made_by: dict[int, Node] = {}
+        self._now = Node("", (), ())
+
+    def begin(self, node: Node) -> None:
+        """What follows is written for this node."""
+        self._now = node
+
+    def add(self, node: Node) -> None:
+        """Append a finished node."""
+        self.nodes.append(node)
+        self.made_by.update((id(value), node) for value in node.results)
+
+    def value(self, shape: Sequence[int], dtype: str) -> Value:
+        """A fresh value."""
+        self.next_id += 1
+        return Value(self.next_id - 1, tuple(int(size) for size in shape), dtype)
+
+    def write(
+        self, op: str, operands: Sequence[Value], shape: Sequence[int], dtype: str = "", /, **attributes: Any
+    ) -> Value:
+        """Append a node of one result, of its first operand's type unless `dtype` says otherwise."""
+        result = self.value(shape, dtype or operands[0].dtype)
+        self.add(Node(op, tuple(operands), (result,), attrs(**attributes), self._now.origin))
+        return result
+
+    def slice(self, source: Value, axis: int, low: int, high: int) -> Value:
+        """Entries [low, high) along an axis, which may count from the end."""
+        axis %= len(source.shape)
+        begin = [low if at == axis else 0 for at in range(len(source.shape))]
+        end = [high if at == axis else size for at, size in enumerate(source.shape)]
+        shape = [last - first for first, last in zip(begin, end, strict=True)]
+        return self.write("slice", [source], shape, start_indices=begin, limit_indices=end)
+
+    def join(self, parts: Sequence[Value], axis: int) -> Value:
+        """Parts behind each other along an axis, which may count from the end."""
+        axis %= len(parts[0].shape)
+        shape = list(parts[0].shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        return parts[0] if len(parts) == 1 else self.write("concatenate", parts, shape, dimension=axis)
+
+    def reshape(self, source: Value, shape: Sequence[int]) -> Value:
+        """The same elements under another shape."""
+        return source if source.shape == tuple(shape) else self.write("reshape", [source], shape, new_sizes=shape)
+
+    def cast(self, source: Value, dtype: str) -> Value:
+        """The elements in another type."""
+        if source.dtype == dtype:
+            return source
+        return self.write("convert_element_type", [source], source.shape, dtype, new_dtype=dtype)
+
+    def filled(self, number: float, shape: Sequence[int], dtype: str) -> Value:
+        """One number everywhere."""
+        scalar = self.write("constant", (), (), dtype, value=number)
+        return scalar if not shape else self.write(
+            "broadcast_in_dim", [scalar], shape, shape=shape, broadcast_dimensions=()
+        )  # fmt: skip
+
+
+Rule = Callable[[Node, Writer], Sequence[Value] | None]
+
+
+def rewrite(graph: Graph, rule: Rule) -> Graph:
+    """Apply a rule to every node of every function; where it answers None the node stays.
+
+    Before recognition and fusion, whose bodies share the values of their callers.
+    """
+    return replace(graph, functions={name: rewrite_function(each, rule) for name, each in graph.functions.items()})
+
+
+def rewrite_function(function: Function, rule: Rule) -> Function:
+    """Apply a rule to every node of a function, its operands rewritten already."""
+    writer = Writer(function)
+    stands_for: dict[int, Value] = {}
+    for old in function.nodes:
+        node = replace(old, operands=tuple(stands_for.get(id(value), value) for value in old.operands))
+        writer.begin(node)
+        found = rule(node, writer)
+        if found is None:
+            writer.add(node)
+        else:
+            stands_for.update({id(was): now for was, now in zip(node.results, found, strict=True)})
+    results = tuple(stands_for.get(id(value), value) for value in function.results)
+    return Function(function.name, function.params, results, tuple(writer.nodes))
