@@ -20,7 +20,7 @@ from workbench.engine.graph import ITEMSIZE_BYTES, Function
 from workbench.engine.origin import Direction
 from workbench.errors import InputError
 
-_INLINED: Mapping[str, str] = {
+INLINED: Mapping[str, str] = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
     "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_lin": "call_jaxpr", "composite": "jaxpr",
@@ -137,7 +137,7 @@ class Body:
     def equation(self, eqn: Any, operands: list[int], context: Context) -> Sequence[int]:
         """Add one equation; the numbers of its results."""
         name = eqn.primitive.name
-        if name in _INLINED and _INLINED[name] in eqn.params:
+        if name in INLINED and INLINED[name] in eqn.params:
             if HOST_REGION in str(eqn.params.get("name", "")):
                 return self.host_call(eqn, operands, context)
             return self.inline(eqn, operands, context)
@@ -147,13 +147,17 @@ class Body:
             return operands[:1]
         if name == "select_n" and operands[0] in self.known:
             return (operands[1 + int(self.known[operands[0]])],)
+        if name == "cond" and operands[0] in self.known:
+            branches = eqn.params["branches"]
+            jaxpr, consts = open_program(branches[min(max(0, int(self.known[operands[0]])), len(branches) - 1)])
+            return self.flatten(jaxpr, consts, operands[1:], self.inner(eqn, context))
         known = self.folded(eqn, operands)
         if known is not None:
             return (known,)
         expansion = self.converter.expander.of(eqn)
         if expansion is not None:
-            used = operands[expansion.first :]
-            return self.flatten(expansion.jaxpr, expansion.consts, used, self.inner(eqn, context))
+            taken = [operands[number] for number in expansion.taken]
+            return self.flatten(expansion.jaxpr, expansion.consts, taken, self.inner(eqn, context))
         draft = self.draft(eqn, operands, context)
         control = CONTROL.get(name)
         if control is not None:
@@ -206,7 +210,7 @@ class Body:
 
     def inline(self, eqn: Any, operands: list[int], context: Context) -> list[int]:
         """Add the equations of a call in its place."""
-        program = eqn.params[_INLINED[eqn.primitive.name]]
+        program = eqn.params[INLINED[eqn.primitive.name]]
         jaxpr, consts = open_program(program)
         name = eqn.params.get("name") or jaxpr.debug_info.func_name
         return self.flatten(jaxpr, consts, operands, self.inner(eqn, context, KNOWN_REGIONS.get(name, "")))

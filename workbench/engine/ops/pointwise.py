@@ -32,6 +32,10 @@ OTHER = {
 }  # fmt: skip
 # Functions PopLibs has no operation for, as the operations that compute them.
 _POLYNOMIAL = ("MULTIPLY", "ADD")
+_ZETA = (
+    "NEGATE", *("ADD", "POWER", "ADD") * 9, "MULTIPLY", "SUBTRACT", "DIVIDE", "MULTIPLY",
+    *("MULTIPLY", "DIVIDE", "ADD", "MULTIPLY") * 12,
+)  # fmt: skip
 COMPOSED = {
     "erfc": ("ERF", "SUBTRACT"),
     "acos": ("ASIN", "SUBTRACT"),
@@ -51,6 +55,19 @@ COMPOSED = {
         "LOGARITHM_ONE_PLUS", *("ADD", "DIVIDE", "ADD", "DIVIDE", "ADD") * 8, "DIVIDE", "SUBTRACT", "ADD",
         "FLOOR", "SUBTRACT", "TAN", "DIVIDE", "SUBTRACT", "SELECT",
     ),
+    # The upper half of a product of 32 bits, from four products of halves.
+    "mulhi": (
+        *("SHIFT_RIGHT", "BITWISE_AND") * 2, *("MULTIPLY",) * 4, *("ADD", "SHIFT_RIGHT") * 3, "ADD",
+    ),
+    # Polynomials of degree 6 near zero, 8 beyond (Abramowitz and Stegun 9.8.1 to 9.8.4), times a power of e or a root.
+    "bessel_i0e": ("ABSOLUTE", "SQUARE", *_POLYNOMIAL * 6, "EXPONENT", "MULTIPLY", "INVERSE", *_POLYNOMIAL * 8,
+                   "RSQRT", "MULTIPLY", "SELECT"),
+    "bessel_i1e": ("ABSOLUTE", "SQUARE", *_POLYNOMIAL * 6, "MULTIPLY", "EXPONENT", "MULTIPLY", "INVERSE",
+                   *_POLYNOMIAL * 8, "RSQRT", "MULTIPLY", "SELECT", "SIGNUM", "MULTIPLY"),
+    # Nine terms and twelve of Euler and Maclaurin's correction, as XLA expands it (openxla/xla xla/hlo/builder/lib/
+    # math.cc Zeta); polygamma is it times a factorial.
+    "zeta": (*_ZETA, "SELECT"),
+    "polygamma": (*_ZETA, "SELECT", "ADD", "LOGARITHM", "EXPONENT", "MULTIPLY", "REMAINDER", "SELECT"),
     # Giles, "Approximating the erfinv function" (2010): a logarithm, then a polynomial of degree 8.
     "erf_inv": ("SQUARE", "SUBTRACT", "LOGARITHM", "NEGATE", "SUBTRACT", *_POLYNOMIAL * 8, "MULTIPLY"),
 }  # fmt: skip

@@ -23,7 +23,7 @@ class Views(Family):
     ops = frozenset(
         {
             "reshape", "squeeze", "expand_dims", "transpose", "slice", "rev", "bitcast_convert_type", "copy", "copy_p",
-            "stop_gradient", "optimization_barrier", "pvary", "split",
+            "stop_gradient", "optimization_barrier", "pvary", "split", "unstack", "tile",
         }
     )  # fmt: skip
     pure_view = True
@@ -47,7 +47,7 @@ class Views(Family):
                 lowering.bind(value, lowering.get(operand))
             return
         source = lowering.get(node.operands[0])
-        if node.op == "split":
+        if node.op in ("split", "unstack"):
             _split(node, source, lowering)
             return
         value = node.results[0]
@@ -61,9 +61,10 @@ def _split(node: Node, source: Tensor, lowering: Lowering) -> None:
     for value in node.results:
         low = [0] * len(source.shape)
         high = list(source.shape)
-        low[axis], high[axis] = start, start + value.shape[axis]
+        low[axis], high[axis] = start, start + (value.shape[axis] if node.op == "split" else 1)
         start = high[axis]
-        lowering.bind(value, source.view(maps.slice_(source.mapping, low, high), value.shape))
+        part = maps.slice_(source.mapping, low, high)
+        lowering.bind(value, source.view(maps.reshape(part, value.shape), value.shape))
 
 
 def view_mapping(node: Node, mapping: Mapping) -> Mapping:
@@ -78,6 +79,15 @@ def view_mapping(node: Node, mapping: Mapping) -> Mapping:
         )
     if node.op == "rev":
         return maps.reverse(mapping, node.attr("dimensions"))
+    if node.op == "tile":
+        return _tiled(mapping, node.attr("reps"))
+    return mapping
+
+
+def _tiled(mapping: Mapping, reps: tuple[int, ...]) -> Mapping:
+    """The tensor behind itself as often as `reps` says along each axis."""
+    for axis, count in enumerate(reps):
+        mapping = maps.concatenate([mapping] * count, axis)
     return mapping
 
 

@@ -1,0 +1,123 @@
+"""Expansions compute what the primitives they stand for do, and leave nothing to the generic rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from workbench.engine.frontends.expansions import EXPANSIONS, Expander
+from workbench.engine.frontends.functions import trace_function
+from workbench.engine.graph import walk
+
+RNG = np.random.default_rng(4)
+SQUARE = RNG.random((2, 5, 5)).astype("float32") + np.eye(5, dtype="float32")
+SYMMETRIC = SQUARE + SQUARE.swapaxes(1, 2)
+TALL, WIDE = SQUARE[0][:, :3], SQUARE[0][:3]
+ROWS = RNG.random((4, 6)).astype("float32") + 0.5
+
+
+def expanded(function: Callable[..., Any], *operands: Any) -> tuple[list[Any], list[Any]]:
+    """What the only expandable equation of a function gives, and what its expansion gives on the same operands."""
+    closed = jax.make_jaxpr(function)(*operands)
+    (eqn,) = [eqn for eqn in closed.jaxpr.eqns if eqn.primitive.name in EXPANSIONS]
+    found = Expander().of(eqn)
+    assert found is not None
+    ours = jax.jit(jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(found.jaxpr, found.consts)))(*operands)
+    return list(ours), jax.tree_util.tree_leaves(function(*operands))
+
+
+@pytest.mark.parametrize(
+    ("function", "operands"),
+    [
+        (jax.lax.linalg.lu, (SQUARE,)),
+        (jax.lax.linalg.lu, (TALL,)),
+        (jax.lax.linalg.lu, (WIDE,)),
+        (lambda p: jax.lax.linalg.lu_pivots_to_permutation(p, 5), (np.array([[2, 3, 4], [1, 1, 2]], "int32"),)),
+        (jax.lax.linalg.tridiagonal_solve, (*ROWS[:1], ROWS[1] + 3, ROWS[2], ROWS[:2].T.copy())),
+        (lambda a, x: jax.lax.igamma(a, x), (ROWS, ROWS[::-1].copy())),
+        (lambda a, x: jax.lax.igammac(a, x), (ROWS, ROWS[::-1].copy())),
+        (lambda a, b, x: jax.lax.betainc(a, b, x), (ROWS, ROWS[::-1].copy(), ROWS / 2)),
+        (lambda x: jax.lax.approx_min_k(x, 3, reduction_dimension=0), (ROWS,)),
+    ],
+)  # fmt: skip
+def test_an_expansion_computes_its_primitive(function: Callable[..., Any], operands: tuple[Any, ...]) -> None:
+    ours, theirs = expanded(function, *operands)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("matrix", [SQUARE, TALL, WIDE], ids=["square", "tall", "wide"])
+@pytest.mark.parametrize("full", [True, False])
+def test_factors_are_orthogonal_and_multiply_to_the_matrix(matrix: Any, full: bool) -> None:
+    (q, r), _ = expanded(lambda a: jax.lax.linalg.qr(a, full_matrices=full), matrix)
+    np.testing.assert_allclose(q @ r, matrix, atol=1e-5)
+    squared = np.asarray(q.swapaxes(-1, -2) @ q)
+    np.testing.assert_allclose(squared, np.broadcast_to(np.eye(q.shape[-1]), squared.shape), atol=1e-5)
+    (s, u, vt), (_, theirs, _) = expanded(lambda a: jax.lax.linalg.svd(a, full_matrices=full), matrix)
+    np.testing.assert_allclose(s, theirs, rtol=1e-4, atol=1e-5)
+    count = s.shape[-1]
+    np.testing.assert_allclose((u[..., :count] * s[..., None, :]) @ vt[..., :count, :], matrix, atol=1e-4)
+
+
+def test_eigenvectors_turn_the_matrix_diagonal() -> None:
+    (v, w), (_, theirs) = expanded(lambda a: jax.lax.linalg.eigh(a), SYMMETRIC)
+    np.testing.assert_allclose(w, theirs, atol=1e-4)
+    np.testing.assert_allclose(v @ (w[..., None] * v.swapaxes(1, 2)), SYMMETRIC, atol=1e-4)
+
+
+def test_gamma_variables_have_their_mean_and_variance() -> None:
+    """Gamma of shape a has mean a and variance a; in logarithms the same."""
+    for shape in (0.5, 2.5):
+        drawn = [_gamma(shape, log_space) for log_space in (False, True)]
+        np.testing.assert_allclose(np.exp(drawn[1]), drawn[0], rtol=1e-3)
+        assert drawn[0].mean() == pytest.approx(shape, rel=0.03)
+        assert drawn[0].var() == pytest.approx(shape, rel=0.08)
+
+
+def _gamma(shape: float, log_space: bool) -> Any:
+    draw = EXPANSIONS["random_gamma"]({"log_space": log_space})
+    assert draw is not None
+    return np.asarray(draw(jax.random.key(0), jnp.full(20_000, shape, jnp.float32)))
+
+
+def test_a_slope_along_the_shape_is_that_of_the_numbers() -> None:
+    """Between two values of a, h apart, the function of x rises by the slope times h."""
+    slope = EXPANSIONS["igamma_grad_a"]({})
+    assert slope is not None
+    a, h = jnp.asarray(ROWS), 1e-2
+    rise = jax.scipy.special.gammainc(a + h, 1.0) - jax.scipy.special.gammainc(a - h, 1.0)
+    np.testing.assert_allclose(slope(a, jnp.ones_like(a)), rise / (2 * h), atol=1e-3)
+
+
+def test_a_ragged_product_multiplies_rows_by_the_matrix_of_their_group() -> None:
+    sizes = np.array([1, 0, 3], "int32")
+    lhs, rhs = ROWS, RNG.random((3, 6, 2)).astype("float32")
+    (ours,), (theirs,) = expanded(jax.lax.ragged_dot, lhs, rhs, sizes)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+    np.testing.assert_allclose(ours[0], lhs[0] @ rhs[0], rtol=1e-4)
+    np.testing.assert_allclose(ours[1:], lhs[1:] @ rhs[2], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: jnp.linalg.solve(a, a[:, 0]),
+        jax.grad(lambda a: jnp.linalg.solve(a, a[:, 0]).sum()),
+        lambda a: jnp.linalg.eigh(a + a.T),
+        lambda a: jax.random.gamma(jax.random.key(0), a),
+    ],
+)
+def test_no_primitive_that_expands_is_left_in_a_graph(function: Callable[..., Any]) -> None:
+    graph = trace_function(function, SQUARE[0]).graph
+    found = {node.op for _, node in walk(graph)}
+    assert found.isdisjoint({*EXPANSIONS, "custom_linear_solve", "cond"}), found
+
+
+def test_a_branch_on_a_known_number_is_taken() -> None:
+    graph = trace_function(lambda x: jax.lax.switch(jnp.int32(1), [jnp.sin, jnp.cos], x), ROWS).graph
+    assert [node.op for _, node in walk(graph)] == ["cos"]
