@@ -343,6 +343,7 @@ def make_request(
 
 OFFLOAD = {
     "weights": "pipeline.offload_weights",
+    "activations": "pipeline.offload_activations",
     "optimizer_state": "pipeline.offload_weight_update_variables",
     "gradient_accumulation_buffers": "pipeline.offload_gradient_accumulation_buffers",
 }

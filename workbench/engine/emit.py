@@ -31,6 +31,7 @@ from workbench.engine.program import (
 from workbench.engine.program import (
     Sequence as ProgramSequence,
 )
+from workbench.engine.remote_buffers import RemoteBuffer
 from workbench.engine.target import Target
 from workbench.engine.tensor import Tensor
 from workbench.engine.tileset import IntArray, TileSet, frozen, sorted_tile_set
@@ -123,6 +124,7 @@ class Emitter:
     stage: int | None = None
     function: str = ""
     next_step: int = 0
+    settled: dict[int, RemoteBuffer] = field(default_factory=dict)  # variables that do not live whole on the chip
     repeated: dict[int, int] = field(default_factory=dict)  # step: runs in one run of its operator, where not 1
     _stack: list[list[Program]] = field(default_factory=lambda: [[]])
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
 
 from workbench.engine.emit import Emitter
-from workbench.engine.program import Exchange, GlobalExchange, Variable, VariableKind
+from workbench.engine.program import Exchange, GlobalExchange, StreamCopy, Variable, VariableKind
 from workbench.engine.tileset import IntArray, frozen
 
 
@@ -73,5 +76,37 @@ def collective(
             group_size=group_size,
             sent=exchange,
             received=exchange,
+        )
+    )
+
+
+def remote_copy(
+    emit: Emitter,
+    name: str,
+    moved: IntArray,
+    direction: Literal["to_device", "to_host"],
+    variables: Iterable[int],
+    buffer: int,
+) -> None:
+    """Synchronise with streaming memory, then copy `moved` bytes of each tile, int64[tiles], to or from a buffer."""
+    emit.sync("external")
+    incoming, names = direction == "to_device", tuple(dict.fromkeys(variables))
+    nothing = frozen(np.zeros_like(moved))
+    exchange = Exchange(
+        name=name,
+        sent_bytes=nothing if incoming else moved,
+        received_bytes=moved if incoming else nothing,
+        fragments=frozen(moved > 0),
+    )
+    emit.add(
+        StreamCopy(
+            **emit.stamp(name),
+            reads=() if incoming else names,
+            writes=names if incoming else (),
+            exchange=exchange,
+            direction=direction,
+            size_bytes=int(moved.sum()),
+            remote=True,
+            buffer=buffer,
         )
     )

@@ -229,6 +229,8 @@ class _Counts:
         self._groups: dict[tuple[int, TileSet], Counter[str]] = {}
         self._moved: dict[tuple[int, str, tuple[int, ...]], Exchange] = {}
         self._times: Counter[tuple[int, str, tuple[int, ...]]] = Counter()
+        self._group_of = {buffer.variable: buffer.group for buffer in program.remote_buffers}
+        self._copied: set[tuple[str, int | None]] = set()
         for step in program.steps:
             self._add(step)
         self._spread()
@@ -241,7 +243,10 @@ class _Counts:
         elif isinstance(step, DoExchange):
             self._moves(step.exchange, step.ipu, "")
         elif isinstance(step, StreamCopy):
-            self.copies[step.ipu] += 1
+            copy = (step.direction, self._group_of.get(step.buffer))
+            if copy[1] is None or copy not in self._copied:  # rows of one remote buffer are copied by the same code
+                self._copied.add(copy)
+                self.copies[step.ipu] += 1
             moved = step.exchange.sent_bytes + step.exchange.received_bytes
             self.sums["packets"][step.ipu] += -(-moved // self.target.code.host_packet_payload_bytes)
             self.sums["runs"][step.ipu] += moved > 0

@@ -77,6 +77,7 @@ class Lowering:
     destinations: dict[int, Tensor] = field(default_factory=dict)
     check: Callable[[], None] = lambda: None
     outliner: Outliner = field(default_factory=Outliner)
+    homes: dict[str, tuple[Value, Tensor]] = field(default_factory=dict)  # loaded variables, by key of their load
     plans: dict[int, Any] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     unmodelled: list[tuple[str, str]] = field(default_factory=list)

@@ -21,6 +21,7 @@ from workbench.engine import vertices
 from workbench.engine.cost import Inputs
 from workbench.engine.links import Topology
 from workbench.engine.origin import NOWHERE, Origin
+from workbench.engine.remote_buffers import RemoteBuffer
 from workbench.engine.target import Target
 from workbench.engine.tileset import IntArray, TileSet
 from workbench.errors import VerificationError
@@ -151,12 +152,16 @@ class DoExchange(Step):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StreamCopy(Step):
-    """Copy between host (or streaming memory when `remote`) and tiles; per-tile bytes in `exchange`."""
+    """Copy between host (or streaming memory when `remote`) and tiles; per-tile bytes in `exchange`.
+
+    `buffer` is the variable whose remote buffer it is, -1 for the host.
+    """
 
     exchange: Exchange
     direction: Literal["to_device", "to_host"]
     size_bytes: int
     remote: bool = False
+    buffer: int = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -254,6 +259,7 @@ class TileProgram:
     entry: Program
     pipeline: Mapping[str, int | str] = field(default_factory=dict)
     topology: Topology | None = None
+    remote_buffers: tuple[RemoteBuffer, ...] = ()
 
     @property
     def steps(self) -> tuple[Leaf, ...]:

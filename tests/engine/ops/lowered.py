@@ -72,7 +72,7 @@ class Case:
         return [
             step.size_bytes
             for step in self.lowered.program.steps
-            if isinstance(step, StreamCopy) and step.direction == "to_host"
+            if isinstance(step, StreamCopy) and step.direction == "to_host" and not step.remote
         ]
 
 

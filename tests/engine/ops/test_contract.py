@@ -85,6 +85,25 @@ def _region() -> Sample:
     return run
 
 
+def _loaded(last: str = "") -> Sample:
+    """A variable of streaming memory is read; its next value goes back there."""
+    from tests.engine.ops.lowered import compiled
+    from workbench.engine.graph import GraphBuilder
+
+    def run(**where: Any) -> Case:
+        builder = GraphBuilder("main")
+        held = builder.param(*MATRIX)
+        described = {"key": "here", "name": "held", "remote": True, "shards": 1}
+        builder.node("remote_load", (held,), (), **described)
+        new = builder.node("neg", (held,), (MATRIX,))
+        read = builder.node("exp", (held,), (MATRIX,))
+        if last:
+            builder.node(last, new, (), **described)
+        return compiled(builder, read, roles=["optimizer"], **where)
+
+    return run
+
+
 SAMPLES: dict[str, Sample] = {
     "all_gather": sample("all_gather", [MATRIX], [((1, 12, 10), F32)]),
     "all_reduce": sample("psum", [MATRIX], [MATRIX]),
@@ -123,6 +142,8 @@ SAMPLES: dict[str, Sample] = {
     "reduce": sample("reduce_sum", [MATRIX], [((10,), F32)], axes=(0,)),
     "reduce_scatter": sample("reduce_scatter", [MATRIX], [MATRIX]),
     "regions": _region(),
+    "remote_load": _loaded(),
+    "remote_store": _loaded("remote_store"),
     "replica_number": sample("axis_index", [], [((), I32)]),
     "running": sample("cumsum", [((3, 300), F32)], [((3, 300), F32)], axis=1, reverse=False),
     "scan": _scan(),

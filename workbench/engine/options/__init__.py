@@ -6,7 +6,7 @@ Names are the dotted paths of `IPUConfig` (API reference of `tensorflow.python.i
 
 from __future__ import annotations
 
-from workbench.engine.options import declared_libraries, declared_optimizations, declared_system
+from workbench.engine.options import declared_libraries, declared_offload, declared_optimizations, declared_system
 from workbench.engine.options.declaration import (
     CATEGORIES,
     OPTIONS,
@@ -19,7 +19,7 @@ from workbench.engine.options.declaration import (
     options,
 )
 
-DECLARED = (declared_system, declared_libraries, declared_optimizations)
+DECLARED = (declared_system, declared_libraries, declared_optimizations, declared_offload)
 
 # The order of the app's form.
 _FORM = (

@@ -10,7 +10,6 @@ _COMBINE = "engine/passes/combine.py"
 _EXPAND = "engine/passes/expand.py"
 _MERGE = "engine/passes/merge.py"
 _SCHEDULE = "engine/passes/schedule.py"
-_REMOTE = "engine/placement.py"
 
 option(
     "norms.use_stable_statistics",
@@ -108,7 +107,7 @@ option(
     128,
     int,
     "Bytes from which a tensor may be kept in remote memory.",
-    planned=_REMOTE,
+    read_by="engine/passes/offload.py",
     minimum=0,
 )
 option(
@@ -116,7 +115,7 @@ option(
     "IF_BENEFICIAL",
     MergeRemoteBuffersBehaviour,
     "Whether remote buffers of one shape become one, so that the code that reads them can be shared.",
-    planned=_REMOTE,
+    read_by="engine/passes/lower.py",
 )
 option(
     "optimizations.enable_gather_simplifier",

@@ -10,6 +10,7 @@ from workbench.engine.options import Options
 from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.expand import expand
 from workbench.engine.passes.fuse import fuse
+from workbench.engine.passes.offload import offload
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.replicate import replicate
@@ -45,4 +46,5 @@ PIPELINE: tuple[GraphPass, ...] = (
         name="replicate", configured=replicate, reason="before the schedule, which runs a sum once what it adds is there"
     ),
     GraphPass(name="schedule", run=schedule, reason="after fusion, so that an update is one node that can move early"),
+    GraphPass(name="offload", configured=offload, reason="last: loads and stores go beside the readers as they run"),
 )

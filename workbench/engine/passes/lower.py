@@ -19,6 +19,7 @@ from workbench.engine.passes.outline import Outliner, repeated
 from workbench.engine.passes.pipeline import lower_pipeline
 from workbench.engine.passes.roles import KIND_OF_ROLE
 from workbench.engine.program import TileProgram
+from workbench.engine.remote_buffers import merged
 from workbench.engine.target import Target
 from workbench.engine.tensor import Tensor
 
@@ -64,6 +65,9 @@ def lower(
         functions=emit.functions,
         entry=emit.finish(),
         pipeline=pipeline,
+        remote_buffers=merged(
+            [each for each in emit.settled.values() if each.size_bytes], options.get("optimizations.merge_remote_buffers")
+        ),
         topology=topology(str(options.get("selection_order")), ipus, pipelined=bool(pipeline)),
     )
     return Lowered(

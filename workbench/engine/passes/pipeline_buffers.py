@@ -11,6 +11,7 @@ from workbench.engine.graph import RESIDENT_ROLES, Input, Node, Value
 from workbench.engine.lowering import Lowering
 from workbench.engine.origin import NOWHERE, Origin
 from workbench.engine.passes.carries import ACCUMULATOR
+from workbench.engine.passes.offload_fifos import is_offloaded, settle
 from workbench.engine.passes.pipeline_stages import Arrival, Fifo, Stage
 from workbench.engine.passes.roles import KIND_OF_ROLE
 from workbench.engine.program import VariableKind
@@ -93,6 +94,8 @@ class Buffers:
                 stash = emit.new(
                     f"{held.name}/{name}", value.shape, value.dtype, current.mapping, "stash", copies=slots
                 )
+                if is_offloaded(value.size_bytes, self.lowering.options):
+                    settle(emit, stash)
             label = f"{held.name}/un{name}ed" if slots else f"{held.name}/{name}"
             left = emit.tensor(label, value.shape, value.dtype, current.mapping, kind)
         (stage.fifos_back if back else stage.fifos).append(Fifo(current, left, stash))

@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
+from workbench.engine.passes.offload_fifos import turn
 from workbench.engine.passes.pipeline_stages import Fifo, Stage, direction_of
 from workbench.engine.program import Call, Exchange, GlobalExchange, Overlap, Program, Repeat
 from workbench.engine.program import Sequence as ProgramSequence
@@ -69,7 +70,8 @@ class Columns:
         """What turns a stage's FIFOs: the oldest slot leaves, the newest value takes its place."""
         fifos = stage.fifos_back if back else stage.fifos
         with self._body(stage, self._fifo_name(stage, back)):
-            deep = [fifo for fifo in fifos if fifo.stash is not None]
+            turn(self.emit, [fifo for fifo in fifos if fifo.stash in self.emit.settled])
+            deep = [fifo for fifo in fifos if fifo.stash is not None and fifo.stash not in self.emit.settled]
             flat = [fifo for fifo in fifos if fifo.stash is None]
             stashes = [fifo.stash for fifo in deep if fifo.stash is not None]
             self._copy("fifo/pop", deep, stashes, _variables(fifo.left for fifo in deep))

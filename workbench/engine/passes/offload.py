@@ -1,0 +1,133 @@
+"""Offload: variables that live in streaming memory, or in shares on all replicas, come for use and go back after it.
+
+`load` puts the whole variable on the chip before its first reader, and again for the backward pass; `store` takes its
+next value away after the last reader. In between the program is as without: the variable is where the load put it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.options import Options
+from workbench.engine.origin import Origin
+from workbench.engine.passes.carries import ACCUMULATOR, INLINE, carried
+from workbench.engine.remote_buffers import LOAD, STORE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where a variable lives: in streaming memory or on the chip, whole or one of `shards`."""
+
+    name: str
+    layer: str
+    remote: bool
+    shards: int
+
+
+def offload(graph: Graph, options: Options) -> Graph:
+    """Insert loads and stores for what the options offload or shard."""
+    homes = _homes(graph, options)
+    if not homes:
+        return graph
+    functions = dict(graph.functions)
+    pairs = carried(graph)
+    for name, params in _readers(graph, homes, pairs).items():
+        functions[name] = _rewritten(graph, functions[name], params, pairs.get(name, {}))
+    return replace(graph, functions=functions)
+
+
+def _homes(graph: Graph, options: Options) -> dict[int, Home]:
+    """Number of an entry parameter → where it lives, for those that do not stay whole on the chip."""
+    replicas = int(str(graph.meta.get("replicas", 1)))
+    least_bytes = int(options.get("optimizations.minimum_remote_tensor_size"))
+    state = bool(options.get("pipeline.offload_weight_update_variables"))
+    sums = bool(options.get("pipeline.offload_gradient_accumulation_buffers"))
+    weights = bool(options.get("pipeline.offload_weights"))
+    state_shards = replicas if options.get("pipeline.replicated_optimizer_state_sharding") else 1
+    weight_shards = replicas if weights or options.get("pipeline.replicated_weight_sharding") else 1
+    found: dict[int, Home] = {}
+    for number, (value, described) in enumerate(zip(graph.body.params, graph.inputs, strict=True)):
+        if described.role == "parameter":
+            remote, shards = weights, weight_shards
+        elif described.role == "optimizer" and described.name.endswith(ACCUMULATOR):
+            remote, shards = sums, 1
+        elif described.role == "optimizer":
+            remote, shards = state, state_shards if state else 1
+        else:
+            continue
+        if (remote or shards > 1) and value.elements and value.size_bytes >= least_bytes:
+            found[number] = Home(name=described.name, layer=described.layer, remote=remote, shards=shards)
+    return found
+
+
+def _readers(
+    graph: Graph, homes: Mapping[int, Home], pairs: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[int, Home]]:
+    """Function → its parameters that are offloaded: those of the entry, or of the functions it calls."""
+    if not any(node.op == "call" for node in graph.body.nodes):
+        return {graph.entry: dict(homes)}
+    number_of = {id(value): number for number, value in enumerate(graph.body.params)}
+    found: dict[str, dict[int, Home]] = {}
+    for node in graph.body.nodes:
+        known = {place: number_of[id(value)] for place, value in enumerate(node.operands) if id(value) in number_of}
+        found[node.calls[0]] = {place: homes[number] for place, number in known.items() if number in homes}
+        for result, place in pairs.get(node.calls[0], {}).items():
+            if place in known:
+                number_of[id(node.results[result])] = known[place]
+    return found
+
+
+def _rewritten(graph: Graph, function: Function, params: Mapping[int, Home], pairs: Mapping[int, int]) -> Function:
+    reads: dict[int, list[int]] = {}
+    made: dict[int, int] = {}
+    for place, node in enumerate(function.nodes):
+        for value in _read(graph, node):
+            reads.setdefault(id(value), []).append(place)
+        made.update((id(value), place) for value in node.results)
+    before: dict[int, list[Node]] = {}
+    after: dict[int, list[Node]] = {}
+    next_of = {param: function.results[result] for result, param in pairs.items()}
+    for number, home in params.items():
+        value = function.params[number]
+        new = next_of.get(number)
+        changed = new is not None and id(new) in made
+        if id(value) not in reads and not changed:
+            continue
+        places = reads.get(id(value)) or [made[id(new)]]
+        key = f"{function.name}:{number}"
+        for first in _beginnings(function, places):
+            before.setdefault(first, []).append(_node(LOAD, value, key, home, function.nodes[first]))
+        if new is not None and changed:
+            last = max(places[-1], made[id(new)])
+            after.setdefault(last, []).append(_node(STORE, new, key, home, function.nodes[last]))
+    nodes = [
+        each
+        for place, node in enumerate(function.nodes)
+        for each in (*before.get(place, ()), node, *after.get(place, ()))
+    ]
+    return replace(function, nodes=tuple(nodes))
+
+
+def _beginnings(function: Function, places: Sequence[int]) -> list[int]:
+    """The first reader, and the first after the forward pass: between the two the variable need not stay."""
+    forward = [place for place in places if function.nodes[place].origin.direction == "forward"]
+    later = [place for place in places if function.nodes[place].origin.direction != "forward"]
+    if forward and later and forward[-1] < later[0]:
+        return [forward[0], later[0]]
+    return [places[0]]
+
+
+def _read(graph: Graph, node: Node) -> Iterator[Value]:
+    """Operands of a node and of what is inside its inline bodies."""
+    yield from node.operands
+    for name in node.calls if node.op in INLINE else ():
+        for inner in graph.functions[name].nodes:
+            yield from _read(graph, inner)
+
+
+def _node(op: str, value: Value, key: str, home: Home, beside: Node) -> Node:
+    origin = Origin(layer=home.layer, direction=beside.origin.direction)
+    described = attrs(key=key, name=home.name, remote=home.remote, shards=home.shards)
+    return Node(op, (value,), (), described, origin)
