@@ -31,6 +31,8 @@ def _evaluate(op: str, values: Sequence[Any], params: Mapping[str, Any], dtype: 
         return values[0] / values[1] if dtype.startswith("float") and values[1] != 0 else None
     if op in _UNARY and (op != "not" or dtype == "bool"):
         return _UNARY[op](*values)
+    if op == "clamp":
+        return np.clip(values[1], values[0], values[2])
     if op == "select_n":
         return values[1 + int(values[0])]
     if op in _REDUCTIONS:

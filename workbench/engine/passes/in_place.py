@@ -140,10 +140,11 @@ def _in_function(
         family = ops.family_of(node)
         if family.pure_view:
             continue
-        for result, operand in _ordered(node, family.in_place(node), targets):
-            choosing.over_operand(node, place, result, operand)
+        # A parameter that is free already before its operand: an update in several steps ends where it began.
         for value in node.results:
             choosing.over_parameter(value, place)
+        for result, operand in _ordered(node, family.in_place(node), targets):
+            choosing.over_operand(node, place, result, operand)
     return choosing.reuse
 
 
