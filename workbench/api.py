@@ -27,6 +27,7 @@ def compile(
     gradient_accumulation_steps: int | None = None,
     replicas: int = 1,
     recomputation: Any = None,
+    recomputation_checkpoints: tuple[str, ...] = (),
     offload: tuple[str, ...] = (),
     trip_counts: dict[str, int] | None = None,
     progress: Progress | None = None,
@@ -38,8 +39,9 @@ def compile(
     `batch_size` is the micro-batch of one replica. `mode`: "training" or "inference"; default: training when the model
     is compiled with an optimizer or one is given. `target`: a name in `wb.targets` or a `Target`. `config`: an
     `IPUConfig`, default the one configured last. `gradient_accumulation_steps`: micro-batches of one weight update,
-    default the configured number, 1. `device_mapping`: the IPU of each stage, default one each. `progress` hears the
-    name of each phase as it begins.
+    default the configured number, 1. `device_mapping`: the IPU of each stage, default one each. `recomputation`:
+    whether activations are computed again in the backward pass, or a `RecomputationMode` by name; results of the layers
+    in `recomputation_checkpoints` (names or patterns) are kept. `progress` hears the name of each phase as it begins.
 
     Never raises for out-of-memory: ask `.profile.fits`. Errors: `InputError`, `OptionError`.
     """
@@ -59,6 +61,7 @@ def compile(
         gradient_accumulation_steps=gradient_accumulation_steps,
         replicas=replicas,
         recomputation=recomputation,
+        recomputation_checkpoints=recomputation_checkpoints,
         offload=offload,
         trip_counts=trip_counts,
     )

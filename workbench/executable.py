@@ -89,6 +89,9 @@ class Request:
     def same_trace(self, other: Request) -> bool:
         """Whether both requests trace to the same graph: they differ in options and target alone."""
         left = dataclasses.replace(other, options=self.options, target=self.target)
+        again = [bool(each.options.get("allow_recompute")) for each in (self, other)]
+        if self.stages is None and again[0] != again[1]:  # a stage of its own, or none
+            return False
         return all(
             getattr(self, each.name) is getattr(left, each.name) or _equal(self, left, each.name)
             for each in dataclasses.fields(self)
@@ -155,7 +158,8 @@ class Executable:
         from workbench.engine.run import Runner
 
         options = self.request.options
-        return Runner(self._traced, schedule=str(options.get("pipeline.schedule")), devices=devices_of(options))
+        source = recomputed_source(self._traced, options)
+        return Runner(source, schedule=str(options.get("pipeline.schedule")), devices=devices_of(options))
 
     def run(self, *args: Any, sample_weight: Any = None) -> Any:
         """One call of the program, with numbers from XLA on the host.
@@ -185,8 +189,29 @@ class Executable:
 
 def devices_of(options: Options) -> tuple[int, ...]:
     """The IPU of each stage; () is one each, in order."""
-    mapping = options.get("pipeline.device_mapping")
-    return mapping if isinstance(mapping, tuple) else (mapping,)
+    return _several(options.get("pipeline.device_mapping"))
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    """An option of several values; of one it is that value."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def recomputed_source(source: Any, options: Options) -> Any:
+    """The source as the options want it computed again; what it keeps without them."""
+    if not options.get("allow_recompute") or getattr(source, "staged", None) is None:
+        return source
+    from workbench.engine.frontends.recompute import Recomputation, mode_for
+    from workbench.engine.frontends.staged_program import with_recomputation
+
+    checkpoints = _several(options.get("pipeline.recomputation_checkpoints"))
+    single = int(str(source.graph.meta.get("stages", 1))) == 1
+    schedule = "Sequential" if single else str(options.get("pipeline.schedule"))
+    mode = str(options.get("pipeline.recomputation_mode"))
+    if mode == "Auto" and checkpoints and schedule == "Grouped":
+        mode = "RecomputeAndBackpropagateInterleaved"
+    how = Recomputation(mode=mode_for(mode, schedule), checkpoints=checkpoints)
+    return with_recomputation(source, how)
 
 
 def find_source(request: Request) -> Any:
@@ -218,6 +243,7 @@ def find_source(request: Request) -> Any:
         stages=request.stages,
         gradient_accumulation_steps=request.gradient_accumulation_steps,
         replicas=request.replicas,
+        one_stage=bool(request.options.get("allow_recompute")),
         inputs=request.inputs,
     )
 
@@ -247,7 +273,8 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     traced = reused or find_source(request)
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
-    compiled, key = _compiled(request, traced.graph, listener)
+    graph = recomputed_source(traced, request.options).graph
+    compiled, key = _compiled(request, graph, listener)
     return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, key)
 
 
@@ -310,6 +337,7 @@ def make_request(
     device_mapping: Sequence[int] | None = None,
     gradient_accumulation_steps: int | None = None,
     recomputation: Any = None,
+    recomputation_checkpoints: Sequence[str] = (),
     offload: tuple[str, ...] = (),
     **more: Any,
 ) -> Request:
@@ -326,9 +354,10 @@ def make_request(
     if gradient_accumulation_steps is not None:
         options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
     options = options.with_values(_offloaded(offload))
-    for name, value in (("recomputation", recomputation),):
-        if value:
-            raise InputError(f"{name}={value!r} is not supported yet", todo=f"leave {name} out")
+    if recomputation is not None:
+        options = options.with_values(_recomputation(recomputation))
+    if recomputation_checkpoints:
+        options = options.with_values({"pipeline.recomputation_checkpoints": tuple(recomputation_checkpoints)})
     return Request(
         source=source,
         inputs=inputs,
@@ -356,6 +385,13 @@ def _offloaded(offload: Sequence[str]) -> dict[str, bool]:
         if each not in OFFLOAD:
             raise InputError(f"offload names {each!r}", expected=f"any of: {', '.join(OFFLOAD)}")
     return {OFFLOAD[each]: True for each in wanted}
+
+
+def _recomputation(wanted: Any) -> dict[str, Any]:
+    """The options `recomputation` writes: yes or no, or a mode by its name or as the member of an enumeration."""
+    if isinstance(wanted, bool):
+        return {"allow_recompute": wanted}
+    return {"allow_recompute": True, "pipeline.recomputation_mode": getattr(wanted, "name", wanted)}
 
 
 def resolve_target(wanted: str | Target | None, options: Options, source: Any = None) -> Target:

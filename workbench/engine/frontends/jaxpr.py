@@ -14,7 +14,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from keras.src.backend.common import global_state
 
 from workbench.engine.frontends.flatten import Body, Context, Converter, finish
-from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, LayerNames, Stack, once
+from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, REMAT_SCOPE, LayerNames, Stack, once
 from workbench.engine.graph import Function, Graph, Input, Output, verify_graph
 from workbench.engine.origin import Direction
 
@@ -87,6 +87,31 @@ def cut(closed: Any, equations: Sequence[Any], invars: Sequence[Any], outvars: S
         debug_info=jaxpr.debug_info.with_unknown_names(),
     )  # fmt: skip
     return ClosedJaxpr(part, [value for _, value in held]), used
+
+
+def closed_of(lenders: Sequence[Any], equations: Sequence[Any], invars: Sequence[Any], outvars: Sequence[Any]) -> Any:
+    """A closed jaxpr of equations of several; `lenders` lend their constants."""
+    read = {atom for eqn in equations for atom in eqn.invars if not isinstance(atom, Literal)}
+    read.update(atom for atom in outvars if not isinstance(atom, Literal))
+    held = {
+        var: value
+        for lender in lenders
+        for var, value in zip(lender.jaxpr.constvars, lender.consts, strict=True)
+        if var in read
+    }
+    jaxpr = lenders[0].jaxpr
+    part = jaxpr.replace(
+        constvars=list(held), invars=list(invars), outvars=list(outvars), eqns=list(equations),
+        debug_info=jaxpr.debug_info.with_unknown_names(),
+    )  # fmt: skip
+    return ClosedJaxpr(part, list(held.values()))
+
+
+def again(eqn: Any) -> Any:
+    """An equation that computes again what has been computed before: its name stack says so."""
+    stack = eqn.source_info.name_stack
+    marked = type(stack)((Scope(REMAT_SCOPE), *stack.stack))
+    return eqn.replace(source_info=eqn.source_info.replace(name_stack=marked))
 
 
 def _owner(output: Output, inputs: Sequence[Input]) -> str:

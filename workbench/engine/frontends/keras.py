@@ -18,6 +18,7 @@ from workbench.engine.frontends.prepare import Prepared, new_step, packer, prepa
 from workbench.engine.frontends.replicas import axis_env, check_replicas, for_all, meta
 from workbench.engine.frontends.source import Source
 from workbench.engine.frontends.staged import check_steps, trace_staged
+from workbench.engine.frontends.stages import stage_layers
 from workbench.engine.frontends.training import Step
 from workbench.engine.graph import Output
 
@@ -52,10 +53,12 @@ def trace_keras(
     stages: Any = None,
     gradient_accumulation_steps: int = 1,
     replicas: int = 1,
+    one_stage: bool = False,
     inputs: Sequence[Any] = (),
 ) -> Source:
     """Trace a Keras model, a function that builds one, a ready name or a `ReadyModel` (arguments as `wb.compile`).
 
+    `one_stage`: training without stages has one, with calls of its own for its forward and its backward pass.
     `inputs` gives example arrays or types for models that do not know their own input shapes.
     Errors: `InputError` for everything the model or the arguments lack.
     """
@@ -65,6 +68,8 @@ def trace_keras(
             model, batch_size=batch_size, mode=mode, optimizer=optimizer, loss=loss, precision=precision, inputs=inputs
         )
         prepared = dataclasses.replace(prepared, replicas=copies)
+        if one_stage and stages is None and prepared.recipe is not None:
+            stages = [0] * len(stage_layers(prepared.model))
         if stages is not None or (steps > 1 and prepared.recipe is not None):
             return trace_staged(prepared, stages, steps)
         return _trace_whole(prepared)

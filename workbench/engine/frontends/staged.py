@@ -223,7 +223,7 @@ def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
     staged = Staged(
         program=traced.program, graph=graph_of(traced.program), graph_of=graph_of, in_stages=assignment is not None,
         weighted=functools.cache(lambda: _weighted(prepared, assignment, steps)) if prepared.recipe else None,
-        replicas=prepared.replicas,
+        replicas=prepared.replicas, layers=layer_classes(prepared.model),
     )  # fmt: skip
     return Source(
         graph=staged.graph, specs=tuple(whole_batch(spec, steps * prepared.replicas) for spec in prepared.specs),

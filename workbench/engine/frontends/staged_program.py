@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.engine.frontends.calls import Program, host_function
+from workbench.engine.frontends.recompute import Recomputation, recomputed
 from workbench.engine.frontends.replicas import for_all
 from workbench.engine.frontends.scheduled import ScheduledProgram
 
@@ -22,7 +23,8 @@ Runs = Callable[[Program], Compute]
 class Staged:
     """`weighted` traces the same program with a sample weight behind the targets; `graph_of` assembles a program.
 
-    `in_stages`: the program has a call per stage and direction; else one for a whole micro-batch.
+    `in_stages`: the program has a call per stage and direction; else one for a whole micro-batch. `layers` maps layer
+    paths to Keras classes.
     """
 
     program: Program
@@ -30,6 +32,7 @@ class Staged:
     graph_of: Callable[[Program], Graph]
     weighted: Callable[[], Program] | None
     in_stages: bool
+    layers: Mapping[str, str]
     replicas: int = 1
 
     def _for_all(self, run: Compute) -> Compute:
@@ -69,3 +72,19 @@ def scheduled(source: Source, schedule: str, devices: Sequence[int] = (), **more
         return ScheduledProgram(program, schedule, devices, **more)
 
     return replace(source, compute=staged.compute(runs), weighted=staged.compute_weighted(runs))
+
+
+def with_recomputation(source: Source, how: Recomputation) -> Source:
+    """The source with residuals computed again; one that has no stages or no backward pass as it is."""
+    staged = source.staged
+    if staged is None or not staged.in_stages:
+        return source
+    program, weighted = recomputed(staged.program, how, staged.layers), staged.weighted
+    if program.calls == staged.program.calls:
+        return source
+    heavier = (lambda: recomputed(weighted(), how, staged.layers)) if weighted else None
+    changed = replace(staged, program=program, graph=staged.graph_of(program), weighted=heavier)
+    return replace(
+        source, graph=changed.graph, staged=changed, compute=changed.compute(), weighted=changed.compute_weighted(),
+        jaxprs={call.name: call.closed for call in program.calls},
+    )  # fmt: skip

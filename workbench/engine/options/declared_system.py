@@ -30,7 +30,7 @@ option(
     bool,
     "Compute activations again in the backward pass instead of keeping them: less memory, more cycles. Operations "
     "with state are not computed again.",
-    planned="engine/passes/recompute.py",
+    read_by="executable.py",
     form_label="recomputation",
 )
 option(
@@ -257,6 +257,26 @@ option(
     kind="argument",
     read_by="engine/passes/lower.py",
     minimum=0,
+    many=True,
+)
+option(
+    "pipeline.recomputation_mode",
+    "Auto",
+    str,
+    "How activations are computed again when `allow_recompute` is set: all of a stage, then its backward pass, or each "
+    "part right before the backward pass that needs it. Auto: the first under Grouped and Interleaved, the second "
+    "under Sequential and where checkpoints are named.",
+    kind="argument",
+    read_by="executable.py",
+    choices=("Auto", "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved"),
+)
+option(
+    "pipeline.recomputation_checkpoints",
+    (),
+    str,
+    "Layers, by name or pattern, whose results are kept when activations are computed again.",
+    kind="argument",
+    read_by="executable.py",
     many=True,
 )
 option(

@@ -36,8 +36,8 @@ class _PipelineLowering:
         self.lowering = lowering
         self.emit = lowering.emit
         self.graph = lowering.graph
-        self.schedule = schedule
         self.stages = stages_of(self.graph.body.nodes, devices)
+        self.schedule = schedule if len(self.stages) > 1 else "Sequential"
         self.devices = tuple(stage.ipu for stage in self.stages)
         self.count = max(stage.forward.times for stage in self.stages)
         self.training = self.stages[0].backward is not None
@@ -68,6 +68,8 @@ class _PipelineLowering:
         }  # fmt: skip
         if self.devices != tuple(range(len(self.stages))):
             said["device_mapping"] = ", ".join(map(str, self.devices))
+        if again:
+            said["recomputed_stages"] = ", ".join(map(str, again))
         return said
 
     def _updates(self) -> list[Program]:
