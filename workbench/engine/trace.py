@@ -221,7 +221,7 @@ class _Window:
             stage=where.stage if step.stage is None else step.stage,
             micro_batch=where.micro_batch,
             iteration=where.iteration,
-            direction=where.direction if step.origin is NOWHERE or where.layer else step.origin.direction,
+            direction=_direction(step, where),
             layer=where.layer or step.origin.layer,
             cycles_from=start,
             cycles_to=end,
@@ -241,6 +241,12 @@ class _Window:
             cycles_to=end,
             cause=cause,
         )
+
+
+def _direction(step: Step, where: _Where) -> str:
+    """A step's own where nothing stands around it; what is computed again says so inside a backward pass too."""
+    around = step.origin is NOWHERE or where.layer
+    return where.direction if around and step.origin.direction != "recompute" else step.origin.direction
 
 
 def _called(call: Call, where: _Where) -> _Where:

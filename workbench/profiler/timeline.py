@@ -377,7 +377,7 @@ def block_rows(
                 context.stage if context.stage >= 0 else stage,
                 context.micro_batch,
                 context.iteration,
-                context.direction or direction,
+                direction if direction == "recompute" else context.direction or direction,
                 layer,
                 start,
                 start + node.cycles,
