@@ -16,14 +16,9 @@ from workbench.engine.graph import Graph
 from workbench.engine.options import Options
 from workbench.engine.target import target
 
-# Below 16 a step's fixed costs decide between plans, by fewer cycles than a plan's estimate is apart from its program;
-# what plans promise at any size is a property of the planner's own.
-SIZES = st.sampled_from([16, 17, 30, 40, 64, 100, 128])
-TILES = st.sampled_from([1, 4, 16, 64])
+SIZES = st.sampled_from([1, 3, 8, 16, 17, 29, 30, 40, 64, 96, 100, 128, 183])
+TILES = st.sampled_from([1, 4, 16, 64, 200])
 EXAMPLES = settings(max_examples=max(25, settings.default.max_examples // 2), derandomize=True)
-# A plan in half precision never costs more (tests/engine/planner). Its program may, by a little: what the plan counts
-# as two rearrangements the program does in one step. 5 of 1,000 products were up to 5.6 % dearer.
-PRODUCT_SLACK = 1.06
 PARTIALS = {"float32": "float", "float16": "half"}
 
 
@@ -50,6 +45,9 @@ def both(make: Any, tiles: int) -> tuple[int, int]:
 
 @EXAMPLES
 @given(SIZES, SIZES, SIZES, TILES)
+@example(17, 17, 64, 64)  # two operands rearranged in one step
+@example(17, 64, 16, 16)  # parts of an uneven axis, their results shared out
+@example(41, 29, 96, 200)  # channels that fill no whole block
 def test_a_matmul_in_half_costs_no_more(m: int, k: int, n: int, tiles: int) -> None:
     def product(dtype: str) -> Graph:
         d = Draft()
@@ -58,7 +56,7 @@ def test_a_matmul_in_half_costs_no_more(m: int, k: int, n: int, tiles: int) -> N
         return d.graph(out)
 
     half, single = both(product, tiles)
-    assert half <= single * PRODUCT_SLACK
+    assert half <= single
 
 
 @EXAMPLES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 import pytest
 from hypothesis import given
@@ -42,27 +43,49 @@ def resnet_convolution(size: int, chans: int, dtype: str = "half", batch: int = 
 
 
 def test_four_tiles_by_hand() -> None:
-    # 32 rows x 16 deep x 32 columns of half on 4 tiles of the Mk2 unit: 16 deep is one block of the unit and cannot be
-    # cut, so columns and rows are: 4 parts of one or 2 x 2. Swapped (the free layout), the 32 columns stream.
-    found = plan(matmul(32, 16, 32), target("ipu2", tiles_per_ipu=4), Settings())
+    # 64 rows x 16 deep x 64 columns of half on 4 tiles of the Mk2 unit: 16 deep is one block of the unit and cannot be
+    # cut. Swapped (the free layout), the 64 columns stream by blocks of 16 rows: a block a tile.
+    found = plan(matmul(64, 16, 64), target("ipu2", tiles_per_ipu=4), Settings())
     assert found.swapped
-    assert dict(found.splits) == {"c0": 1, "b0": 2, "o0": 2}
+    assert dict(found.splits) == {"c0": 1, "b0": 1, "o0": 4}
     terms = {part.name: part.value for part in found.cost.terms}
-    # A tile multiplies 16 streamed positions, one block deep, by one block of 16: workers have 2 or 3 positions, and
-    # two take longest: 40 + 1 - 7 = 34 worker cycles, 204 of the tile. The supervisor adds 50 + 6*7 + 13 + 11, and
+    # A tile multiplies 64 streamed positions, one block deep, by one block of 16: workers have 10 or 11 positions, and
+    # 11 take longest: 37 + 4 * 8 - 7 = 62 worker cycles, 372 of the tile. The supervisor adds 50 + 6*7 + 13 + 11, and
     # 18 + 7 + 64 for the block's weights.
-    assert terms["compute"] == 50 + 42 + 13 + 11 + 18 + 7 + 64 + 204
-    # Each operand's 16 x 16 block of 512 B is shared by 2 tiles that hold half of it: 256 B at 8 B per cycle for the
-    # streamed one, whose two tiles are neighbours, and at 4 for the other. 512 B were there and are copied.
-    assert terms["inputs"] == 32
-    assert terms["weights"] == 64
+    assert terms["compute"] == 50 + 42 + 13 + 11 + 18 + 7 + 64 + 372
+    # All tiles need the 64 x 16 streamed halves and hold a quarter of their 2,048 B: 1,536 B arrive, at 8 B a cycle as
+    # neighbours receive the same; the 512 B that were there are copied. The other operand's block is where it is used.
+    assert terms["inputs"] == 192
+    assert terms["weights"] == 0
     assert terms["copy"] == 149 + 64
     # One exchange behind a barrier, a copy and the compute set; no partials, no cast.
     assert terms["phases"] == (83 + 40) + 2 * 80
     assert terms["partials"] == terms["reduce"] == 0
-    assert found.total_cycles == 409 + 32 + 64 + 213 + 283
-    # 16 x 16 halves of each operand and of the result's partials.
-    assert found.temporary_bytes == 3 * 512
+    assert found.total_cycles == 577 + 192 + 213 + 283
+    # 64 x 16 and 16 x 16 halves of the operands, 64 x 16 of the result.
+    assert found.temporary_bytes == 2048 + 512 + 2048
+
+
+def test_a_product_too_small_to_share_stays_on_one_tile() -> None:
+    found = plan(matmul(32, 16, 32), target("ipu2", tiles_per_ipu=4), Settings())
+    assert found.tiles == 1
+    assert {part.name for part in found.cost.terms if part.value} == {"compute", "phases"}
+
+
+def test_what_fills_no_block_is_rearranged_in_one_step_and_filled_up() -> None:
+    # 17 deep is filled up to 32; 41 rows and 96 columns over at most 16 tiles.
+    found = plan(matmul(41, 17, 96), target("ipu2", tiles_per_ipu=16), Settings())
+    assert found.transforms == ("inputs", "weights", "outputs")
+    assert [part.name for part in found.cost.terms if part.name.startswith("rearrange")] == [
+        "rearrange operands",
+        "rearrange outputs",
+    ]
+    operands = next(part for part in found.cost.terms if part.name == "rearrange operands")
+    parts = dict(found.splits)
+    streams, holds = ceil(96 / parts["b0"]) * 17, ceil(3 / parts["o0"]) * 16 * 17  # 41 rows are 3 blocks
+    shared = ((streams, parts["o0"]), (holds, parts["b0"]))
+    own = [ceil(elements / min(tiles, ceil(elements / 16))) for elements, tiles in shared]
+    assert dict(operands.inputs)["elements"] == sum(own)
 
 
 def test_every_term_is_its_formula() -> None:
@@ -72,10 +95,10 @@ def test_every_term_is_its_formula() -> None:
 
 
 def test_the_text_names_method_cuts_and_cost() -> None:
-    found = plan(matmul(32, 16, 32), target("ipu2", tiles_per_ipu=4), Settings())
+    found = plan(matmul(64, 16, 64), target("ipu2", tiles_per_ipu=4), Settings())
     assert str(found) == (
-        "amp 16 units 16x16 on 4 tiles: b0/2 o0/2 swapped; 1001 cycles (inputs 32, weights 64, compute 409, copy 213, "
-        "phases 283); 1536 B temporary"
+        "amp 16 units 16x16 on 4 tiles: o0/4 swapped; 1265 cycles (inputs 192, compute 577, copy 213, phases 283); "
+        "4608 B temporary"
     )
 
 

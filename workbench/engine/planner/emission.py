@@ -14,7 +14,8 @@ from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.plan import ConvPlan
-from workbench.engine.planner.placement import Places, places_of, step_of, step_places
+from workbench.engine.planner.adapted import packed_places, step_of, step_places
+from workbench.engine.planner.placement import Places, places_of
 from workbench.engine.planner.problem import Planned
 from workbench.engine.planner.vertices import strided_copies, vertices_of
 from workbench.engine.program import Exchange, VertexGroup
@@ -35,6 +36,7 @@ class Work:
     lowering: Lowering
     plan: ConvPlan
     places: Places
+    packed: Places  # of operands that were rearranged
     label: str
     dtype: str
     finish: Callable[[Mapping], Tensor]
@@ -53,10 +55,12 @@ def lower_plan(node: Node, lowering: Lowering, planned: Planned, plan: ConvPlan)
             return lowering.result(node, 0, mapping)
         return lowering.emit.tensor(f"{label}/outputs", shape, value.dtype, mapping, "temporary")
 
+    places = node_places(node, planned, plan, lowering.tiles)
     work = Work(
         lowering=lowering,
         plan=plan,
-        places=node_places(node, planned, plan, lowering.tiles),
+        places=places,
+        packed=packed_places(plan, planned, places, lowering.tiles),
         label=label,
         dtype=value.dtype,
         finish=finish,
@@ -133,22 +137,22 @@ def node_places(node: Node, planned: Planned, plan: ConvPlan, tiles: int) -> Pla
 
 def _rearranged(work: Work, streams: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
     """Operands in another order on their tiles: brought to their owners, then copied there element by element."""
-    plan, places, emit = work.plan, work.places, work.lowering.emit
+    plan, places, packed, emit = work.plan, work.places, work.packed, work.lowering.emit
     wanted: list[Wanted] = []
-    after: list[Grid] = []
+    after: list[tuple[Grid, Grid]] = []
     if "inputs" in plan.transforms:
         wanted.append(Wanted(name="inputs", source=streams, place=places.staging))
-        after.append(places.staged_owner)
+        after.append((places.staged_owner, packed.staged_owner))
     if "weights" in plan.transforms:
         wanted.append(Wanted(name="weights", source=held, place=places.weight_owner))
-        after.append(places.weight_owner)
+        after.append((places.weight_owner, packed.weight_owner))
     if not wanted:
         return streams, held
     arrived = brought(work, f"{work.label}/rearrange", wanted)
     staged: list[Tensor] = []
     elements = np.zeros(work.lowering.tiles, np.int64)
-    for one, owner in zip(wanted, after, strict=True):
-        staged.append(emit.tensor(f"{work.label}/rearranged", owner.shape, one.source.dtype, owner, "temporary"))
+    for one, (owner, filled) in zip(wanted, after, strict=True):
+        staged.append(emit.tensor(f"{work.label}/rearranged", filled.shape, one.source.dtype, filled, "temporary"))
         elements = elements + owner.elements_per_tile(work.lowering.tiles)
     groups = strided_copies(elements, plan.problem.in_type)
     emit.compute(f"{work.label}/rearrange", groups, arrived, [name for tensor in staged for name in tensor.variables])
@@ -159,10 +163,12 @@ def _rearranged(work: Work, streams: Tensor, held: Tensor) -> tuple[Tensor, Tens
 
 def _gathered(work: Work, streams: Tensor, held: Tensor) -> list[int]:
     """Variables that hold what every tile multiplies: copies brought by exchange, or the operands themselves."""
-    places = work.places
+    moved = work.plan.transforms
+    inputs = (work.packed if "inputs" in moved else work.places).inputs
+    weights = (work.packed if "weights" in moved else work.places).weights
     wanted = (
-        Wanted(name="inputs", source=streams, place=places.inputs, paired=work.plan.paired),
-        Wanted(name="weights", source=held, place=places.weights, interleaved=work.plan.wide_load),
+        Wanted(name="inputs", source=streams, place=inputs, paired=work.plan.paired),
+        Wanted(name="weights", source=held, place=weights, interleaved=work.plan.wide_load),
     )
     return brought(work, work.label, wanted, together=True)
 
@@ -293,7 +299,7 @@ def in_steps(work: Work, planned: Planned, streams: Tensor, held: Tensor) -> Ten
     def temporary(mapping: Mapping) -> Tensor:
         return emit.tensor(f"{label}/step", mapping.shape, dtype, mapping, "temporary")
 
-    body = replace(work, plan=step, places=places, dtype=dtype, finish=temporary, wished=None)
+    body = replace(work, plan=step, places=places, packed=places, dtype=dtype, finish=temporary, wished=None)
     with emit.repeat(plan.serial_in * plan.serial_out, f"{label}/steps"):
         for number, (_, step_owner) in enumerate(owners):
             if sliced[number]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from workbench.engine.cost import formulas
 from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
-from workbench.engine.planner.formulas import sums_of
+from workbench.engine.planner.formulas import shared_out, sums_of
 from workbench.engine.target import Target
-from workbench.engine.vertices.sizes import Sizes, ceil_div, where
+from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
     """Sizes on the fullest tile, for one candidate or as arrays that broadcast over candidates.
 
-    `inputs`, `weights` and `outputs` count elements of one serial step; `positions` are output positions (batch x
-    field), `active` those a kernel position reaches, in rows of `row_width`. `*_parts` multiply the parts of the
-    axes which the operand does not have: so many tiles need the same elements.
+    `inputs`, `weights` and `outputs` count elements of one serial step, `owned` those inputs that no other part of the
+    outputs owns; channels of operands are filled up to whole blocks, those of `unfilled_*` are not. `positions` are
+    output positions (batch x field), `active` those a kernel position reaches, in rows of `row_width`. `*_parts`
+    multiply the parts of the axes which the operand does not have: so many tiles need the same elements.
     """
 
     groups: Sizes
@@ -32,9 +33,13 @@ class Shares:
     in_chans: Sizes
     out_chans: Sizes
     inputs: Sizes
+    owned: Sizes
     weights: Sizes
+    unfilled_owned: Sizes
+    unfilled_weights: Sizes
     outputs: Sizes
     out_parts: Sizes  # tiles that need the same inputs
+    kernel_parts: Sizes  # tiles that need inputs of the same part of the outputs
     position_parts: Sizes  # tiles that need the same weights
     depth: Sizes  # partials of one output
     tiles: Sizes
@@ -50,9 +55,8 @@ class Rules:
     rearrange_inputs: bool
     rearrange_weights: bool
     rearrange_outputs: bool
-    input_elements: int  # of the whole operand, as laid out for the unit
-    weight_elements: int
-    output_elements: int
+    brings_operands: bool  # whether what is rearranged lies on other tiles
+    output_elements: int  # of the whole result
     multi_stage: bool
     wide_load: bool
     target: Target
@@ -73,20 +77,39 @@ def term_specs(problem: ConvProblem, method: Method, shares: Shares, rules: Rule
     return [*step, ("further steps", "plan.further_steps", further), *around]
 
 
+def own_inputs(shares: Shares) -> tuple[Sizes, Sizes]:
+    """Most and fewest inputs that a tile owns."""
+    return shared_out(shares.owned, shares.out_parts * shares.kernel_parts)
+
+
+def own_weights(shares: Shares) -> tuple[Sizes, Sizes]:
+    """Most and fewest weights that a tile owns."""
+    return shared_out(shares.weights, shares.position_parts)
+
+
+def own_outputs(shares: Shares) -> Sizes:
+    """Most results that a tile owns."""
+    return shared_out(shares.outputs, shares.depth)[0]
+
+
+def _arriving(shares: Shares) -> tuple[Sizes, Sizes]:
+    """Inputs and weights that other tiles send to the one with the fewest of its own."""
+    return larger(shares.inputs - own_inputs(shares)[1], 0), larger(shares.weights - own_weights(shares)[1], 0)
+
+
 def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:
     """What every plan has: operands in, compute, partials together."""
     target = rules.target
     item_bytes, partial_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[method.partials_type]
     rate = target.exchange_bytes_per_cycle
     paired = where(shares.out_parts % 2 == 0, rate * target.tiles_per_exchange_bus, rate)
-    own_inputs, own_weights = shares.inputs // shares.out_parts, shares.weights // shares.position_parts
-    inputs, weights = (shares.inputs - own_inputs) * item_bytes, (shares.weights - own_weights) * item_bytes
-    local = where(shares.out_parts > 1, own_inputs, 0) + where(shares.position_parts > 1, own_weights, 0)
+    inputs, weights = _arriving(shares)
+    local = where(inputs > 0, own_inputs(shares)[0], 0) + where(weights > 0, own_weights(shares)[0], 0)
     reduced = {"elements": shares.outputs, "depth": shares.depth, "multi_stage": rules.multi_stage}
     types = {"partials_type": method.partials_type, "out_type": problem.out_type}
     return [
-        ("inputs", "plan.exchange", {"size_bytes": inputs, "rate": paired}),
-        ("weights", "plan.exchange", {"size_bytes": weights, "rate": rate}),
+        ("inputs", "plan.exchange", {"size_bytes": inputs * item_bytes, "rate": paired}),
+        ("weights", "plan.exchange", {"size_bytes": weights * item_bytes, "rate": rate}),
         _compute_spec(problem, method, shares, rules),
         ("copy", "plan.copy", {"size_bytes": local * item_bytes}),
         ("partials", "plan.reduce_exchange", {**reduced, "element_bytes": partial_bytes, "rate": rate}),
@@ -161,22 +184,41 @@ def _cast(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) ->
     return [("cast", "plan.cast", {"elements": elements, "workers": workers, "wide_vector": 2})]
 
 
+def staged(shares: Shares, rules: Rules) -> Sizes:
+    """Elements that the rearranged operands of a tile take up, all steps together."""
+    elements: Sizes = 0
+    if rules.rearrange_inputs:
+        elements = elements + own_inputs(shares)[0] * shares.serial_in
+    if rules.rearrange_weights:
+        elements = elements + own_weights(shares)[0] * (shares.serial_in * shares.serial_out)
+    return elements
+
+
+def rearranged(shares: Shares, rules: Rules) -> Sizes:
+    """Elements of the operands that a tile rearranges, all steps together: no zeros."""
+    without = replace(shares, owned=shares.unfilled_owned, weights=shares.unfilled_weights)
+    return staged(without, rules)
+
+
 def _transforms(problem: ConvProblem, shares: Shares, rules: Rules) -> list[TermSpec]:
+    """Zeros between outputs, and what is rearranged: operands in one step, results in another.
+
+    Forward, the operands of the free layout are made where the rearrangement wants them.
+    """
     specs: list[TermSpec] = []
-    wanted = (
-        ("inputs", rules.rearrange_inputs, rules.input_elements, TYPE_BYTES[problem.in_type]),
-        ("weights", rules.rearrange_weights, rules.weight_elements, TYPE_BYTES[problem.in_type]),
-        ("outputs", rules.rearrange_outputs, rules.output_elements, TYPE_BYTES[problem.out_type]),
-    )
+    item_bytes, out_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[problem.out_type]
     if problem.result_elements:
         specs.append(("spread outputs", "plan.spread", _spread_arguments(problem, shares, rules)))
-    for name, needed, elements, item_bytes in wanted:
-        if not needed:
-            continue
-        share = ceil_div(elements, shares.tiles)
+    if rules.rearrange_inputs or rules.rearrange_weights:
+        elements = rearranged(shares, rules)
         rate = rules.target.exchange_bytes_per_cycle
-        specs.append((f"{name} to rearrange", "plan.exchange", {"size_bytes": share * item_bytes, "rate": rate}))
-        specs.append((f"rearrange {name}", "plan.rearrange", {"elements": share, "element_bytes": item_bytes}))
+        if rules.brings_operands:
+            size_bytes = elements * item_bytes
+            specs.append(("operands to rearrange", "plan.exchange", {"size_bytes": size_bytes, "rate": rate}))
+        specs.append(("rearrange operands", "plan.rearrange", {"elements": elements, "element_bytes": item_bytes}))
+    if rules.rearrange_outputs:
+        results = own_outputs(shares) * shares.serial_out
+        specs.append(("rearrange outputs", "plan.rearrange", {"elements": results, "element_bytes": out_bytes}))
     return specs
 
 
@@ -196,9 +238,8 @@ def _slices(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
     times = shares.serial_in * shares.serial_out
     if isinstance(times, int) and times == 1:
         return []
-    sliced_inputs = where(shares.serial_in > 1, ceil_div(shares.inputs, shares.out_parts), 0)
-    sliced_weights = ceil_div(shares.weights, shares.position_parts)
-    result = ceil_div(shares.outputs, shares.depth)
+    sliced_inputs = where(shares.serial_in > 1, own_inputs(shares)[0], 0)
+    sliced_weights, result = own_weights(shares)[0], own_outputs(shares)
     return [
         ("slice inputs", "plan.dynamic_slice", {"elements": sliced_inputs, "workers": workers, "vector": vector}),
         ("slice weights", "plan.dynamic_slice", {"elements": sliced_weights, "workers": workers, "vector": vector}),
@@ -220,15 +261,19 @@ def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
     reduce_steps: Sizes = 0
     for together in sums_of(shares.depth, rules.multi_stage):
         reduce_steps = reduce_steps + where(together > 1, 1, 0)
-    rearranged = int(rules.rearrange_inputs or rules.rearrange_weights) + int(rules.rearrange_outputs)
+    inputs, weights = _arriving(shares)
+    gathers = where(inputs + weights > 0, 1, 0)
+    operands = int(rules.rearrange_inputs or rules.rearrange_weights)
+    brought = operands * int(rules.brings_operands)
     cast = int(method.partials_type != problem.out_type)
     spread = 2 * int(problem.result_elements > 0)
+    rearranged = operands + int(rules.rearrange_outputs)
     return (
         "phases",
         "plan.phases",
         {
-            "exchanges": 1 + rearranged + reduce_steps,
-            "computes": 2 + spread + rearranged + reduce_steps + where(shares.depth > 1, 0, cast),
+            "exchanges": gathers + brought + reduce_steps,
+            "computes": 1 + gathers + spread + rearranged + reduce_steps + where(shares.depth > 1, 0, cast),
             "exchange": target.internal_sync_cycles + target.exchange_latency_cycles,
             "launch": target.launch_cycles,
         },

@@ -19,6 +19,7 @@ from workbench.engine.mapping import Mapping
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
+from workbench.engine.planner.methods import is_foreign
 from workbench.engine.planner.problem import Planned, problem_of
 from workbench.engine.planner.search import plan, settings_of
 
@@ -53,6 +54,8 @@ def wished_layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:
     if not has_products(node):
         return {}
     planned, chosen = planned_of(node, lowering)
+    if is_foreign(chosen):
+        return {}
     places = node_places(node, planned, chosen, lowering.tiles)
     streams, held = operand_order(chosen)
     return {streams: places.input_owner, held: places.weight_owner}

@@ -16,9 +16,21 @@ from workbench.engine.vertices.conv import (
     reduce_add_cycles,
     vmac_cycles,
 )
-from workbench.engine.vertices.sizes import Sizes, ceil_div, where
+from workbench.engine.vertices.sizes import Sizes, ceil_div, smaller, where
+
+SHORTEST_RUN = 16
+"""Elements: what tiles share out among them is not cut smaller for balance alone.
+
+Source: poplibs@7eac0f26 lib/poplin/ConvReduce.cpp (regions of whole groups of channels).
+"""
 
 _MODEL = "poplibs@7eac0f26 lib/poplin/ConvModel.cpp"
+
+
+def shared_out(elements: Sizes, parts: Sizes) -> tuple[Sizes, Sizes]:
+    """Most and fewest elements that one of `parts` tiles has of them: no fewer than a run, unless none at all."""
+    taken = smaller(parts, ceil_div(elements, SHORTEST_RUN))
+    return ceil_div(elements, taken), where(taken < parts, 0, elements // parts)
 
 
 @formula(
@@ -139,7 +151,7 @@ def reduce_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, partials_typ
     left = elements
     sums = sums_of(depth, multi_stage)
     for number, together in enumerate(sums):
-        left = ceil_div(left, together)
+        left = shared_out(left, together)[0]
         cycles = _add(left, together, partials_type, out_type)
         if number + 1 < len(sums) and out_type != partials_type:
             # Only the last step of a candidate gives the result's type.
@@ -163,7 +175,7 @@ def sums_of(depth: Sizes, multi_stage: bool) -> list[Sizes]:
 
 @formula(
     "plan.reduce_exchange",
-    text="every step of the reduction brings a tile the partials of its share: bytes / rate, rounded up, a step each",
+    text="every step of the reduction brings a tile the others' partials of its share: bytes / rate, rounded up",
     source=f"{_MODEL}:1085 (first and remaining stages of the reduction)",
     error_kind="exchange",
 )
@@ -172,8 +184,8 @@ def reduce_exchange_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, ele
     total: Sizes = 0
     left = elements
     for together in sums_of(depth, multi_stage):
-        total = total + where(together > 1, ceil_div(left * element_bytes, rate), 0)
-        left = ceil_div(left, together)
+        left = shared_out(left, together)[0]
+        total = total + where(together > 1, ceil_div(left * (together - 1) * element_bytes, rate), 0)
     return total
 
 

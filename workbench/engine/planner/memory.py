@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
-from workbench.engine.planner.estimate import Rules, Shares
+from workbench.engine.planner.estimate import Rules, Shares, own_outputs, staged
 from workbench.engine.planner.formulas import sums_of
 from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
@@ -18,33 +18,30 @@ def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules:
     """
     item_bytes, partial_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[method.partials_type]
     out_bytes = TYPE_BYTES[problem.out_type]
-    staged_outputs = ceil_div(rules.output_elements, shares.tiles) * out_bytes * int(rules.rearrange_outputs)
+    staged_outputs = own_outputs(shares) * out_bytes * int(rules.rearrange_outputs)
     partials = shares.outputs * partial_bytes
     computing = (shares.inputs + shares.weights) * item_bytes + partials
     landed = widest_partials(shares.outputs, shares.depth, rules.multi_stage) * partial_bytes
     reducing = where(shares.depth > 1, partials + landed, 0)
-    sum_of_steps = where(shares.serial_in > 1, ceil_div(shares.outputs, shares.depth) * partial_bytes, 0)
-    staged = staged_bytes(problem, shares, rules)
-    before = 2 * staged
-    return larger(larger(before, staged + larger(computing, reducing)) + sum_of_steps, 2 * staged_outputs)
+    sum_of_steps = where(shares.serial_in > 1, own_outputs(shares) * partial_bytes, 0)
+    before_bytes = staged_bytes(problem, shares, rules)
+    before = 2 * before_bytes
+    return larger(larger(before, before_bytes + larger(computing, reducing)) + sum_of_steps, 2 * staged_outputs)
 
 
 def floor_bytes(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:
     """A quick lower bound of the temporary bytes: rearranged operands, inputs, weights and partials of one step."""
     operands = (shares.inputs + shares.weights) * TYPE_BYTES[problem.in_type]
     computing = operands + shares.outputs * TYPE_BYTES[method.partials_type]
-    staged = staged_bytes(problem, shares, rules)
-    return computing if isinstance(staged, int) and staged == 0 else larger(2 * staged, staged + computing)
+    before_bytes = staged_bytes(problem, shares, rules)
+    if isinstance(before_bytes, int) and before_bytes == 0:
+        return computing
+    return larger(2 * before_bytes, before_bytes + computing)
 
 
 def staged_bytes(problem: ConvProblem, shares: Shares, rules: Rules) -> Sizes:
-    """Bytes of rearranged operands, spread over the tiles that compute."""
-    elements: Sizes = 0
-    if rules.rearrange_inputs:
-        elements = elements + ceil_div(rules.input_elements, shares.tiles)
-    if rules.rearrange_weights:
-        elements = elements + ceil_div(rules.weight_elements, shares.tiles)
-    return elements * TYPE_BYTES[problem.in_type]
+    """Bytes of the operands that a tile rearranges."""
+    return staged(shares, rules) * TYPE_BYTES[problem.in_type]
 
 
 def widest_partials(elements: Sizes, depth: Sizes, multi_stage: bool) -> Sizes:

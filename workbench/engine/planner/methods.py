@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
+from workbench.engine.plan import TYPE_BYTES, ConvPlan, ConvProblem, Method
 from workbench.engine.planner.estimate import Rules
 from workbench.engine.planner.variant import Variant, swapped_problem
 from workbench.engine.target import Target
@@ -88,6 +88,11 @@ def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
     return tuple(found)
 
 
+def is_foreign(one: Variant | ConvPlan) -> bool:
+    """Whether operands and result are not in the layout of their kind: a matmul's is the swapped one."""
+    return one.swapped != (one.problem.kind == "matmul")
+
+
 def macs_per_cycle(variant: Variant) -> int:
     """Most multiply-accumulates of one tile in a cycle.
 
@@ -111,7 +116,7 @@ def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: 
     Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:1200-1260.
     """
     problem, method = variant.problem, variant.method
-    foreign = variant.swapped != (problem.kind == "matmul")
+    foreign = is_foreign(variant)
     gradient = problem.direction == "weight_update"
     chans = prod(problem.in_chans) * prod(problem.field[index].kernel for index in variant.expanded)
     grouping = GROUPING // method.filter_height if method.vertex == "amp" else method.in_block
@@ -124,8 +129,7 @@ def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: 
         rearrange_inputs=laid_out or gradient,
         rearrange_weights=laid_out or transposed or pad_out,
         rearrange_outputs=foreign or pad_out,
-        input_elements=_input_elements(variant),
-        weight_elements=prod(problem.groups) * _kernel(problem) * prod(problem.in_chans) * prod(problem.out_chans),
+        brings_operands=foreign or bool(variant.expanded) or problem.direction != "forward",
         output_elements=_positions(problem) * prod(problem.out_chans),
         multi_stage=multi_stage,
         wide_load=wide_load,
@@ -133,17 +137,5 @@ def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: 
     )
 
 
-def _kernel(problem: ConvProblem) -> int:
-    return prod(axis.kernel for axis in problem.field)
-
-
 def _positions(problem: ConvProblem) -> int:
     return prod(problem.groups) * prod(problem.batch) * prod(axis.out_size for axis in problem.field)
-
-
-def _input_elements(variant: Variant) -> int:
-    problem = variant.problem
-    if variant.expanded:
-        return _positions(problem) * _kernel(problem) * prod(problem.in_chans)
-    read = prod(axis.in_size for axis in problem.field)
-    return prod(problem.groups) * prod(problem.batch) * read * prod(problem.in_chans)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Table
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -13,11 +13,11 @@ import numpy as np
 from workbench.engine.mapping import Grid, grid_of_cuts
 from workbench.engine.plan import AxisCuts, ConvPlan, ConvProblem, FieldAxis, axis_cuts
 from workbench.engine.planner.candidates import parts_of_axis
+from workbench.engine.planner.formulas import SHORTEST_RUN
 from workbench.engine.planner.problem import Labels, Operands, Planned
-from workbench.engine.planner.variant import Variant, swapped_problem
+from workbench.engine.planner.variant import swapped_problem
 from workbench.engine.tileset import IntArray
 
-SHORTEST_RUN = 16  # elements: parts are not made smaller than that for balance alone
 AXIS_PENALTY = 1.25  # how much larger a part may be before one more axis is cut, and pieces become shorter
 INNER_PENALTY = 1.5  # the same for the innermost axis
 
@@ -207,7 +207,8 @@ def spread_pieces(pieces: list[Pieces], spreads: Sequence[Spread]) -> list[Piece
         stride = one.stride
         for axis, count in reversed(list(enumerate(cuts_for(lengths, one.count)))):
             if count > 1:
-                result[axis] = _cut_again(result[axis], count, stride)
+                grain = SHORTEST_RUN if axis == len(result) - 1 else 1
+                result[axis] = _cut_again(result[axis], count, stride, grain)
                 stride *= count
     return result
 
@@ -215,7 +216,7 @@ def spread_pieces(pieces: list[Pieces], spreads: Sequence[Spread]) -> list[Piece
 def _shortest(lengths: IntArray) -> int:
     """The shortest interval that is not empty: parts of an uneven axis may be."""
     real = lengths[lengths > 0]
-    return int(real.min()) if len(real) else 1
+    return int(real.max()) if len(real) else 1
 
 
 @lru_cache(maxsize=16384)
@@ -248,10 +249,13 @@ def _all_cuts(lengths: tuple[int, ...], count: int) -> Iterator[tuple[int, ...]]
             yield (cut, *rest)
 
 
-def _cut_again(pieces: Pieces, count: int, stride: int) -> Pieces:
+def _cut_again(pieces: Pieces, count: int, stride: int, grain: int) -> Pieces:
+    """Each interval in `count` parts, of whole grains but for the last."""
     lo, hi, offset = pieces
     step = np.arange(count + 1, dtype=np.int64)
-    bounds = lo[:, None] + (hi - lo)[:, None] * step // count
+    grains = -(-(hi - lo) // grain)[:, None]
+    even = grains * step // count
+    bounds = lo[:, None] + np.minimum(even * grain, (hi - lo)[:, None])
     offsets = offset[:, None] + step[:-1] * stride
     return bounds[:, :-1].reshape(-1), bounds[:, 1:].reshape(-1), offsets.reshape(-1)
 
@@ -366,33 +370,3 @@ def _stages(
         found.append(Stage(together=together, wanted=wanted, held=held))
         out, left, reach = pieces, groups, reach * together
     return tuple(found)
-
-
-@lru_cache(maxsize=2048)
-def step_of(plan: ConvPlan) -> ConvPlan:
-    """One serial step as a plan of its own: every part of a tile's channels is cut further, into a part per step."""
-    cutting = cutting_of(plan)
-    variant = Variant(problem=cutting.problem, method=plan.method, swapped=plan.swapped, expanded=plan.expanded)
-    sizes = cutting.problem.sizes()
-    for role, steps in (("c", plan.serial_in), ("o", plan.serial_out)):
-        axes = [axis for axis in variant.axes(role) if axis[0] == role]
-        if steps > 1 and axes:
-            axis = max(axes, key=lambda name: int(cutting.cuts[name].lengths.max()))
-            grain = variant.grain(axis)
-            blocks = -(-int(cutting.cuts[axis].lengths.max()) // grain)
-            sizes[axis] = min(sizes[axis], -(-blocks // steps) * grain * cutting.parts(axis))
-    problem = replace(
-        cutting.problem,
-        in_chans=tuple(sizes[f"c{index}"] for index in range(len(cutting.problem.in_chans))),
-        out_chans=tuple(sizes[f"o{index}"] for index in range(len(cutting.problem.out_chans))),
-    )
-    problem = swapped_problem(problem) if plan.swapped else problem
-    return replace(plan, problem=problem, serial_in=1, serial_out=1, transforms=())
-
-
-def step_places(step: ConvPlan, planned: Planned, tiles: int) -> Places:
-    """The mappings of one serial step, over slices of the operands."""
-    cutting = cutting_of(step)
-    labels = oriented(planned.operands, step.swapped)
-    left, right, out = (sizes_of(cutting, side) for side in (labels.left, labels.right, labels.out))
-    return places_of(step, planned, (left, right, out), tiles)

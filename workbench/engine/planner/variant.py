@@ -12,7 +12,7 @@ import numpy as np
 from workbench.engine.plan import ConvProblem, Method
 from workbench.engine.planner.candidates import Table, table
 from workbench.engine.planner.estimate import Shares
-from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, smaller
+from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, smaller, where
 
 ROLES = ("g", "c", "k", "p", "o")
 """Order of the roles in tile numbers, outermost first: tiles that need the same inputs are neighbours, and share
@@ -99,8 +99,18 @@ def shares_of(
     rows = batch * _all(active[:-1]) if active else 1
     one_by_one = _one_by_one(variant, share, kernel)
     read = _all([_input_extent(variant, index, share) for index in fields])
+    owned = _all([_owned_extent(variant, index, share, parts) for index in fields])
     whole_kernel = _product(share, [f"k{index}" for index in fields])
-    held = in_chans * kernel if variant.expanded else whole_kernel * own_chans
+    at_once = serial_in * serial_out == 1
+    filled_in = where(at_once, _in_blocks(variant, "c", own_chans), own_chans)
+    filled_out = where(at_once, _in_blocks(variant, "o", out_chans), out_chans)
+
+    def streamed(extent: Sizes, chans: Sizes) -> Sizes:
+        return groups * (positions * in_chans if variant.expanded else batch * extent * chans)
+
+    def held(chans: Sizes, outputs: Sizes) -> Sizes:
+        return groups * outputs * (in_chans * kernel if variant.expanded else whole_kernel * chans)
+
     outer = share[variant.axes("k")[0]] if variant.axes("k") else 1
     return Shares(
         groups=groups,
@@ -113,10 +123,14 @@ def shares_of(
         kernel=kernel,
         in_chans=in_chans,
         out_chans=out_chans,
-        inputs=groups * batch * (positions // batch * in_chans if variant.expanded else read * own_chans),
-        weights=groups * held * out_chans,
+        inputs=streamed(read, filled_in),
+        owned=streamed(owned, filled_in),
+        weights=held(filled_in, filled_out),
+        unfilled_owned=streamed(owned, own_chans),
+        unfilled_weights=held(own_chans, out_chans),
         outputs=groups * positions * out_chans,
         out_parts=product["o"],
+        kernel_parts=1 if variant.expanded else product["k"],
         position_parts=product["p"],
         depth=product["c"] * product["k"],
         tiles=_all(list(product.values())),
@@ -130,6 +144,12 @@ def _slice(share: Sizes, block: int, serial: Sizes) -> Sizes:
     if isinstance(serial, int) and serial == 1:
         return share
     return smaller(share, ceil_div(ceil_div(share, block), serial) * block)
+
+
+def _in_blocks(variant: Variant, role: str, chans: Sizes) -> Sizes:
+    """Channels filled up to whole blocks: what is no multiple of them is rearranged (see `rules_of`)."""
+    axes = variant.axes(role)
+    return ceil_div(chans, variant.grain(axes[0])) * variant.grain(axes[0]) if len(axes) == 1 else chans
 
 
 def _product(values: Mapping[str, Sizes], axes: tuple[str, ...] | list[str]) -> Sizes:
@@ -149,6 +169,14 @@ def _input_extent(variant: Variant, index: int, share: Mapping[str, Sizes]) -> S
     outputs, kernels = share[f"f{index}"], share[f"k{index}"]
     span = ((outputs - 1) * axis.stride + (kernels - 1) * axis.kernel_dilation) // axis.in_dilation + 1
     return larger(smaller(smaller(span, outputs * kernels), axis.in_size), 1)
+
+
+def _owned_extent(variant: Variant, index: int, share: Mapping[str, Sizes], parts: Mapping[str, Sizes]) -> Sizes:
+    """Most input positions of one field axis that belong to one part of its outputs: those it reads first."""
+    axis, count = variant.problem.field[index], parts[f"f{index}"]
+    step = ceil_div(share[f"f{index}"] * axis.stride, axis.in_dilation)
+    last = axis.in_size - ceil_div((count - 1) * share[f"f{index}"] * axis.stride - axis.pad_low, axis.in_dilation)
+    return smaller(where(count > 1, larger(step, last), axis.in_size), axis.in_size)
 
 
 def _one_by_one(variant: Variant, share: Mapping[str, Sizes], kernel: Sizes) -> Sizes | bool:
