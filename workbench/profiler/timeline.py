@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pandas as pd
 
+from workbench.profiler.schema import CAUSES
+
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
 Totals: TypeAlias = "Counter[tuple[int, str]]"
-
-_IDLE_OF_PHASE = {"fill": "idle_fill", "drain": "idle_drain", "steady": "idle_wait_stage"}
-_IDLE_OF_CAUSE = {"host": "idle_wait_host"}
 
 
 class Context(NamedTuple):
@@ -52,7 +51,8 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Node:
-    """One node: `cycles` of one execution; `totals` cycles by (ipu, cause), busy and idle, summing per IPU to `cycles`.
+    """One node: `cycles` of one execution; `totals` cycles by (ipu, cause) of the IPUs that work in it, busy and idle,
+    summing per IPU to `cycles`; `rest` cycles by cause of each other IPU, summing to `cycles` too.
 
     `kind` is step, sequence, repeat, call, if, overlap or run (some neighbours of a sequence). `arm` is the dearest arm
     of an `if`. `offsets` are the starts of a sequence's children. `ipus` are those that work in it. `function` names
@@ -63,6 +63,7 @@ class Node:
     name: str
     cycles: int
     totals: Totals
+    rest: Counter[str]
     ipus: frozenset[int]
     children: tuple[Node, ...] = ()
     offsets: tuple[int, ...] = ()
@@ -73,6 +74,15 @@ class Node:
     function: str = ""
     call: Context = field(default=Context())
     sums: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def spent(self) -> Spent:
+        """Cycles of one execution by cause."""
+        return Spent(self.totals, self.rest, self.ipus)
+
+    def cycles_of(self, ipu: int, cause: str) -> int:
+        """Cycles of one execution that an IPU spends on a cause."""
+        return self.totals[ipu, cause] if ipu in self.ipus else self.rest[cause]
 
 
 def _is_step(node: Node) -> bool:
@@ -90,7 +100,9 @@ class Timeline:
     @classmethod
     def from_profile(cls, profile: Profile) -> Timeline:
         """The tree of `meta["trace"]` with the durations of the steps table."""
-        builder = _Builder(profile)
+        from workbench.profiler.timeline_builder import Builder
+
+        builder = Builder(profile)
         return cls(root=builder.node(profile.meta["trace"]["entry"]), functions=builder.made, ipus=profile.ipus)
 
     def walk(
@@ -111,8 +123,10 @@ class Timeline:
 
     def totals(self, first: int, last: int) -> Totals:
         """Cycles by (ipu, cause) inside [first, last); each IPU sums to the window's length within the program."""
-        found = _window_totals(self.root, 0, first, last, self.ipus)
-        return Counter({key: amount for key, amount in found.items() if amount})
+        found = _window(self.root, 0, first, last)
+        everywhere = Spent(Counter(), Counter(), frozenset(range(self.ipus)))
+        own = in_turn([found, everywhere]).own
+        return Counter({key: own[key] for ipu in range(self.ipus) for cause in CAUSES if own[key := (ipu, cause)]})
 
 
 _Window: TypeAlias = "tuple[int, int, int | None, Callable[[Node], bool], int]"
@@ -159,7 +173,7 @@ def _run(node: Node, first: int, stop: int) -> Node:
     """Children [first, stop) of a sequence as one node, by sums kept with the sequence."""
     if not node.sums:
         for key in node.totals:
-            parts = accumulate((child.totals[key] for child in node.children), initial=0)
+            parts = accumulate((child.cycles_of(*key) for child in node.children), initial=0)
             node.sums[key] = tuple(parts)
     totals: Totals = Counter()
     for key, sums in node.sums.items():
@@ -173,6 +187,7 @@ def _run(node: Node, first: int, stop: int) -> Node:
         if stop < len(node.offsets)
         else node.cycles - node.offsets[first],
         totals=totals,
+        rest=Counter(),
         ipus=frozenset(key[0] for key in totals if not key[1].startswith("idle_")),
         children=node.children[first:stop],
     )
@@ -191,157 +206,79 @@ def called(node: Node, context: Context) -> Context:
     )
 
 
-def _window_totals(node: Node, start: int, first: int, last: int, ipus: int) -> Totals:
+class Spent(NamedTuple):
+    """Cycles of one stretch: `own` by (ipu, cause) of the IPUs that work in it, `rest` by cause of each other IPU.
+
+    The IPUs that only wait all wait alike, so what a part costs does not grow with the number of IPUs.
+    """
+
+    own: Totals
+    rest: Counter[str]
+    ipus: frozenset[int]
+
+
+def in_turn(parts: Sequence[Spent]) -> Spent:
+    """Stretches one after another: an IPU that works in some of them waits in the others."""
+    if len(parts) == 1:
+        return parts[0]
+    ipus = frozenset[int]().union(*{part.ipus for part in parts})
+    own: Totals = Counter()
+    rest: Counter[str] = Counter()
+    for part in parts:
+        for key, cycles in part.own.items():
+            own[key] += cycles
+        for cause, cycles in part.rest.items():
+            rest[cause] += cycles
+        if part.ipus != ipus:
+            for ipu in ipus - part.ipus:
+                for cause, cycles in part.rest.items():
+                    own[ipu, cause] += cycles
+    return Spent(own, rest, ipus)
+
+
+def side_by_side(parts: Sequence[Spent], cycles: int, idle: str) -> Spent:
+    """Stretches on different IPUs at the same time: each its own, and idle until all have ended."""
+    own: Totals = Counter()
+    for part in parts:
+        spent: Counter[int] = Counter()
+        for key, amount in part.own.items():
+            own[key] += amount
+            spent[key[0]] += amount
+        for ipu in part.ipus:
+            if cycles > spent[ipu]:
+                own[ipu, idle] += cycles - spent[ipu]
+    return Spent(own, Counter({idle: cycles} if cycles else {}), frozenset(ipu for part in parts for ipu in part.ipus))
+
+
+def repeated(part: Spent, times: int) -> Spent:
+    """A stretch so many times."""
+    own = {key: cycles * times for key, cycles in part.own.items()}
+    return Spent(Counter(own), Counter({cause: cycles * times for cause, cycles in part.rest.items()}), part.ipus)
+
+
+def _window(node: Node, start: int, first: int, last: int) -> Spent:
     begin, end = max(start, first), min(start + node.cycles, last)
-    found: Totals = Counter()
     if begin >= end:
-        return found
-    if end - begin == node.cycles:
-        return node.totals
+        return Spent(Counter(), Counter(), node.ipus)
+    length = end - begin
+    if length == node.cycles:
+        return node.spent
     if node.kind == "step":
-        return Counter(dict.fromkeys(node.totals, end - begin))
+        return Spent(Counter(dict.fromkeys(node.totals, length)), Counter(dict.fromkeys(node.rest, length)), node.ipus)
     if node.kind == "overlap":
-        branches = [(child, _window_totals(child, start, first, last, ipus)) for child in node.children]
-        return _side_by_side(branches, end - begin, node.idle_cause, ipus)
+        return side_by_side([_window(child, start, first, last) for child in node.children], length, node.idle_cause)
     if node.kind == "repeat":
-        return _repeat_totals(node, start, (begin, end), ipus)
-    for child in _inside(Block(node, start, Context()), first, last):
-        found.update(_window_totals(child.node, child.start, first, last, ipus))
-    return found
+        return in_turn(_turns(node, start, begin, end))
+    inside = _inside(Block(node, start, Context()), first, last)
+    return in_turn([_window(child.node, child.start, first, last) for child in inside])
 
 
-def _repeat_totals(node: Node, start: int, window: tuple[int, int], ipus: int) -> Totals:
+def _turns(node: Node, start: int, begin: int, end: int) -> list[Spent]:
+    """The first and the last turn inside a window as far as they are, those between them as a product."""
     body = node.children[0]
-    low, high = (window[0] - start) // body.cycles, -((start - window[1]) // body.cycles)
-    found: Totals = Counter()
-    whole = range(low + 1, high - 1)
-    for turn in {low, high - 1}:
-        found.update(_window_totals(body, start + turn * body.cycles, *window, ipus))
-    found.update({key: cycles * len(whole) for key, cycles in body.totals.items()})
-    return found
-
-
-def _side_by_side(branches: Sequence[tuple[Node, Totals]], cycles: int, idle: str, ipus: int) -> Totals:
-    """Totals of branches on different IPUs: each its own, and idle until all have ended."""
-    found: Totals = Counter()
-    resting = set(range(ipus))
-    for branch, totals in branches:
-        own = {key: amount for key, amount in totals.items() if key[0] in branch.ipus}
-        found.update(own)
-        for ipu in branch.ipus:
-            found[ipu, idle] += cycles - sum(amount for key, amount in own.items() if key[0] == ipu)
-        resting -= branch.ipus
-    found.update({(ipu, idle): cycles for ipu in resting})
-    return found
-
-
-class _Builder:
-    """Makes nodes from the JSON tree; a function's body is one node, shared by its calls."""
-
-    def __init__(self, profile: Profile) -> None:
-        steps = profile.tables["steps"]
-        columns = [steps[name].tolist() for name in ("id", "name", "cycles", "ipu", "to_ipu", "cause")]
-        self.steps: Mapping[int, tuple[Any, ...]] = {row[0]: row for row in zip(*columns, strict=True)}
-        self.bodies: Mapping[str, Any] = profile.meta["trace"]["functions"]
-        self.made: dict[str, Node] = {}
-        self.ipus = profile.ipus
-
-    def node(self, tree: Sequence[Any]) -> Node:
-        kind = tree[0]
-        if kind == "step":
-            return self.step(tree[1])
-        if kind == "sequence":
-            return self.sequence(tree[1], [self.node(child) for child in tree[2]])
-        if kind == "repeat":
-            return self.repeat(tree[1], int(tree[2]), self.node(tree[3]))
-        if kind == "call":
-            return self.call(tree)
-        if kind == "if":
-            arms = [self.node(child) for child in tree[2]]
-            return self.branch(tree[1], arms)
-        return self.overlap(tree[1], tree[2], [self.node(child) for child in tree[3]])
-
-    def step(self, step: int) -> Node:
-        _, name, cycles, ipu, to_ipu, cause = self.steps[step]
-        working = frozenset({ipu} if to_ipu < 0 else {ipu, to_ipu})
-        idle = _IDLE_OF_CAUSE.get(cause, "idle_wait_stage")
-        totals: Totals = Counter({(place, cause if place in working else idle): cycles for place in range(self.ipus)})
-        return Node(kind="step", name=name, cycles=cycles, totals=totals, ipus=working, step=step)
-
-    def sequence(self, name: str, children: list[Node]) -> Node:
-        ends = list(accumulate((child.cycles for child in children), initial=0))
-        totals: Totals = Counter()
-        for child in children:
-            totals.update(child.totals)
-        return Node(
-            kind="sequence",
-            name=name,
-            cycles=ends[-1],
-            totals=totals,
-            ipus=_ipus(children),
-            children=tuple(children),
-            offsets=tuple(ends[:-1]),
-        )
-
-    def repeat(self, name: str, times: int, body: Node) -> Node:
-        totals: Totals = Counter({key: cycles * times for key, cycles in body.totals.items()})
-        return Node(
-            kind="repeat",
-            name=name,
-            cycles=body.cycles * times,
-            totals=totals,
-            ipus=body.ipus,
-            children=(body,),
-            times=times,
-        )
-
-    def call(self, tree: Sequence[Any]) -> Node:
-        _, function, name, _, stage, direction, micro_batch = tree
-        if function not in self.made:
-            self.made[function] = self.node(self.bodies[function])
-        context = Context(
-            -1 if stage is None else int(stage), -1 if micro_batch is None else int(micro_batch), 0, direction or ""
-        )
-        body = self.made[function]
-        return Node(
-            kind="call",
-            name=name or function,
-            cycles=body.cycles,
-            totals=body.totals,
-            ipus=body.ipus,
-            children=(body,),
-            function=function,
-            call=context,
-        )
-
-    def branch(self, name: str, arms: list[Node]) -> Node:
-        dearest = max(arms, key=lambda arm: arm.cycles)
-        return Node(
-            kind="if",
-            name=name,
-            cycles=dearest.cycles,
-            totals=dearest.totals,
-            ipus=_ipus(arms),
-            children=tuple(arms),
-            arm=arms.index(dearest),
-        )
-
-    def overlap(self, name: str, phase: str, branches: list[Node]) -> Node:
-        cycles = max((branch.cycles for branch in branches), default=0)
-        cause = _IDLE_OF_PHASE[phase]
-        return Node(
-            kind="overlap",
-            name=name,
-            cycles=cycles,
-            totals=_side_by_side([(branch, branch.totals) for branch in branches], cycles, cause, self.ipus),
-            ipus=_ipus(branches),
-            children=tuple(branches),
-            idle_cause=cause,
-        )
-
-
-def _ipus(nodes: Sequence[Node]) -> frozenset[int]:
-    return frozenset(ipu for node in nodes for ipu in node.ipus)
+    low, high = (begin - start) // body.cycles, -((start - end) // body.cycles)
+    edges = [_window(body, start + turn * body.cycles, begin, end) for turn in {low, high - 1}]
+    return [*edges, repeated(body.spent, max(0, high - low - 2))]
 
 
 BLOCK_COLUMNS = (

@@ -1,0 +1,100 @@
+"""Makes the tree of a timeline from the trace of a profile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from workbench.profiler.timeline import Context, Node, Spent, in_turn, repeated, side_by_side
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
+
+_IDLE_OF_PHASE = {"fill": "idle_fill", "drain": "idle_drain", "steady": "idle_wait_stage"}
+_IDLE_OF_CAUSE = {"host": "idle_wait_host"}
+
+
+class Builder:
+    """Makes nodes from the JSON tree; a function's body is one node, shared by its calls (`made`)."""
+
+    def __init__(self, profile: Profile) -> None:
+        steps = profile.tables["steps"]
+        columns = [steps[name].tolist() for name in ("id", "name", "cycles", "ipu", "to_ipu", "cause")]
+        self.steps: Mapping[int, tuple[Any, ...]] = {row[0]: row for row in zip(*columns, strict=True)}
+        self.bodies: Mapping[str, Any] = profile.meta["trace"]["functions"]
+        self.made: dict[str, Node] = {}
+        self._calls: dict[tuple[Any, ...], Node] = {}
+
+    def node(self, tree: Sequence[Any]) -> Node:
+        """The node of a part of the trace."""
+        kind = tree[0]
+        if kind == "step":
+            return self._step(tree[1])
+        if kind == "sequence":
+            return self._sequence(tree[1], [self.node(child) for child in tree[2]])
+        if kind == "repeat":
+            return self._repeat(tree[1], int(tree[2]), self.node(tree[3]))
+        if kind == "call":
+            return self._call(tree)
+        if kind == "if":
+            return self._branch(tree[1], [self.node(child) for child in tree[2]])
+        return self._overlap(tree[1], tree[2], [self.node(child) for child in tree[3]])
+
+    def _step(self, step: int) -> Node:
+        _, name, cycles, ipu, to_ipu, cause = self.steps[step]
+        working = frozenset({ipu} if to_ipu < 0 else {ipu, to_ipu})
+        own = Counter({(place, cause): cycles for place in working})
+        rest = Counter({_IDLE_OF_CAUSE.get(cause, "idle_wait_stage"): cycles})
+        return _made("step", name, cycles, Spent(own, rest, working), step=step)
+
+    def _sequence(self, name: str, children: list[Node]) -> Node:
+        ends = list(accumulate((child.cycles for child in children), initial=0))
+        spent = in_turn([child.spent for child in children])
+        return _made("sequence", name, ends[-1], spent, children=tuple(children), offsets=tuple(ends[:-1]))
+
+    def _repeat(self, name: str, times: int, body: Node) -> Node:
+        return _made("repeat", name, body.cycles * times, repeated(body.spent, times), children=(body,), times=times)
+
+    def _call(self, tree: Sequence[Any]) -> Node:
+        key = tuple(tree)
+        if key not in self._calls:
+            self._calls[key] = self._new_call(*tree[1:])
+        return self._calls[key]
+
+    def _new_call(
+        self,
+        function: str,
+        name: str,
+        ipu: int | None,
+        stage: int | None,
+        direction: str | None,
+        micro_batch: int | None,
+    ) -> Node:
+        if function not in self.made:
+            self.made[function] = self.node(self.bodies[function])
+        body = self.made[function]
+        context = Context(
+            -1 if stage is None else int(stage), -1 if micro_batch is None else int(micro_batch), 0, direction or ""
+        )
+        return _made(
+            "call", name or function, body.cycles, body.spent, children=(body,), function=function, call=context
+        )
+
+    def _branch(self, name: str, arms: list[Node]) -> Node:
+        dearest = max(arms, key=lambda arm: arm.cycles)
+        # An IPU that works in another arm only waits in this one.
+        everywhere = [Spent(Counter(), Counter(), arm.ipus) for arm in arms]
+        spent = in_turn([dearest.spent, *everywhere])
+        return _made("if", name, dearest.cycles, spent, children=tuple(arms), arm=arms.index(dearest))
+
+    def _overlap(self, name: str, phase: str, branches: list[Node]) -> Node:
+        cycles = max((branch.cycles for branch in branches), default=0)
+        cause = _IDLE_OF_PHASE[phase]
+        spent = side_by_side([branch.spent for branch in branches], cycles, cause)
+        return _made("overlap", name, cycles, spent, children=tuple(branches), idle_cause=cause)
+
+
+def _made(kind: str, name: str, cycles: int, spent: Spent, **more: Any) -> Node:
+    return Node(kind=kind, name=name, cycles=cycles, totals=spent.own, rest=spent.rest, ipus=spent.ipus, **more)
