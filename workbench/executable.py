@@ -14,6 +14,7 @@ from workbench.collection import paused_collection
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
+from workbench.engine.passes.shard import shards_of
 from workbench.engine.target import Target
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OutOfMemoryError, WorkbenchError
@@ -312,7 +313,7 @@ def _trace_text(graph: Graph) -> str:
 
 def _ipus(request: Request, graph: Graph) -> int:
     """IPUs of one replica: one per stage, or as many as the stages are mapped to."""
-    stages = int(str(graph.meta.get("stages", 1)))
+    stages = max(int(str(graph.meta.get("stages", 1))), shards_of(graph))
     needed = max(devices_of(request.options), default=stages - 1) + 1
     asked, every = request.options.ipus(), needed * request.replicas
     if asked and asked != every:

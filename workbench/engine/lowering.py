@@ -169,6 +169,10 @@ class Lowering:
     def lower_operator(self, node: Node) -> None:
         """Lower a node as an operator of its own."""
         self.check()
+        with self.on_shard(node):
+            self._lower_operator(node)
+
+    def _lower_operator(self, node: Node) -> None:
         family = ops.family_of(node)
         if family.pure_view or node.op in ("call", "scan", "while", "cond"):
             self.lower_node(node)
@@ -216,9 +220,20 @@ class Lowering:
         previous = self.emit.origin
         self.emit.origin = node.origin
         try:
-            yield
+            with self.on_shard(node):
+                yield
         finally:
             self.emit.origin = previous
+
+    @contextmanager
+    def on_shard(self, node: Node) -> Iterator[None]:
+        """What is emitted inside is on the node's IPU, if a scope gave it one."""
+        previous = self.emit.ipu
+        self.emit.ipu = previous if node.origin.shard < 0 else node.origin.shard
+        try:
+            yield
+        finally:
+            self.emit.ipu = previous
 
     def operands(self, node: Node) -> Sequence[Tensor]:
         """The placed operands."""

@@ -16,7 +16,7 @@ class Origin:
     `layer` is the path of the layer as the user named it (`"encoder_0/attention/query"`), empty outside any layer;
     the loss has the path `"loss"`. `layer_class` is its Keras class (`"Conv2D"`), empty when unknown. `call` numbers
     the calls of a shared layer from 1. `region` is the innermost named function (`"softmax"`, `"gelu"`, `"_var"`).
-    `source` is the user's line (`"model.py:12"`).
+    `source` is the user's line (`"model.py:12"`). `shard` is the IPU that a scope puts it on, -1 without a scope.
     """
 
     layer: str = ""
@@ -25,12 +25,14 @@ class Origin:
     direction: Direction = "forward"
     region: str = ""
     source: str = ""
+    shard: int = -1
 
     def __str__(self) -> str:
         name = self.layer or "-"
         if self.call > 1:
             name += f"#{self.call}"
-        return f"{name}:{self.direction}" + (f":{self.region}" if self.region else "")
+        where = f"@{self.shard}" if self.shard >= 0 else ""
+        return f"{name}:{self.direction}" + (f":{self.region}" if self.region else "") + where
 
 
 NOWHERE = Origin()

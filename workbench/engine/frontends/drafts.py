@@ -28,6 +28,7 @@ class Draft:
     source: str = ""
     calls: tuple[str, ...] = ()
     times: int = 1
+    shard: int = -1
     effect: bool = False  # it runs even where nothing reads its results
 
 
@@ -118,15 +119,15 @@ def freeze_function(
         return values[number]
 
     inputs = tuple(define(number) for number in params)
-    origins: dict[tuple[str, int, Direction, str, str], Origin] = {}
+    origins: dict[tuple[str, int, Direction, str, str, int], Origin] = {}
     nodes = []
     for draft in sheet.drafts:
-        key = (draft.layer, draft.call, draft.direction or "forward", draft.region, draft.source)
+        key = (draft.layer, draft.call, draft.direction or "forward", draft.region, draft.source, draft.shard)
         if key not in origins:
-            layer, call, direction, region, source = key
+            layer, call, direction, region, source, shard = key
             origins[key] = Origin(
                 layer=layer, layer_class=names.class_of(layer), call=call,
-                direction=direction, region=region, source=source,
+                direction=direction, region=region, source=source, shard=shard,
             )  # fmt: skip
         operands = tuple(values[number] for number in draft.operands)
         made = tuple(define(number) for number in draft.results)

@@ -229,7 +229,7 @@ class Body:
             tuple(operands),
             tuple(self.define(var) for var in eqn.outvars),
             plain_attributes(eqn.primitive.name, eqn.params),
-            place.layer, place.call, place.direction, region, source,
+            place.layer, place.call, place.direction, region, source, shard=place.shard,
         )  # fmt: skip
 
     def used_constants(self, results: Sequence[int]) -> list[tuple[int, Any]]:

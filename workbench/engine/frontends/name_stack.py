@@ -54,11 +54,12 @@ def attributes_of(stack: Stack) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a name stack says: layer path, call number, direction (None where the stack says nothing)."""
+    """What a name stack says: layer path, call number, direction (None where the stack says nothing), shard (or -1)."""
 
     layer: str = ""
     call: int = 1
     direction: Direction | None = None
+    shard: int = -1
 
 
 @dataclass(slots=True)
@@ -125,16 +126,18 @@ def _direction(stack: Stack) -> Direction | None:
 
 def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
     """Read a stack: `enclosing` is that of the equations around, `own` the equation's."""
-    path, call = "", 1
+    path, call, shard = "", 1, -1
     for scope in _scopes(enclosing + own):
         if scope == LOSS_SCOPE or (scope == KERAS_LOSS_SCOPE and scope not in names.leaves):
             path, call = LOSS_LAYER, 1
         elif scope.startswith(CALL_PREFIX):
             call = int(scope[len(CALL_PREFIX) :])
+        elif scope.startswith(SHARD_PREFIX) and scope[len(SHARD_PREFIX) :].isdigit():
+            shard = int(scope[len(SHARD_PREFIX) :])
         elif scope.startswith(MARK) or scope == REMAT_SCOPE or path == LOSS_LAYER:
             continue
         else:
             deeper = names.extend(path, scope)
             if deeper is not None:
                 path, call = deeper, 1
-    return Place(layer=path, call=call, direction=_direction(enclosing + own))
+    return Place(layer=path, call=call, direction=_direction(enclosing + own), shard=shard)

@@ -15,6 +15,7 @@ from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.replicate import replicate
 from workbench.engine.passes.schedule import schedule
+from workbench.engine.passes.shard import shard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ class GraphPass:
 PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="canonicalise", run=canonicalise, reason="first: equal things look equal to what follows"),
     GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
+    GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),

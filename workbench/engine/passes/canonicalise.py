@@ -74,5 +74,6 @@ def _key(node: Node) -> tuple[object, ...] | None:
         return None
     types = tuple((value.shape, value.dtype) for value in node.results)
     names = tuple(id(value) for value in node.operands)
-    place = () if node.op == "constant" else (node.origin.layer, node.origin.call, node.origin.direction)
+    origin = node.origin
+    place = () if node.op == "constant" else (origin.layer, origin.call, origin.direction, origin.shard)
     return (node.op, names, node.attrs, types, place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from workbench.engine import ops
 from workbench.engine.emit import Emitter
@@ -66,7 +67,8 @@ def lower(
         entry=emit.finish(),
         pipeline=pipeline,
         remote_buffers=merged(
-            [each for each in emit.settled.values() if each.size_bytes], options.get("optimizations.merge_remote_buffers")
+            [each for each in emit.settled.values() if each.size_bytes],
+            options.get("optimizations.merge_remote_buffers"),
         ),
         topology=topology(str(options.get("selection_order")), ipus, pipelined=bool(pipeline)),
     )
@@ -81,8 +83,11 @@ def lower(
 def _lower_whole(lowering: Lowering) -> None:
     """A model on one IPU, called once per batch."""
     graph = lowering.graph
-    for value, described in zip(graph.body.params, graph.inputs, strict=True):
+    places: Any = graph.meta.get("input_shards") or (0,) * len(graph.inputs)
+    for value, described, place in zip(graph.body.params, graph.inputs, places, strict=True):
+        lowering.emit.ipu = place
         _place_input(value, described, lowering)
+    lowering.emit.ipu = 0
     _load_inputs(lowering)
     lowering.lower_function(graph.body)
     _write_back(lowering)
@@ -111,7 +116,9 @@ def _load_inputs(lowering: Lowering) -> None:
     if arriving:
         lowering.emit.sync("external")
     for described, tensor in arriving:
+        lowering.emit.ipu = tensor.ipu
         lowering.emit.stream(f"{described.name}/from_host", tensor, "to_device")
+    lowering.emit.ipu = 0
 
 
 def _write_back(lowering: Lowering) -> None:
@@ -123,9 +130,10 @@ def _write_back(lowering: Lowering) -> None:
         old = lowering.get(graph.body.params[output.updates])
         new = lowering.get(value)
         if new.variables != old.variables:
+            lowering.emit.ipu = old.ipu
             lowering.emit.origin = Origin(layer=graph.inputs[output.updates].layer, direction="update")
             lowering.emit.move_into(f"{output.name}/write_back", new, old)
-    lowering.emit.origin = Origin()
+    lowering.emit.ipu, lowering.emit.origin = 0, Origin()
 
 
 def _return_outputs(lowering: Lowering) -> None:
@@ -138,4 +146,5 @@ def _return_outputs(lowering: Lowering) -> None:
     if leaving:
         lowering.emit.sync("external")
     for name, tensor in leaving:
+        lowering.emit.ipu = tensor.ipu
         lowering.emit.stream(f"{name}/to_host", tensor, "to_host")

@@ -128,6 +128,6 @@ def _read(graph: Graph, node: Node) -> Iterator[Value]:
 
 
 def _node(op: str, value: Value, key: str, home: Home, beside: Node) -> Node:
-    origin = Origin(layer=home.layer, direction=beside.origin.direction)
+    origin = Origin(layer=home.layer, direction=beside.origin.direction, shard=beside.origin.shard)
     described = attrs(key=key, name=home.name, remote=home.remote, shards=home.shards)
     return Node(op, (value,), (), described, origin)
