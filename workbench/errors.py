@@ -64,3 +64,19 @@ class OutOfMemoryError(WorkbenchError, MemoryError):
             f"{bytes_available} bytes of memory",
             todo="wb.diagnose(executable) lists fixes that were compiled and measured",
         )
+
+
+class NumericError(WorkbenchError, FloatingPointError):
+    """A floating-point exception that the configuration lets stop a run; the run kept nothing.
+
+    Fields: `cause` (what happened), `operation` (the operation that did it), `layer` (the layer it belongs to).
+    """
+
+    def __init__(self, *, cause: str, operation: str, layer: str) -> None:
+        self.cause = cause
+        self.operation = operation
+        self.layer = layer
+        super().__init__(
+            f"the run stopped at {cause} in operation {operation!r}" + (f" of layer {layer!r}" if layer else ""),
+            todo="mend the numbers that reach it, or switch the exception off in config.floating_point_behaviour",
+        )

@@ -157,10 +157,12 @@ class Executable:
         if self._traced is None:
             raise InputError("a program made by hand is run with its graph", todo="call graph.run(program)")
         from workbench.engine.run import Runner
+        from workbench.ipu._numbers import Numbers
 
         options = self.request.options
         source = recomputed_source(self._traced, options)
-        return Runner(source, schedule=str(options.get("pipeline.schedule")), devices=devices_of(options))
+        runner = Runner(source, schedule=str(options.get("pipeline.schedule")), devices=devices_of(options))
+        return Numbers(runner, options)
 
     def run(self, *args: Any, sample_weight: Any = None) -> Any:
         """One call of the program, with numbers from XLA on the host.

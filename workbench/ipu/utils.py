@@ -90,9 +90,8 @@ def reset_ipu_seed(
     """
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InputError(f"the seed is {seed!r}", expected="a whole number")
-    number = device_number(device)
-    STATE.seeds[number] = seed
-    STATE.identical_replicas = experimental_identical_replicas
+    device_number(device)
+    STATE.reset_seed(seed, experimental_identical_replicas)
     from workbench.tf._random import set_seed
 
     set_seed(seed)

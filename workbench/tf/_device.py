@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from workbench.errors import InputError
 from workbench.ipu._flags import flags
-from workbench.ipu.config import DeviceConnectionType, current_options
+from workbench.ipu.config import current_options
 from workbench.ipu.utils import device_number
 from workbench.tf._compiled import Cluster, compile_cluster
 from workbench.tf._graph import Operation
@@ -36,17 +34,7 @@ class Device:
 
     def run(self, found: Cluster, values: list[Any]) -> tuple[Any, list[Any]]:
         """The executable and the values of the cluster's outputs; variables it writes are kept."""
-        options = current_options()
-        connection = str(options.get("device_connection.type")).rpartition(".")[2]
-        if connection == DeviceConnectionType.NEVER.name:
-            raise InputError(
-                f"{self.name} is never attached to, so nothing can run on it",
-                todo="set config.device_connection.type = DeviceConnectionType.ON_DEMAND",
-            )
-        executable = self.program(found, options)
-        if connection == DeviceConnectionType.PRE_COMPILE.name:
-            shapes = [(tuple(tensor.shape), str(tensor._dtype)) for tensor in found.outputs]
-            return executable, [jnp.zeros(shape, dtype) for shape, dtype in shapes]
+        executable = self.program(found, current_options())
         with failures(found):
             results = executable.run(*values)
         return executable, list(results)

@@ -138,8 +138,6 @@ class Body:
         """Add one equation; the numbers of its results."""
         name = eqn.primitive.name
         if name in INLINED and INLINED[name] in eqn.params:
-            if HOST_REGION in str(eqn.params.get("name", "")):
-                return self.host_call(eqn, operands, context)
             return self.inline(eqn, operands, context)
         if name in _IDENTITIES:
             return operands
@@ -208,8 +206,10 @@ class Body:
             source=context.source or source,
         )
 
-    def inline(self, eqn: Any, operands: list[int], context: Context) -> list[int]:
-        """Add the equations of a call in its place."""
+    def inline(self, eqn: Any, operands: list[int], context: Context) -> Sequence[int]:
+        """Add the equations of a call in its place; a call that is for the host stays one."""
+        if HOST_REGION in str(eqn.params.get("name", "")):
+            return self.host_call(eqn, operands, context)
         program = eqn.params[INLINED[eqn.primitive.name]]
         jaxpr, consts = open_program(program)
         name = eqn.params.get("name") or jaxpr.debug_info.func_name

@@ -91,7 +91,7 @@ option(
     DeviceConnectionType,
     "When a program attaches to its IPUs; with PRE_COMPILE it runs nothing and gives zeros.",
     effect="numeric",
-    planned="engine/run.py",
+    read_by="ipu/_numbers.py",
 )
 option(
     "device_connection.version",
@@ -158,7 +158,7 @@ for _name, _what in (
         bool,
         f"Stop the run at {_what}.",
         effect="numeric",
-        planned="engine/run.py",
+        read_by="engine/frontends/numerics.py",
     )
 option(
     "floating_point_behaviour.esr",
@@ -166,7 +166,7 @@ option(
     StochasticRoundingBehaviour,
     "Stochastic rounding of half-precision results.",
     effect="numeric",
-    planned="engine/run.py",
+    read_by="engine/frontends/numerics.py",
 )
 option(
     "floating_point_behaviour.nanoo",
@@ -174,7 +174,7 @@ option(
     bool,
     "A half that overflows becomes NaN; without it, the largest half.",
     effect="numeric",
-    planned="engine/run.py",
+    read_by="engine/frontends/numerics.py",
 )
 option(
     "floating_point_behaviour.set_all",

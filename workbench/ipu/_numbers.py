@@ -1,0 +1,73 @@
+"""Runs with the numbers a configuration asks for: floating-point behaviour, random numbers from the IPU's seed, and
+zeros from a device that is never attached to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from workbench.engine.frontends.numerics import with_numerics
+from workbench.engine.options import Options
+from workbench.errors import InputError
+from workbench.ipu._state import STATE
+
+
+@dataclass(slots=True, eq=False)
+class Numbers:
+    """A runner whose source computes as configured, and whose seeds begin anew after `reset_ipu_seed`."""
+
+    runner: Any
+    options: Options
+    _resets: int = -1
+
+    def __post_init__(self) -> None:
+        self._resets = 0
+        source = with_numerics(self.runner.source, self.options, STATE.draw)
+        if self._connection() == "PRE_COMPILE":
+            source = replace(source, compute=_zeros(source), weighted=None)
+        self.runner.source = source
+
+    def _connection(self) -> str:
+        return str(self.options.get("device_connection.type")).rpartition(".")[2]
+
+    def run(self, *args: Any, sample_weight: Any = None) -> Any:
+        """One call of the program. An `InputError` when the configuration never attaches to a device."""
+        if self._connection() == "NEVER":
+            raise InputError(
+                "the configuration never attaches to a device, so nothing can run",
+                todo="set config.device_connection.type = DeviceConnectionType.ON_DEMAND, or PRE_COMPILE for zeros",
+            )
+        if self._resets != STATE.resets:
+            self._reseed()
+        return self.runner.run(*args, sample_weight=sample_weight)
+
+    def _reseed(self) -> None:
+        """Every seed of the program follows from the one that was set, each its own."""
+        source = self.runner.source
+        for number, (described, held) in enumerate(zip(source.graph.inputs, source.variables, strict=False)):
+            if described.role == "seed" and held is not None:
+                words = np.random.default_rng([abs(STATE.seed), number]).integers(0, 2**32, 2, dtype=np.uint32)
+                held.assign(words.reshape(np.shape(held.value)).astype(held.value.dtype))
+        self._resets = STATE.resets
+
+
+def _zeros(source: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Zeros for every output; what a program updates keeps its value."""
+
+    def compute(values: Sequence[Any]) -> Sequence[Any]:
+        made = jax.eval_shape(lambda given: list(source.compute(given)), list(values))
+        return [
+            jnp.zeros(each.shape, each.dtype) if output.updates is None else values[output.updates]
+            for output, each in zip(source.graph.outputs, made, strict=True)
+        ]
+
+    return compute
+
+
+__all__ = ["Numbers"]
