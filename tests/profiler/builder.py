@@ -276,6 +276,7 @@ class Builder:
                 "bytes_per_tile": self.bytes_per_tile,
                 "non_interleaved_bytes": self.bytes_per_tile // 4,
                 "interleaved_bytes": self.bytes_per_tile - self.bytes_per_tile // 4,
+                "executable_bytes": self.bytes_per_tile // 4,
                 "clock_hz": 1.0e9,
                 "exchange_bytes_per_cycle": 4,
                 "peak_flops_per_second": 2.048e12,

@@ -19,7 +19,8 @@ from workbench.profiler import memory
 from workbench.profiler.collect import collect
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import MEMORY_CATEGORIES
-from workbench.profiler.storage import load_profile, validate
+from workbench.profiler.storage import load_profile
+from workbench.profiler.validity import validate
 
 
 def compiled(program: TileProgram) -> Compiled:

@@ -6,10 +6,13 @@ distinct strings and a code per row), `<table>/<column>.npy` and `array/<name>.n
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import io
 import json
 import os
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -19,13 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import ProfileFileError
-from workbench.profiler.schema import ARRAYS, FORMAT, FORMAT_VERSION, SCHEMA, Column, Table, table
+from workbench.profiler.schema import FORMAT, FORMAT_VERSION, SCHEMA, Column, Table, table
+from workbench.profiler.validity import validate
 
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
 HEAD = "profile.json"
-MAX_MEMBER_BYTES = 4 << 30
+MAX_BYTES = 2 << 30  # of all members unpacked; the largest profiles take a tenth
+STALE_SECONDS = 3_600
 _EXPECTED = "a file written by Profile.save"
 _TODO = "save the profile again with profile.save(path), or compile it anew"
 _KINDS = {"i": "i", "f": "f", "b": "b"}
@@ -34,6 +39,7 @@ _KINDS = {"i": "i", "f": "f", "b": "b"}
 def save_profile(profile: Profile, path: str | Path) -> Path:
     """Write to a new file beside `path`, then put it in its place: a save that stops leaves the old file whole."""
     target = Path(path)
+    _remove_stale(target)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -45,6 +51,14 @@ def save_profile(profile: Profile, path: str | Path) -> Path:
         Path(name).unlink(missing_ok=True)
         raise
     return target
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove what saves to the same place left behind when their process was killed."""
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > STALE_SECONDS:
+                part.unlink()
 
 
 def _write(profile: Profile, file: Any) -> None:
@@ -84,6 +98,8 @@ def load_profile(path: str | Path) -> Profile:
         raise FileNotFoundError(f"no profile file {str(place)!r}")
     try:
         with zipfile.ZipFile(place) as archive:
+            if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
+                raise ValueError("unpacks to more than any profile")
             head = _head(archive, place)
             return _profile(archive, head)
     except ProfileFileError:
@@ -99,7 +115,7 @@ def _damaged(path: Path) -> ProfileFileError:
 
 
 def _head(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
-    head = json.loads(_member(archive, HEAD))
+    head = json.loads(archive.read(HEAD))
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise _damaged(path)
     version = head.get("version")
@@ -114,12 +130,6 @@ def _head(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     return head
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    if archive.getinfo(name).file_size > MAX_MEMBER_BYTES:
-        raise ValueError(f"{name} is too large")
-    return archive.read(name)
-
-
 def _profile(archive: zipfile.ZipFile, head: Mapping[str, Any]) -> Profile:
     from workbench.profiler.profile import Profile
 
@@ -131,7 +141,7 @@ def _profile(archive: zipfile.ZipFile, head: Mapping[str, Any]) -> Profile:
 
 
 def _table(archive: zipfile.ZipFile, name: str, rows: int) -> Table:
-    texts = json.loads(_member(archive, f"text/{name}.json"))
+    texts = json.loads(archive.read(f"text/{name}.json"))
     columns: dict[str, Any] = {}
     for key, kind in SCHEMA[name].items():
         if kind == "U":
@@ -152,62 +162,9 @@ def _text(coded: Mapping[str, Any], rows: int) -> Column:
 
 
 def _numbers(archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]) -> Column:
-    values: Column = np.load(io.BytesIO(_member(archive, name)), allow_pickle=False)
+    values: Column = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
     if values.dtype.kind != _KINDS[kind] or values.shape != shape:
         raise ValueError(f"{name} holds {values.dtype} {values.shape}")
     wide = values.astype(np.int64) if kind == "i" else values
     wide.setflags(write=False)
     return wide
-
-
-_META = {
-    "name": str,
-    "ipus": int,
-    "total_cycles": int,
-    "target": dict,
-    "config": dict,
-    "config_changed": dict,
-    "assumptions": list,
-    "warnings": list,
-    "formulas": dict,
-    "category_formulas": dict,
-    "verdict": dict,
-    "trace": dict,
-    "pipeline": dict,
-}
-_REFERENCES = (
-    ("accesses", "variable", "variables"),
-    ("intervals", "variable", "variables"),
-)
-_INDEXES = (
-    ("variables", "bytes_index"),
-    ("steps", "cycles_index"),
-    ("steps", "sent_index"),
-    ("steps", "received_index"),
-)
-
-
-def validate(profile: Profile) -> None:
-    """Check sizes, counts and references; what does not hold together is a `ValueError`."""
-    for key, kind in _META.items():
-        if not isinstance(profile.meta.get(key), kind):
-            raise ValueError(f"meta has no {key}")
-    shape = (profile.ipus, int(profile.target["tiles_per_ipu"]))
-    if any(name not in profile.arrays for name in ARRAYS):
-        raise ValueError("an array is missing")
-    for name, values in profile.arrays.items():
-        expected = (len(values), shape[1]) if name == "per_tile" else shape
-        if values.shape != expected:
-            raise ValueError(f"array {name} has shape {values.shape}")
-    _within(profile.arrays["allocated_as"].reshape(-1), shape[1])
-    for table_name, key, other in _REFERENCES:
-        _within(profile.tables[table_name][key], len(profile.tables[other]["id"]))
-    for table_name, key in _INDEXES:
-        _within(profile.tables[table_name][key], len(profile.arrays["per_tile"]))
-    for table_name in ("variables", "allocation", "liveness", "timeline"):
-        _within(profile.tables[table_name]["ipu"], profile.ipus)
-
-
-def _within(values: Column, count: int) -> None:
-    if len(values) and not (values.min() >= 0 and values.max() < count):
-        raise ValueError("a row refers to something that is not there")

@@ -1,0 +1,320 @@
+"""Whether the parts of a profile from a file hold together: shapes, kinds, references, and a control tree that ends.
+
+A profile that passes can be shown by every report; what does not is a `ValueError`, which the reader of files explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.profiler.schema import ARRAYS, CAUSES, MEMORY_CATEGORIES, Column
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
+
+NONE = -1
+DIRECTIONS = ("", "forward", "recompute", "backward", "update")
+DEEPEST = 200  # of the control tree; programs stay below twenty
+MOST_UNROLLED = 1 << 62
+
+_COUNT = {"type": "integer", "minimum": 0}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_NUMBERS_BY_NAME = {"type": "object", "additionalProperties": {"type": ["number", "string", "boolean"]}}
+_FORMULA = {
+    "type": "object",
+    "required": ["text", "source", "unit", "error_kind"],
+    "additionalProperties": {"type": "string"},
+}
+_TARGET_COUNTS = ("tiles_per_ipu", "bytes_per_tile", "non_interleaved_bytes", "interleaved_bytes", "executable_bytes")
+_TARGET_RATES = ("clock_hz", "peak_flops_per_second", "exchange_bytes_per_cycle", "host_bytes_per_second")
+META: Mapping[str, Any] = {
+    "type": "object",
+    "required": [
+        *("name", "ipus", "replicas", "mode", "batch_size", "total_cycles", "target", "config", "config_changed"),
+        *("assumptions", "warnings", "formulas", "category_formulas", "verdict", "trace", "pipeline"),
+    ],
+    "properties": {
+        "name": {"type": "string"},
+        "mode": {"type": ["string", "null"]},
+        "batch_size": {"type": ["integer", "null"], "minimum": 0},
+        "samples_per_call": {"type": ["integer", "null"], "minimum": 0},
+        "engine_version": {"type": "string"},
+        "ipus": {"type": "integer", "minimum": 1},
+        "replicas": {"type": "integer", "minimum": 1},
+        "total_cycles": _COUNT,
+        "target": {
+            "type": "object",
+            "required": ["name", *_TARGET_RATES, "what_if", *_TARGET_COUNTS],
+            "properties": {
+                "name": {"type": "string"},
+                "what_if": _TEXTS,
+                **dict.fromkeys(_TARGET_COUNTS, _COUNT),
+                **dict.fromkeys(_TARGET_RATES, {"type": "number", "exclusiveMinimum": 0}),
+            },
+        },
+        "config": {"type": "object"},
+        "config_changed": {"type": "object"},
+        "assumptions": _TEXTS,
+        "warnings": _TEXTS,
+        "formulas": {"type": "object", "additionalProperties": _FORMULA},
+        "category_formulas": {
+            "type": "object",
+            "propertyNames": {"enum": list(MEMORY_CATEGORIES)},
+            "additionalProperties": {
+                "type": "object",
+                "required": ["formula", "inputs"],
+                "properties": {"formula": {"type": "string"}, "inputs": _NUMBERS_BY_NAME},
+            },
+        },
+        "typical_errors": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["typical"],
+                "properties": {"typical": {"type": "number", "minimum": 0}},
+            },
+        },
+        "verdict": {
+            "type": "object",
+            "required": ["fits", "max_tile_bytes", "peak"],
+            "properties": {
+                "fits": {"type": "boolean"},
+                "max_tile_bytes": _COUNT,
+                "peak": {
+                    "type": "object",
+                    "required": ["ipu", "tile", "step", "bytes"],
+                    "properties": {
+                        **dict.fromkeys(("ipu", "tile", "bytes"), _COUNT),
+                        "step": {"type": "integer", "minimum": NONE},
+                    },
+                },
+            },
+        },
+        "trace": {
+            "type": "object",
+            "required": ["entry", "functions"],
+            "properties": {"entry": {"type": "array"}, "functions": {"type": "object"}},
+        },
+        "pipeline": {"type": "object"},
+    },
+}
+
+# (table, column, what it counts in, the least value)
+_REFERENCES = (
+    ("accesses", "variable", "variables", 0),
+    ("accesses", "step", "steps", 0),
+    ("intervals", "variable", "variables", 0),
+    ("timeline", "step", "steps", 0),
+    ("liveness", "step", "steps", 0),
+    ("terms", "step", "steps", 0),
+    ("variables", "first_step", "steps", NONE),
+    ("variables", "last_step", "steps", NONE),
+    ("allocation", "variable", "variables", NONE),
+    ("variables", "bytes_index", "per_tile", 0),
+    ("steps", "cycles_index", "per_tile", 0),
+    ("steps", "sent_index", "per_tile", 0),
+    ("steps", "received_index", "per_tile", 0),
+    ("codelets", "tiles_index", "per_tile", 0),
+    ("liveness", "worst_tile", "tiles", 0),
+    ("allocation", "tile", "tiles", 0),
+    ("variables", "ipu", "ipus", 0),
+    ("allocation", "ipu", "ipus", 0),
+    ("liveness", "ipu", "ipus", 0),
+    ("timeline", "ipu", "ipus", 0),
+    ("stages", "ipu", "ipus", 0),
+    ("cycle_breakdown", "ipu", "ipus", 0),
+    ("codelets", "ipu", "ipus", 0),
+    ("steps", "ipu", "ipus", NONE),
+    ("steps", "to_ipu", "ipus", NONE),
+)
+_COUNTS = (
+    *(("variables", name) for name in ("bytes", "tiles")),
+    *(("steps", name) for name in ("times", "cycles", "total_cycles", "bytes_sent", "bytes_received", "active_tiles")),
+    *(("liveness", name) for name in ("always_live_bytes", "live_bytes", "worst_tile_bytes", "position")),
+    *(("intervals", name) for name in ("first", "last")),
+    *(("allocation", name) for name in ("address", "bytes")),
+    ("cycle_breakdown", "cycles"),
+    ("unmodelled", "count"),
+)
+
+
+def validate(profile: Profile) -> None:
+    """Check sizes, kinds, counts and references; what does not hold together is a `ValueError`."""
+    problem = next(iter(_validator().iter_errors(profile.meta)), None)
+    if problem is not None:
+        raise ValueError(f"meta: {problem.json_path}")
+    _arrays(profile)
+    _tables(profile)
+    _timelines(profile)
+    _verdict(profile)
+    _trace(profile)
+
+
+@lru_cache(maxsize=1)
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(META)
+
+
+def _arrays(profile: Profile) -> None:
+    shape = (profile.ipus, int(profile.target["tiles_per_ipu"]))
+    if any(name not in profile.arrays for name in ARRAYS):
+        raise ValueError("an array is missing")
+    for name, values in profile.arrays.items():
+        expected = (len(values), shape[1]) if name == "per_tile" else shape
+        if values.shape != expected:
+            raise ValueError(f"array {name} has shape {values.shape}")
+        if values.size and values.min() < (NONE if name == "total_with_gaps" else 0):
+            raise ValueError(f"array {name} holds what is not a count")
+    if not len(profile.arrays["per_tile"]):
+        raise ValueError("array per_tile is empty")
+    _within(profile.arrays["allocated_as"].reshape(-1), shape[1])
+
+
+def _tables(profile: Profile) -> None:
+    tables = profile.tables
+    sizes = {name: len(next(iter(columns.values()))) for name, columns in tables.items()}
+    sizes |= {
+        "per_tile": len(profile.arrays["per_tile"]),
+        "tiles": int(profile.target["tiles_per_ipu"]),
+        "ipus": profile.ipus,
+    }
+    if tables["variables"]["id"].tolist() != list(range(sizes["variables"])):
+        raise ValueError("the ids of variables are not 0, 1, 2 ...")
+    if len(np.unique(tables["steps"]["id"])) < sizes["steps"]:
+        raise ValueError("two steps have the same id")
+    for name, key, counted, least in _REFERENCES:
+        if counted == "steps":
+            _one_of(tables[name][key], [*tables["steps"]["id"].tolist(), *([least] if least < 0 else [])])
+        else:
+            _within(tables[name][key], sizes[counted], least)
+    for name, key in _COUNTS:
+        _within(tables[name][key], MOST_UNROLLED)
+    _one_of(tables["variables"]["kind"], MEMORY_CATEGORIES)
+    _one_of(tables["allocation"]["category"], MEMORY_CATEGORIES)
+    _one_of(tables["steps"]["cause"], CAUSES)
+    _one_of(tables["cycle_breakdown"]["cause"], CAUSES)
+    _one_of(tables["steps"]["direction"], DIRECTIONS)
+    _one_of(tables["terms"]["formula"], profile.meta["formulas"])
+    described = profile.meta["category_formulas"].values()
+    if any(each["formula"] not in profile.meta["formulas"] for each in described):
+        raise ValueError("a category names a formula that is not there")
+
+
+def _timelines(profile: Profile) -> None:
+    """Positions count 0, 1, 2 ... on every IPU; intervals and curves stay on the timeline of theirs."""
+    timeline, spans, curve = (profile.tables[name] for name in ("timeline", "intervals", "liveness"))
+    lengths = np.bincount(timeline["ipu"], minlength=profile.ipus)
+    order = np.lexsort((timeline["position"], timeline["ipu"]))
+    counted = np.concatenate([np.arange(length) for length in lengths])
+    home = profile.tables["variables"]["ipu"][spans["variable"]]
+    holds = (
+        (timeline["position"][order] == counted).all()
+        and (spans["first"] <= spans["last"]).all()
+        and (spans["last"] < lengths[home]).all()
+        and (curve["position"] < lengths[curve["ipu"]]).all()
+        and (profile.arrays["live_peak_position"] < np.maximum(lengths, 1)[:, None]).all()
+    )
+    if not holds:
+        raise ValueError("a position is on no timeline")
+
+
+def _verdict(profile: Profile) -> None:
+    peak = profile.peak
+    _within(np.array([peak.ipu]), profile.ipus)
+    _within(np.array([peak.tile]), int(profile.target["tiles_per_ipu"]))
+    _one_of(np.array([peak.step]), [NONE, *profile.tables["steps"]["id"].tolist()])
+
+
+def _within(values: Column, count: int, least: int = 0) -> None:
+    if len(values) and not (values.min() >= least and values.max() < count):
+        raise ValueError("a row refers to something that is not there")
+
+
+def _one_of(values: Column, names: Any) -> None:
+    if not set(values.tolist()) <= set(names):
+        raise ValueError("a row names something that is not there")
+
+
+# The control tree
+
+
+def _trace(profile: Profile) -> None:
+    """Every node has its kind's shape, its steps and functions are there, and no function calls itself."""
+    trees = profile.meta["trace"]
+    walk = _Walk(frozenset(profile.tables["steps"]["id"].tolist()), profile.ipus, trees["functions"])
+    walk.node(trees["entry"], 0)
+    for name in trees["functions"]:
+        walk.function(name, 0)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any, least: int, below: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < below
+
+
+class _Walk:
+    def __init__(self, steps: frozenset[int], ipus: int, functions: Mapping[str, Any]) -> None:
+        self.steps, self.ipus, self.functions = steps, ipus, functions
+        self.done: set[str] = set()
+        self.open: set[str] = set()
+
+    def function(self, name: str, depth: int) -> None:
+        if name in self.done:
+            return
+        if name in self.open or name not in self.functions:
+            raise ValueError("a function is missing or calls itself")
+        self.open.add(name)
+        self.node(self.functions[name], depth + 1)
+        self.open.remove(name)
+        self.done.add(name)
+
+    def node(self, node: Any, depth: int) -> None:
+        if depth > DEEPEST or not isinstance(node, list) or not node:
+            raise ValueError("the control tree is too deep or no tree")
+        check = {
+            "step": self._step,
+            "call": self._call,
+            "repeat": self._repeat,
+            "sequence": self._branches,
+            "if": self._branches,
+            "overlap": self._overlap,
+        }.get(node[0] if _text(node[0]) else "")
+        if check is None:
+            raise ValueError("an unknown node of the control tree")
+        check(node, depth)
+
+    def _check(self, holds: bool) -> None:
+        if not holds:
+            raise ValueError("a node of the control tree has another shape")
+
+    def _step(self, node: list[Any], depth: int) -> None:
+        self._check(len(node) == 2 and _number(node[1], 0, MOST_UNROLLED) and node[1] in self.steps)
+
+    def _call(self, node: list[Any], depth: int) -> None:
+        self._check(len(node) == 7 and all(map(_text, node[1:3])) and node[5] in DIRECTIONS)
+        self._check(node[3] is None or _number(node[3], 0, self.ipus))
+        self._check(all(each is None or _number(each, 0, MOST_UNROLLED) for each in (node[4], node[6])))
+        self.function(node[1], depth)
+
+    def _repeat(self, node: list[Any], depth: int) -> None:
+        self._check(len(node) == 4 and _text(node[1]) and _number(node[2], 0, MOST_UNROLLED))
+        self.node(node[3], depth + 1)
+
+    def _branches(self, node: list[Any], depth: int) -> None:
+        self._check(len(node) == 3 and _text(node[1]) and isinstance(node[2], list))
+        for child in node[2]:
+            self.node(child, depth + 1)
+
+    def _overlap(self, node: list[Any], depth: int) -> None:
+        self._check(len(node) == 4 and _text(node[1]) and _text(node[2]) and isinstance(node[3], list))
+        for child in node[3]:
+            self.node(child, depth + 1)
