@@ -15,8 +15,8 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 __version__ = "0.1.0"
 
 _IN_API = (
-    "app", "challenge", "compare", "compile", "diagnose", "load_profile", "profile", "ready", "target", "targets",
-    "views", "Executable", "Profile", "Target",
+    "app", "challenge", "compare", "compare_schedules", "compile", "diagnose", "load_profile", "profile", "ready",
+    "target", "targets", "views", "Executable", "Profile", "Target",
 )  # fmt: skip
 _MODULES = ("datasets", "ipu", "tf", "tiles", "errors")
 _IN_ERRORS = ("OutOfMemoryError", "InputError", "OptionError", "ProfileFileError", "WorkbenchError")
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         app,
         challenge,
         compare,
+        compare_schedules,
         compile,
         diagnose,
         load_profile,
@@ -68,6 +69,7 @@ __all__ = [
     "app",
     "challenge",
     "compare",
+    "compare_schedules",
     "compile",
     "datasets",
     "diagnose",

@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.engine.target import Target, target, targets
 from workbench.executable import Executable, Progress, compile_request, make_request
-from workbench.profiler.compare import compare
+from workbench.profiler.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
 
@@ -94,6 +94,25 @@ def diagnose(executable: Executable, **arguments: Any) -> Any:
     return run(executable, compile_request, **arguments)
 
 
+def compare_schedules(
+    source: Any,
+    ipus: int | None = None,
+    schedules: Any = ("Grouped", "Interleaved", "Sequential"),
+    recomputation: Any = (False, True),
+    **arguments: Any,
+) -> Comparison:
+    """Pipeline schedules side by side, each with and without recomputation: time, bubble, memory per IPU.
+
+    `arguments` as in `wb.compile`. Without `stages`, the layers are spread evenly by number over `ipus`; without
+    `gradient_accumulation_steps`, there are four times the micro-batches that fill the pipeline. Traced once.
+    """
+    from workbench.executable import in_even_stages
+    from workbench.profiler.schedules import compare_schedules as run
+
+    request = make_request(source, **{"mode": "training", **arguments})
+    return run(in_even_stages(request, ipus), compile_request, schedules, recomputation)
+
+
 def app(source: Any = None, config: Any = None) -> Any:
     """The interactive workbench."""
     from workbench.widgets.app import App
@@ -115,6 +134,7 @@ __all__ = [
     "app",
     "challenge",
     "compare",
+    "compare_schedules",
     "compile",
     "diagnose",
     "load_profile",

@@ -390,6 +390,29 @@ def _offloaded(offload: Sequence[str]) -> dict[str, bool]:
     return {OFFLOAD[each]: True for each in wanted}
 
 
+FILLINGS = 4  # of a pipeline, in one weight update, where nobody says how many micro-batches there are
+
+
+def in_even_stages(request: Request, ipus: int | None = None) -> Request:
+    """The request in stages: its own, else its layers spread evenly by number over `ipus`.
+
+    Micro-batches that were left at one become four times those that fill the pipeline under any schedule.
+    """
+    from workbench.engine.frontends.stages import even_stages
+
+    if request.stages is None:
+        if not ipus or ipus < 2:
+            raise InputError("there are no stages to schedule", todo="give stages=, or ipus= of at least 2")
+        request = request.replace(stages=even_stages(request.source, ipus))
+    stages = list(getattr(request.stages, "stages", request.stages))
+    count = len(stages) + 1 if all(isinstance(stage, str) for stage in stages) else max(stages) + 1
+    if ipus is not None and count != ipus:
+        raise InputError(f"ipus is {ipus}, and there are {count} stages", todo="leave ipus out, or stages")
+    if request.gradient_accumulation_steps > 1:
+        return request
+    return request.replace(gradient_accumulation_steps=FILLINGS * 2 * count)
+
+
 def _recomputation(wanted: Any) -> dict[str, Any]:
     """The options `recomputation` writes: yes or no, or a mode by its name or as the member of an enumeration."""
     if isinstance(wanted, bool):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.engine.frontends.calls import Program, host_function
@@ -34,6 +34,7 @@ class Staged:
     in_stages: bool
     layers: Mapping[str, str]
     replicas: int = 1
+    variants: dict[Recomputation, Source] = field(default_factory=dict)  # made before, by how they recompute
 
     def _for_all(self, run: Compute) -> Compute:
         if self.replicas == 1:
@@ -79,11 +80,17 @@ def with_recomputation(source: Source, how: Recomputation) -> Source:
     staged = source.staged
     if staged is None or not staged.in_stages:
         return source
+    if how not in staged.variants:
+        staged.variants[how] = _recomputing(source, staged, how)
+    return staged.variants[how]
+
+
+def _recomputing(source: Source, staged: Staged, how: Recomputation) -> Source:
     program, weighted = recomputed(staged.program, how, staged.layers), staged.weighted
     if program.calls == staged.program.calls:
         return source
     heavier = (lambda: recomputed(weighted(), how, staged.layers)) if weighted else None
-    changed = replace(staged, program=program, graph=staged.graph_of(program), weighted=heavier)
+    changed = replace(staged, program=program, graph=staged.graph_of(program), weighted=heavier, variants={})
     return replace(
         source, graph=changed.graph, staged=changed, compute=changed.compute(), weighted=changed.compute_weighted(),
         jaxprs={call.name: call.closed for call in program.calls},

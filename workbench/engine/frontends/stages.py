@@ -35,6 +35,20 @@ def assign_stages(model: Any, stages: Any) -> dict[str, int]:
     return {layer.name: number for layer, number in zip(layers, numbers, strict=True)}
 
 
+def even_stages(source: Any, count: int) -> list[int]:
+    """A stage per layer, each stage with as many layers as the next, one more or less."""
+    builder = getattr(source, "builder", source)
+    if isinstance(source, str):
+        from workbench.engine.frontends.ready import ready
+
+        builder = ready(source).builder
+    model = source if hasattr(source, "stateless_call") else builder()
+    layers = len(stage_layers(model))
+    if layers < count:
+        raise InputError(f"{layers} layers cannot be {count} stages", expected=f"at most {layers} stages")
+    return [place * count // layers for place in range(layers)]
+
+
 def _cut_after(layers: Sequence[Any], names: Sequence[str]) -> list[int]:
     known = [layer.name for layer in layers]
     for name in names:

@@ -1,0 +1,158 @@
+"""Pipeline schedules side by side: time, bubble and memory per IPU of one model, with and without recomputation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from workbench.errors import InputError, WorkbenchError
+from workbench.profiler.compare import Comparison
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import records, text_table
+from workbench.units import bytes_text, cycles_text, percent_text
+
+SCHEDULES = ("Grouped", "Interleaved", "Sequential")
+Compile = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One schedule with or without recomputation; `problem` says why it has no executable."""
+
+    schedule: str
+    recomputation: bool
+    executable: Any = None
+    problem: str = ""
+
+    @property
+    def title(self) -> str:
+        """The trial in words."""
+        return f"{self.schedule}, recomputed" if self.recomputation else self.schedule
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScheduleComparison(Comparison):
+    """A row per schedule and choice of recomputation. `profiles` are those of the trials that compiled, in order."""
+
+    name: ClassVar[str] = "schedules"
+    trials: tuple[Trial, ...]
+
+    @cached_property
+    def table_of_schedules(self) -> pd.DataFrame:
+        """`schedule, recomputation, fits, total_cycles, seconds, samples_per_second, bubble` (idle share of IPUs x
+        pipeline)`, max_tile_bytes`, then `ipu_0_tile_bytes …` (the fullest tile of each IPU) and `ipu_0_bytes …` (all
+        its tiles), `stash_bytes`, `problem`."""
+        found = iter(self.profiles)
+        rows = [
+            {"schedule": trial.schedule, "recomputation": trial.recomputation}
+            | (_numbers(next(found)) if trial.executable is not None else {})
+            | {"problem": trial.problem}
+            for trial in self.trials
+        ]
+        frame = pd.DataFrame(rows)
+        return frame[[*(name for name in frame.columns if name != "problem"), "problem"]]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table of schedules."""
+        return self.table_of_schedules.copy(deep=False)
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: a mapping per trial."""
+        frame = self.table_of_schedules
+        return {"schedules": records(frame.astype(object).where(frame.notna(), None))}
+
+    @property
+    def best(self) -> Profile:
+        """The fastest that fits, else the one with the least memory."""
+        fitting = [profile for profile in self.profiles if profile.fits]
+        if fitting:
+            return min(fitting, key=lambda profile: profile.total_cycles)
+        return min(self.profiles, key=lambda profile: profile.max_tile_bytes)
+
+    @property
+    def sentence(self) -> str:
+        """The fastest that fits, and what each of the others costs against it."""
+        best = self.best
+        named = {id(p): t.title for p, t in zip(self.profiles, self._compiled, strict=True)}
+        parts = [
+            f"{named[id(profile)]}: {profile.total_cycles / best.total_cycles:.2f}x the time, "
+            f"{percent_text(profile.pipeline.bubbles()['fraction'])} idle, "
+            f"worst tile {bytes_text(profile.max_tile_bytes)}{'' if profile.fits else ', does not fit'}"
+            for profile in self.profiles
+            if profile is not best
+        ]
+        first = (
+            f"{named[id(best)]} is {'the fastest that fits' if best.fits else 'the smallest; none fits'}: "
+            f"{cycles_text(best.total_cycles)}, {percent_text(best.pipeline.bubbles()['fraction'])} idle, "
+            f"worst tile {bytes_text(best.max_tile_bytes)}"
+        )
+        return "; ".join([first, *parts])
+
+    @property
+    def _compiled(self) -> list[Trial]:
+        return [trial for trial in self.trials if trial.executable is not None]
+
+    def to_text(self) -> str:
+        """The sentence and the table."""
+        return f"{self.sentence}\n\n{text_table(self.table_of_schedules)}".rstrip()
+
+    def figure(self) -> Any:
+        """A plotly figure: bars of cycles by what the IPUs do, and of the fullest tile of each IPU."""
+        from workbench.profiler.report import face
+
+        return face(self.name).figure(self)
+
+
+def _numbers(profile: Profile) -> dict[str, Any]:
+    tiles, stages = profile.tiles, profile.stages
+    fullest = tiles.groupby("ipu")["total_with_gaps_bytes"].max()
+    every = tiles.groupby("ipu")["total_bytes"].sum()
+    return {
+        "fits": profile.fits,
+        "total_cycles": profile.total_cycles,
+        "seconds": profile.seconds,
+        "samples_per_second": profile.samples_per_second,
+        "bubble": profile.pipeline.bubbles()["fraction"],
+        "max_tile_bytes": profile.max_tile_bytes,
+        **{f"ipu_{ipu}_tile_bytes": int(value) for ipu, value in fullest.items()},
+        **{f"ipu_{ipu}_bytes": int(value) for ipu, value in every.items()},
+        "stash_bytes": int(stages["stash_bytes"].sum()) if len(stages) else 0,
+    }
+
+
+def compare_schedules(
+    request: Any, compile: Compile, schedules: Sequence[Any] = SCHEDULES, recomputation: Sequence[bool] = (False, True)
+) -> ScheduleComparison:
+    """Compile a request under each schedule, with and without recomputation; the model is traced once.
+
+    `compile(request, None, like)` makes an executable, taking the trace of `like`. Errors: `InputError` when nothing
+    is to be compared, and what the first problem says when nothing compiles.
+    """
+    wanted = [
+        (str(getattr(schedule, "name", schedule)), bool(again)) for again in recomputation for schedule in schedules
+    ]
+    if not wanted:
+        raise InputError("there is no schedule to compare", expected=f"some of: {', '.join(SCHEDULES)}")
+    trials: list[Trial] = []
+    like = None
+    for schedule, again in wanted:
+        trial = _tried(request, compile, schedule, again, like)
+        like = like or trial.executable
+        trials.append(trial)
+    if like is None:
+        raise InputError(f"no schedule compiles: {trials[0].problem}")
+    profiles = tuple(trial.executable.profile for trial in trials if trial.executable is not None)
+    return ScheduleComparison(profiles=profiles, trials=tuple(trials))
+
+
+def _tried(request: Any, compile: Compile, schedule: str, again: bool, like: Any) -> Trial:
+    try:
+        changed = request.replace(options={"pipeline.schedule": schedule, "allow_recompute": again})
+        return Trial(schedule=schedule, recomputation=again, executable=compile(changed, None, like))
+    except WorkbenchError as problem:
+        return Trial(schedule=schedule, recomputation=again, problem=str(problem))
