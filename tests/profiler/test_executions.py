@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.scheduled import COPY, HOST, UPDATE, scheduled_profile
+from workbench.engine.schedule import SCHEDULES, stash_depth
+from workbench.errors import InputError
 from workbench.profiler.executions import Executions
 from workbench.profiler.pipeline_levels import WORK, level
 from workbench.profiler.profile import Profile
@@ -128,3 +131,32 @@ def test_a_program_without_stages_is_one_block() -> None:
     executions = Executions.from_profile(handmade_profile())
     assert {body.kind for body in executions.bodies} == {"other"}
     assert executions.table[:, 3].sum() == handmade_profile().total_cycles
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("stages", [2, 4, 5])
+def test_fifo_depths_seen_in_the_trace_are_the_schedule_s(schedule: str, stages: int) -> None:
+    table = scheduled_profile(schedule, stages, 4 * stages).pipeline.to_pandas()
+    assert table["fifo_depth"].tolist() == [stash_depth(schedule, stages, stage) for stage in range(stages)]
+
+
+def test_range_of_the_whole_call_is_the_breakdown() -> None:
+    profile = scheduled_profile("Grouped", 4, 16, recompute=200)
+    spent = profile.pipeline.spent(0, profile.total_cycles)
+    keys = ["ipu", "cause"]
+    assert spent.set_index(keys)["cycles"].to_dict() == profile.cycle_breakdown.set_index(keys)["cycles"].to_dict()
+
+
+def test_ranges_add_up() -> None:
+    profile = scheduled_profile("Interleaved", 3, 12)
+    total = profile.total_cycles
+    parts = [profile.pipeline.spent(*ends) for ends in ((0, 777), (777, 5_001), (5_001, total))]
+    summed = pd.concat(parts).groupby(["ipu", "cause"])["cycles"].sum().to_dict()
+    assert summed == profile.pipeline.spent(0, total).groupby(["ipu", "cause"])["cycles"].sum().to_dict()
+
+
+def test_an_unknown_micro_batch_is_named() -> None:
+    with pytest.raises(InputError, match=r"^there is no micro-batch 16\. Expected: 0 to 15\.$"):
+        scheduled_profile("Grouped", 4, 16).pipeline.of_micro_batch(16)
+    with pytest.raises(InputError, match="a program with pipeline stages"):
+        handmade_profile().pipeline.of_micro_batch(0)

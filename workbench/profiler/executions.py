@@ -227,7 +227,7 @@ class _Collector:
                     self._add(ipu, idle, at.later(branch.cycles), node.cycles - branch.cycles)
         for ipu in resting:
             self._add(ipu, idle, at, node.cycles)
-        if self._has_stages(node):
+        if _busy(node) != {"inter_ipu"}:
             phase = "update" if _all_update(node) else _PHASES[node.idle_cause]
             self._add(-1, self._place(Body(kind="column", ipu=waited, phase=phase)), at, node.cycles)
 

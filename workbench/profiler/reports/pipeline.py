@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from workbench.errors import InputError
+from workbench.profiler.executions import Blocks, Executions
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
-from workbench.profiler.timeline import Node, called
+from workbench.profiler.schema import CAUSES
 from workbench.units import cycles_text, percent_text
 
 MAX_BLOCKS = 20_000
-IDLE = ("idle_fill", "idle_drain", "idle_wait_stage", "idle_wait_host")
-COLUMNS = ("ipu", "stage", "micro_batch", "direction", "name", "cycles_from", "cycles_to")
+IDLE = tuple(cause for cause in CAUSES if cause.startswith("idle_"))
+BLOCK_COLUMNS = (
+    "ipu",
+    "replica",
+    "stage",
+    "micro_batch",
+    "direction",
+    "layer",
+    "name",
+    "cycles_from",
+    "cycles_to",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,56 +45,113 @@ class Pipeline(Report):
         return cls(profile=profile)
 
     @cached_property
+    def executions(self) -> Executions:
+        """What runs and what waits, as progressions over the whole call."""
+        return Executions.from_profile(self.profile)
+
+    @cached_property
     def span(self) -> tuple[int, int]:
         """Cycles [first, last) from the start of the first column to the end of the last; columns are the parts of the
         program where stages run side by side. The whole call when there are none."""
-        found = _columns(self.profile.timeline.root)
-        return (0, self.profile.total_cycles) if found is None else found
+        columns = self.executions.window(0, self.profile.total_cycles, ("column",))
+        return (int(columns.start[0]), int(columns.end.max())) if len(columns) else (0, self.profile.total_cycles)
 
     def blocks(
         self, cycles_from: int | None = None, cycles_to: int | None = None, max_rows: int = MAX_BLOCKS
     ) -> pd.DataFrame:
-        """A row per executed stage in a window (default: the pipeline's span), in order of time: `ipu, stage,
-        micro_batch` (-1 unknown)`, direction, name, cycles_from, cycles_to`."""
-        first = self.span[0] if cycles_from is None else cycles_from
-        last = self.span[1] if cycles_to is None else cycles_to
-        return pd.DataFrame(islice(self._rows(first, last), max_rows), columns=list(COLUMNS))
+        """A row per executed stage in a window (default: the pipeline's span), in order of time: `ipu, replica, stage,
+        micro_batch` (-1 none)`, direction, layer` (those of the stage)`, name, cycles_from, cycles_to`. Replicas run
+        alike: the first is shown."""
+        first, last = self._window(cycles_from, cycles_to)
+        found = self.executions.window(first, last, ("stage",))
+        return self._named(found.take(np.lexsort((found.ipu, found.start))[:max_rows]))
 
-    def _rows(self, first: int, last: int) -> Iterator[tuple[Any, ...]]:
-        for block in self.profile.timeline.walk(first, last, whole=_is_stage):
-            node = block.node
-            if not _is_stage(node):
-                continue
-            context = called(node, block.context)
-            for ipu in sorted(node.ipus):
-                yield (
-                    ipu,
-                    context.stage,
-                    context.micro_batch,
-                    context.direction,
-                    node.name,
-                    block.start,
-                    block.end,
-                )
+    def of_micro_batch(self, number: int) -> pd.DataFrame:
+        """All blocks of one micro-batch, on whatever IPU and at whatever time, in order of time; as in `blocks`."""
+        plan = self.profile.meta["pipeline"]
+        found = self.executions.of_micro_batch(number)
+        if not len(found):
+            count = plan.get("micro_batches", 0)
+            expected = f"0 to {int(count) - 1}" if count else "a program with pipeline stages"
+            raise InputError(f"there is no micro-batch {number}", expected=expected)
+        return self._named(found.take(np.lexsort((found.ipu, found.start))))
+
+    def _named(self, blocks: Blocks) -> pd.DataFrame:
+        bodies = self.executions.bodies
+        texts = [(body.stage, body.direction, body.layer, body.name) for body in bodies]
+        stage, direction, layer, name = (
+            np.array(column)[blocks.body] for column in zip(*texts or [(0, "", "", "")], strict=True)
+        )
+        columns = (
+            blocks.ipu,
+            np.zeros(len(blocks), np.int64),
+            stage,
+            blocks.micro_batch,
+            direction,
+            layer,
+            name,
+            blocks.start,
+            blocks.end,
+        )
+        return pd.DataFrame(dict(zip(BLOCK_COLUMNS, columns, strict=True)))
+
+    def columns(self, cycles_from: int | None = None, cycles_to: int | None = None) -> pd.DataFrame:
+        """A row per column, that is, what the IPUs do at the same time: `column` (its number), `phase` (fill, steady,
+        drain, update), `slowest_ipu` (the one that all wait for), `cycles_from, cycles_to`."""
+        first, last = self._window(cycles_from, cycles_to)
+        every = self.executions.window(0, self.profile.total_cycles, ("column",))
+        here = np.flatnonzero((every.start < last) & (every.end > first))
+        found, bodies = every.take(here), self.executions.bodies
+        return pd.DataFrame(
+            {
+                "column": here,
+                "phase": [bodies[place].phase for place in found.body],
+                "slowest_ipu": [bodies[place].ipu for place in found.body],
+                "cycles_from": found.start,
+                "cycles_to": found.end,
+            }
+        )
+
+    def _window(self, cycles_from: int | None, cycles_to: int | None) -> tuple[int, int]:
+        first = self.span[0] if cycles_from is None else max(0, cycles_from)
+        return first, self.span[1] if cycles_to is None else min(cycles_to, self.profile.total_cycles)
+
+    def spent(self, cycles_from: int | None = None, cycles_to: int | None = None) -> pd.DataFrame:
+        """Cycles by cause inside a window (default: the pipeline's span), an exact row per IPU and cause: `ipu, cause,
+        cycles`. Of the whole call it is `cycle_breakdown`."""
+        totals = self.profile.timeline.totals(*self._window(cycles_from, cycles_to))
+        rows = [(ipu, cause, cycles) for (ipu, cause), cycles in totals.items()]
+        return pd.DataFrame(rows, columns=["ipu", "cause", "cycles"])
 
     def bubbles(self, cycles_from: int | None = None, cycles_to: int | None = None) -> dict[str, Any]:
         """Waiting in a window (default: the pipeline's span).
 
         `fraction` is idle cycles / (IPUs x window), `by_cause` and `by_ipu` the idle cycles, `window` its two ends.
         """
-        first = self.span[0] if cycles_from is None else max(0, cycles_from)
-        last = self.span[1] if cycles_to is None else min(cycles_to, self.profile.total_cycles)
-        totals = self.profile.timeline.totals(first, last)
-        idle = {key: cycles for key, cycles in totals.items() if key[1] in IDLE}
+        first, last = self._window(cycles_from, cycles_to)
+        spent = self.spent(first, last)
+        idle = spent[spent["cause"].isin(IDLE)]
         whole = self.profile.ipus * max(0, last - first)
-        by_cause = {cause: sum(cycles for key, cycles in idle.items() if key[1] == cause) for cause in IDLE}
+        by_cause, by_ipu = (idle.groupby(key)["cycles"].sum() for key in ("cause", "ipu"))
         return {
             "window": (first, last),
-            "fraction": sum(idle.values()) / whole if whole else 0.0,
-            "by_cause": {cause: cycles for cause, cycles in by_cause.items() if cycles},
-            "by_ipu": [
-                sum(cycles for key, cycles in idle.items() if key[0] == ipu) for ipu in range(self.profile.ipus)
-            ],
+            "fraction": int(idle["cycles"].sum()) / whole if whole else 0.0,
+            "by_cause": {cause: int(by_cause[cause]) for cause in IDLE if cause in by_cause},
+            "by_ipu": [int(by_ipu.get(ipu, 0)) for ipu in range(self.profile.ipus)],
+        }
+
+    @cached_property
+    def in_flight(self) -> dict[int, int]:
+        """The most micro-batches whose forward pass is done and whose backward pass is not, by stage; empty where
+        nothing runs backward. Their residuals wait: all but the newest of them in the FIFO."""
+        bodies = self.executions.bodies
+        blocks = self.executions.window(0, self.profile.total_cycles, ("stage",))
+        stage = np.array([body.stage for body in bodies], dtype=np.int64)[blocks.body]
+        steps = {"forward": 1, "backward": -1}
+        change = np.array([steps.get(body.direction, 0) for body in bodies], dtype=np.int64)[blocks.body]
+        return {
+            int(number): _most(blocks.end[stage == number], change[stage == number])
+            for number in np.unique(stage[change < 0])
         }
 
     @cached_property
@@ -117,26 +185,19 @@ class Pipeline(Report):
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """The stages, with `busy_fraction` of the call."""
+        """The stages, with `busy_fraction` of the call, `in_flight` (see there) and `fifo_depth`, the slots in which
+        residuals wait besides the one being filled; -1 where nothing runs backward."""
         stages = self.profile.stages
         whole = max(1, self.profile.total_cycles)
-        return stages.assign(busy_fraction=np.asarray(1.0 - stages["idle_cycles"] / whole, dtype=np.float64))
+        waiting = [self.in_flight.get(int(stage), 0) for stage in stages["stage"]]
+        return stages.assign(
+            busy_fraction=np.asarray(1.0 - stages["idle_cycles"] / whole, dtype=np.float64),
+            in_flight=waiting,
+            fifo_depth=[most - 1 for most in waiting],
+        )
 
 
-def _is_stage(node: Node) -> bool:
-    return node.kind == "call" and node.call.stage >= 0
-
-
-def _columns(node: Node) -> tuple[int, int] | None:
-    """The first and the last cycle of the columns below a node, from its start."""
-    if node.kind == "overlap":
-        return (0, node.cycles)
-    found: tuple[int, int] | None = None
-    starts = node.offsets if node.kind == "sequence" else (0,) * len(node.children)
-    for start, child in zip(starts, node.children, strict=True):
-        inner = _columns(child)
-        if inner is not None:
-            found = (found[0] if found else start + inner[0], start + inner[1])
-    if found is not None and node.kind == "repeat":
-        return (found[0], (node.times - 1) * node.children[0].cycles + found[1])
-    return found
+def _most(ends: npt.NDArray[np.int64], changes: npt.NDArray[np.int64]) -> int:
+    """The highest sum of changes over time; of those at the same time the falling ones first."""
+    order = np.lexsort((changes, ends))
+    return int(np.cumsum(changes[order]).max(initial=0))
