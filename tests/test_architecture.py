@@ -23,7 +23,7 @@ LAYERS = (
     ("tiles", "datasets"),
     ("profiler",),
     ("ipu", "tf"),
-    ("cache", "disk_cache"),
+    ("cache", "disk_cache", "pipelining"),
     ("executable",),
     ("widgets",),
     ("api", "cli", "lab", "magics"),

@@ -106,7 +106,7 @@ def compare_schedules(
     `arguments` as in `wb.compile`. Without `stages`, the layers are spread evenly by number over `ipus`; without
     `gradient_accumulation_steps`, there are four times the micro-batches that fill the pipeline. Traced once.
     """
-    from workbench.executable import in_even_stages
+    from workbench.pipelining import in_even_stages
     from workbench.profiler.schedules import compare_schedules as run
 
     request = make_request(source, **{"mode": "training", **arguments})

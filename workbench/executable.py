@@ -20,6 +20,7 @@ from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OutOfMemoryError, WorkbenchError
 from workbench.ipu.config import current_options, use_emulation
 from workbench.ipu.devices import check_ipus
+from workbench.pipelining import devices_of, recomputation_options, recomputed_source
 from workbench.profiler.collect import collect
 from workbench.profiler.fidelity import typical_errors
 from workbench.profiler.profile import Profile
@@ -190,33 +191,6 @@ class Executable:
         return f"<executable {self.profile.name}: {self.profile.summary.sentence}>"
 
 
-def devices_of(options: Options) -> tuple[int, ...]:
-    """The IPU of each stage; () is one each, in order."""
-    return _several(options.get("pipeline.device_mapping"))
-
-
-def _several(value: Any) -> tuple[Any, ...]:
-    """An option of several values; of one it is that value."""
-    return value if isinstance(value, tuple) else (value,)
-
-
-def recomputed_source(source: Any, options: Options) -> Any:
-    """The source as the options want it computed again; what it keeps without them."""
-    if not options.get("allow_recompute") or getattr(source, "staged", None) is None:
-        return source
-    from workbench.engine.frontends.recompute import Recomputation, mode_for
-    from workbench.engine.frontends.staged_program import with_recomputation
-
-    checkpoints = _several(options.get("pipeline.recomputation_checkpoints"))
-    single = int(str(source.graph.meta.get("stages", 1))) == 1
-    schedule = "Sequential" if single else str(options.get("pipeline.schedule"))
-    mode = str(options.get("pipeline.recomputation_mode"))
-    if mode == "Auto" and checkpoints and schedule == "Grouped":
-        mode = "RecomputeAndBackpropagateInterleaved"
-    how = Recomputation(mode=mode_for(mode, schedule), checkpoints=checkpoints)
-    return with_recomputation(source, how)
-
-
 def find_source(request: Request) -> Any:
     """Trace the request's source: a Keras model or builder, a ready name, or a JAX function with inputs."""
     from workbench.engine.frontends.functions import trace_function
@@ -358,7 +332,7 @@ def make_request(
         options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
     options = options.with_values(_offloaded(offload))
     if recomputation is not None:
-        options = options.with_values(_recomputation(recomputation))
+        options = options.with_values(recomputation_options(recomputation))
     if recomputation_checkpoints:
         options = options.with_values({"pipeline.recomputation_checkpoints": tuple(recomputation_checkpoints)})
     return Request(
@@ -388,36 +362,6 @@ def _offloaded(offload: Sequence[str]) -> dict[str, bool]:
         if each not in OFFLOAD:
             raise InputError(f"offload names {each!r}", expected=f"any of: {', '.join(OFFLOAD)}")
     return {OFFLOAD[each]: True for each in wanted}
-
-
-FILLINGS = 4  # of a pipeline, in one weight update, where nobody says how many micro-batches there are
-
-
-def in_even_stages(request: Request, ipus: int | None = None) -> Request:
-    """The request in stages: its own, else its layers spread evenly by number over `ipus`.
-
-    Micro-batches that were left at one become four times those that fill the pipeline under any schedule.
-    """
-    from workbench.engine.frontends.stages import even_stages
-
-    if request.stages is None:
-        if not ipus or ipus < 2:
-            raise InputError("there are no stages to schedule", todo="give stages=, or ipus= of at least 2")
-        request = request.replace(stages=even_stages(request.source, ipus))
-    stages = list(getattr(request.stages, "stages", request.stages))
-    count = len(stages) + 1 if all(isinstance(stage, str) for stage in stages) else max(stages) + 1
-    if ipus is not None and count != ipus:
-        raise InputError(f"ipus is {ipus}, and there are {count} stages", todo="leave ipus out, or stages")
-    if request.gradient_accumulation_steps > 1:
-        return request
-    return request.replace(gradient_accumulation_steps=FILLINGS * 2 * count)
-
-
-def _recomputation(wanted: Any) -> dict[str, Any]:
-    """The options `recomputation` writes: yes or no, or a mode by its name or as the member of an enumeration."""
-    if isinstance(wanted, bool):
-        return {"allow_recompute": wanted}
-    return {"allow_recompute": True, "pipeline.recomputation_mode": getattr(wanted, "name", wanted)}
 
 
 def resolve_target(wanted: str | Target | None, options: Options, source: Any = None) -> Target:

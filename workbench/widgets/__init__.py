@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from workbench.registry import faces
 from workbench.widgets.face import VIEWS, Face, Page
+from workbench.widgets.schedules import StillFace
 
 for _name, _title in VIEWS.items():
     if _name not in faces:
         faces.add(_name, Face(name=_name, title=_title))
 if "diagnosis" not in faces:
     faces.add("diagnosis", Face(name="diagnosis", title="Diagnosis"))
+if "schedules" not in faces:
+    faces.add("schedules", StillFace(name="schedules", title="Schedules"))
 if "html" not in faces:
     faces.add("html", Page())

@@ -151,7 +151,7 @@ class _Stage:
 
     def _name_of(self, var: Any) -> str:
         """What a parameter of the forward pass is called later: state is kept as it was before the pass."""
-        name = self.given[var]
+        name: str = self.given[var]
         if name not in self.overwritten:
             return name
         before = f"stage{self.forward.stage}/{name}/before"

@@ -30,7 +30,7 @@ option(
     bool,
     "Compute activations again in the backward pass instead of keeping them: less memory, more cycles. Operations "
     "with state are not computed again.",
-    read_by="executable.py",
+    read_by=("executable.py", "pipelining.py"),
     form_label="recomputation",
 )
 option(
@@ -267,7 +267,7 @@ option(
     "part right before the backward pass that needs it. Auto: the first under Grouped and Interleaved, the second "
     "under Sequential and where checkpoints are named.",
     kind="argument",
-    read_by="executable.py",
+    read_by="pipelining.py",
     choices=("Auto", "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved"),
 )
 option(
@@ -276,7 +276,7 @@ option(
     str,
     "Layers, by name or pattern, whose results are kept when activations are computed again.",
     kind="argument",
-    read_by="executable.py",
+    read_by="pipelining.py",
     many=True,
 )
 option(

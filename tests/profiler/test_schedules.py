@@ -1,0 +1,111 @@
+"""Schedules side by side: what each costs, what it needs, and what cannot be compiled."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.errors import InputError
+from workbench.profiler.compare import Comparison
+from workbench.profiler.report import face
+from workbench.profiler.schedules import SCHEDULES, ScheduleComparison
+
+
+def digits() -> Any:
+    import keras
+
+    layers = [keras.layers.Dense(64, activation="relu", name=f"d{number}") for number in range(7)]
+    return keras.Sequential([keras.Input((64,)), *layers, keras.layers.Dense(10, activation="softmax", name="out")])
+
+
+def small() -> Any:
+    return wb.target("ipu2", tiles_per_ipu=16)
+
+
+@functools.cache
+def compared() -> ScheduleComparison:
+    return wb.compare_schedules(digits, 4, batch_size=16, target=small())
+
+
+def test_a_row_for_each_schedule_with_and_without_recomputation() -> None:
+    table = compared().to_pandas()
+    assert isinstance(compared(), Comparison)
+    assert list(zip(table["schedule"], table["recomputation"], strict=True)) == [
+        (schedule, again) for again in (False, True) for schedule in SCHEDULES
+    ]
+    assert set(table["problem"]) == {""}
+    assert [profile.meta["pipeline"]["micro_batches"] for profile in compared().profiles] == [32] * 6
+
+
+def test_numbers_are_those_of_the_profiles() -> None:
+    for row, profile in zip(compared().to_pandas().itertuples(), compared().profiles, strict=True):
+        assert (row.total_cycles, row.max_tile_bytes) == (profile.total_cycles, profile.max_tile_bytes)
+        assert row.bubble == profile.pipeline.bubbles()["fraction"]
+        assert max(row.ipu_0_tile_bytes, row.ipu_1_tile_bytes, row.ipu_2_tile_bytes, row.ipu_3_tile_bytes) == (
+            profile.max_tile_bytes
+        )
+        bytes_ = row.ipu_0_bytes + row.ipu_1_bytes + row.ipu_2_bytes + row.ipu_3_bytes
+        assert bytes_ == profile.tiles["total_bytes"].sum()
+
+
+def test_schedules_stand_in_their_known_order() -> None:
+    """Grouped stores more and is not slower than Interleaved; Sequential stores nothing and leaves all IPUs but one."""
+    table = compared().to_pandas().set_index(["recomputation", "schedule"])
+    for again in (False, True):
+        rows = table.loc[again]
+        assert rows.loc["Grouped", "stash_bytes"] > rows.loc["Interleaved", "stash_bytes"] > 0
+        assert rows.loc["Sequential", "stash_bytes"] == 0
+        cycles = rows["total_cycles"]
+        assert cycles["Grouped"] <= cycles["Interleaved"] < cycles["Sequential"]
+        assert rows.loc["Sequential", "bubble"] > 0.7
+    for schedule in ("Grouped", "Interleaved"):
+        assert table.loc[(True, schedule), "stash_bytes"] < table.loc[(False, schedule), "stash_bytes"]
+        assert table.loc[(True, schedule), "total_cycles"] > table.loc[(False, schedule), "total_cycles"]
+
+
+def test_the_model_is_traced_once() -> None:
+    changed = [trial.executable.passes["changed"][0] for trial in compared().trials]
+    assert [text.endswith("traced before") for text in changed] == [False] + [True] * 5
+
+
+def test_sentence_text_and_pictures() -> None:
+    report = compared()
+    assert report.sentence.startswith("Grouped is the fastest that fits: ")
+    assert report.sentence.count(" idle") == 6
+    assert "schedule" in report.to_text()
+    assert len(report.data["schedules"]) == 6
+    drawn = face("schedules")
+    assert drawn.svg(report).count("Sequential") == 2
+    assert len(report.figure().data) > 4
+    assert "<img" in report._repr_mimebundle_()["text/html"]
+
+
+def test_what_cannot_be_compiled_is_a_row_with_its_problem() -> None:
+    found = wb.compare_schedules(
+        digits, 4, recomputation=(False,), batch_size=16, gradient_accumulation_steps=12, target=small()
+    )
+    problems = dict(zip(found.to_pandas()["schedule"], found.to_pandas()["problem"], strict=True))
+    assert problems["Grouped"].startswith("gradient_accumulation_steps is 12, for 4 stages under the Grouped schedule")
+    assert problems["Interleaved"] == problems["Sequential"] == ""
+    assert found.sentence.startswith("Interleaved is the fastest that fits")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({}, "there are no stages to schedule. To mend it: give stages=, or ipus= of at least 2."),
+        ({"ipus": 9}, "8 layers cannot be 9 stages. Expected: at most 8 stages."),
+        ({"ipus": 3, "stages": ["d2"]}, "ipus is 3, and there are 2 stages. To mend it: leave ipus out, or stages."),
+        (
+            {"ipus": 2, "schedules": ()},
+            "there is no schedule to compare. Expected: some of: Grouped, Interleaved, Sequential.",
+        ),
+    ],
+)
+def test_errors(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        wb.compare_schedules(digits, target=small(), **arguments)
+    assert str(caught.value) == text
