@@ -154,7 +154,7 @@ class DoExchange(Step):
 class StreamCopy(Step):
     """Copy between host (or streaming memory when `remote`) and tiles; per-tile bytes in `exchange`.
 
-    `buffer` is the variable whose remote buffer it is, -1 for the host.
+    `buffer` is the variable whose remote buffer it is, -1 for the host. `hidden_cycles` run beside compute.
     """
 
     exchange: Exchange
@@ -162,6 +162,7 @@ class StreamCopy(Step):
     size_bytes: int
     remote: bool = False
     buffer: int = -1
+    hidden_cycles: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -234,12 +234,13 @@ def stretches(
     training: bool = True,
     devices: Sequence[int] | None = None,
     recomputed: Sequence[int] = (),
+    overlapped_io: bool = False,
 ) -> tuple[Stretch, ...]:
     """One call of a pipeline over `count` micro-batches; what repeats is given once.
 
     `devices` is the IPU of each stage, default one each in order; `recomputed` are the stages with a recomputation.
     """
-    check_count(schedule, stages, count, training=training, devices=devices)
+    check_count(schedule, stages, count, training=training, devices=devices, overlapped_io=overlapped_io)
     plan = _Plan(schedule, tuple(devices or range(stages)), count, training, frozenset(recomputed))
     first, last, end = plan.offsets[-1], plan.start(count), plan.start(count - 1) + plan.rounds
     length, stride = plan.period()

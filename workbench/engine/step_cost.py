@@ -100,6 +100,18 @@ def host_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> in
 
 
 @formula(
+    "host.hidden",
+    text="less the cycles of the copy, at most those of one iteration's compute, x (iterations - 1) / iterations: a "
+    "copy to or from I/O tiles runs beside the compute of another iteration, but for one of them",
+    source="I/O tiles in the documentation of IPU TensorFlow: input and output overlap with compute",
+    error_kind="host",
+)
+def hidden_cycles(hidden: int) -> int:
+    """What of a copy takes no time of its own, negative."""
+    return -hidden
+
+
+@formula(
     "remote.transfer",
     text="bytes / bandwidth of streaming memory, in cycles of the IPU's clock, rounded up",
     source="no published rate: a parameter of the target, bounded by PCIe Gen4 x8 (16 GB/s each way), so within a "
@@ -270,7 +282,10 @@ class StepCosts:
             clock_hz=target.clock_hz,
         )
         tiles, per_tile = self._exchange(step.exchange)
-        return Cost((host,)) + tiles, per_tile
+        cost = Cost((host,)) + tiles
+        if step.hidden_cycles:
+            cost = cost + Cost((term("beside compute", "host.hidden", hidden=step.hidden_cycles),))
+        return cost, per_tile
 
     def _sync(self, step: Sync) -> Cost:
         if step.scope == "internal":

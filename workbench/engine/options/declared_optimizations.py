@@ -47,7 +47,8 @@ option(
     True,
     bool,
     "The host fetches the next batch while this one computes.",
-    planned="engine/execute.py",
+    effect="recorded",
+    reason="a copy is modelled from the moment the host has the data, and no figure says how long it takes to have it",
 )
 option(
     "optimizations.combine_embedding_lookups",

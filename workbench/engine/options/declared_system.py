@@ -190,7 +190,7 @@ option(
     0,
     int,
     "Tiles of each IPU set apart for input and output.",
-    planned="engine/passes/io_tiles.py",
+    read_by="engine/passes/io_tiles.py",
     minimum=0,
     maximum=1472,
 )
@@ -199,14 +199,14 @@ option(
     False,
     bool,
     "Put the operations of input and output on those tiles.",
-    planned="engine/passes/io_tiles.py",
+    read_by="engine/passes/io_tiles.py",
 )
 option(
     "io_tiles.available_memory_proportion",
     0.9,
     float,
     "Share of an I/O tile's memory that data may take; the rest is for code. What does not fit stays off these tiles.",
-    planned="engine/passes/io_tiles.py",
+    read_by="engine/passes/io_tiles.py",
     minimum=0.0,
     maximum=1.0,
 )

@@ -44,9 +44,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
-    GraphPass(
-        name="replicate", configured=replicate, reason="before the schedule, which runs a sum once what it adds is there"
-    ),
-    GraphPass(name="schedule", run=schedule, reason="after fusion, so that an update is one node that can move early"),
+    GraphPass(name="replicate", configured=replicate, reason="before the schedule, which runs a sum once it can"),
+    GraphPass(name="schedule", configured=schedule, reason="after fusion, so that an update is one node that can move early"),
     GraphPass(name="offload", configured=offload, reason="last: loads and stores go beside the readers as they run"),
 )

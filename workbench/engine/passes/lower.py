@@ -15,6 +15,7 @@ from workbench.engine.options import Options
 from workbench.engine.origin import Origin
 from workbench.engine.passes.carries import callees_first
 from workbench.engine.passes.in_place import InPlace
+from workbench.engine.passes.io_tiles import apart, check_overlap, compute_target, io_tiles_of
 from workbench.engine.passes.layout import find_wishes
 from workbench.engine.passes.outline import Outliner, repeated
 from workbench.engine.passes.pipeline import lower_pipeline
@@ -46,8 +47,10 @@ def lower(
 ) -> Lowered:
     """Lower the entry of a graph for `ipus` IPUs; `check` is called before each operator and may raise to cancel."""
     ops.load()
-    emit = Emitter(target=target)
-    lowering = Lowering(graph=graph, target=target, options=options, emit=emit, reuse=in_place.reuse, check=check)
+    io = io_tiles_of(options, target)
+    within = compute_target(target, io)
+    emit = Emitter(target=within)
+    lowering = Lowering(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
     lowering.wishes = find_wishes(lowering)
     if options.get("optimizations.enable_graph_outlining"):
         lowering.outliner = Outliner(repeated(callees_first(graph)))
@@ -58,9 +61,10 @@ def lower(
         pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")), devices)
     else:
         _lower_whole(lowering)
+    check_overlap(io, str(options.get("pipeline.schedule")), ipus, pipelined=bool(pipeline))
     program = TileProgram(
         name=graph.name,
-        target=target,
+        target=within,
         ipus=ipus,
         variables=tuple(emit.variables),
         functions=emit.functions,
@@ -73,7 +77,7 @@ def lower(
         topology=topology(str(options.get("selection_order")), ipus, pipelined=bool(pipeline)),
     )
     return Lowered(
-        program=program,
+        program=apart(program, target, io),
         operators=tuple(lowering.operators),
         unmodelled=tuple(lowering.unmodelled),
         plans=lowering.plans,

@@ -46,8 +46,9 @@ class _PipelineLowering:
         self.buffers = Buffers(lowering, schedule, self.stages, {id(value): item for value, item in described})
 
     def run(self) -> dict[str, int | str]:
+        overlapped = bool(self.lowering.options.get("io_tiles.place_ops_on_io_tiles"))
         check_count(schedule=self.schedule, stages=len(self.stages), count=self.count, training=self.training,
-                    devices=self.devices)  # fmt: skip
+                    devices=self.devices, overlapped_io=overlapped)  # fmt: skip
         check_one_place(self.graph, self.stages)
         for stage in self.stages:
             self._forward(stage)
@@ -58,8 +59,9 @@ class _PipelineLowering:
         again = [stage.number for stage in self.stages if stage.recompute is not None]
         columns = Columns(self.lowering, self.schedule, self.stages, self.count)
         plan = stretches(
-            self.schedule, len(self.stages), self.count, training=self.training, devices=self.devices, recomputed=again
-        )
+            self.schedule, len(self.stages), self.count, training=self.training, devices=self.devices,
+            recomputed=again, overlapped_io=overlapped,
+        )  # fmt: skip
         for stretch in plan:
             columns.stretch(stretch)
         columns.side_by_side("update", self._updates())
