@@ -16,3 +16,11 @@ def fresh_system(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     ipu.devices.use("pod16")
     ipu.config.reset_ipu_configuration()
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph() -> None:
+    """Each test has an empty default graph."""
+    from workbench.tf import _graph
+
+    _graph.reset_default_graph()

@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental import io_callback
 
 from workbench.errors import InputError
 from workbench.ipu._feeds import (
@@ -23,6 +22,7 @@ from workbench.ipu._feeds import (
     types_of,
 )
 from workbench.ipu._flags import flags
+from workbench.ipu._replicas import take
 from workbench.ipu.loops import body_arguments
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation
@@ -98,7 +98,7 @@ class IPUInfeedQueue:
         specs = [jax.ShapeDtypeStruct(shape, _on_device(dtype)) for shape, dtype in self._types]
         if flags().synthetic("Infeed"):
             return [np.full(spec.shape, synthetic_value(), spec.dtype) for spec in specs]
-        return list(io_callback(self._failures.guard(self._next), specs, ordered=True))
+        return take(self._failures.guard(self._next), specs)
 
     def _next(self) -> list[Any]:
         """The next element on the host."""

@@ -10,11 +10,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import io_callback
 
 from workbench.errors import InputError
 from workbench.ipu._feeds import Failures, FeedError, check_ordinal
 from workbench.ipu._flags import flags
+from workbench.ipu._replicas import give
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor
 from workbench.tf._convert import is_symbolic
@@ -63,7 +63,6 @@ class IPUOutfeedQueue:
         self._types: list[tuple[tuple[int, ...], str]] = []
         self._elements: list[list[np.ndarray[Any, Any]]] = []
         self._deleted = False
-        self.replication_factor = 1
 
     # -- in a program ------------------------------------------------------------------------------------
 
@@ -81,7 +80,7 @@ class IPUOutfeedQueue:
 
         def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
             if not flags().synthetic("Outfeed"):
-                io_callback(self._failures.guard(self._put), None, *values, ordered=True)
+                give(self._failures.guard(self._put), values)
             return ()
 
         self._operation = Operation(

@@ -12,6 +12,7 @@ import jax.extend
 import jax.numpy as jnp
 
 from workbench.engine.frontends.jaxpr import graph_from_jaxpr
+from workbench.engine.frontends.replicas import AXIS, axis_env, meta
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
@@ -50,6 +51,7 @@ class Cluster:
     variables: tuple[Any, ...]
     written: tuple[Any, ...]
     name: str = "main"
+    replicas: int = 1
 
     def __call__(self, *values: Any) -> list[Any]:
         """Evaluate it: values of the inputs and variables in; outputs and new values of what is written out."""
@@ -68,14 +70,21 @@ class Cluster:
         held = [(variable.shape, str(variable.dtype)) for variable in self.variables]
         types = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
         types += [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in held]
-        closed = jax.make_jaxpr(self)(*types)
-        compiled = jax.jit(jax.extend.core.jaxpr_as_fun(closed))
+        closed = jax.make_jaxpr(self, axis_env=axis_env(self.replicas) if self.replicas > 1 else None)(*types)
+        compiled = jax.jit(jax.extend.core.jaxpr_as_fun(closed) if self.replicas == 1 else self.on_all)
+        graph = graph_from_jaxpr(
+            closed, self._described(), self._results(), name=self.name, mode="function", meta=meta(self.replicas)
+        )
         return Source(
-            graph=graph_from_jaxpr(closed, self._described(), self._results(), name=self.name, mode="function"),
-            specs=specs, jaxpr=closed, compute=lambda values: compiled(*values),
+            graph=graph, specs=specs, jaxpr=closed, compute=lambda values: compiled(*values),
             variables=(*((None,) * len(specs)), *(Held(variable) for variable in self.variables)),
             unpack=tuple, pack=list,
         )  # fmt: skip
+
+    def on_all(self, *values: Any) -> list[Any]:
+        """Evaluate it on every replica, each with its own elements of infeeds; the results are those of the first."""
+        batched = jax.vmap(lambda number: self(*values), axis_name=AXIS, axis_size=self.replicas)
+        return [value[0] for value in batched(jnp.arange(self.replicas))]
 
     def _described(self) -> list[Input]:
         given = [Input(name=tensor.name, role="input") for tensor in self.inputs]
@@ -122,7 +131,7 @@ def compile_cluster(found: Cluster, options: Options, progress: Callable[[str], 
     if not found.outputs and not found.written and not any(op.effects.queues for op in found.operations):
         raise InputError("the program makes nothing", todo="return a tensor, or enqueue to an outfeed queue")
     compiler = import_module(COMPILER)
-    request = compiler.make_request(found).replace(options=options)
+    request = compiler.make_request(found, replicas=found.replicas).replace(options=options)
     return compiler.compile_request(request, progress)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 
+from workbench.engine.passes.shard import shards_of
+from workbench.errors import InputError
 from workbench.ipu._flags import flags
+from workbench.ipu._state import STATE
 from workbench.ipu.config import current_options
-from workbench.ipu.utils import device_number
+from workbench.ipu.utils import device_number, get_num_of_ipus_in_device
 from workbench.tf._compiled import Cluster, compile_cluster
 from workbench.tf._graph import Operation
 
@@ -43,12 +46,25 @@ class Device:
         """The executable, compiled the first time."""
         key = (found.operations, found.inputs, found.outputs, options, flags())
         if key not in self.programs:
-            # The device's IPUs are shared out below: what the program needs says how many it uses.
-            self.programs[key] = compile_cluster(
-                found, options.with_values({"auto_select_ipus": (), "select_ipus": ()})
-            )
+            # The options speak of all devices; this one's IPUs are shared out here.
+            own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})
+            self.programs[key] = compile_cluster(replace(found, replicas=self.replicas(found)), own)
             LOGGER.info("Device %s: compiled %s", self.name, self.programs[key])
         return self.programs[key]
+
+
+    def replicas(self, found: Cluster) -> int:
+        """As many copies of the program as fit on the device's IPUs, as the SDK replicates it."""
+        if not STATE.configured or not STATE.configured[0].ipus_per_device:
+            return 1
+        have = get_num_of_ipus_in_device(self.name)
+        need = shards_of(found.trace_source().graph)
+        if need > have:
+            raise InputError(
+                f"the program is sharded over {need} IPUs, but {self.name} has {have}",
+                todo=f"set config.auto_select_ipus = {need}",
+            )
+        return have // need
 
 
 @contextmanager

@@ -109,7 +109,7 @@ class Run:
         outside = [
             operation
             for step in group.path
-            for operation in (*(tensor.op for tensor in step.inputs), *step.control_inputs)
+            for operation in (*self._makers(step), *step.control_inputs)
             if operation not in group.path
         ]
         before = set(group.path)
@@ -140,6 +140,9 @@ class Run:
         for variable, value in changed.items():
             self.state.write(variable, value)
         self.done.update(group.path)
+
+    def _makers(self, step: Operation) -> list[Operation]:
+        return [tensor.op for tensor in step.inputs if id(tensor) not in self.given]
 
     def _without(self, operations: Iterable[Operation], excluded: set[Operation]) -> None:
         for operation in needed_by([each for each in operations if each.graph is self.graph], self.given, self.done):

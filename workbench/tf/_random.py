@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.ipu._replicas import replica_index, replicas_here
+from workbench.ipu._state import STATE
 from workbench.tf import _graph
 from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import Effects, Operation
@@ -58,7 +60,9 @@ def draw(kind: str, shape: Any, dtype: Any, function: Callable[[Any, tuple[int, 
     def compute(run: Any, values: Any) -> Any:
         words = jax.random.split(jax.random.wrap_key_data(run.state.read(seed)))
         run.state.write(seed, jax.random.key_data(words[0]))
-        return [function(words[1], size, wanted)]
+        alike = replicas_here() == 1 or STATE.identical_replicas
+        key = words[1] if alike else jax.random.fold_in(words[1], replica_index())
+        return [function(key, size, wanted)]
 
     touched = Effects(reads=frozenset({seed}), writes=frozenset({seed}))
     return Operation(kind, (), [(size, wanted)], compute, name=name, effects=touched).outputs[0]

@@ -23,7 +23,7 @@ from workbench.errors import InputError
 INLINED: Mapping[str, str] = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
-    "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_lin": "call_jaxpr", "composite": "jaxpr",
+    "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_lin": "call_jaxpr", "custom_vmap_call": "call", "composite": "jaxpr",
     "linear_call": "callee",
 }  # fmt: skip
 _IDENTITIES = frozenset({

@@ -1,0 +1,123 @@
+"""`compile` returns what its reference says for every kind of result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.ipu.graphs import compiled, configure, run
+from workbench import ipu, tf
+from workbench.tf._graph import Operation
+
+ONES = np.ones(2, np.float32)
+
+
+@pytest.fixture(autouse=True)
+def configured() -> None:
+    configure()
+
+
+def test_a_single_value_becomes_a_list_of_it() -> None:
+    (result,), _ = run(lambda x: x + 1, ONES)
+    assert result.tolist() == [2, 2]
+
+
+def test_lists_and_tuples_become_lists() -> None:
+    result, _ = run(lambda x: (x, x * 3), ONES)
+    assert isinstance(result, list)
+    assert [each.tolist() for each in result] == [[1, 1], [3, 3]]
+
+
+def test_a_dictionary_keeps_its_names() -> None:
+    result, _ = run(lambda x: {"twice": x * 2, "same": x}, ONES)
+    assert {name: each.tolist() for name, each in result.items()} == {"twice": [2, 2], "same": [1, 1]}
+
+
+def test_operations_behind_tensors_run_with_them() -> None:
+    with tf.variable_scope("counts"):
+        count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
+
+    def computation(x: tf.Tensor) -> object:
+        return x + 1, count.assign_add(1.0).op
+
+    (result,), session = run(computation, ONES)
+    assert result.tolist() == [2, 2]
+    assert session.run(count) == 1
+
+
+def test_operations_alone_and_none_become_an_operation_that_runs_them() -> None:
+    count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
+
+    def nothing() -> None:
+        count.assign_add(1.0)
+
+    for computation in (lambda: count.assign_add(1.0).op, nothing, lambda: [count.assign_add(1.0).op]):
+        result = compiled(computation)
+        assert isinstance(result, Operation)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            assert session.run(result) is None
+            assert session.run(count) == 1
+
+
+def test_tensors_come_before_operations() -> None:
+    with pytest.raises(ValueError, match="its tensors before its operations"):
+        compiled(lambda: [tf.no_op(), tf.constant(1.0)])
+
+
+def test_outside_an_ipu_scope_it_says_so() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    with pytest.raises(Exception, match="placed on no IPU"):
+        ipu.ipu_compiler.compile(lambda value: value + 1, [x])
+    configure()  # usable after the error
+    assert run(lambda value: value + 1, ONES)[0][0].tolist() == [2, 2]
+
+
+def test_inputs_may_be_nested_and_plain() -> None:
+    def computation(pair: list[tf.Tensor], more: dict[str, tf.Tensor]) -> tf.Tensor:
+        return pair[0] * pair[1] + more["bias"]
+
+    result = compiled(computation, [[2.0, 3.0], {"bias": np.float32(1)}])
+    assert tf.Session().run(result) == [7.0]
+
+
+def test_no_inputs() -> None:
+    assert tf.Session().run(compiled(lambda: tf.constant([1.0, 2.0]) + 1))[0].tolist() == [2, 3]
+
+
+def test_a_session_compiles_a_program_once_and_shows_its_profile() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    result = compiled(lambda value: value * 2, [x])
+    with tf.Session() as session:
+        for number in range(3):
+            assert session.run(result, {x: [number, 1]})[0].tolist() == [2 * number, 2]
+        assert len(session.executables) == 1
+        assert session.profile.fits
+        assert list(session.profile.cycle_breakdown["cycles"])
+
+
+def test_programs_of_a_graph_may_change_devices_back_and_forth() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    (first,) = compiled(lambda value: value * 2, [x])
+    on_host = first + 1
+    (second,) = compiled(lambda value: value * 3, [on_host])
+    with tf.Session() as session:
+        assert session.run([second, on_host], {x: [1, 2]})[0].tolist() == [9, 15]
+        assert len(session.executables) == 2
+
+
+def test_feeds_of_another_shape_are_refused_and_the_session_goes_on() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    result = compiled(lambda value: value * 2, [x])
+    with tf.Session() as session:
+        with pytest.raises(ValueError, match=r"Cannot feed value of shape \(3,\)"):
+            session.run(result, {x: [1, 2, 3]})
+        with pytest.raises(ValueError, match="You must feed a value for the placeholder"):
+            session.run(result)
+        assert session.run(result, {x: [1, 2]})[0].tolist() == [2, 4]
+
+
+def test_shapes_must_be_known() -> None:
+    x = tf.placeholder(tf.float32, [None, 2])
+    with pytest.raises(ValueError, match="every dimension known"):
+        compiled(lambda value: value * 2, [x])
