@@ -17,6 +17,7 @@ from workbench.engine.options import options
 from workbench.engine.program import GlobalExchange, StreamCopy
 from workbench.engine.remote_buffers import RemoteBuffer, merged, streaming_bytes
 from workbench.engine.target import target
+from workbench.errors import InputError
 
 TILES = 8
 WORDS = 2048  # 8,192 B, 1,024 on each tile
@@ -151,6 +152,14 @@ def test_offloaded_weights_of_replicas_are_shares() -> None:
 def test_small_tensors_stay(least_bytes: int, offloaded: int) -> None:
     result = compiled(momentum(), STATE, **{"optimizations.minimum_remote_tensor_size": least_bytes})
     assert len(result.program.remote_buffers) == offloaded
+
+
+def test_a_system_that_is_not_there_must_be_said_to_have_remote_buffers() -> None:
+    absent = {"device_connection.type": "ON_DEMAND"}
+    with pytest.raises(InputError, match="device_connection.type is ON_DEMAND"):
+        compiled(momentum(), STATE, **absent)
+    assert compiled(momentum(), **absent).program.remote_buffers == ()
+    assert compiled(momentum(), STATE, "device_connection.enable_remote_buffers", **absent).program.remote_buffers
 
 
 # -- pipelines

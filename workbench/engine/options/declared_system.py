@@ -107,7 +107,7 @@ option(
     False,
     bool,
     "Whether the system that will run the program has remote buffers; with ALWAYS the system itself is asked.",
-    planned="engine/placement.py",
+    read_by="engine/passes/offload.py",
 )
 
 option(

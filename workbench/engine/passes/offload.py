@@ -14,6 +14,7 @@ from workbench.engine.options import Options
 from workbench.engine.origin import Origin
 from workbench.engine.passes.carries import ACCUMULATOR, INLINE, carried
 from workbench.engine.remote_buffers import LOAD, STORE
+from workbench.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Home:
 def offload(graph: Graph, options: Options) -> Graph:
     """Insert loads and stores for what the options offload or shard."""
     homes = _homes(graph, options)
+    check_remote_buffers(any(home.remote for home in homes.values()), options)
     if not homes:
         return graph
     functions = dict(graph.functions)
@@ -36,6 +38,17 @@ def offload(graph: Graph, options: Options) -> Graph:
     for name, params in _readers(graph, homes, pairs).items():
         functions[name] = _rewritten(graph, functions[name], params, pairs.get(name, {}))
     return replace(graph, functions=functions)
+
+
+def check_remote_buffers(wanted: bool, options: Options) -> None:
+    """Raise an `InputError` when a program compiled for a system that is not there needs remote buffers unannounced."""
+    kind = options.get("device_connection.type")
+    if wanted and kind != "ALWAYS" and not options.get("device_connection.enable_remote_buffers"):
+        raise InputError(
+            f"the program keeps variables in streaming memory, and device_connection.type is {kind}",
+            expected="a system that is known to have remote buffers",
+            todo="set device_connection.enable_remote_buffers = True",
+        )
 
 
 def _homes(graph: Graph, options: Options) -> dict[int, Home]:
