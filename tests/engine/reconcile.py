@@ -86,7 +86,13 @@ def nothing_is_kept_twice(compiled: Compiled) -> None:
         found = {v.name: v.size_bytes for v in held}
         assert len(held) == len(found)
         assert found == {name: size for name, size in expected.items() if name not in constants}
-    written_back = [step.name for step in compiled.program.steps if "write_back" in step.name]
+    variables = compiled.program.variables
+    # A counter read old and new is two words somewhere; anything larger would be there twice.
+    written_back = [
+        step.name
+        for step in compiled.program.steps
+        if "write_back" in step.name and any(variables[name].size_bytes > 8 for name in step.writes)
+    ]
     assert not written_back, written_back
 
 

@@ -38,7 +38,8 @@ def _loss_name(loss: Any) -> str:
 
 def takes_classes(loss: Any) -> bool:
     """Whether the target of a loss is a class number per sample and not an array like the output."""
-    return "sparse" in _loss_name(loss).lower()
+    name = _loss_name(loss).lower()
+    return "sparse" in name or name == "circle"
 
 
 def _activation(model: Any) -> str:

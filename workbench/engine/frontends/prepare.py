@@ -15,7 +15,7 @@ from workbench.engine.frontends import building
 from workbench.engine.frontends.building import Built
 from workbench.engine.frontends.checks import check_backend, check_batch_size, check_model, known_shape
 from workbench.engine.frontends.keras_layers import slot_layer, variable_layers
-from workbench.engine.frontends.losses import Recipe, find_recipe, target_spec
+from workbench.engine.frontends.losses import Recipe, find_recipe, fresh_optimizer, target_spec
 from workbench.engine.frontends.source import ArraySpec
 from workbench.engine.frontends.training import Step, Variables
 from workbench.engine.graph import Input, Role
@@ -126,6 +126,25 @@ def _losses(built: Built, loss: Any) -> list[Any]:
     return list(loss) if isinstance(loss, (list, tuple)) else [loss] * len(built.outputs)
 
 
+def _with_slots(recipe: Recipe, trainable: Sequence[Any], lazy: bool) -> Recipe:
+    """The recipe with its optimizer built, without values if the model has none.
+
+    Optimizers that make a variable of a number, as Nadam does, cannot be built inside the scope and are built anew.
+    """
+    if recipe.optimizer.built:
+        return recipe
+    if lazy:
+        try:
+            with keras.StatelessScope(initialize_variables=False):
+                recipe.optimizer.build(trainable)
+        except ValueError:
+            recipe = replace(recipe, optimizer=fresh_optimizer(recipe.optimizer))
+    if not recipe.optimizer.built:
+        recipe.optimizer.build(trainable)
+    building.forget_unset(recipe.optimizer.variables if lazy else ())
+    return recipe
+
+
 def prepare(
     source: Any,
     *,
@@ -154,10 +173,7 @@ def prepare(
                 todo="set layer.trainable = True, or compile with mode='inference'",
             )  # fmt: skip
         recipe = find_recipe(built.model, optimizer, loss, built.origin, built.loss)
-        with keras.StatelessScope(initialize_variables=False) if built.lazy else nullcontext():
-            if not recipe.optimizer.built:
-                recipe.optimizer.build(variables.trainable)
-        building.forget_unset(recipe.optimizer.variables if built.lazy else ())
+        recipe = _with_slots(recipe, variables.trainable, built.lazy)
         variables = replace(variables, slots=list(recipe.optimizer.variables))
         targets = _target_specs(built, recipe, size)
         specs += targets

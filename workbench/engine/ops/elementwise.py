@@ -96,11 +96,15 @@ def _overwritten(node: Node, expression: Expression, mapping: Mapping, lowering:
 
 
 def choose_mapping(node: Node, expression: Expression, lowering: Lowering) -> Mapping:
-    """Where the chain runs: over what it overwrites, else as its largest operand lies, else as its reader wishes."""
-    for value in node.results:
-        old = lowering.reusable(value)
-        if old is not None and old.mapping.is_owner:
-            return reshape(old.mapping, expression.shape)
+    """Where the chain runs: over what it overwrites, else as its largest operand lies, else as its reader wishes.
+
+    What stays where it is, as parameters do, comes before what is made anew in every run.
+    """
+    olds = [old for old in map(lowering.reusable, node.results) if old is not None and old.mapping.is_owner]
+    if olds:
+        variables = lowering.emit.variables
+        chosen = max(olds, key=lambda old: all(variables[name].always_live for name in old.variables))
+        return reshape(chosen.mapping, expression.shape)
     owners = [lowering.get(value) for value in expression.full]
     owners = [tensor for tensor in owners if tensor.mapping.is_owner]
     if owners:

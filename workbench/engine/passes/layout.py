@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.engine import ops
-from workbench.engine.graph import Node, Value
+from workbench.engine.graph import Graph, Node, Value
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import same_type
@@ -46,6 +46,22 @@ def _anchor_parameters(lowering: Lowering, wishes: Wishes) -> None:
             wishes[id(value)] = lowering.default_mapping(value)
     for node in flat_nodes(graph, graph.body):
         hand_across(node, wishes)
+    _place_slots(graph, wishes)
+
+
+def _place_slots(graph: Graph, wishes: Wishes) -> None:
+    """Slots that meet their parameter nowhere (its norm comes between) lie as it does, and moving statistics too.
+
+    They are updated together, in one codelet, which runs where what it writes lies.
+    """
+    described = list(zip(graph.body.params, graph.inputs, strict=True))
+    homes: dict[tuple[str, tuple[int, ...]], Mapping] = {}
+    for value, each in described:
+        if each.role == "parameter" and id(value) in wishes:
+            homes.setdefault((each.layer, value.shape), wishes[id(value)])
+    for value, each in described:
+        if each.role in ("optimizer", "state") and (each.layer, value.shape) in homes:
+            wishes.setdefault(id(value), homes[each.layer, value.shape])
 
 
 def _hand_back(node: Node, wishes: Wishes) -> None:
