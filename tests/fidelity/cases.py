@@ -19,7 +19,17 @@ from tests.fidelity.family_machine import constants, memory_map, tile_map
 from tests.fidelity.family_matvec import matvec
 from tests.fidelity.family_memory import memory
 from tests.fidelity.family_orders import inequality
-from tests.fidelity.family_pipeline import interleaved, order, schedule_text, stash
+from tests.fidelity.family_pipeline import (
+    errors,
+    mapped,
+    offsets,
+    order,
+    popart,
+    schedule_text,
+    stage_order,
+    stash,
+    values,
+)
 from tests.fidelity.family_products import vision
 from tests.fidelity.family_recurrent import long_short, recurrent
 from tests.fidelity.family_reports import documented, products
@@ -41,8 +51,12 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "ORDER": order,
     "SCHED": schedule_text,
     "FIFO": stash,
-    "OFFSETS": interleaved,
-    "STAGE": interleaved,
+    "OFFSETS": offsets,
+    "STAGE": stage_order,
+    "POPART": popart,
+    "PIPE": errors,
+    "VAL": values,
+    "MAP": lambda case: mapped(case) if case["id"] == "MAP-devmap" else places(case),
     "MEM": memory,
     "CYC": memory,
     "RNN": recurrent,
@@ -51,7 +65,6 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "DOC": documented,
     "SIGLIP": vision,
     "INEQ": inequality,
-    "MAP": places,
     "SEL": selection,
     "LIVE": lambda _: NotRun("the schedulers' own estimate of liveness is not there yet"),
 }

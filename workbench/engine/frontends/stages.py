@@ -43,7 +43,11 @@ def even_stages(source: Any, count: int) -> list[int]:
 
         builder = ready(source).builder
     model = source if hasattr(source, "stateless_call") else builder()
-    layers = len(stage_layers(model))
+    return evenly(len(stage_layers(model)), count)
+
+
+def evenly(layers: int, count: int) -> list[int]:
+    """The stage of each of so many layers, in order."""
     if layers < count:
         raise InputError(f"{layers} layers cannot be {count} stages", expected=f"at most {layers} stages")
     return [place * count // layers for place in range(layers)]
