@@ -58,7 +58,7 @@ class Cluster:
         given = {id(tensor): value for tensor, value in zip(self.inputs, values, strict=False)}
         state = State(dict(zip(self.variables, values[len(self.inputs) :], strict=True)))
         run = Run(self.graph, state, given)
-        run.evaluate(self.operations)
+        run.evaluate([*self.operations, *self.outputs])
         made = [given[id(tensor)] for tensor in self.outputs]
         return [jnp.asarray(each) for each in (*made, *(state.values[variable] for variable in self.written))]
 

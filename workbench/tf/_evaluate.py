@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from workbench.tf._graph import Effects, Graph, Operation, Scopes, Tensor
+from workbench.tf._graph import Effects, Graph, Operation, Tensor
 from workbench.tf._marks import host_region, scope_names
 
 
@@ -60,7 +60,8 @@ class Run:
     given: dict[int, Any] = field(default_factory=dict)
     done: set[Operation] = field(default_factory=set)
     groups: dict[GradientOf, _Group] = field(default_factory=dict)
-    inside: Scopes | None = None
+    together: frozenset[Operation] = frozenset()
+    wanted: frozenset[int] = frozenset()
 
     def value(self, tensor: Tensor) -> Any:
         """The value of a tensor that was evaluated or given."""
@@ -69,7 +70,10 @@ class Run:
     def evaluate(self, targets: Iterable[Tensor | Operation], known: Iterable[Operation] = ()) -> None:
         """Evaluate what the targets need, in the order the operations were made."""
         self.done.update(known)
+        targets = list(targets)
+        self.wanted |= {id(each) for each in targets if isinstance(each, Tensor)}
         needed = needed_by(targets, self.given, self.done)
+        self.together = frozenset(needed)
         for operation in needed:
             gradient = operation.gradient
             if gradient is not None and gradient not in self.groups:
@@ -94,12 +98,36 @@ class Run:
             for name in scope_names(operation.scopes, operation.name):
                 stack.enter_context(jax.named_scope(name))
             if operation.scopes.outside and not operation.effects:
-                results = host_region(lambda *given: operation.compute(self, given), operation.scopes.outside)(*values)
-            else:
-                results = operation.compute(self, values)
+                self._on_host(operation.scopes.outside)
+                return
+            results = operation.compute(self, values)
+        self._keep(operation, results)
+
+    def _keep(self, operation: Operation, results: Sequence[Any]) -> None:
         for tensor, value in zip(operation.outputs, results, strict=True):
             self.given[id(tensor)] = value
         self.done.add(operation)
+
+    def _on_host(self, name: str) -> None:
+        """All operations of an outside compilation scope as one call of the host: one copy there, one back."""
+        waiting = self.together - self.done
+        steps = [each for each in self.graph.operations if each in waiting and _on_host_as(each, name)]
+        made = {id(tensor) for step in steps for tensor in step.outputs}
+        inputs = list({id(each): each for step in steps for each in step.inputs if id(each) not in made}.values())
+        readers = [each for each in self.graph.operations if each not in set(steps)]
+        read = {id(tensor) for reader in readers for tensor in reader.inputs}
+        inner = {id(tensor) for step in steps for tensor in step.inputs} - read - self.wanted
+        outputs = [tensor for step in steps for tensor in step.outputs if id(tensor) not in inner]
+
+        def compute(*values: Any) -> list[Any]:
+            host = Run(self.graph, self.state, {id(each): value for each, value in zip(inputs, values, strict=True)})
+            for step in steps:
+                host._keep(step, step.compute(host, [host.value(tensor) for tensor in step.inputs]))
+            return [host.value(tensor) for tensor in outputs]
+
+        results = host_region(compute, name)(*(self.value(tensor) for tensor in inputs))
+        self.given.update((id(tensor), value) for tensor, value in zip(outputs, results, strict=True))
+        self.done.update(steps)
 
     def pullback(self, asked: GradientOf) -> Any:
         """The function from gradients of the targets to gradients of the sources."""
@@ -121,7 +149,7 @@ class Run:
         def forward(values: Sequence[Any]) -> tuple[Any, Any]:
             state = State(dict(self.state.values), set())
             given = {key: value for key, value in self.given.items() if key not in {id(each) for each in keep}}
-            inner = Run(self.graph, state, given, set(self.done) - before)
+            inner = Run(self.graph, state, given, set(self.done) - before, together=frozenset(before))
             for source, value in zip(sources, values, strict=True):
                 if isinstance(source, Tensor):
                     given[id(source)] = value
@@ -132,11 +160,12 @@ class Run:
                     inner._execute(step)
             outputs = [given[id(tensor)] for tensor in group.asked.targets]
             changed = {variable: state.values[variable] for variable in state.written}
-            return outputs, ([given[id(tensor)] for tensor in keep], changed)
+            return outputs, ([given.get(id(tensor)) for tensor in keep], changed)
 
         _, group.pullback, (kept, changed) = jax.vjp(forward, start, has_aux=True)
         for tensor, value in zip(keep, kept, strict=True):
-            self.given.setdefault(id(tensor), value)
+            if value is not None:
+                self.given.setdefault(id(tensor), value)
         for variable, value in changed.items():
             self.state.write(variable, value)
         self.done.update(group.path)
@@ -148,6 +177,10 @@ class Run:
         for operation in needed_by([each for each in operations if each.graph is self.graph], self.given, self.done):
             if operation not in excluded and operation not in self.done:
                 self._step(operation)
+
+
+def _on_host_as(operation: Operation, name: str) -> bool:
+    return operation.scopes.outside == name and not operation.effects
 
 
 def needed_by(

@@ -120,6 +120,13 @@ class Optimizer:
             return [jnp.asarray(new, old.dtype)]
 
         touched = frozenset({variable, *kept})
+        with _graph.scoped(shard=variable.scopes.shard):
+            return self._apply(variable, inputs, compute, touched)
+
+    def _apply(
+        self, variable: Variable, inputs: Sequence[Tensor], compute: Any, touched: frozenset[Variable]
+    ) -> Tensor:
+        """The operation of one update, where its variable is."""
         operation = Operation(
             f"Apply{type(self).__name__}", inputs, [(variable.shape, str(variable.dtype))], compute,
             name=f"{variable.handle}/update", effects=Effects(reads=touched, writes=touched),

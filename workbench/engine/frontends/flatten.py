@@ -23,7 +23,8 @@ from workbench.errors import InputError
 INLINED: Mapping[str, str] = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
     "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
-    "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_lin": "call_jaxpr", "custom_vmap_call": "call", "composite": "jaxpr",
+    "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_lin": "call_jaxpr", "custom_vmap_call": "call",
+    "composite": "jaxpr",
     "linear_call": "callee",
 }  # fmt: skip
 _IDENTITIES = frozenset({
@@ -35,6 +36,7 @@ _IDENTITIES_WHEN_TYPES_AGREE = frozenset({
     "reduce_max", "reduce_min", "reduce_prod",
 })  # fmt: skip
 _REDUCERS = ("scatter", "reduce", "select_and", "cumred", "arg")  # their programs are what their names say
+_PRODUCTS = frozenset({"dot_general", "conv_general_dilated"})
 _WITHOUT_RESULT = frozenset({"debug_callback", "debug_print"})
 
 
@@ -224,11 +226,14 @@ class Body:
         else:
             found, line = converter.frames.read(converter.read_traceback(eqn))
             region, source = context.region or found, context.source or line
+        attributes = plain_attributes(eqn.primitive.name, eqn.params)
+        if place.partials and eqn.primitive.name in _PRODUCTS:
+            attributes = tuple(sorted((*attributes, ("partials_type", place.partials))))
         return Draft(
             eqn.primitive.name,
             tuple(operands),
             tuple(self.define(var) for var in eqn.outvars),
-            plain_attributes(eqn.primitive.name, eqn.params),
+            attributes,
             place.layer, place.call, place.direction, region, source, shard=place.shard,
         )  # fmt: skip
 

@@ -20,6 +20,9 @@ LOSS_SCOPE = f"{MARK}loss"
 UPDATE_SCOPE = f"{MARK}update"
 CALL_PREFIX = f"{MARK}call:"
 ATTRIBUTE_PREFIX = f"{MARK}attribute:"
+# What scopes.partials_type sets, by the names of the driver, and PopLibs' names for it.
+PARTIALS_TYPE = "PARTIALS_TYPE"
+PARTIALS = {"F16": "half", "F32": "float"}
 SHARD_PREFIX = "ipu_shard_"
 HOST_REGION = f"{MARK}host:"  # begins the name of a called function that stays on the host
 REMAT_SCOPE = "rematted_computation"
@@ -54,12 +57,16 @@ def attributes_of(stack: Stack) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a name stack says: layer path, call number, direction (None where the stack says nothing), shard (or -1)."""
+    """What a name stack says: layer path, call number, direction (None where the stack says nothing), shard (or -1).
+
+    `partials` is the type in which products add up, as PopLibs names it; empty where the options say.
+    """
 
     layer: str = ""
     call: int = 1
     direction: Direction | None = None
     shard: int = -1
+    partials: str = ""
 
 
 @dataclass(slots=True)
@@ -140,4 +147,5 @@ def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
             deeper = names.extend(path, scope)
             if deeper is not None:
                 path, call = deeper, 1
-    return Place(layer=path, call=call, direction=_direction(enclosing + own), shard=shard)
+    partials = PARTIALS.get(attributes_of(enclosing + own).get(PARTIALS_TYPE, ""), "")
+    return Place(layer=path, call=call, direction=_direction(enclosing + own), shard=shard, partials=partials)

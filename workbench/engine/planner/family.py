@@ -27,7 +27,7 @@ from workbench.engine.planner.search import plan, settings_of
 def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
     """The problem of a node and its plan; equal problems are planned once."""
     group = "matmuls" if node.op == "dot_general" else "convolutions"
-    partials_type = lowering.options.get(f"{group}.poplar_options.partialsType")
+    partials_type = node.attr("partials_type") or lowering.options.get(f"{group}.poplar_options.partialsType")
     planned = problem_of(node, partials_type)
     found = plan(planned.problem, lowering.target, settings_of(planned.problem, lowering.options))
     lowering.plans[id(node)] = found
