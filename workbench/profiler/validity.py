@@ -22,6 +22,7 @@ DEEPEST = 200  # of the control tree; programs stay below twenty
 MOST_UNROLLED = 1 << 62
 
 _COUNT = {"type": "integer", "minimum": 0}
+_RATE = {"type": "number", "exclusiveMinimum": 0}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _NUMBERS_BY_NAME = {"type": "object", "additionalProperties": {"type": ["number", "string", "boolean"]}}
 _FORMULA = {
@@ -53,7 +54,7 @@ META: Mapping[str, Any] = {
                 "name": {"type": "string"},
                 "what_if": _TEXTS,
                 **dict.fromkeys(_TARGET_COUNTS, _COUNT),
-                **dict.fromkeys(_TARGET_RATES, {"type": "number", "exclusiveMinimum": 0}),
+                **dict.fromkeys(_TARGET_RATES, _RATE),
             },
         },
         "config": {"type": "object"},

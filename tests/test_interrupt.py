@@ -1,0 +1,77 @@
+"""An interrupt at any moment of a compile leaves no thread, nothing kept and nothing half made."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench import cache
+from workbench.executable import PHASES
+
+
+def small() -> Any:
+    import keras
+
+    return keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(4, "softmax")])
+
+
+def compiled(progress: Any = None) -> Any:
+    arguments: dict[str, Any] = {"batch_size": 4, "mode": "training", "progress": progress}
+    return wb.compile(small, target=wb.target("ipu2", tiles_per_ipu=4), **arguments)
+
+
+def compile_for_ever(timer: threading.Timer) -> None:
+    timer.start()
+    while True:
+        cache.clear()
+        compiled()
+
+
+def heard() -> list[str]:
+    phases: list[str] = []
+    cache.clear()
+    compiled(phases.append)
+    return phases
+
+
+def test_every_phase_is_heard() -> None:
+    assert set(heard()) >= set(PHASES)
+
+
+def test_an_interrupt_at_any_word_of_progress_leaves_nothing() -> None:
+    whole = heard()
+    cycles = compiled().profile.total_cycles
+    before = set(threading.enumerate())
+    for moment in range(len(whole)):
+        cache.clear()
+        spoken: list[str] = []
+
+        def stop(phase: str, last: int = moment, spoken: list[str] = spoken) -> None:
+            spoken.append(phase)
+            if len(spoken) > last:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            compiled(stop)
+        assert spoken == whole[: moment + 1]
+        assert set(threading.enumerate()) <= before
+        assert not cache._kept
+    assert compiled().profile.total_cycles == cycles
+
+
+def test_a_signal_in_the_midst_of_a_compile_leaves_nothing() -> None:
+    import _thread
+
+    before = set(threading.enumerate())
+    cache.clear()
+    for delay in (0.001, 0.02, 0.1, 0.3):
+        timer = threading.Timer(delay, _thread.interrupt_main)
+        with pytest.raises(KeyboardInterrupt):
+            compile_for_ever(timer)
+        timer.join()
+        cache.clear()
+        assert set(threading.enumerate()) <= before
+    assert compiled().profile.fits
