@@ -226,6 +226,7 @@ class IPUIterator:
         return self
 
     def __next__(self) -> Any:
+        """The next element."""
         return self.get_next()
 
     next = __next__
