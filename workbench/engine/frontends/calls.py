@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -79,13 +80,19 @@ def assemble(program: Program, layers: Mapping[str, str], **described: Any) -> G
     )  # fmt: skip
 
 
+@lru_cache(maxsize=256)
+def compiled_body(closed: Any) -> Callable[..., Any]:
+    """A body compiled by XLA at its first call; programs that share one compile it once."""
+    return jax.jit(jax.extend.core.jaxpr_as_fun(closed))  # type: ignore[no-any-return]
+
+
 def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     """Executes the calls over all micro-batches: values of the entry parameters to values of the results.
 
     Inputs and targets hold the micro-batches behind each other along their first axis; losses and metrics are the
     mean over the micro-batches.
     """
-    compiled = {call.name: jax.jit(jax.extend.core.jaxpr_as_fun(call.closed)) for call in program.calls}
+    compiled = {call.name: compiled_body(call.closed) for call in program.calls}
     data = [item.name for item in program.inputs if item.role in ("input", "target")]
 
     def execute(calls: Sequence[Call], env: dict[str, Any]) -> None:

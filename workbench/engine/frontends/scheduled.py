@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
-from workbench.engine.frontends.calls import Call, Program
+from workbench.engine.frontends.calls import Call, Program, compiled_body
 from workbench.engine.graph import Output
 from workbench.engine.schedule import Column, Work, stash_depth, stretches
 
@@ -76,9 +75,7 @@ class ScheduledProgram:
         self.plan = stretches(
             self.schedule, count, program.micro_batches, training=training, devices=devices or None, recomputed=again
         )
-        self.compiled: Compiled = {
-            call.name: jax.jit(jax.extend.core.jaxpr_as_fun(call.closed)) for call in program.calls
-        }
+        self.compiled: Compiled = {call.name: compiled_body(call.closed) for call in program.calls}
         self.data = frozenset(item.name for item in program.inputs if item.role in ("input", "target"))
         self.resident = frozenset(item.name for item in program.inputs) - self.data
         self.home = {
