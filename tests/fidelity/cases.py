@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.fidelity.family_config import configuration_behaviour
 from tests.fidelity.family_configurations import configuration
 from tests.fidelity.family_counted import counted_vertex
 from tests.fidelity.family_devices import places, selection
+from tests.fidelity.family_errors import validation_error
 from tests.fidelity.family_gemm import gemm
 from tests.fidelity.family_halo import halo
 from tests.fidelity.family_machine import constants, memory_map, tile_map
@@ -64,6 +66,8 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "TUT4": products,
     "DOC": documented,
     "SIGLIP": vision,
+    "CFG": configuration_behaviour,
+    "ERR": validation_error,
     "INEQ": inequality,
     "SEL": selection,
     "LIVE": lambda _: NotRun("the schedulers' own estimate of liveness is not there yet"),

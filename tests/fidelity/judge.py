@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import re
 from collections.abc import Iterator
@@ -44,6 +45,9 @@ def judge(case: Case, answer: Any, expected: Any) -> Verdict:
         ours, theirs = signs(answer), signs(expected)
         holds = ours == theirs if theirs else set(ours) == {"<"}
         return Verdict(exact=holds, within=holds, error=None)
+    if isinstance(expected, dict) and "says" in expected:
+        holds = told(answer, expected)
+        return Verdict(exact=holds, within=holds, error=None)
     if "in range" in str(case.get("quantity")):
         holds = min(expected) <= min(answer) <= max(answer) <= max(expected)
         return Verdict(exact=holds, within=holds, error=None)
@@ -56,6 +60,15 @@ def judge(case: Case, answer: Any, expected: Any) -> Verdict:
     alike = all(_same(ours, theirs) for ours, theirs in pairs if _error(ours, theirs) is None)
     within = equal if granted == 1.0 else alike and (granted is None or (worst or 0.0) <= math.log(granted))
     return Verdict(exact=equal, within=within, error=worst)
+
+
+def told(answer: Any, expected: dict[str, Any]) -> bool:
+    """Whether an error is of the kind expected, and its text names the facts; a text alone has no kind."""
+    text = answer if isinstance(answer, str) else f"{answer.get('exception')} {answer.get('message')}"
+    first = getattr(builtins, text.partition(" ")[0], None)
+    wanted = getattr(builtins, expected["exception"], None)
+    kind = not (isinstance(first, type) and isinstance(wanted, type)) or issubclass(first, wanted)
+    return kind and all(fact in text for fact in expected["says"])
 
 
 def signs(text: Any) -> list[str]:
