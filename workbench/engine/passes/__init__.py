@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from workbench.engine.graph import Graph
 from workbench.engine.options import Options
+from workbench.engine.passes.accumulate import accumulate
 from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.expand import expand
 from workbench.engine.passes.fuse import fuse
@@ -46,5 +47,6 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
     GraphPass(name="replicate", configured=replicate, reason="before the schedule, which runs a sum once it can"),
     GraphPass(name="schedule", configured=schedule, reason="after fusion, so that an update is one node that can move early"),
+    GraphPass(name="accumulate", run=accumulate, reason="after fusion too, in the bodies that the schedule leaves alone"),
     GraphPass(name="offload", configured=offload, reason="last: loads and stores go beside the readers as they run"),
 )
