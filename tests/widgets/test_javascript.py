@@ -57,7 +57,7 @@ def test_widget_has_all_it_reaches(node: str, name: str) -> None:
     called = [each for each in shared if f"{each}(" in own]
     assert called
     for each in called:
-        assert f"function {each}(" in joined or f"const {each} = " in joined, each
+        assert f"function {each}(" in joined or f"const {each}=" in joined, each
 
 
 def test_stored_page_has_one_script(node: str) -> None:

@@ -9,6 +9,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from workbench.widgets.tighten import tighten
+
 FOLDER = Path(__file__).parent
 _IMPORT = re.compile(r"^import\s*\{[^}]*\}\s*from\s*\"\./([a-z_]+)\.js\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=async function|function|const)", re.MULTILINE)
@@ -70,7 +72,7 @@ def _reached(parts: list[tuple[str, str]], text: str) -> list[tuple[str, str]]:
 @cache
 def javascript(stem: str) -> str:
     """The module `<stem>.js` with what it reaches of other modules in front of it: no import, one default export."""
-    return _shared((stem,)) + _plain(stem)
+    return tighten(_shared((stem,)) + _plain(stem))
 
 
 @cache
@@ -78,7 +80,7 @@ def script(stems: tuple[str, ...]) -> str:
     """Several widgets as one plain script for a stored page: shared code once, then `views[stem] = {render}` each."""
     own = "".join(f"views[{stem!r}] = (() => {{\n{_plain(stem)}}})();\n" for stem in stems)
     own = own.replace("export default {render};", "return {render};")
-    return f'"use strict";\nconst views = {{}};\n{_shared((*stems, "offline"))}{_plain("offline")}{own}'
+    return tighten(f'"use strict";\nconst views = {{}};\n{_shared((*stems, "offline"))}{_plain("offline")}{own}')
 
 
 @cache
