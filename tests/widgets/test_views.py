@@ -11,8 +11,8 @@ import pytest
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.large import large_profile
 from workbench.profiler.report import face
-from workbench.widgets import linked, liveness_view, memory, pipeline, tile_map, trace
-from workbench.widgets.detail import MAX_RECTANGLES, Detail
+from workbench.widgets import linked, liveness_view, memory, tile_map, trace
+from workbench.widgets.detail import MAX_RECTANGLES
 from workbench.widgets.face import VIEWS
 from workbench.widgets.selection import Selection
 
@@ -96,23 +96,6 @@ def test_trace_answers_a_window_and_shows_tiles_when_steps_are_few() -> None:
     assert {(0, 2, 300.0), (3, 3, 600.0), (4, 15, 300.0)} <= set(bands)
 
 
-def test_pipeline_blocks_and_bubbles() -> None:
-    profile = handmade_pipeline()
-    data, buffer = pipeline.payload(profile.pipeline, Detail(profile), (0.0, float(profile.total_cycles)))
-    sent = columns(data, buffer)
-    # Two stages, four micro-batches, forward and backward.
-    assert len(sent["block_start"]) == 16
-    assert sorted(set(sent["block_batch"].tolist())) == [0, 1, 2, 3]
-    assert data["bubbles"]["by_cause"] == {"idle_fill": 1_600, "idle_drain": 1_600, "idle_wait_host": 600}
-    assert data["ideal"].startswith("Equal stages alone would leave (N - 1) / (G + N - 1) = 20.0 %")
-
-
-def test_program_without_stages_has_a_pipeline_view_that_says_so() -> None:
-    data, _ = pipeline.payload(handmade_profile().pipeline, Detail(handmade_profile()), (0.0, 11_880.0))
-    assert data["sentence"] == "Not pipelined: all steps run one after another"
-    assert "pipeline" not in linked.shown(handmade_profile())
-
-
 @pytest.mark.parametrize(
     ("change", "status", "headline"),
     [
@@ -141,13 +124,12 @@ def test_four_ipus_of_five_thousand_steps_stay_within_the_budget() -> None:
         view = face(name).widget(getattr(profile, name))
         sizes[name] = len(view.buffer) + len(json.dumps(view.data))
     assert sum(sizes.values()) < 2_000_000
-    for name in ("trace", "pipeline"):
-        view = face(name).widget(getattr(profile, name))
-        lengths = [part["length"] for part in view.data["layout"] if part["name"].startswith("start")]
-        assert sum(lengths) <= MAX_RECTANGLES
-        widths = {"f8": 8, "f4": 4, "i4": 4}
-        block = [widths[part["type"]] for part in view.data["layout"] if part["name"] in ("start0", "cycles0", "step0")]
-        assert sum(block) == 16
+    view = face("trace").widget(profile.trace)
+    lengths = [part["length"] for part in view.data["layout"] if part["name"].startswith("start")]
+    assert sum(lengths) <= MAX_RECTANGLES
+    widths = {"f8": 8, "f4": 4, "i4": 4}
+    block = [widths[part["type"]] for part in view.data["layout"] if part["name"] in ("start0", "cycles0", "step0")]
+    assert sum(block) == 16
 
 
 def test_an_unknown_view_is_named() -> None:

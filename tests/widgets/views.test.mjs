@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {freeOf, share, secondsText, tickTexts} from "../../workbench/widgets/lanes.js";
+import {causeCycles, freeOf, secondsText, tickTexts} from "../../workbench/widgets/lanes.js";
 import {ceiling, highest, liveAt, runs} from "../../workbench/widgets/liveness_view.js";
 import {columnsOf} from "../../workbench/widgets/memory.js";
 import {offlineModel} from "../../workbench/widgets/offline.js";
-import {blockUnder, labelOf} from "../../workbench/widgets/pipeline.js";
 import {cellOf, rampColour, tileAt} from "../../workbench/widgets/tile_map.js";
 import {bytesOfTile, largestTile, totals} from "../../workbench/widgets/tiles.js";
 
@@ -64,9 +63,9 @@ test("cycles by cause inside a window, from blocks and bins", () => {
   const data = {from: 0, to: 100, bins: 10, busy: [{}, {}]};
   const lane = {start: [10, 40], cycles: [20, 10], step: [0, 1], bins: new Uint8Array(20)};
   lane.bins[2 * 9] = 255;
-  assert.deepEqual([...share(data, lane, (step) => step, 0, 100)], [30, 10]);
-  assert.deepEqual([...share(data, lane, (step) => step, 20, 45)], [10, 5]);
-  assert.deepEqual([...share(data, lane, (step) => step, 95, 100)], [5, 0]);
+  assert.deepEqual([...causeCycles(data, lane, (step) => step, 0, 100)], [30, 10]);
+  assert.deepEqual([...causeCycles(data, lane, (step) => step, 20, 45)], [10, 5]);
+  assert.deepEqual([...causeCycles(data, lane, (step) => step, 95, 100)], [5, 0]);
 });
 
 test("bins are drawn in what blocks leave free", () => {
@@ -80,14 +79,6 @@ test("times and ticks in words", () => {
   assert.equal(secondsText(1, 1e9), "1.00 ns");
   assert.deepEqual(tickTexts([1000, 2000]), ["1.00 k", "2.00 k"]);
   assert.deepEqual(tickTexts([1234001, 1234002]), ["1,234,001", "1,234,002"]);
-});
-
-test("the block under a place", () => {
-  const columns = {block_ipu: [0, 1], block_start: [10, 10], block_cycles: [5, 9]};
-  assert.equal(blockUnder(columns, 1, 18), 1);
-  assert.equal(blockUnder(columns, 0, 18), -1);
-  assert.equal(labelOf("backward", 3), "B3");
-  assert.equal(labelOf("forward", -1), "F");
 });
 
 test("a model without a kernel tells its listeners what changed, once", () => {

@@ -33,7 +33,7 @@ export function freeOf(data, {start, cycles, bins}) {
 }
 
 // Cycles by cause of one lane inside [from, to); what is left to the window's length is idle.
-export function share(data, lane, causeOf, from, to) {
+export function causeCycles(data, lane, causeOf, from, to) {
   const sums = new Float64Array(data.busy.length), each = (data.to - data.from) / data.bins;
   for (let i = 0; i < lane.start.length; i++) {
     sums[causeOf(lane.step[i])] += Math.max(0, Math.min(to, lane.start[i] + lane.cycles[i]) - Math.max(from, lane.start[i]));

@@ -1,217 +1,226 @@
-import {axisX, button, clipText, cyclesText, font, frame, h, hatch, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "./kernel.js";
-import {drawBins, lanesOf, secondsText, share, tickTexts} from "./lanes.js";
+import {axisX, button, bytesText, cyclesText, font, frame, h, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "./kernel.js";
+import {secondsText, tickTexts} from "./lanes.js";
+import {LEFT, RIGHT, TOP, batchText, blockUnder, busyOf, drawChosen, drawLane, drawMarks, drawRibbon, highOf, idleOf, lastOf, pitchOf, rowsOf, snapped, spentIn} from "./pipeline_lanes.js";
 
-const LEFT = 62, TOP = 8, BELOW = 42, WAIT_MS = 90;
-const SHORT = {forward: "F", backward: "B", recompute: "R", update: "U"};
+const timeText = (view, cycles) => `${cyclesText(cycles)} (${secondsText(cycles, view.data.clock_hz)})`;
 
-export const labelOf = (direction, microBatch) => `${SHORT[direction] ?? ""}${microBatch >= 0 ? microBatch : ""}`;
+// The last answer where it holds all of a range, else the whole program, coarser.
+const holding = ({shown, overview}, from, to) => (shown.data.from <= from && shown.data.to >= to ? shown : overview);
 
-const laneHeight = (ipus) => Math.max(14, Math.min(58, Math.floor(420 / ipus)));
+const isExact = ({data, at}) => data.visible[0] === at.from && data.visible[1] === at.to;
+
+const chosenRows = (view) => (view.mine.micro_batch === view.chosen() ? view.mine.blocks : rowsOf(holding(view, view.at.from, view.at.to), view.chosen()));
+
+const endOf = (rows) => Math.max(...rows.map(({start, cycles}) => start + cycles));
 
 function draw(view, ctx, width, height, t) {
-  const {data, at} = view, high = laneHeight(data.lanes.length), gap = high > 24 ? 8 : 3;
-  const box = (view.box = {x: LEFT, y: TOP, w: width - LEFT - 14, h: data.lanes.length * (high + gap) - gap});
-  const x = (view.x = scale(at.from, at.to, box.x, box.x + box.w)), bubble = hatch(ctx, "rising", t.line, t.muted, 0.5);
-  data.lanes.forEach((ipu, i) => {
-    const y = TOP + i * (high + gap);
-    font(ctx, t, 12, 600);
-    ctx.fillStyle = t.text;
-    ctx.textAlign = "left";
-    ctx.textBaseline = "middle";
-    ctx.fillText(`IPU ${ipu}`, 8, y + high / 2);
-    const from = Math.max(box.x, x(0)), to = Math.min(box.x + box.w, x(data.total_cycles));
-    ctx.fillStyle = bubble;
-    ctx.fillRect(from, y, to - from, high);
-  });
+  const {data, at} = view, pitch = pitchOf(data.ipus), high = highOf(data.ipus), every = pitch < 14 ? 4 : 1, shown = holding(view, at.from, at.to);
+  const box = (view.box = {x: LEFT, y: TOP, w: Math.max(40, width - LEFT - RIGHT), h: data.ipus * pitch - (pitch - high)}), x = (view.x = scale(at.from, at.to, box.x, box.x + box.w));
+  ctx.textBaseline = "middle";
+  for (let ipu = 0; ipu < data.ipus; ipu += every) {
+    const y = TOP + ipu * pitch + high / 2, idle = isExact(view) ? data.idle_by_ipu[ipu] : idleOf(spentIn(shown, at.from, at.to, ipu));
+    const say = (text, px, align, above, colour) => { ctx.textAlign = align; ctx.fillStyle = colour; ctx.fillText(text, px, y + (high > 34 ? above : 0)); };
+    font(ctx, t, every > 1 ? 10 : 12, 600);
+    say(`IPU ${ipu}`, 8, "left", -8, t.text);
+    font(ctx, t, 11);
+    say(percentText(idle / (at.to - at.from)), width - 6, "right", -8, t.muted);
+    if (high <= 34) continue;
+    say("waiting", width - 6, "right", 9, t.muted);
+    say(data.on_ipu[ipu], 8, "left", 9, t.muted);
+  }
   ctx.save();
   ctx.beginPath();
   ctx.rect(box.x, 0, box.w, height);
   ctx.clip();
-  const covers = data.from <= at.from && data.to >= at.to;
-  for (const shown of covers ? [view] : [view.overview, view]) {
-    shown.lanes.forEach((lane, i) => drawOther(view, shown, lane, ctx, TOP + i * (high + gap), high, t));
-    drawBlocks(view, shown, ctx, high, gap, t);
-  }
+  ctx.fillStyle = t.line;
+  ctx.globalAlpha = 0.5;
+  for (let ipu = 0; ipu < data.ipus; ipu++) ctx.fillRect(x(0), TOP + ipu * pitch, x(data.total_cycles) - x(0), high);
+  ctx.globalAlpha = 1;
+  drawRibbon(view, shown, ctx, t);
+  for (let ipu = 0; ipu < data.ipus; ipu++) drawLane(view, shown, ipu, ctx, TOP + ipu * pitch, high, t);
+  if (view.chosen() !== null) drawChosen(view, chosenRows(view), ctx, t);
+  drawMarks(view, ctx, t);
   ctx.restore();
   const marks = ticks(at.from, at.to, Math.min(10, box.w / 110)), texts = tickTexts(marks);
   axisX(ctx, t, box, x, marks, (value) => texts[marks.indexOf(value)], `cycles since the start (1,000 cycles are ${secondsText(1000, data.clock_hz)} at ${(data.clock_hz / 1e9).toFixed(2)} GHz)`);
-}
-
-// Work outside the stages (copies between IPUs, the host, updates) lies under the blocks, paler.
-function drawOther(view, shown, lane, ctx, y, high, t) {
-  const {x, at} = view, {data} = shown, paints = data.busy.map((cause) => hatch(ctx, cause.pattern, cause.colour, t.paper));
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(0, y, ctx.canvas.clientWidth, high);
-  ctx.clip();
-  drawBins(ctx, data, lane, {x, at, y, high, paints});
-  for (let i = Math.max(0, lastAtMost(lane.start, at.from)); i < lane.start.length && lane.start[i] < at.to; i++) {
-    ctx.fillStyle = paints[view.causes.get(lane.step[i])];
-    ctx.fillRect(x(lane.start[i]), y, Math.max(0.5, x(lane.start[i] + lane.cycles[i]) - x(lane.start[i])), high);
-  }
-  ctx.restore();
-}
-
-function drawBlocks(view, shown, ctx, high, gap, t) {
-  const {x, at} = view, {data, columns} = shown, chosen = view.selection.get("micro_batch");
-  const paints = new Map();
-  for (let i = 0; i < columns.block_start.length; i++) {
-    const start = columns.block_start[i], end = start + columns.block_cycles[i];
-    if (end < at.from || start > at.to) continue;
-    const batch = columns.block_batch[i], direction = data.block_directions[columns.block_direction[i]];
-    const colour = batch < 0 ? "#858d96" : data.batch_colours[batch % data.batch_colours.length], key = colour + direction.pattern;
-    if (!paints.has(key)) paints.set(key, hatch(ctx, direction.pattern, colour, t.paper));
-    const from = Math.max(-9, x(start)), wide = Math.max(0.7, Math.min(ctx.canvas.clientWidth + 9, x(end)) - from - (x(end) - x(start) > 3 ? 1 : 0));
-    const y = TOP + columns.block_ipu[i] * (high + gap), other = chosen !== null && chosen !== undefined && chosen !== batch;
-    ctx.fillStyle = t.paper;
-    ctx.fillRect(from, y, wide, high);
-    ctx.globalAlpha = other ? 0.28 : 1;
-    ctx.fillStyle = paints.get(key);
-    ctx.fillRect(from, y, wide, high);
-    if (chosen === batch && !other) {
-      ctx.strokeStyle = t.text;
-      ctx.lineWidth = 2;
-      ctx.strokeRect(from + 1, y + 1, Math.max(1, wide - 2), high - 2);
-    }
-    const text = labelOf(direction.name, batch);
-    if (wide > 18 && high > 13) {
-      font(ctx, t, 11, 600);
-      const room = clipText(ctx, text, wide - 8), inner = ctx.measureText(room).width;
-      ctx.textAlign = "center";
-      ctx.textBaseline = "middle";
-      ctx.fillStyle = colour;
-      ctx.fillRect(from + wide / 2 - inner / 2 - 3, y + high / 2 - 8, inner + 6, 16);
-      ctx.fillStyle = "#fff";
-      ctx.fillText(room, from + wide / 2, y + high / 2 + 0.5);
-    }
-    ctx.globalAlpha = 1;
-  }
-}
-
-// The block under a place, or -1.
-export function blockUnder({block_ipu: ipu, block_start: start, block_cycles: cycles}, lane, cycle) {
-  for (let i = 0; i < start.length; i++) if (ipu[i] === lane && start[i] <= cycle && cycle < start[i] + cycles[i]) return i;
-  return -1;
+  view.grips.forEach((grip, which) => {
+    const cycle = view.marks?.[which], px = view.marks ? x(cycle) : -1, values = {now: cycle, min: 0, max: data.total_cycles};
+    Object.assign(grip.style, {display: px >= box.x - 1 && px <= box.x + box.w + 1 ? "block" : "none", left: `${px - 9}px`});
+    for (const key in values) grip.setAttribute(`aria-value${key}`, values[key]);
+  });
 }
 
 function under(view, px, py) {
-  const high = laneHeight(view.data.lanes.length), gap = high > 24 ? 8 : 3, lane = Math.floor((py - TOP) / (high + gap));
-  if (px < view.box.x || lane < 0 || lane >= view.data.lanes.length) return null;
-  const cycle = view.x.invert(px), i = blockUnder(view.columns, lane, cycle);
-  if (i >= 0) return {lane, i};
-  const steps = view.lanes[lane], at = lastAtMost(steps.start, cycle), busy = at >= 0 && cycle < steps.start[at] + steps.cycles[at];
-  return {lane, i, busy: busy ? view.data.busy[view.causes.get(steps.step[at])].label : steps.bins.length ? "work too short to be drawn, or a bubble" : "bubble: the IPU waits"};
+  const {data, box} = view, pitch = pitchOf(data.ipus), ipu = Math.floor((py - TOP) / pitch), shown = holding(view, view.at.from, view.at.to), cycle = view.x.invert(px), {columns} = shown;
+  if (px < box.x || px > box.x + box.w) return null;
+  if (py < TOP - 2) {
+    const column = lastAtMost(columns.col_start, cycle);
+    return column >= 0 && cycle < columns.col_start[column] + columns.col_cycles[column] ? {column, columns} : null;
+  }
+  const inside = (py - TOP - ipu * pitch) / highOf(data.ipus), i = ipu < data.ipus && inside <= 1 ? blockUnder(shown, ipu, cycle, inside) : -1;
+  return i < 0 ? null : {ipu, cycle, i, columns, body: shown.data.bodies[columns.body[i]]};
 }
 
-function hover(view, show) {
-  const {canvas} = view.ui;
-  canvas.addEventListener("pointermove", (event) => {
-    const [px, py] = place(event, canvas), found = under(view, px, py), {data, columns} = view;
-    if (!found) return show();
-    if (found.i < 0) return show(px, py, [`IPU ${found.lane}`, found.busy]);
-    const {i} = found, batch = columns.block_batch[i];
-    return show(px, py, [`Stage ${columns.block_stage[i]}, ${data.block_directions[columns.block_direction[i]].label}${batch < 0 ? "" : `, micro-batch ${batch}`}`,
-      `${cyclesText(columns.block_cycles[i])} on IPU ${found.lane}`, `starts at cycle ${wholeText(columns.block_start[i])}`]);
-  });
-  canvas.addEventListener("pointerleave", () => show());
+function about(view, {ipu, i, columns, body, column}) {
+  if (column >= 0) {
+    const count = columns.col_count[column];
+    return [count > 1 ? `${wholeText(count)} columns` : `Column ${columns.col_number[column]}`, timeText(view, columns.col_cycles[column]), ...(count > 1 ? [] : [`IPU ${columns.col_ipu[column]} is the slowest in it`])];
+  }
+  const busy = busyOf(columns, i), part = busy / columns.span[i], batch = columns.batch[i] < 0 ? "" : `Micro-batch ${batchText(columns, i)}, `;
+  return [batch + body.title, body.note, `${timeText(view, busy)}${part < 0.999 ? `, ${percentText(part)} of the time,` : ""} on IPU ${ipu}${view.data.replicas > 1 ? " of each replica" : ""}`,
+    `cycles ${wholeText(columns.start[i])} to ${wholeText(columns.start[i] + columns.span[i])}`].filter(Boolean);
 }
+
+const choose = (view, batch) => select(view.selection, {micro_batch: batch});
 
 function pick(view, px, py) {
-  const found = under(view, px, py), batch = found && found.i >= 0 ? view.columns.block_batch[found.i] : -1;
-  const again = batch === view.selection.get("micro_batch");
-  select(view.selection, {micro_batch: batch < 0 || again ? null : batch, ...(found ? {ipu: found.lane} : {})});
+  const found = under(view, px, py), {column, columns, i} = found ?? {};
+  if (column >= 0) return view.zoom.set(columns.col_start[column] - 0.03 * columns.col_cycles[column], columns.col_start[column] + 1.03 * columns.col_cycles[column]);
+  if (!found || columns.batch[i] < 0) return choose(view, null);
+  // Where micro-batches share a rectangle, the one that the place in it stands for.
+  const batch = columns.batch[i] + Math.floor(((found.cycle - columns.start[i]) / columns.span[i]) * (lastOf(columns, i) - columns.batch[i] + 1));
+  return select(view.selection, {micro_batch: batch === view.chosen() ? null : batch, ipu: found.ipu});
 }
 
-function idle(view) {
-  const {data, at} = view, exact = data.visible[0] === at.from && data.visible[1] === at.to, whole = (at.to - at.from) * data.lanes.length || 1;
-  if (exact) return {exact, whole, fraction: data.bubbles.fraction, rows: Object.entries(data.bubbles.by_cause)};
-  const source = data.from <= at.from && data.to >= at.to ? view : view.overview;
-  const busy = source.lanes.reduce((sum, lane) => sum + share(source.data, lane, (step) => view.causes.get(step), at.from, at.to).reduce((a, b) => a + b, 0), 0);
-  return {exact, whole, fraction: Math.max(0, 1 - busy / whole), rows: [["idle", Math.max(0, whole - busy)]]};
+// The column in the middle of the view, alone.
+function oneColumn(view) {
+  const middle = (view.at.from + view.at.to) / 2, {col_start: start, col_cycles: cycles, col_count: count} = holding(view, middle, middle).columns, i = Math.max(0, lastAtMost(start, middle));
+  if (!start.length) return;
+  const half = 0.53 * (cycles[i] / count[i]), centre = count[i] > 1 ? middle : start[i] + cycles[i] / 2;
+  view.zoom.set(centre - half, centre + half);
+}
+
+// Two markers: each a slider that is dragged, or moved by the arrows, and keeps to the ends of blocks.
+function setMarks(view, marks) {
+  view.marks = marks && marks.map((mark) => Math.max(0, Math.min(view.data.total_cycles, Math.round(mark))));
+  view.model.set("marks", view.marks ?? []);
+  view.model.save_changes();
+  view.toggle.setAttribute("aria-pressed", Boolean(marks));
+  view.canvas.redraw();
+  panel(view);
+}
+
+function toggleMarks(view) {
+  const {from, to} = view.at, rows = view.chosen() === null ? [] : chosenRows(view);
+  setMarks(view, view.marks ? null : rows.length ? [rows[0].start, endOf(rows)] : [from + (to - from) / 3, to - (to - from) / 3]);
+}
+
+function gripOf(view, which) {
+  const grip = h("div", {class: "wb-mark", role: "slider", tabindex: 0, "aria-label": `Marker ${"AB"[which]}, cycles`, text: "AB"[which]});
+  const move = (cycle, reach) => setMarks(view, view.marks.map((mark, i) => (i === which ? snapped(view.shown, cycle, reach) : mark)));
+  grip.addEventListener("pointerdown", (event) => { grip.setPointerCapture(event.pointerId); grip.focus(); event.preventDefault(); });
+  grip.addEventListener("pointermove", (event) => {
+    if (grip.hasPointerCapture(event.pointerId)) move(view.x.invert(place(event, view.ui.canvas)[0]), event.altKey ? 0 : 6 * (view.x.invert(1) - view.x.invert(0)));
+  });
+  grip.addEventListener("keydown", (event) => {
+    const by = {ArrowLeft: -1, ArrowRight: 1}[event.key], step = (view.at.to - view.at.from) * (event.shiftKey ? 0.05 : 0.005);
+    if (!by) return;
+    move(view.marks[which] + by * (event.altKey ? 1 : step), event.altKey ? 0 : 0.6 * step);
+    event.preventDefault();
+  });
+  return grip;
+}
+
+const number = (label, of, more) => ({label, number: true, text: (row) => (typeof of(row) === "number" ? wholeText(of(row)) : of(row)), ...more});
+const column = (label, of) => ({label, text: of});
+const scrolled = (label, ...parts) => h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": label}, table(...parts));
+const part = (title, ...parts) => h("section", {}, h("h4", {text: title}), ...parts.map((text) => (typeof text === "string" ? h("p", {text}) : text)));
+const OF_BLOCK = [number("IPU", (row) => row.ipu), number("stage", (row) => row.stage), column("direction", (row) => row.title.split(",")[0]), number("starts at (cycles)", (row) => row.start), number("length (cycles)", (row) => row.cycles)];
+
+function rangePart(view) {
+  const {data, at} = view, exact = isExact(view), sums = exact ? data.spent : spentIn(holding(view, at.from, at.to), at.from, at.to), whole = (at.to - at.from) * data.ipus || 1;
+  const title = at.from === 0 && at.to === data.total_cycles ? "The whole program" : `Cycles ${wholeText(at.from)} to ${wholeText(at.to)}`;
+  return part(title, `${exact || !view.live ? "" : "about "}${percentText(idleOf(sums) / whole)} waiting: ${data.ipus} IPU${data.ipus > 1 ? "s" : ""} × ${timeText(view, at.to - at.from)}`, table([
+    {...column("cause", ([cause]) => data.causes[cause].label), mark: ([cause]) => data.causes[cause]}, number("cycles", ([, cycles]) => cycles), number("share", ([, cycles]) => percentText(cycles / whole), {bar: ([, cycles]) => cycles / whole}),
+  ], [...sums.entries()].filter(([, cycles]) => cycles >= 0.5)), data.ideal);
+}
+
+function marksPart(view) {
+  const [a, b] = view.marks, [from, to] = [Math.min(a, b), Math.max(a, b)], waiting = idleOf(spentIn(holding(view, from, to), from, to)) / ((to - from) * view.data.ipus || 1);
+  return part(`B − A: ${wholeText(b - a)} cycles`, `${secondsText(to - from, view.data.clock_hz)}; A at ${wholeText(a)}, B at ${wholeText(b)}; ${percentText(waiting)} of it waiting`, button("Zoom to the markers", () => view.zoom.set(from, to)));
+}
+
+function stagesPart({data}) {
+  const most = Math.max(1, ...data.stages.map((row) => row.work));
+  return part("Stages", scrolled("Stages", [number("stage", (row) => row.stage), number("IPU", (row) => row.ipu), column("layers", (row) => row.layers), number("work (cycles)", (row) => row.work, {bar: (row) => row.work / most}),
+    number("idle (cycles)", (row) => row.idle), number("FIFO slots", (row) => row.depth), number("stash", (row) => bytesText(row.stash_bytes))], data.stages));
+}
+
+function batchPart(view) {
+  const rows = view.chosen() === null ? [] : chosenRows(view);
+  if (!rows.length) return part("Micro-batch", "Click a block: its micro-batch lights up on every IPU. Drag to pan; after a click the wheel zooms.", "Keys: ← → micro-batch, Esc none, PageUp PageDown pan, + − zoom, Home all, O one column, T two markers.");
+  const first = rows[0].start, length = endOf(rows) - first, title = `Micro-batch ${view.chosen()}`;
+  view.ui.announce(`${title}: ${rows.length} blocks on ${new Set(rows.map(({ipu}) => ipu)).size} IPUs, cycles ${wholeText(first)} to ${wholeText(first + length)}`);
+  return part(title, `${timeText(view, length)} from end to end, ${percentText(rows.reduce((sum, {cycles}) => sum + cycles, 0) / length)} of it at work`, scrolled("Blocks of the micro-batch", OF_BLOCK, rows, {pick: ({start, cycles}) => view.zoom.set(start - cycles, start + 2 * cycles)}));
 }
 
 function panel(view) {
-  const {data, ui, at, columns} = view, {exact, whole, fraction, rows} = idle(view), chosen = view.selection.get("micro_batch");
-  const text = `${exact || !view.live ? "" : "about "}${percentText(fraction)} of ${data.lanes.length} IPU${data.lanes.length > 1 ? "s" : ""} × ${cyclesText(at.to - at.from)} is waiting`;
-  const mine = [...columns.block_batch.keys()].filter((i) => chosen !== null && chosen !== undefined && columns.block_batch[i] === chosen);
-  const below = mine.length ? [h("h4", {text: `Micro-batch ${chosen}`}), h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": "Blocks of the micro-batch"}, table([
-    {label: "IPU", number: true, text: (i) => String(columns.block_ipu[i])}, {label: "stage", number: true, text: (i) => String(columns.block_stage[i])},
-    {label: "direction", text: (i) => data.block_directions[columns.block_direction[i]].label},
-    {label: "starts at (cycles)", number: true, text: (i) => wholeText(columns.block_start[i])}, {label: "length (cycles)", number: true, text: (i) => wholeText(columns.block_cycles[i])},
-  ], mine))] : [h("h4", {text: "Stages"}), table([
-    {label: "stage", number: true, text: (row) => String(row.stage)}, {label: "IPU", number: true, text: (row) => String(row.ipu)},
-    {label: "work (cycles)", number: true, text: (row) => wholeText(row.work), bar: (row) => row.work / (data.most_work || 1)},
-    {label: "idle (cycles)", number: true, text: (row) => wholeText(row.idle_cycles)},
-  ], data.stages), h("p", {text: "Click a block: its micro-batch lights up on every IPU."})];
-  ui.panel.replaceChildren(h("h4", {text: "Bubbles"}), h("p", {text}), rows.length ? table([
-    {label: "cause", text: ([cause]) => data.idle[cause]?.label ?? cause, mark: ([cause]) => data.idle[cause] ?? data.idle.idle_fill},
-    {label: "cycles", number: true, text: ([, cycles]) => wholeText(cycles)}, {label: "share", number: true, text: ([, cycles]) => percentText(cycles / whole), bar: ([, cycles]) => cycles / whole},
-  ], rows) : null, data.ideal && h("p", {text: data.ideal}), h("div", {class: "wb-about"}, ...below));
-  if (mine.length) ui.announce(`Micro-batch ${chosen}: ${mine.length} blocks`);
+  view.ui.panel.replaceChildren(h("div", {}, view.marks && marksPart(view), rangePart(view)), batchPart(view), stagesPart(view));
 }
 
-function load(view, model) {
-  const data = model.get("data"), columns = unpack(data.layout, model.get("buffer"));
-  view.causes = new Map([...(view.causes ?? []), ...data.steps.id.map((id, i) => [id, data.steps.cause[i]])]);
-  Object.assign(view, {data, columns, lanes: lanesOf(data, columns)});
-  view.overview = data.from <= 0 && data.to >= data.total_cycles ? {data, columns, lanes: view.lanes} : view.overview ?? view;
+function load(view) {
+  const data = view.model.get("data"), shown = {data, columns: unpack(data.layout, view.model.get("buffer"))};
+  Object.assign(view, {data, shown, mine: view.model.get("mine") ?? {}});
+  view.overview = data.from <= 0 && data.to >= data.total_cycles ? shown : view.overview ?? shown;
 }
 
-function moved(view, model) {
+function moved(view) {
   view.canvas?.redraw();
   clearTimeout(view.later);
   view.later = setTimeout(() => {
     panel(view);
     if (!view.live) return;
-    model.set("window", [view.at.from, view.at.to]);
-    model.save_changes();
-  }, WAIT_MS);
+    view.model.set("window", [view.at.from, view.at.to]);
+    view.model.save_changes();
+  }, 90);
 }
 
 function keys(view) {
   view.ui.canvas.addEventListener("keydown", (event) => {
-    const by = {ArrowLeft: -1, ArrowRight: 1}[event.key], now = view.selection.get("micro_batch");
-    if (event.key === "Escape") return select(view.selection, {micro_batch: null});
-    if (!by) return view.zoom.key(event);
-    const most = view.overview.columns.block_batch.reduce((a, b) => Math.max(a, b), -1);
-    if (most >= 0) select(view.selection, {micro_batch: Math.max(0, Math.min(most, (now ?? (by > 0 ? -1 : most + 1)) + by))});
-    return event.preventDefault();
+    const {at, data} = view, by = {ArrowLeft: -1, ArrowRight: 1}[event.key], page = {PageUp: -0.9, PageDown: 0.9}[event.key] * (at.to - at.from), now = view.chosen(), most = data.micro_batches - 1;
+    if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
+    if (event.key === "Escape") return choose(view, null);
+    if (event.key === "o") return oneColumn(view);
+    if (event.key === "t") return toggleMarks(view);
+    if (!by && !page) return view.zoom.key(event);
+    event.preventDefault();
+    if (page) return view.zoom.set(at.from + page, at.to + page);
+    return most >= 0 && choose(view, Math.max(0, Math.min(most, (now ?? (by > 0 ? -1 : most + 1)) + by)));
   });
 }
 
 function furnish(view) {
-  const {data, ui, columns} = view, high = laneHeight(data.lanes.length), grey = "#858d96";
+  const {data, ui, shown} = view;
   ui.say(data.sentence);
-  ui.canvas.style.height = `${TOP + data.lanes.length * (high + (high > 24 ? 8 : 3)) + BELOW}px`;
-  const used = new Set(view.overview.columns.block_direction), extra = data.busy.filter((_, c) => data.other.includes(c));
-  const keys = [...data.block_directions.filter((_, i) => used.has(i)).map((key) => ({...key, colour: grey})), ...extra];
-  ui.legend.replaceChildren(h("span", {class: "wb-key", text: "colour: micro-batch"}), ...keys.map((key) => h("span", {class: "wb-key"}, swatch(key), h("span", {text: key.label}))),
-    h("span", {class: "wb-key"}, swatch({colour: "#d5d9de", pattern: "rising"}), h("span", {text: "bubble: the IPU waits"})),
-    ...(data.too_many ? [h("span", {class: "wb-key", text: "too many blocks to draw: zoom in"})] : []));
-  ui.setTable(() => table([
-    {label: "IPU", number: true, text: (i) => String(columns.block_ipu[i])}, {label: "stage", number: true, text: (i) => String(columns.block_stage[i])},
-    {label: "micro-batch", number: true, text: (i) => (columns.block_batch[i] < 0 ? "" : String(columns.block_batch[i]))},
-    {label: "direction", text: (i) => data.block_directions[columns.block_direction[i]].label},
-    {label: "starts at (cycles)", number: true, text: (i) => wholeText(columns.block_start[i])}, {label: "length (cycles)", number: true, text: (i) => wholeText(columns.block_cycles[i])},
-  ], [...columns.block_start.keys()], {most: 300}));
+  ui.canvas.style.height = `${TOP + data.ipus * pitchOf(data.ipus) + 42}px`;
+  const group = data.group > 1 ? `colour: ${data.group} micro-batches, height: share of the time` : "colour: micro-batch", key = (text, ...marks) => h("span", {class: "wb-key"}, ...marks.map(swatch), h("span", {text}));
+  ui.legend.replaceChildren(key(group, ...data.batch_colours.slice(0, 4).map((colour) => ({colour, pattern: ""}))), ...data.keys.map((mark) => key(mark.label, mark)));
+  ui.setTable(() => table([...OF_BLOCK, number("micro-batch", (row) => row.batch), column("layers", (row) => row.note)], rowsOf(shown), {caption: "The blocks in view", most: 300}));
   panel(view);
 }
 
 async function render({model, el}) {
-  const view = {selection: await selectionOf(model), live: model.get("live"), at: {}};
-  load(view, model);
-  const {data} = view;
-  Object.assign(view.at, {from: data.visible[0], to: data.visible[1]});
-  const ui = (view.ui = frame(el, {title: "Pipeline", sentence: data.sentence, side: true}));
-  view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
-  view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, Math.max(1, data.total_cycles)], least: () => Math.min(20, data.total_cycles || 1), area: () => view.box,
-    moved: () => moved(view, model), pick: (px, py) => pick(view, px, py)});
-  ui.tools.replaceChildren(button("Show all", () => view.zoom.set(0, data.total_cycles), {title: "Key: Home"}));
-  hover(view, tip(ui.plot));
+  const view = {model, selection: await selectionOf(model), live: model.get("live"), at: {}, marks: null, chosen: () => view.selection.get("micro_batch") ?? null};
+  load(view);
+  const {data} = view, marks = model.get("marks"), ui = (view.ui = frame(el, {title: "Pipeline", sentence: data.sentence, side: true})), {canvas} = ui, show = tip(ui.plot), least = Math.min(20, data.total_cycles || 1);
+  [view.at.from, view.at.to] = data.visible;
+  ui.root.classList.add("wb-pipeline");
+  ui.plot.append(...(view.grips = [0, 1].map((which) => gripOf(view, which))));
+  view.canvas = surface(canvas, (...args) => draw(view, ...args));
+  view.zoom = panZoom(canvas, view.at, {span: () => [0, Math.max(1, data.total_cycles)], least: () => least, area: () => view.box, moved: () => moved(view), pick: (px, py) => pick(view, px, py)});
+  view.toggle = button("Markers", () => toggleMarks(view), {title: "Key: T", "aria-pressed": "false"});
+  ui.tools.append(button("−", () => view.zoom.step(1 / 0.6), {title: "Key: -", "aria-label": "Zoom out"}), button("+", () => view.zoom.step(0.6), {title: "Key: +", "aria-label": "Zoom in"}),
+    button("One column", () => oneColumn(view), {title: "Key: O"}), view.toggle, button("Show all", () => view.zoom.set(0, data.total_cycles), {title: "Key: Home"}));
+  canvas.addEventListener("pointermove", (event) => {
+    const [px, py] = place(event, canvas), found = under(view, px, py);
+    show(px, py, found && about(view, found));
+  });
+  canvas.addEventListener("pointerleave", () => show());
   keys(view);
   furnish(view);
-  const offs = [watch(model, ["data"], () => { load(view, model); furnish(view); view.canvas.redraw(); }),
-    watch(view.selection, ["micro_batch"], () => { panel(view); view.canvas.redraw(); })];
+  if (marks?.length) setMarks(view, marks);
+  const again = () => { view.mine = model.get("mine") ?? {}; panel(view); view.canvas.redraw(); };
+  const offs = [watch(model, ["data"], () => { load(view); furnish(view); view.canvas.redraw(); }), watch(model, ["mine"], again), watch(view.selection, ["micro_batch"], again)];
   return () => { clearTimeout(view.later); offs.forEach((off) => off()); view.canvas.dispose(); };
 }
 

@@ -2,146 +2,219 @@
 
 from __future__ import annotations
 
-import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import traitlets
 
-from workbench.units import count_text, percent_text
-from workbench.widgets import assets, svg
+from workbench.profiler.executions import Body
+from workbench.profiler.pipeline_levels import Level, level
+from workbench.profiler.schema import CAUSES as CAUSE_NAMES
+from workbench.units import percent_text
+from workbench.widgets import assets
 from workbench.widgets.base import View, picture_html, table_html
-from workbench.widgets.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window
 from workbench.widgets.palette import CAUSES, DIRECTIONS, GREY, MICRO_BATCHES, Paint, paint
-from workbench.widgets.payload import Names, pack
+from workbench.widgets.payload import pack
+from workbench.widgets.pipeline_faces import BUBBLE, WORK, bases, draw, figure, keys, phases, row_of, runs_of
 from workbench.widgets.selection import Selection
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
+    import pandas as pd
 
     from workbench.profiler.reports.pipeline import Pipeline as Report
 
-BINS = 1_500
-MAX_BLOCKS = 10_000
+__all__ = ["PipelineView", "draw", "figure", "html", "payload", "stored", "widget"]
 
-# Here colour is the micro-batch, so work outside the stages is told apart by its pattern alone.
-WORK: dict[str, Paint] = {cause: {**CAUSES[cause], "colour": "#56606b"} for cause in BUSY}
-WORK["compute"]["label"] = "other work"
+MAX_RECTANGLES = 20_000
+# Of the budget the columns above the lanes take this many at most; more are drawn as their phases.
+MAX_COLUMNS = 2_000
 
 
-def payload(report: Report, detail: Detail, visible: tuple[float, float]) -> tuple[dict[str, Any], bytes]:
-    """Blocks and the work between them for a visible window and half its width on either side."""
+def payload(report: Report, visible: tuple[float, float]) -> tuple[dict[str, Any], bytes]:
+    """Rectangles of a visible window and half its width on either side, at the level of detail that fits the budget."""
     profile, total = report.profile, report.profile.total_cycles
     margin = (visible[1] - visible[0]) / 2
     first, last = max(0, int(visible[0] - margin)), min(total, int(visible[1] + margin) + 1)
-    bins = max(1, min(BINS, MAX_RECTANGLES // (2 * max(1, profile.ipus))))
-    window = Window(first=first, last=last, bins=bins)
-    lanes = [detail.lane(ipu, window) for ipu in range(profile.ipus)]
-    columns: dict[str, tuple[str, Any]] = {}
-    for place, lane in enumerate(lanes):
-        columns |= _lane_columns(place, lane, window)
-    # Without stages there is nothing to find, and looking would visit every step.
-    blocks = report.blocks(first, last, MAX_BLOCKS + 1 if report.data["stages"] else 0)
-    too_many = len(blocks) > MAX_BLOCKS
-    directions = Names()
-    columns |= _block_columns(blocks.head(0) if too_many else blocks, directions)
-    steps = sorted({step for lane in lanes for _, _, step, _ in lane.blocks})
-    layout, buffer = pack(columns)
-    seen = set(profile.tables["cycle_breakdown"]["cause"].tolist())
+    shown = level(report.executions, first, last, MAX_RECTANGLES - MAX_COLUMNS)
+    used, body = np.unique(shown.body, return_inverse=True)
+    layout, buffer = pack({**_rectangles(shown, body), **_columns(report.columns(first, last))})
+    spent = report.spent(round(visible[0]), round(visible[1]))
+    idle = spent[spent["cause"].str.startswith("idle_")].groupby("ipu")["cycles"].sum()
+    offsets = np.searchsorted(shown.ipu, np.arange(profile.ipus + 1)).tolist()
     data = {
-        "sentence": report.sentence,
         "layout": layout,
-        "lanes": list(range(profile.ipus)),
-        "total_cycles": total,
-        "clock_hz": float(profile.target["clock_hz"]),
         "from": first,
         "to": last,
-        "bins": bins,
         "visible": list(visible),
-        "busy": list(WORK.values()),
-        "idle": {cause: painted for cause, painted in CAUSES.items() if cause.startswith("idle_")},
-        "other": [place for place, cause in enumerate(BUSY) if cause in seen and cause != "exchange"],
-        "steps": {"id": steps, "cause": [BUSY.index(detail.cause(step)) for step in steps]},
-        "block_directions": [{**paint(DIRECTIONS, name), "name": name} for name in directions.values],
-        "batch_colours": list(MICRO_BATCHES),
-        "bubbles": _bubbles(report, visible),
-        "ideal": ideal(report),
-        "too_many": too_many,
-        **_stages(report),
+        "group": shown.group,
+        "offsets": offsets,
+        "bodies": [_body(shown.bodies[place]) for place in used.tolist()],
+        "bases": [bases(shown, *ends) for ends in pairwise(offsets)] if shown.group > 1 else [],
+        "spent": [int(spent["cycles"][spent["cause"] == cause].sum()) for cause in CAUSE_NAMES],
+        "idle_by_ipu": [int(idle.get(ipu, 0)) for ipu in range(profile.ipus)],
+        **_fixed(report),
     }
     return data, buffer
 
 
-def _bubbles(report: Report, visible: tuple[float, float]) -> dict[str, Any]:
-    found = report.bubbles(round(visible[0]), round(visible[1]))
-    return {"fraction": found["fraction"], "by_cause": found["by_cause"]}
+def _fixed(report: Report) -> dict[str, Any]:
+    """What does not depend on the window."""
+    profile = report.profile
+    stages = profile.stages
+    on_ipu = [stages["stage"][stages["ipu"] == ipu].tolist() for ipu in range(profile.ipus)]
+    return {
+        "sentence": report.sentence,
+        "ipus": profile.ipus,
+        "replicas": int(profile.meta.get("replicas", 1)),
+        "micro_batches": int(profile.meta["pipeline"].get("micro_batches", 0)),
+        "total_cycles": profile.total_cycles,
+        "clock_hz": float(profile.target["clock_hz"]),
+        "on_ipu": [f"stage {', '.join(map(str, held))}" if held else "" for held in on_ipu],
+        "causes": [_idle(cause) if cause.startswith("idle_") else CAUSES[cause] for cause in CAUSE_NAMES],
+        "grey": GREY,
+        "batch_colours": list(MICRO_BATCHES),
+        "keys": [*keys({row_of(body) for body in report.executions.bodies}), *_waiting(report)],
+        "phases": phases(report),
+        "ideal": ideal(report),
+        "stages": _stages(report),
+    }
+
+
+def _idle(cause: str) -> Paint:
+    return {**CAUSES[cause], "colour": BUBBLE}
+
+
+def _waiting(report: Report) -> list[Paint]:
+    """The causes of waiting that there are."""
+    seen = set(report.profile.tables["cycle_breakdown"]["cause"].tolist())
+    return [_idle(cause) for cause in CAUSE_NAMES if cause.startswith("idle_") and cause in seen]
+
+
+def _rectangles(shown: Level, body: Any) -> dict[str, tuple[str, Any]]:
+    """Columns of 16 bytes a rectangle; where several blocks share one, 8 more."""
+    wide = "i4" if len(shown) and int(shown.last.max()) > np.iinfo(np.int16).max else "i2"
+    columns: dict[str, tuple[str, Any]] = {
+        "start": ("f8", shown.start),
+        "span": ("f4", shown.span),
+        "body": ("i2", body),
+        "batch": (wide, shown.micro_batch),
+    }
+    return columns if shown.group == 1 else {**columns, "busy": ("f4", shown.busy), "last": (wide, shown.last)}
+
+
+def _columns(found: pd.DataFrame) -> dict[str, tuple[str, Any]]:
+    """Columns of the pipeline; when they are many, their phases, and how many columns each has."""
+    runs = np.arange(len(found)) if len(found) <= MAX_COLUMNS else runs_of(found["phase"])
+    groups = found.groupby(runs)
+    start, end = groups["cycles_from"].min().to_numpy(), groups["cycles_to"].max().to_numpy()
+    return {
+        "col_start": ("f8", start),
+        "col_cycles": ("f4", end - start),
+        "col_number": ("i4", groups["column"].min().to_numpy()),
+        "col_count": ("i4", groups.size().to_numpy()),
+        "col_ipu": ("i2", groups["slowest_ipu"].max().to_numpy()),
+    }
+
+
+def _body(body: Body) -> dict[str, Any]:
+    """What recurs, in words and paint; where the colour is empty it is that of the micro-batch, or the bubble's."""
+    main = max(body.mix, key=lambda part: part[1], default=("compute", 1.0))[0]
+    note, painted = body.layer, CAUSES[main]
+    if body.kind == "idle":
+        title, colour = painted["label"], ""
+        note = "for the host" if body.ipu < 0 else f"for IPU {body.ipu}"
+    elif body.kind == "stage" or body.stage >= 0:
+        title = f"{body.direction}{' copy' if body.kind == 'copy' else ''}, stage {body.stage}"
+        painted, colour = (paint(DIRECTIONS, body.direction), "") if body.kind == "stage" else (painted, WORK["copy"])
+    else:
+        title, colour, note = painted["label"], WORK[body.kind], body.name
+    return {
+        "kind": body.kind,
+        "row": row_of(body),
+        "stage": body.stage,
+        "direction": body.direction,
+        "title": title,
+        "note": note,
+        "colour": colour,
+        "pattern": painted["pattern"],
+        "mix": [[CAUSE_NAMES.index(cause), round(part, 6)] for cause, part in body.mix],
+    }
 
 
 def ideal(report: Report) -> str:
-    """What equal stages would leave, for the schedule that has the closed formula; else empty."""
+    """What equal stages would leave, for the schedules that have a closed formula; else empty."""
     plan = report.data["pipeline"]
-    stages, micro_batches = plan.get("stages"), plan.get("micro_batches")
-    if plan.get("schedule") != "Grouped" or not isinstance(stages, int) or not isinstance(micro_batches, int):
+    stages, count = plan.get("stages"), plan.get("micro_batches")
+    if not isinstance(stages, int) or not isinstance(count, int) or "device_mapping" in plan:
         return ""
-    fraction = percent_text((stages - 1) / (micro_batches + stages - 1))
+    if plan.get("schedule") == "Sequential":
+        return f"Equal stages alone would leave 1 - 1 / N = {percent_text(1 - 1 / stages)} waiting, N = {stages} stages"
+    if plan.get("schedule") != "Grouped":
+        return ""
+    fraction = percent_text((stages - 1) / (count + stages - 1))
     return (
-        f"Equal stages alone would leave (N - 1) / (G + N - 1) = {fraction}, N = {stages} stages, G = {micro_batches}"
+        f"Equal stages alone would leave (N - 1) / (G + N - 1) = {fraction} waiting, N = {stages} stages, G = {count}"
     )
 
 
-def _stages(report: Report) -> dict[str, Any]:
-    rows = [
+def _stages(report: Report) -> list[dict[str, Any]]:
+    layers = {body.stage: body.layer for body in report.executions.bodies if body.direction == "forward"}
+    return [
         {
             "stage": int(row["stage"]),
             "ipu": int(row["ipu"]),
+            "layers": layers.get(int(row["stage"]), ""),
             "work": int(row["compute_cycles"] + row["exchange_cycles"]),
-            "idle_cycles": int(row["idle_cycles"]),
+            "idle": int(row["idle_cycles"]),
+            "depth": int(row["fifo_depth"]) if row["fifo_depth"] >= 0 else "",
+            "stash_bytes": int(row["stash_bytes"]),
         }
-        for row in report.data["stages"]
+        for row in report.to_pandas().to_dict("records")
     ]
-    return {"stages": rows, "most_work": max((row["work"] for row in rows), default=0)}
 
 
-def _lane_columns(place: int, lane: Lane, window: Window) -> dict[str, Any]:
-    parts = np.clip(np.rint(lane.bins / max(window.each, 1e-9) * 255), 0, 255)
-    columns: dict[str, tuple[str, Any]] = {
-        "start": ("f8", [block[0] for block in lane.blocks]),
-        "cycles": ("f4", [block[1] for block in lane.blocks]),
-        "step": ("i4", [block[2] for block in lane.blocks]),
-        "bins": ("u1", parts.reshape(-1) if parts.any() else np.zeros(0)),
-    }
-    return {f"{name}{place}": column for name, column in columns.items()}
-
-
-def _block_columns(blocks: pd.DataFrame, directions: Names) -> dict[str, Any]:
-    length = blocks["cycles_to"] - blocks["cycles_from"]
-    return {
-        "block_start": ("f8", blocks["cycles_from"].to_numpy(dtype=np.float64)),
-        "block_cycles": ("f4", length.to_numpy(dtype=np.float64)),
-        "block_ipu": ("i2", blocks["ipu"].to_numpy(dtype=np.int64)),
-        "block_stage": ("i2", blocks["stage"].to_numpy(dtype=np.int64)),
-        "block_batch": ("i4", blocks["micro_batch"].to_numpy(dtype=np.int64)),
-        "block_direction": ("u1", directions.indexes(blocks["direction"])),
-    }
+def of_micro_batch(report: Report, number: int | None) -> dict[str, Any]:
+    """Every block of a micro-batch over the whole program; empty for none, or one that there is not."""
+    executions = report.executions
+    found = executions.of_micro_batch(-1 if number is None else number)
+    order = np.lexsort((found.ipu, found.start)).tolist()
+    if not order:
+        return {}
+    blocks = [
+        {"batch": number, "ipu": int(found.ipu[i]), "start": int(found.start[i]), "cycles": int(found.cycles[i])}
+        | _body(executions.bodies[int(found.body[i])])
+        for i in order
+    ]
+    return {"micro_batch": number, "blocks": blocks}
 
 
 class PipelineView(View):
-    """The pipeline canvas; a click lights up a micro-batch on every IPU."""
+    """The pipeline canvas; a click lights up a micro-batch on every IPU.
+
+    `window` is the visible range in cycles, `marks` the two markers (empty: none), `mine` every block of the chosen
+    micro-batch.
+    """
 
     _esm = assets.javascript("pipeline")
     _css = assets.style("pipeline")
     window = traitlets.List(traitlets.Float(), []).tag(sync=True)
+    marks = traitlets.List(traitlets.Float(), []).tag(sync=True)
+    mine = traitlets.Dict({}).tag(sync=True)
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self._detail = Detail(report.profile)
         self._answer(None)
+        self._choose(None)
         self.observe(self._answer, "window")
+        self.selection.observe(self._choose, "micro_batch")
 
     def _answer(self, change: Any) -> None:
         visible = (self.window[0], self.window[1]) if len(self.window) == 2 else _span(self._report)
-        self.send_payload(*payload(self._report, self._detail, visible))
+        self.send_payload(*payload(self._report, visible))
+
+    def _choose(self, change: Any) -> None:
+        self.mine = of_micro_batch(self._report, self.selection.micro_batch)
 
 
 def _span(report: Report) -> tuple[float, float]:
@@ -156,99 +229,10 @@ def widget(report: Report, selection: Selection | None = None) -> PipelineView:
 
 def stored(report: Report) -> dict[str, Any]:
     """State of the view for a page without a kernel."""
-    data, buffer = payload(report, Detail(report.profile), (0.0, float(max(1, report.profile.total_cycles))))
+    data, buffer = payload(report, (0.0, float(max(1, report.profile.total_cycles))))
     return {"data": data, "buffer": buffer}
 
 
 def html(report: Report) -> str:
     """Picture and table of the stages."""
     return picture_html(report.sentence, draw(report), table_html(report.to_pandas()))
-
-
-def draw(report: Report) -> str:
-    """The stored picture: the pipeline's span, a lane per IPU."""
-    profile = report.profile
-    first, last = report.span
-    high = 46 if profile.ipus <= 4 else 20
-    blocks = report.blocks(first, last, MAX_BLOCKS)
-    shown = sorted(set(blocks["direction"]), key=list(DIRECTIONS).index) if len(blocks) else []
-    bubble: Paint = {"label": "bubble: the IPU waits", "colour": "#c3c8ce", "pattern": "rising"}
-    keys: list[Paint] = [{**paint(DIRECTIONS, name), "colour": GREY} for name in shown]
-    picture = svg.Picture(960, 132 + profile.ipus * (high + 8), "Pipeline: colour is the micro-batch")
-    below = picture.legend(16, 46, [*keys, WORK["compute"], WORK["inter_ipu"], bubble], 944)
-    plot = svg.Box(72, below, 872, profile.ipus * (high + 8) - 8)
-    axis = svg.Axis(first, last, "cycles since the start", count_text, count=9)
-    detail = Detail(profile)
-    for ipu in range(profile.ipus):
-        y = plot.y + ipu * (high + 8)
-        picture.text(16, y + high / 2 + 4, f"IPU {ipu}", "t b")
-        picture.box(plot.x, y, plot.w, high, fill=picture.fill(bubble))
-        lane = detail.lane(ipu, Window(first=first, last=last, bins=max(96, 436 // max(1, profile.ipus))))
-        _draw_work(picture, lane, detail, svg.Box(plot.x, y, plot.w, high), axis)
-    _draw_blocks(picture, blocks, plot, axis, high)
-    picture.axis_x(plot, axis)
-    return str(picture)
-
-
-def _draw_work(picture: svg.Picture, lane: Lane, detail: Detail, box: svg.Box, axis: svg.Axis) -> None:
-    """Work of any kind under the blocks: what stays uncovered is a bubble."""
-    paths: dict[str, list[str]] = {}
-    each = (axis.high - axis.low) / max(1, len(lane.bins))
-    spans = [(start, cycles, detail.cause(step)) for start, cycles, step, _ in lane.blocks]
-    for place in np.flatnonzero(lane.bins.sum(axis=1) > 0).tolist():
-        busiest = BUSY[int(np.argmax(lane.bins[place]))]
-        spans.append((int(axis.low + place * each), math.ceil(float(lane.bins[place].sum())), busiest))
-    for start, cycles, cause in spans:
-        x = box.x + axis.part(start) * box.w
-        wide = cycles / (axis.high - axis.low) * box.w
-        paths.setdefault(cause, []).append(
-            f"M{svg.number(x)} {svg.number(box.y)}h{wide:.2f}v{svg.number(box.h)}h-{wide:.2f}z"
-        )
-    for cause, parts in paths.items():
-        picture.path("".join(parts), fill=picture.fill(WORK[cause]))
-
-
-def _draw_blocks(picture: svg.Picture, blocks: pd.DataFrame, plot: svg.Box, axis: svg.Axis, high: int) -> None:
-    for row in blocks.to_dict("records"):
-        x = plot.x + axis.part(row["cycles_from"]) * plot.w
-        wide = (row["cycles_to"] - row["cycles_from"]) / (axis.high - axis.low) * plot.w
-        y = plot.y + row["ipu"] * (high + 8)
-        batch = int(row["micro_batch"])
-        colour = colour_of(batch)
-        pattern = paint(DIRECTIONS, row["direction"])["pattern"]
-        picture.box(x, y, max(0.5, wide - 0.6), high, fill=picture.fill(_paint(colour, pattern)))
-        if wide > 24 and batch >= 0:
-            picture.box(x + wide / 2 - 11, y + high / 2 - 8, 22, 16, fill=colour)
-            text = f"{row['direction'][:1].upper()}{batch}"
-            picture.text(x + wide / 2, y + high / 2 + 4, text, "n", "middle")
-
-
-def _paint(colour: str, pattern: str) -> Paint:
-    return {"label": "", "colour": colour, "pattern": pattern}
-
-
-def colour_of(micro_batch: int) -> str:
-    """The colour of a micro-batch; of work that belongs to none, grey."""
-    return GREY if micro_batch < 0 else MICRO_BATCHES[micro_batch % len(MICRO_BATCHES)]
-
-
-def figure(report: Report) -> go.Figure:
-    """Blocks as horizontal bars by direction, as a plain plotly figure."""
-    import plotly.graph_objects as go
-
-    blocks = report.blocks(max_rows=MAX_BLOCKS)
-    chart = go.Figure()
-    for direction, rows in blocks.groupby("direction", sort=False):
-        painted = paint(DIRECTIONS, str(direction))
-        batches = rows["micro_batch"].tolist()
-        chart.add_bar(
-            x=(rows["cycles_to"] - rows["cycles_from"]).tolist(),
-            base=rows["cycles_from"].tolist(),
-            y=[f"IPU {ipu}" for ipu in rows["ipu"]],
-            orientation="h",
-            name=painted["label"],
-            marker_color=[colour_of(batch) for batch in batches],
-            text=[f"micro-batch {batch}" for batch in batches],
-        )
-    chart.update_layout(title=report.sentence, barmode="overlay", xaxis_title="cycles", yaxis_autorange="reversed")
-    return chart

@@ -1,5 +1,5 @@
 import {axisX, button, bytesText, clipText, cyclesText, font, frame, groupByPath, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText, within} from "./kernel.js";
-import {drawBins, lanesOf, secondsText, share, tickTexts} from "./lanes.js";
+import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "./lanes.js";
 
 const LEFT = 62, TOP = 8, BELOW = 42, BANDS = 150;
 const WAIT_MS = 90;
@@ -180,7 +180,7 @@ function proportions(view) {
   const rows = new Map();
   if (exact) Object.entries(data.proportions).forEach(([cause, cycles]) => rows.set(cause, cycles));
   else {
-    source.lanes.forEach((lane) => share(source.data, lane, (step) => source.info.get(step).cause, at.from, at.to)
+    source.lanes.forEach((lane) => causeCycles(source.data, lane, (step) => source.info.get(step).cause, at.from, at.to)
       .forEach((cycles, c) => rows.set(data.busy_names[c], (rows.get(data.busy_names[c]) ?? 0) + cycles)));
     const idle = (at.to - at.from) * data.lanes.length - [...rows.values()].reduce((a, b) => a + b, 0);
     if (idle > 0.5) rows.set("idle", idle);
