@@ -16,7 +16,10 @@ POINTWISE: dict[str, Callable[..., Array]] = {
     "max": np.maximum, "min": np.minimum, "neg": np.negative, "exp": np.exp, "tanh": np.tanh,
     "square": np.square, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
 }  # fmt: skip
-REDUCTIONS = {"reduce_sum": np.sum, "reduce_max": np.max, "reduce_min": np.min}
+REDUCTIONS: dict[str, Callable[..., Array]] = {
+    "reduce_sum": np.sum, "reduce_max": np.max, "reduce_min": np.min,
+    "reduce_square_sum": lambda value, axis: np.sum(np.square(value), axis),
+}  # fmt: skip
 
 
 def evaluate(graph: Graph, values: Sequence[Array]) -> list[Array]:
@@ -71,6 +74,7 @@ def _conv(node: Node, images: Array, kernel: Array) -> Array:
 
 
 OTHER: dict[str, Callable[..., Array]] = {
+    "optimization_barrier": lambda node, value: value,
     "constant": lambda node: np.asarray(node.attr("value"), dtype=node.results[0].dtype),
     "broadcast_in_dim": _broadcast,
     "reshape": lambda node, value: value.reshape(node.results[0].shape),

@@ -27,6 +27,7 @@ from workbench.engine.ops.rows import (
     grain_of,
     layout_rows,
     plan_rows,
+    single_region,
     table_of,
 )
 from workbench.engine.program import VertexGroup
@@ -101,14 +102,32 @@ def _planned(node: Node, lowering: Lowering) -> tuple[Table, RowPlan, Layout]:
     operand = node.operands[0]
     indexed = (*node.attr("start_index_map"), *(node.attr("operand_batching_dims") or ()))
     table = table_of(operand.shape, indexed, node.attr("slice_sizes"))
-    return planned_table(table, lookups(node) * table.rows_per_index, operand, lowering)
+    plan = (
+        None if lowering.options.get("optimizations.enable_gather_simplifier") else unplanned(table, operand, lowering)
+    )
+    return planned_table(table, lookups(node) * table.rows_per_index, operand, lowering, planned=plan)
+
+
+def unplanned(table: Table, operand: Value, lowering: Lowering) -> RowPlan:
+    """Without a plan the columns are spread over the tiles, all rows of a column on one, which looks all indices up.
+
+    As a gather that is no embedding look-up is done (poplibs@7eac0f26 lib/popops/GatherInternal.cpp:72-128).
+    """
+    grains = -(-table.columns // grain_of(operand.itemsize_bytes))
+    return RowPlan(rows=1, columns=max(1, min(lowering.tiles, grains)), lookups=1)
 
 
 def planned_table(
-    table: Table, indices: int, operand: Value, lowering: Lowering, *, split_indices: bool = True
+    table: Table,
+    indices: int,
+    operand: Value,
+    lowering: Lowering,
+    *,
+    split_indices: bool = True,
+    planned: RowPlan | None = None,
 ) -> tuple[Table, RowPlan, Layout]:
     """The plan of a table and where it puts things."""
-    plan = plan_rows(
+    plan = planned or plan_rows(
         table.rows,
         table.columns,
         indices,
@@ -178,7 +197,10 @@ def slice_groups(dtype: str, candidates: Grid, shares: FloatArray, assumed: Assu
     for column, values in zip(held, (per_worker, columns, in_range), strict=True):
         column[candidates.part_tiles()] = values
     return vertex_groups(
-        "popops::MultiSlice", {"offsets": held[0], "region_size": held[1], "offsets_in_range": held[2]}, type=dtype
+        "popops::MultiSlice",
+        {"offsets": held[0], "region_size": held[1], "offsets_in_range": held[2]},
+        type=dtype,
+        **single_region(candidates.shape[1], dtype, columns),
     )
 
 

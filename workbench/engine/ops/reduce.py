@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +31,7 @@ from workbench.engine.tileset import IntArray
 
 OPERATIONS = {
     "reduce_sum": "ADD",
+    "reduce_square_sum": "SQUARE_ADD",
     "reduce_max": "MAX",
     "reduce_min": "MIN",
     "reduce_prod": "MUL",
@@ -109,7 +110,13 @@ def _start(node: Node, lowering: Lowering) -> Reduction | None:
     inner = len(source.shape) - 1 in axes
     op = OPERATIONS[node.op]
     groups = arrived_groups(source.mapping, parts.held, source.dtype, op, lowering.tiles, inner=inner)
-    return Reduction(node=node, op=op, source=source, parts=parts, groups=groups)
+    started = Reduction(node=node, op=op, source=source, parts=parts, groups=groups)
+    return _once_reduced(started) if groups and parts.depth > 1 else started
+
+
+def _once_reduced(one: Reduction) -> Reduction:
+    """What is left to do with partial results: squares are taken once."""
+    return replace(one, op="ADD") if one.op == "SQUARE_ADD" else one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,6 +274,7 @@ def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowerin
             break
         held = _intermediate(f"{label}/stage{stage}", across, held, nexts, lowering)
         parts = [part if found is None else found[0] for part, found in zip(parts, nexts, strict=True)]
+        across = [one if found is None else _once_reduced(one) for one, found in zip(across, nexts, strict=True)]
     mappings = [lowering.wish(one.node.results[0]) or lowering.default_mapping(one.node.results[0]) for one in across]
     wanted = [part.needed(reshape(mapping, part.kept)) for part, mapping in zip(parts, mappings, strict=True)]
     landed = lowering.emit.rearrange(label, list(zip(held, wanted, strict=True)))
@@ -319,23 +327,47 @@ def _reduce_arrived(
 def _fold(parts: Partials, tiles: int) -> tuple[Partials, Placement] | None:
     """The next stage of a deep reduction: partials of the partials, on tiles of their own, and what these need."""
     ahead = stages(parts.depth, True)
-    if not ahead or parts.first_partial is not None:
+    if not ahead:
         return None
-    held, wanted = _folded(parts.held.shape, parts.kept, parts.depth, ahead[0], tiles)
-    return Partials(held=held, depth=ahead[0], kept=parts.kept, result=held), wanted
+    held, columns = _intermediate_tiles(parts.kept, ahead[0], tiles)
+    if parts.first_partial is not None:
+        wanted = _needed_of_list(parts.held.shape, parts.first_partial, held, columns)
+    else:
+        wanted = _needed_of_grid(parts.held.shape, parts.depth, held, columns)
+    return None if wanted is None else (Partials(held=held, depth=ahead[0], kept=parts.kept, result=held), wanted)
 
 
 @lru_cache(maxsize=1024)
-def _folded(shape: tuple[int, ...], kept: tuple[int, ...], depth: int, left: int, tiles: int) -> tuple[Grid, Grid]:
-    """Where `left` partials of each result are made, and what that needs of the `depth` partials there are."""
+def _intermediate_tiles(kept: tuple[int, ...], left: int, tiles: int) -> tuple[Grid, IntArray]:
+    """Where `left` partials of each result are made, and the bounds of the results that one tile has."""
     results = int(np.prod(kept, dtype=np.int64))
     pieces = max(1, min(-(-results // LEAST_RESULTS), tiles // left))
     bounds = even_cuts(results, pieces, LEAST_RESULTS)
     columns = (bounds[:-1], bounds[1:], np.arange(pieces, dtype=np.int64))
     row = np.arange(left, dtype=np.int64)
-    cut = even_cuts(depth, left)
     held = grid_of_cuts((left, *kept), [(row, row + 1, row * pieces), columns], dims=(left, results))
-    return held, grid_of_cuts(shape, [(cut[:-1], cut[1:], row * pieces), columns], dims=(depth, results))
+    return held, bounds
+
+
+def _needed_of_grid(shape: tuple[int, ...], depth: int, held: Grid, bounds: IntArray) -> Placement:
+    """What making the partials of `held` takes of `depth` partials of each result."""
+    left, pieces = held.shape[0], len(bounds) - 1
+    cut = even_cuts(depth, left)
+    rows = (cut[:-1], cut[1:], np.arange(left, dtype=np.int64) * pieces)
+    columns = (bounds[:-1], bounds[1:], np.arange(pieces, dtype=np.int64))
+    return grid_of_cuts(shape, [rows, columns], dims=(depth, int(bounds[-1])))
+
+
+def _needed_of_list(shape: tuple[int, ...], first: IntArray, held: Grid, bounds: IntArray) -> Placement | None:
+    """The same for partials in a list, those of result r from first[r]; None if one has fewer than are to be left."""
+    left, pieces = held.shape[0], len(bounds) - 1
+    counts = np.diff(first)
+    if int(counts.min(initial=left)) < left:
+        return None
+    cut = first[:-1, None] + counts[:, None] * np.arange(left + 1, dtype=np.int64) // left
+    column = np.searchsorted(bounds, np.arange(len(counts)), side="right") - 1
+    tile = np.arange(left, dtype=np.int64) * pieces + column[:, None]
+    return demand(shape, tile.reshape(-1), cut[:, :-1].reshape(-1), cut[:, 1:].reshape(-1))
 
 
 register(Reduce())

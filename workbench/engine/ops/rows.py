@@ -27,6 +27,7 @@ Shape = tuple[int, ...]
 WORKERS = 6
 INDEX_BYTES = 4
 EXCHANGE_BYTES_PER_CYCLE = 4
+STORE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +135,7 @@ def plan_rows(
             rows=ceil_div(rows, plan.rows),
             columns=min(columns, grain_of(itemsize) * ceil_div(grains, plan.columns)),
             indices=ceil_div(indices, plan.lookups),
+            all_indices=indices,
             plan=plan,
             even_bytes=ceil_div(rows * columns * itemsize, tiles),
             dtype=dtype,
@@ -153,7 +155,7 @@ def ceil_div(dividend: int, divisor: int) -> int:
 
 def grain_of(itemsize_bytes: int) -> int:
     """Elements of a row that stay together: a store of four bytes."""
-    return max(1, 4 // itemsize_bytes)
+    return max(1, STORE_BYTES // itemsize_bytes)
 
 
 def _powers(most: int) -> list[int]:
@@ -168,6 +170,7 @@ class _Part:
     rows: int
     columns: int
     indices: int
+    all_indices: int
     plan: RowPlan
     even_bytes: int
     dtype: str
@@ -224,6 +227,7 @@ class _Part:
             "region_size": self.columns,
             "offsets": ceil_div(indices, WORKERS),
             "offsets_in_range": int(chosen_by_worker(ceil_div(indices, WORKERS), share, self.assumed)),
+            **single_region(self.all_indices, self.dtype, self.columns),
         }
 
     def _update_arguments(self, rows: int) -> dict[str, Any]:
@@ -260,6 +264,12 @@ def updated_by_worker(offsets: Any, share: Any, rows: int, assumed: Assumed) -> 
     rows_of_worker = np.ceil(np.ceil(rows * share) / WORKERS)
     found = rows_of_worker * offsets / max(1, rows) if assumed.in_order else offsets * share / WORKERS
     return np.minimum(offsets, np.ceil(found).astype(np.int64))
+
+
+def single_region(indices: int, dtype: str, columns: Any) -> dict[str, bool]:
+    """The argument of a slice of one row, whose words are shared by the workers (DynamicSlice.cpp:4150, 4415-4420)."""
+    words = not np.any(np.asarray(columns) * type_bytes(dtype) % STORE_BYTES)
+    return {"split_single_region": True} if indices == 1 and words else {}
 
 
 def ordering(indices: int, rows: int, assumed: Assumed) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from workbench.engine.ops.rows import (
     Table,
     grain_of,
     ordering,
+    single_region,
     table_of,
     updated_by_worker,
 )
@@ -183,7 +184,8 @@ def update_groups(op: str, dtype: str, layout: Layout, rows: int, assumed: Assum
         column[where.part_tiles()] = values
     arguments = {"region_size": held[0], "offsets": held[1], "offsets_in_range": held[2]}
     if not op:
-        return vertex_groups("popops::MultiUpdate", arguments, type=dtype, **order)
+        alone = single_region(layout.updates.shape[0], dtype, columns)
+        return vertex_groups("popops::MultiUpdate", arguments, type=dtype, **order, **alone)
     grain = grain_of(type_bytes(dtype))
     odd = np.where(held[0] % grain != 0, held[0], 0)
     even = np.where(held[0] % grain == 0, held[0], 0)

@@ -16,7 +16,7 @@ option(
     False,
     bool,
     "Subtract the mean before the variance is taken: steadier numbers, more cycles.",
-    planned="engine/ops/norms.py",
+    read_by="engine/passes/statistics.py",
 )
 option(
     "norms.experimental.distributed_batch_norm_replica_group_size",
@@ -32,15 +32,16 @@ option(
     "optimizations.math.fast",
     False,
     bool,
-    "Rewrite arithmetic freely, without regard to rounding: faster, and results differ.",
-    planned=_REWRITE,
+    "Rewrite arithmetic without regard to rounding, infinities and NaN: quotients by a repeated divisor, powers of a "
+    "half, products with zero. Faster; the numbers of a run stay the host's.",
+    read_by=_REWRITE,
 )
 option(
     "optimizations.math.dot_strength",
     True,
     bool,
     "Turn a dot product whose one operand has only batch and contracted dimensions into a product and a sum.",
-    planned=_REWRITE,
+    read_by=_REWRITE,
 )
 option(
     "optimizations.prefetch_data_streams",
@@ -122,8 +123,8 @@ option(
     "optimizations.enable_gather_simplifier",
     True,
     bool,
-    "Turn general gathers that are embedding look-ups into planned look-ups.",
-    planned=_REWRITE,
+    "Plan gathers as embedding look-ups are planned; otherwise their tables are spread by columns.",
+    read_by="engine/ops/gather.py",
 )
 option(
     "optimizations.triangular_solve_expander_block_size",
@@ -153,8 +154,8 @@ option(
     "optimizations.enable_dynamic_slice_replacement",
     True,
     bool,
-    "Use planned look-ups for dynamic slices and updates: better spread over tiles.",
-    planned=_REWRITE,
+    "Use planned look-ups for dynamic slices and updates of one entry: better spread over tiles.",
+    read_by=_REWRITE,
 )
 
 option(

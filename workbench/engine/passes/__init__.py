@@ -16,6 +16,8 @@ from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.replicate import replicate
 from workbench.engine.passes.schedule import schedule
+from workbench.engine.passes.simplify import simplify
+from workbench.engine.passes.statistics import statistics
 from workbench.engine.passes.shard import shard
 
 
@@ -40,6 +42,8 @@ class GraphPass:
 
 PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="canonicalise", run=canonicalise, reason="first: equal things look equal to what follows"),
+    GraphPass(name="simplify", configured=simplify, reason="early: what it makes can be combined and fused like the rest"),
+    GraphPass(name="statistics", configured=statistics, reason="before regions close over the sums of a norm"),
     GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),

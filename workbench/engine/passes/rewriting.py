@@ -23,6 +23,14 @@ class Writer:
         """What follows is written for this node."""
         self._now = node
 
+    def insert(self, after: Node, op: str, operand: Value, shape: Sequence[int], **attributes: Any) -> Value:
+        """A node of one operand right behind one written already, with that one's origin."""
+        result = self.value(shape, operand.dtype)
+        node = Node(op, (operand,), (result,), attrs(**attributes), after.origin)
+        self.nodes.insert(self.nodes.index(after) + 1, node)
+        self.made_by[id(result)] = node
+        return result
+
     def add(self, node: Node) -> None:
         """Append a finished node."""
         self.nodes.append(node)
@@ -98,4 +106,17 @@ def rewrite_function(function: Function, rule: Rule) -> Function:
         else:
             stands_for.update({id(was): now for was, now in zip(node.results, found, strict=True)})
     results = tuple(stands_for.get(id(value), value) for value in function.results)
-    return Function(function.name, function.params, results, tuple(writer.nodes))
+    nodes = writer.nodes if not stands_for else _read(writer.nodes, results)
+    return Function(function.name, function.params, results, tuple(nodes))
+
+
+def _read(nodes: Sequence[Node], results: Sequence[Value]) -> list[Node]:
+    """The nodes somebody reads; those without results or with bodies stay, as they may do more than compute."""
+    wanted = {id(value) for value in results}
+    kept = []
+    for node in reversed(nodes):
+        if node.results and not node.calls and not any(id(value) in wanted for value in node.results):
+            continue
+        wanted.update(id(value) for value in node.operands)
+        kept.append(node)
+    return kept[::-1]
