@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.engine.target import Target, target, targets
 from workbench.executable import Executable, Progress, compile_request, make_request
+from workbench.ipu._outputs import write
 from workbench.profiler.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
@@ -65,7 +66,9 @@ def compile(
         offload=offload,
         trip_counts=trip_counts,
     )
-    return compile_request(request, progress)
+    executable = compile_request(request, progress)
+    write(executable)
+    return executable
 
 
 def profile(source: Any, *inputs: Any, **arguments: Any) -> Profile:

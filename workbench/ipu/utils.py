@@ -136,6 +136,13 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str | Path, fe
     Session().run(export_variables(inputs, names, output_filename), feed_dict)
 
 
+def load_executable(path: str | Path) -> Any:
+    """Read an executable that a compile wrote to `serialization_output_folder`: `.profile`, `.variables`, `.run`."""
+    from workbench.ipu._serialized import load_executable as read
+
+    return read(path)
+
+
 def export_variables_from_live_session(session: Any, output_file: str | Path, gc_metadata: Any = None) -> None:
     """Write the values of a session's variables to a file."""
     from workbench.ipu.dataset_extractor import export_variables, get_variable_handles
@@ -195,6 +202,7 @@ __all__ = [
     "import_data_in_live_model",
     "import_data_in_live_session",
     "is_running_on_ipu_model",
+    "load_executable",
     "move_variable_initialization_to_cpu",
     "reset_ipu_configuration",
     "reset_ipu_seed",

@@ -17,6 +17,7 @@ from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
 from workbench.errors import InputError
+from workbench.ipu._outputs import write
 from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Graph, Operation, Tensor, known_shape
 
@@ -132,7 +133,9 @@ def compile_cluster(found: Cluster, options: Options, progress: Callable[[str], 
         raise InputError("the program makes nothing", todo="return a tensor, or enqueue to an outfeed queue")
     compiler = import_module(COMPILER)
     request = compiler.make_request(found, replicas=found.replicas).replace(options=options)
-    return compiler.compile_request(request, progress)
+    executable = compiler.compile_request(request, progress)
+    write(executable)
+    return executable
 
 
 __all__ = ["Cluster", "cluster", "compile_cluster"]

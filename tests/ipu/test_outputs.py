@@ -1,0 +1,105 @@
+"""Reports and executables on disk, when the environment or the configuration asks for them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import jax.numpy as jnp
+import keras
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.ipu.graphs import compiled, configure
+from workbench import ipu, tf
+
+X = np.arange(4, dtype=np.float32)
+
+
+def double(x: jnp.ndarray) -> jnp.ndarray:
+    return x * 2
+
+
+def test_auto_report_writes_a_profile_for_each_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports")}
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps(asked))
+    config = configure()
+    profile = wb.profile(double, X, config=config)
+    result = compiled(lambda x: x + 1, [tf.constant(X)])
+    tf.Session().run(result)
+    wb.profile(double, X, config=config)
+    written = sorted(path.parent.name for path in tmp_path.rglob("profile.wbprofile"))
+    assert written == ["double", "double_1", "main"]
+    kept = wb.load_profile(tmp_path / "reports" / "double" / "profile.wbprofile")
+    assert kept.total_cycles == profile.total_cycles
+
+
+def test_the_configuration_may_ask_too(tmp_path: Path) -> None:
+    options = {"autoReport.outputGraphProfile": "true", "autoReport.directory": str(tmp_path)}
+    wb.profile(double, X, config=configure(1, compilation_poplar_options=options))
+    assert (tmp_path / "double" / "profile.wbprofile").exists()
+
+
+@pytest.mark.parametrize("options", ["", "{}", '{"autoReport.all": "false"}'])
+def test_nothing_is_written_unasked(options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", options)
+    wb.profile(double, X, config=configure())
+    assert list(tmp_path.rglob("*.wbprofile")) == []
+
+
+@pytest.mark.parametrize("options", ["{", "[1]", "true"])
+def test_options_that_are_none_are_an_error(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", options)
+    with pytest.raises(wb.OptionError, match="POPLAR_ENGINE_OPTIONS is"):
+        wb.profile(double, X, config=configure())
+
+
+def test_executables_are_saved_and_run_without_their_source(tmp_path: Path) -> None:
+    config = configure(1, serialization_output_folder=str(tmp_path))
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="only")])
+    executable = wb.compile(model, batch_size=3, mode="inference", config=config)
+    (path,) = tmp_path.glob("*.wbexec")
+    loaded = ipu.utils.load_executable(path)
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    assert np.allclose(loaded.run(x)[0], executable.run(x))
+    assert loaded.profile.total_cycles == executable.profile.total_cycles
+    assert sorted(value.shape for value in loaded.variables.values()) == [(2,), (4, 2)]
+    with pytest.raises(wb.InputError, match="compiled"):
+        loaded.run(np.zeros((2, 4), np.float32))
+    assert not any(name.endswith((".pkl", ".py")) for name in zipfile.ZipFile(path).namelist())
+
+
+def test_what_a_program_updates_is_kept_with_the_loaded_one(tmp_path: Path) -> None:
+    configure(1, serialization_output_folder=str(tmp_path))
+    count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
+    result = compiled(lambda: count.assign_add(2.0))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(result)
+    (path,) = tmp_path.glob("*.wbexec")
+    loaded = ipu.utils.load_executable(path)
+    assert [float(loaded.run()[0]) for _ in range(3)] == [2, 4, 6]
+
+
+def test_programs_that_talk_to_the_host_are_saved_with_their_profile_alone(tmp_path: Path) -> None:
+    configure(1, serialization_output_folder=str(tmp_path))
+    queue = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    result = compiled(lambda x: (x, queue.enqueue(x)), [tf.constant(X)])
+    tf.Session().run(result)
+    (path,) = tmp_path.glob("*.wbexec")
+    loaded = ipu.utils.load_executable(path)
+    assert loaded.profile.fits
+    with pytest.raises(wb.InputError, match="talks to the host"):
+        loaded.run()
+
+
+def test_other_files_are_no_executables(tmp_path: Path) -> None:
+    (tmp_path / "text.wbexec").write_text("nothing")
+    with zipfile.ZipFile(tmp_path / "zip.wbexec", "w") as archive:
+        archive.writestr("manifest.json", "{}")
+    for name in ("text", "zip"):
+        with pytest.raises(wb.InputError, match="is no executable"):
+            ipu.utils.load_executable(tmp_path / f"{name}.wbexec")

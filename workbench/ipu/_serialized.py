@@ -1,0 +1,162 @@
+"""Executables in files: what a program takes and gives, its numbers as StableHLO, its variables and its profile.
+
+A zip archive of `manifest.json`, `program.stablehlo` with `signature.json` (JAX's portable form), one `.npy` for each
+variable, and `profile.wbprofile`. Nothing in it is code of Python. A program that talks to the host while it runs has
+no portable form: it is saved without its numbers, and says so when it is run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+
+from workbench.engine.frontends.checks import check_array
+from workbench.engine.frontends.source import ArraySpec
+from workbench.errors import InputError
+from workbench.profiler.storage import load_profile
+
+VERSION = 1
+
+
+@dataclass(slots=True, eq=False)
+class SavedExecutable:
+    """An executable read from a file: `.profile`, `.variables` by name, and `.run(*inputs)`."""
+
+    name: str
+    profile: Any
+    variables: dict[str, Any]
+    inputs: tuple[ArraySpec, ...]
+    order: tuple[str, ...]
+    outputs: tuple[tuple[str, str], ...]
+    program: Any = None
+
+    def run(self, *values: Any) -> list[np.ndarray[Any, Any]]:
+        """One call: the outputs, in order. What the program updates is kept here, in `.variables`."""
+        if self.program is None:
+            raise InputError(
+                f"the executable {self.name!r} was saved without its numbers, since it talks to the host as it runs",
+                todo="run the program it was compiled from",
+            )
+        if len(values) != len(self.inputs):
+            raise InputError(f"run was called with {len(values)} arrays", expected=f"{len(self.inputs)}")
+        given = iter([check_array(spec, value) for spec, value in zip(self.inputs, values, strict=True)])
+        arguments = [self.variables[name] if name else next(given) for name in self.order]
+        results = self.program.call(*arguments)
+        for (_, updated), value in zip(self.outputs, results, strict=True):
+            if updated:
+                self.variables[updated] = value
+        return [np.asarray(value) for (_, updated), value in zip(self.outputs, results, strict=True) if not updated]
+
+
+def save_executable(executable: Any, path: Path) -> Path:
+    """Write an executable to a file."""
+    source = executable._traced
+    if source is None:
+        raise InputError("a program made by hand has no executable to save", todo="save its profile")
+    names = [_unique(number, item.name) for number, item in enumerate(source.graph.inputs)]
+    held = {name: each for name, each in zip(names, source.variables, strict=False) if each is not None}
+    order = [name if name in held else "" for name in names[: len(source.variables)]]
+    outputs = [(each.name, names[each.updates] if each.updates is not None else "") for each in source.graph.outputs]
+    values = {} if source.lazy else {name: np.asarray(each.value) for name, each in held.items()}
+    manifest = {
+        "version": VERSION, "name": executable.profile.name, "order": order, "outputs": outputs,
+        "inputs": [[spec.name, list(spec.shape), spec.dtype] for spec in source.specs],
+        "variables": {name: str(value.dtype) for name, value in values.items()},
+    }  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+        program = None if source.lazy else _portable(source, order, held)
+        if program is not None:
+            archive.writestr("program.stablehlo", program.mlir_module_serialized)
+            archive.writestr("signature.json", json.dumps(_signature(program)))
+        for number, value in enumerate(values.values()):
+            buffer = io.BytesIO()
+            np.save(buffer, value.view(np.uint16) if value.dtype == jnp.bfloat16 else value, allow_pickle=False)
+            archive.writestr(f"variables/{number}.npy", buffer.getvalue())
+        with tempfile.TemporaryDirectory() as folder:
+            archive.write(executable.profile.save(Path(folder) / "profile.wbprofile"), "profile.wbprofile")
+    return path
+
+
+def _unique(number: int, name: str) -> str:
+    return f"{number}:{name}"
+
+
+def _portable(source: Any, order: list[str], held: dict[str, Any]) -> Any:
+    """The program in JAX's portable form; None for one that talks to the host."""
+    if source.jaxpr is not None and source.jaxpr.effects:
+        return None
+    specs = iter(source.specs)
+    types = []
+    for name in order:
+        array = held[name].value if name else next(specs)
+        types.append(jax.ShapeDtypeStruct(tuple(array.shape), jnp.dtype(array.dtype)))
+    traced = jax.jit(lambda *arrays: tuple(source.compute(list(arrays))))
+    try:
+        return jax.export.export(traced)(*types)
+    except (NotImplementedError, ValueError):
+        return None
+
+
+def _signature(program: Any) -> dict[str, Any]:
+    """Types of what a program takes and gives, and which of its arguments it reads."""
+    return {
+        "takes": [[list(each.shape), str(each.dtype)] for each in program.in_avals],
+        "gives": [[list(each.shape), str(each.dtype)] for each in program.out_avals],
+        "read": list(program.module_kept_var_idx),
+    }
+
+
+def _restore(module: bytes, signature: dict[str, Any]) -> Any:
+    """A program from its StableHLO: an exported program of equal types, with this one's module in its place."""
+    takes = [jax.ShapeDtypeStruct(tuple(shape), jnp.dtype(dtype)) for shape, dtype in signature["takes"]]
+    zeros = [(tuple(shape), jnp.dtype(dtype)) for shape, dtype in signature["gives"]]
+    alike = jax.export.export(jax.jit(lambda *_: tuple(jnp.zeros(*each) for each in zeros)))(*takes)
+    return replace(alike, mlir_module_serialized=module, module_kept_var_idx=tuple(signature["read"]))
+
+
+def load_executable(path: str | Path) -> SavedExecutable:
+    """Read an executable; a file that is none is an `InputError`."""
+    place = Path(path)
+    try:
+        with zipfile.ZipFile(place) as archive, tempfile.TemporaryDirectory() as folder:
+            manifest = json.loads(archive.read("manifest.json"))
+            profile = load_profile(archive.extract("profile.wbprofile", folder))
+            variables = {
+                name: _restored(archive.read(f"variables/{number}.npy"), dtype)
+                for number, (name, dtype) in enumerate(manifest["variables"].items())
+            }
+            names = archive.namelist()
+            module = archive.read("program.stablehlo") if "program.stablehlo" in names else None
+            program = _restore(module, json.loads(archive.read("signature.json"))) if module is not None else None
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise InputError(
+            f"{place.name} is no executable: {error}", expected="one written to serialization_output_folder"
+        ) from None
+    if manifest["version"] > VERSION:
+        raise InputError(f"{place.name} was written by a newer workbench", expected=f"version {VERSION}")
+    return SavedExecutable(
+        name=manifest["name"], profile=profile, variables=variables,
+        inputs=tuple(ArraySpec(name=name, shape=tuple(shape), dtype=kind) for name, shape, kind in manifest["inputs"]),
+        order=tuple(manifest["order"]), outputs=tuple((name, updated) for name, updated in manifest["outputs"]),
+        program=program,
+    )  # fmt: skip
+
+
+def _restored(raw: bytes, dtype: str) -> Any:
+    value = np.load(io.BytesIO(raw), allow_pickle=False)
+    return jnp.asarray(value.view(jnp.bfloat16) if dtype == "bfloat16" else value)
+
+
+__all__ = ["SavedExecutable", "load_executable", "save_executable"]
