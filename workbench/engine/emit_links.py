@@ -62,9 +62,7 @@ def collective(
     `moved` is what each tile sends and receives in all, int64[tiles], in a piece to and from each of the others.
     """
     emit.sync("external")
-    exchange = Exchange(
-        name=name, sent_bytes=moved, received_bytes=moved, fragments=frozen((moved > 0) * (group_size - 1))
-    )
+    nothing, pieces = frozen(np.zeros_like(moved)), frozen((moved > 0) * (group_size - 1))
     emit.add(
         GlobalExchange(
             **emit.stamp(name),
@@ -74,8 +72,8 @@ def collective(
             size_bytes=size_bytes,
             collective=kind,
             group_size=group_size,
-            sent=exchange,
-            received=exchange,
+            sent=Exchange(name=name, sent_bytes=moved, received_bytes=nothing, fragments=pieces),
+            received=Exchange(name=name, sent_bytes=nothing, received_bytes=moved, fragments=pieces),
         )
     )
 

@@ -377,6 +377,7 @@ def _meta(compiled: Compiled, made: _Collector, terms: Table, positions: Any) ->
         "format_version": FORMAT_VERSION,
         "ipus": program.ipus,
         "replicas": replicas,
+        "remote_buffers": [plain(dataclasses.asdict(buffer)) for buffer in program.remote_buffers],
         "total_cycles": compiled.trace.total_cycles,
         "target": _target(program.target),
         "config": plain(dict(compiled.options)),

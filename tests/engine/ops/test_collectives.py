@@ -11,6 +11,7 @@ from tests.engine.ops.lowered import Case, lowered_graph
 from tests.engine.small_graphs import Draft
 from workbench.engine import vertices
 from workbench.engine.execute import execute
+from workbench.engine.footprint import footprint
 from workbench.engine.program import GlobalExchange, StreamCopy, Sync
 
 CLOCK = 1.33e9
@@ -60,6 +61,14 @@ def test_a_ring_of_four_single_ipus_has_two_links_to_itself() -> None:
     on_tile = 7500 // 4 + 40
     assert [steps[step.id].cycles for step in collectives(case)] == [transfer + latency + on_tile] * 2
     assert case.trace.cycle_breakdown[0]["collective"] == 2 * (transfer + latency + on_tile)
+
+
+def test_code_counts_each_end_of_a_ring_once() -> None:
+    """Three pieces sent and three received, 3/2 events each at either end, and 384 B in sends of 64 words."""
+    case = sums(4, 512)
+    code = footprint(case.lowered.program).categories["global_exchange_code"][0]
+    sent, received = ceil(1.5 * 3) + 384 // 256, ceil(1.5 * 3)
+    assert code.tolist() == [2 * (4 * (sent + received) + 2 * 12)] * 4
 
 
 def test_every_collective_waits_for_the_other_replicas() -> None:

@@ -133,6 +133,9 @@ class Summary(Report):
             ("Peak", f"step {peak.step} ({self.peak_step}) on tile {peak.tile} of IPU {peak.ipu}"),
             ("Program", ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in self.program.items())),
         ]
+        if buffers := meta.get("remote_buffers"):
+            held = sum(int(buffer["size_bytes"]) for buffer in buffers)
+            rows.append(("Streaming memory", f"{bytes_text(held)} a replica in {len(buffers)} remote buffers"))
         if target.get("what_if"):
             rows.append(("What if", "not a real machine: " + ", ".join(target["what_if"])))
         rows += [("Option", f"{key} = {value}") for key, value in meta["config_changed"].items()]
