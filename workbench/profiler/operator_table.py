@@ -104,9 +104,18 @@ class _Temporaries:
     def most(self, steps: Sequence[int]) -> int:
         """The most bytes on one tile that the temporaries written by these steps take at one time."""
         own = {variable for step in steps for variable in self.written.get(step, ())}
-        lives = [(first, last, variable) for variable in own for first, last in self.lives.get(variable, ())]
-        most = 0
-        for moment in {first for first, _, _ in lives}:
-            live = [self.index[variable] for first, last, variable in lives if first <= moment <= last]
-            most = max(most, int(np.sum(self.per_tile[live], axis=0).max()))
-        return most
+        begins: dict[int, list[int]] = {}
+        ends: dict[int, list[int]] = {}
+        for variable in own:
+            for first, last in self.lives.get(variable, ()):
+                begins.setdefault(first, []).append(variable)
+                ends.setdefault(last + 1, []).append(variable)
+        live: Counter[int] = Counter()
+        seen: set[frozenset[int]] = set()  # a body that is called often has the same temporaries each time
+        for moment in sorted({*begins, *ends}):
+            live.subtract(ends.get(moment, ()))
+            live.update(begins.get(moment, ()))
+            if moment in begins:
+                seen.add(frozenset((+live).keys()))
+        sums = (self.per_tile[[self.index[variable] for variable in sorted(each)]].sum(axis=0) for each in seen)
+        return max((int(total.max()) for total in sums), default=0)
