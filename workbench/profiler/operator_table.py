@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from workbench.profiler.interning import IntArray
 from workbench.profiler.schema import Table, table_from_rows
 
