@@ -6,15 +6,12 @@ what is placed on an IPU goes through the compiler of every other source, so tha
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from workbench.tf import _names
 
 
 def __getattr__(name: str) -> Any:
-    if name in _names.SUBMODULES:
-        return importlib.import_module(f"workbench.tf.{name}")
     return _names.find("workbench.tf", name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -242,10 +243,10 @@ def find(module: str, name: str) -> Any:
     """A public name, a submodule, Keras, or an `AttributeError` that says this is a small namespace."""
     if name in PUBLIC:
         return PUBLIC[name]
+    if name in SUBMODULES:
+        return importlib.import_module(f"workbench.tf.{name}")
     if name == "keras":
-        import keras
-
-        return keras
+        return importlib.import_module("keras")
     raise AttributeError(
         f"module {module!r} has no attribute {name!r}: it has the tf. names that programs for the IPU use; "
         f"keras.ops and jax.numpy have the others"
