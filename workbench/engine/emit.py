@@ -126,6 +126,7 @@ class Emitter:
     next_step: int = 0
     settled: dict[int, RemoteBuffer] = field(default_factory=dict)  # variables that do not live whole on the chip
     repeated: dict[int, int] = field(default_factory=dict)  # step: runs in one run of its operator, where not 1
+    prefetched: bool = True  # whether the host has fetched what it streams before it is asked
     _stack: list[list[Program]] = field(default_factory=lambda: [[]])
 
     @property
@@ -290,6 +291,7 @@ class Emitter:
                 direction=direction,
                 size_bytes=int(per_tile.sum()),
                 remote=remote,
+                prefetched=self.prefetched or remote or not incoming,
             )
         )
 

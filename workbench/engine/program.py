@@ -155,6 +155,7 @@ class StreamCopy(Step):
     """Copy between host (or streaming memory when `remote`) and tiles; per-tile bytes in `exchange`.
 
     `buffer` is the variable whose remote buffer it is, -1 for the host. `hidden_cycles` run beside compute.
+    `prefetched`: the host has fetched what it sends while the IPUs computed; else they wait until it has.
     """
 
     exchange: Exchange
@@ -163,6 +164,7 @@ class StreamCopy(Step):
     remote: bool = False
     buffer: int = -1
     hidden_cycles: int = 0
+    prefetched: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -79,6 +79,7 @@ class Target:
     half_vector_width: int = 4  # PLIBS Target::getVectorWidth(HALF)
     float_vector_width: int = 2  # PLIBS Target::getVectorWidth(FLOAT)
     host_bytes_per_second: float = 7.98e9  # tutorial 6 on the IPU Model: 40 MB in 6,663,550 cycles at 1.33 GHz
+    host_copy_bytes_per_second: float = 12.8e9  # not measured: one channel of DDR4-3200, read and written
     link_bytes_per_second: float = 17179869184.0  # PLIBS lib/poplibs_test/Util.cpp:360-430: 128 Gib/s per link
     link_efficiency: float = 0.85  # the same place
     links_inside_pair: int = 4  # the same place: four links join the two IPUs of a pair

@@ -48,8 +48,7 @@ option(
     True,
     bool,
     "The host fetches the next batch while this one computes.",
-    effect="recorded",
-    reason="a copy is modelled from the moment the host has the data, and no figure says how long it takes to have it",
+    read_by="engine/passes/lower.py",
 )
 option(
     "optimizations.combine_embedding_lookups",
@@ -78,7 +77,7 @@ option(
     True,
     bool,
     "Copy all inputs of a batch from the host at once: fewer syncs, more live memory.",
-    planned=_MERGE,
+    read_by="engine/passes/lower.py",
 )
 option(
     "optimizations.maximum_cross_replica_sum_buffer_size",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,8 @@ def lower(
     ops.load()
     io = io_tiles_of(options, target)
     within = compute_target(target, io)
-    emit = Emitter(target=within)
+    prefetched = bool(options.get("optimizations.prefetch_data_streams"))
+    emit = Emitter(target=within, prefetched=prefetched)
     lowering = Lowering(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
     lowering.wishes = find_wishes(lowering)
     if options.get("optimizations.enable_graph_outlining"):
@@ -92,8 +93,16 @@ def _lower_whole(lowering: Lowering) -> None:
         lowering.emit.ipu = place
         _place_input(value, described, lowering)
     lowering.emit.ipu = 0
-    _load_inputs(lowering)
-    lowering.lower_function(graph.body)
+    arriving = [
+        (value, described)
+        for value, described in zip(graph.body.params, graph.inputs, strict=True)
+        if described.role not in RESIDENT_ROLES and value.elements
+    ]
+    if lowering.options.get("optimizations.merge_infeed_io_copies"):
+        _load_inputs(arriving, lowering)
+        lowering.lower_function(graph.body)
+    else:
+        _load_each_before_use(arriving, lowering)
     _write_back(lowering)
     _return_outputs(lowering)
 
@@ -109,20 +118,31 @@ def _place_input(value: Value, described: Input, lowering: Lowering) -> None:
     lowering.bind(value, tensor)
 
 
-def _load_inputs(lowering: Lowering) -> None:
-    """Copy what the host delivers for each call."""
-    graph = lowering.graph
-    arriving = [
-        (described, lowering.get(value))
-        for value, described in zip(graph.body.params, graph.inputs, strict=True)
-        if described.role not in RESIDENT_ROLES and value.elements
-    ]
+def _load_inputs(arriving: Sequence[tuple[Value, Input]], lowering: Lowering) -> None:
+    """Copy what the host delivers for each call, all of it behind one barrier."""
     if arriving:
         lowering.emit.sync("external")
-    for described, tensor in arriving:
+    for value, described in arriving:
+        tensor = lowering.get(value)
         lowering.emit.ipu = tensor.ipu
         lowering.emit.stream(f"{described.name}/from_host", tensor, "to_device")
     lowering.emit.ipu = 0
+
+
+def _load_each_before_use(arriving: Sequence[tuple[Value, Input]], lowering: Lowering) -> None:
+    """Lower the body; each input is copied by itself, before the first operator that reads it.
+
+    The driver appends copies that are not merged to the sequence of their own instruction
+    (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/visitors/deferred_visitor.cc:1723-1729).
+    """
+    waiting = {id(value): (value, described) for value, described in arriving}
+    for node in lowering.graph.body.nodes:
+        for operand in node.operands:
+            if id(operand) in waiting:
+                _load_inputs([waiting.pop(id(operand))], lowering)
+        lowering.lower_operator(node)
+    for last in waiting.values():
+        _load_inputs([last], lowering)
 
 
 def _write_back(lowering: Lowering) -> None:

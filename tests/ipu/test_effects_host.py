@@ -1,0 +1,44 @@
+"""Options of host copies change the profile in the direction their documentation says; each test names its option."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+import workbench as wb
+from workbench.engine.target import target
+from workbench.ipu.config import IPUConfig
+
+ROWS = np.zeros((256, 256), "float32")
+
+
+def chain(first: Any, second: Any) -> Any:
+    """The second input is read when the first has long been used up."""
+    return (first @ first).sum() + second.sum()
+
+
+def profile(source: Any, *arrays: Any, **chosen: bool) -> Any:
+    config = IPUConfig()
+    config.ipu_model.tiles_per_ipu = 16
+    for name, value in chosen.items():
+        setattr(config.optimizations, name, value)
+    return wb.profile(source, *arrays, config=config)
+
+
+def test_merge_infeed_io_copies_takes_less_time_and_more_memory() -> None:
+    """Two inputs: one barrier with the host or two; unmerged, the second is not there while the first is used."""
+    merged = profile(chain, ROWS, ROWS, merge_infeed_io_copies=True)
+    each = profile(chain, ROWS, ROWS, merge_infeed_io_copies=False)
+    assert each.total_cycles - merged.total_cycles == target("ipu2").global_sync_cycles
+    assert each.peak.bytes < merged.peak.bytes
+
+
+def test_prefetch_data_streams_spares_the_wait_for_the_host() -> None:
+    """Without it the host first copies 2 x 256 KiB into its buffers."""
+    ahead, late = (profile(chain, ROWS, ROWS, prefetch_data_streams=value) for value in (True, False))
+    assumed = target("ipu2")
+    waited = ceil(ROWS.nbytes * assumed.clock_hz / assumed.host_copy_bytes_per_second)
+    assert late.total_cycles - ahead.total_cycles == 2 * waited
+    assert late.peak.bytes == ahead.peak.bytes
