@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from tests.fidelity import family_halo
+from tests.fidelity import family_halo, pipeline_orders
 from tests.fidelity.compiling import config, struct
 from tests.fidelity.family_memory import program_of
 from tests.fidelity.measuring import total_bytes
@@ -111,4 +111,7 @@ _ORDERS: dict[str, Callable[[], str]] = {
     "explicit-halo": _halo,
     "outline-code": _outlined,
     "half-float": _half,
+    "recompute-ckpt": pipeline_orders.checkpoints,
+    "sequential-lt-grouped": pipeline_orders.schedules_by_memory,
+    "interleaved-lt-grouped-mem": pipeline_orders.interleaved_against_grouped,
 }
