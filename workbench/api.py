@@ -42,7 +42,10 @@ def compile(
     `IPUConfig`, default the one configured last. `gradient_accumulation_steps`: micro-batches of one weight update,
     default the configured number, 1. `device_mapping`: the IPU of each stage, default one each. `recomputation`:
     whether activations are computed again in the backward pass, or a `RecomputationMode` by name; results of the layers
-    in `recomputation_checkpoints` (names or patterns) are kept. `progress` hears the name of each phase as it begins.
+    in `recomputation_checkpoints` (names or patterns) are kept. `replicas`: copies of the program on IPUs of their own,
+    each with micro-batches of its own; gradients are averaged over them, and `run` takes all their batches behind each
+    other. `offload`: what lives in streaming memory, any of "weights", "activations", "optimizer_state" and
+    "gradient_accumulation_buffers". `progress` hears the name of each phase as it begins.
 
     Never raises for out-of-memory: ask `.profile.fits`. Errors: `InputError`, `OptionError`.
     """
