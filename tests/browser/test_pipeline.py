@@ -38,12 +38,12 @@ class Canvas:
         self.element.scroll_into_view_if_needed()
         lab.page.wait_for_timeout(400)
 
-    def place(self, cycle: float, ipu: int, down: float = 6) -> tuple[float, float]:
-        """Pixels from the canvas' corner; `down` from the top of the lane."""
+    def place(self, cycle: float, ipu: int, *, whole: bool = False) -> tuple[float, float]:
+        """Pixels from the canvas' corner, near the top of a lane; `whole`: not the span but the whole call is shown."""
         size = self.element.bounding_box()
         assert size is not None
-        first, last = REPORT.span
-        return LEFT + (cycle - first) / (last - first) * (size["width"] - LEFT - RIGHT), TOP + ipu * PITCH + down
+        first, last = (0, REPORT.profile.total_cycles) if whole else REPORT.span
+        return LEFT + (cycle - first) / (last - first) * (size["width"] - LEFT - RIGHT), TOP + ipu * PITCH + 6
 
     def click(self, cycle: float, ipu: int) -> None:
         x, y = self.place(cycle, ipu)
@@ -128,13 +128,13 @@ def test_the_keyboard_reaches_micro_batches_and_markers(run_views: Run) -> None:
     canvas.section.get_by_role("heading", name="Micro-batch", exact=True).wait_for()
     lab.page.keyboard.press("t")
     expect(marker).to_be_hidden()
+    drag_marker(canvas)
     # The notebook's own keys for the letters were not meant.
     assert [cell["cell_type"] for cell in lab.cells()] == ["code"]
 
 
-def test_a_marker_is_dragged_to_the_end_of_a_block(run_views: Run) -> None:
-    lab = run_views(PIPELINE)
-    canvas = Canvas(lab)
+def drag_marker(canvas: Canvas) -> None:
+    """A marker that is dragged keeps to the end of the block that it comes near."""
     canvas.section.get_by_role("button", name="Markers").click()
     marker = canvas.section.get_by_role("slider", name="Marker B, cycles")
     box, size = marker.bounding_box(), canvas.element.bounding_box()
@@ -142,10 +142,11 @@ def test_a_marker_is_dragged_to_the_end_of_a_block(run_views: Run) -> None:
     assert size is not None
     goal = int(REPORT.of_micro_batch(9)["cycles_to"].iloc[0])
     x, _ = canvas.place(goal, 0)
-    lab.page.mouse.move(box["x"] + 9, box["y"] + 9)
-    lab.page.mouse.down()
-    lab.page.mouse.move(size["x"] + x + 2, box["y"] + 9, steps=5)
-    lab.page.mouse.up()
+    mouse = canvas.lab.page.mouse
+    mouse.move(box["x"] + 9, box["y"] + 9)
+    mouse.down()
+    mouse.move(size["x"] + x + 2, box["y"] + 9, steps=5)
+    mouse.up()
     expect(marker).to_have_attribute("aria-valuenow", str(goal))
 
 
@@ -169,21 +170,20 @@ def test_causes_are_those_of_the_visible_range(run_views: Run) -> None:
     # A click on a column shows it alone, and counts only what is in it.
     columns = REPORT.columns()
     column = columns[columns["phase"] == "steady"].iloc[3]
-    x, _ = canvas.place(
-        (column["cycles_from"] + column["cycles_to"]) / 2 * REPORT.span[1] / REPORT.profile.total_cycles, 0
-    )
+    middle = (column["cycles_from"] + column["cycles_to"]) / 2
+    x, _ = canvas.place(middle, 0, whole=True)
     canvas.element.click(position={"x": x, "y": 12})
     canvas.section.get_by_role("heading", name=re.compile(r"^Cycles ")).wait_for()
     lab.page.wait_for_timeout(600)
-    ends = [
-        int(part.replace(",", "")) for part in re.findall(r"[\d,]+", canvas.side().locator("h4").first.inner_text())
-    ]
+    title = canvas.side().locator("h4").first.inner_text()
+    ends = [int(part.replace(",", "")) for part in re.findall(r"[\d,]+", title)]
     assert ends[0] <= column["cycles_from"] < column["cycles_to"] <= ends[1]
     assert ends[1] - ends[0] < 1.2 * (column["cycles_to"] - column["cycles_from"])
     assert sum(counted(canvas).values()) == pytest.approx(4 * (ends[1] - ends[0]), abs=8)
     assert "idle: filling" not in counted(canvas)
 
 
+@pytest.mark.slow
 def test_64_ipus_and_1024_micro_batches(run_views: Run) -> None:
     lab = run_views(MANY)
     canvas = Canvas(lab)
