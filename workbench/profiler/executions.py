@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from workbench.collection import paused_collection
 from workbench.profiler.timeline import Node, Timeline
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class Executions:
         steps = profile.tables["steps"]
         layers = dict(zip(steps["id"].tolist(), steps["layer"].tolist(), strict=True))
         collector = _Collector(profile.timeline, layers)
-        collector.visit(profile.timeline.root, _Place(0, 1, 1, 0), alone=True)
+        root = profile.timeline.root
+        with paused_collection():
+            collector.visit(root, _Place(0, 1, 1, 0), alone=True)
         table = np.array(collector.rows, dtype=np.int64).reshape(-1, len(COLUMNS))
         return cls(bodies=tuple(collector.bodies), table=table[np.argsort(table[:, 2], kind="stable")])
 

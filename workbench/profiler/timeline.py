@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pandas as pd
 
+from workbench.collection import paused_collection
 from workbench.profiler.schema import CAUSES
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ class Timeline:
         from workbench.profiler.timeline_builder import Builder
 
         builder = Builder(profile)
-        return cls(root=builder.node(profile.meta["trace"]["entry"]), functions=builder.made, ipus=profile.ipus)
+        with paused_collection():
+            root = builder.node(profile.meta["trace"]["entry"])
+        return cls(root=root, functions=builder.made, ipus=profile.ipus)
 
     def walk(
         self,
