@@ -17,10 +17,12 @@ from tests.fidelity.family_devices import places, selection
 from tests.fidelity.family_errors import validation_error
 from tests.fidelity.family_gemm import gemm
 from tests.fidelity.family_halo import halo
+from tests.fidelity.family_liveness import live
 from tests.fidelity.family_machine import constants, memory_map, tile_map
 from tests.fidelity.family_matvec import matvec
 from tests.fidelity.family_memory import memory
 from tests.fidelity.family_orders import inequality
+from tests.fidelity.family_partition import carry, partition, transfer
 from tests.fidelity.family_pipeline import (
     errors,
     mapped,
@@ -70,7 +72,10 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "ERR": validation_error,
     "INEQ": inequality,
     "SEL": selection,
-    "LIVE": lambda _: NotRun("the schedulers' own estimate of liveness is not there yet"),
+    "AUTOPIPE": partition,
+    "XFER": transfer,
+    "CARRY": carry,
+    "LIVE": live,
 }
 
 
