@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.engine.emit import total_of
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.ops import Family, register
@@ -23,26 +24,32 @@ class InterIpuCopy(Family):
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Every tile sends what it holds to its like."""
-        emit, operand = lowering.emit, lowering.get(node.operands[0])
+        emit, operands = lowering.emit, lowering.operands(node)
         label = f"{lowering.label(node)}_to_{emit.ipu}"
-        result = emit.tensor(label, operand.shape, operand.dtype, operand.mapping, emit.result_kind())
-        lowering.bind(node.results[0], result)
-        moved = operand.mapping.bytes_per_tile(operand.itemsize_bytes, lowering.tiles)
-        nothing = frozen(np.zeros_like(moved))
-        if operand.ipu == emit.ipu:
-            emit.compute(label, emit.copy_groups(moved), operand.variables, result.variables)
+        results = []
+        for value, operand in zip(node.results, operands, strict=True):
+            result = emit.tensor(label, operand.shape, operand.dtype, operand.mapping, emit.result_kind())
+            lowering.bind(value, result)
+            results.append(result)
+        reads = [name for tensor in operands for name in tensor.variables]
+        writes = [name for tensor in results for name in tensor.variables]
+        each = [tensor.mapping.bytes_per_tile(tensor.itemsize_bytes, lowering.tiles) for tensor in operands]
+        moved, pieces = total_of(each), total_of([frozen((part > 0).astype(np.int64)) for part in each])
+        source, nothing = operands[0].ipu, frozen(np.zeros_like(moved))
+        if source == emit.ipu:
+            emit.compute(label, emit.copy_groups(moved), reads, writes)
             return
         emit.sync("external")
-        stamped = {**emit.stamp(label), "ipu": operand.ipu}
+        stamped = {**emit.stamp(label), "ipu": source}
         emit.add(
             GlobalExchange(
                 **stamped,
                 to_ipu=emit.ipu,
-                reads=operand.variables,
-                writes=result.variables,
+                reads=tuple(reads),
+                writes=tuple(writes),
                 size_bytes=int(moved.sum()),
-                sent=Exchange(name=label, sent_bytes=moved, received_bytes=nothing, fragments=frozen(moved > 0)),
-                received=Exchange(name=label, sent_bytes=nothing, received_bytes=moved, fragments=frozen(moved > 0)),
+                sent=Exchange(name=label, sent_bytes=moved, received_bytes=nothing, fragments=pieces),
+                received=Exchange(name=label, sent_bytes=nothing, received_bytes=moved, fragments=pieces),
             )
         )
 

@@ -55,14 +55,14 @@ option(
     False,
     bool,
     "Make one look-up of all look-ups in one table: faster perhaps, with more memory.",
-    planned=_COMBINE,
+    read_by=_COMBINE,
 )
 option(
     "optimizations.combine_matmuls",
     False,
     bool,
     "Make one matmul of those that share an operand.",
-    planned=_COMBINE,
+    read_by=_COMBINE,
 )
 option(
     "optimizations.enable_graph_outlining",
@@ -89,10 +89,20 @@ option(
     minimum=0,
 )
 for _name, _what in (
-    ("maximum_reduce_scatter_buffer_size", "reduce-scatters"),
     ("maximum_inter_ipu_copies_buffer_size", "copies between IPUs"),
-    ("maximum_send_recv_cluster_size", "host sends and receives"),
     ("maximum_reduce_many_buffer_size", "reductions"),
+):
+    option(
+        f"optimizations.{_name}",
+        0,
+        int,
+        f"Bytes of {_what} that may wait to be done as one: larger buffers, fewer steps and less code. 0: none waits.",
+        read_by=_MERGE,
+        minimum=0,
+    )
+for _name, _what in (
+    ("maximum_reduce_scatter_buffer_size", "reduce-scatters"),
+    ("maximum_send_recv_cluster_size", "host sends and receives"),
     ("maximum_all_gather_buffer_size", "all-gathers"),
 ):
     option(

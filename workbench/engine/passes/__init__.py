@@ -9,8 +9,10 @@ from workbench.engine.graph import Graph
 from workbench.engine.options import Options
 from workbench.engine.passes.accumulate import accumulate
 from workbench.engine.passes.canonicalise import canonicalise
+from workbench.engine.passes.combine import combine
 from workbench.engine.passes.expand import expand
 from workbench.engine.passes.fuse import fuse
+from workbench.engine.passes.merge import merge
 from workbench.engine.passes.offload import offload
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
@@ -43,6 +45,7 @@ class GraphPass:
 PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="canonicalise", run=canonicalise, reason="first: equal things look equal to what follows"),
     GraphPass(name="simplify", configured=simplify, reason="early: what it makes can be combined and fused like the rest"),
+    GraphPass(name="combine", configured=combine, reason="before shards and fusion, while operators stand by themselves"),
     GraphPass(name="statistics", configured=statistics, reason="before regions close over the sums of a norm"),
     GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
@@ -50,6 +53,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
     GraphPass(name="replicate", configured=replicate, reason="before the schedule, which runs a sum once it can"),
+    GraphPass(name="merge", configured=merge, reason="before the schedule too, for the same reason"),
     GraphPass(name="schedule", configured=schedule, reason="after fusion, so that an update is one node that can move early"),
     GraphPass(name="accumulate", run=accumulate, reason="after fusion too, in the bodies that the schedule leaves alone"),
     GraphPass(name="offload", configured=offload, reason="last: loads and stores go beside the readers as they run"),

@@ -55,7 +55,8 @@ class Writer:
         begin = [low if at == axis else 0 for at in range(len(source.shape))]
         end = [high if at == axis else size for at, size in enumerate(source.shape)]
         shape = [last - first for first, last in zip(begin, end, strict=True)]
-        return self.write("slice", [source], shape, start_indices=begin, limit_indices=end)
+        steps = (1,) * len(shape)
+        return self.write("slice", [source], shape, start_indices=begin, limit_indices=end, strides=steps)
 
     def join(self, parts: Sequence[Value], axis: int) -> Value:
         """Parts behind each other along an axis, which may count from the end."""
