@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from tests.engine.small_graphs import Draft, all_ops, before_and_after
 from workbench.engine.graph import Graph
+from workbench.engine.options import Options
 from workbench.engine.passes.schedule import schedule
+
+POST_ORDER = Options().with_values({"scheduling.algorithm": "POST_ORDER"})
 
 
 def two_layers() -> Graph:
@@ -27,7 +30,7 @@ def two_layers() -> Graph:
 
 def test_an_update_runs_when_its_gradient_is_there_and_its_weight_is_read_no_more(golden: object) -> None:
     graph = two_layers()
-    found = schedule(graph)
+    found = schedule(graph, POST_ORDER)
     names = [(node.origin.layer, node.origin.direction) for node in found.body.nodes]
     # two's update waits for the input gradient, which reads two's kernel, and comes before one's gradient
     assert names[2:] == [
@@ -48,7 +51,7 @@ def test_the_model_keeps_its_order() -> None:
     x = d.param("x", (4,))
     late = d.point("exp", x)
     out = d.point("neg", x)
-    assert all_ops(schedule(d.graph(out, late))) == ["exp", "neg"]
+    assert all_ops(schedule(d.graph(out, late), POST_ORDER)) == ["exp", "neg"]
 
 
 def test_an_update_waits_for_readers_of_a_view_of_its_weight() -> None:
@@ -59,7 +62,7 @@ def test_an_update_waits_for_readers_of_a_view_of_its_weight() -> None:
     late = d.dot(first, seen)
     with d.at(direction="update"):
         new = d.point("sub", w, first)
-    assert all_ops(schedule(d.graph(late, updates={"w": new})))[1:] == ["dot_general", "dot_general", "sub"]
+    assert all_ops(schedule(d.graph(late, updates={"w": new}), POST_ORDER))[1:] == ["dot_general", "dot_general", "sub"]
 
 
 def test_what_updates_share_does_not_keep_gradients_waiting() -> None:
@@ -77,4 +80,4 @@ def test_what_updates_share_does_not_keep_gradients_waiting() -> None:
         new_step = d.point("neg", step)
     graph = d.graph(g_one, updates={"one": new_one, "two": new_two, "step": new_step})
     # The rate comes just before its first reader; two's update comes before the gradient of one.
-    assert all_ops(schedule(graph)) == ["dot_general", "exp", "mul", "sub", "dot_general", "mul", "sub", "neg"]
+    assert all_ops(schedule(graph, POST_ORDER)) == ["dot_general", "exp", "mul", "sub", "dot_general", "mul", "sub", "neg"]

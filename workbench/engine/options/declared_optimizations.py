@@ -172,14 +172,14 @@ option(
     "CHOOSE_BEST",
     SchedulingAlgorithm,
     "How the order of operations is found.",
-    planned=_SCHEDULE,
+    read_by=_SCHEDULE,
 )
 option(
     "scheduling.maximum_scheduler_lookahead_depth",
     5,
     int,
     "Operations that LOOK_AHEAD looks past a decision; its search grows fast with it.",
-    planned=_SCHEDULE,
+    read_by=_SCHEDULE,
     minimum=1,
 )
 option(
@@ -187,6 +187,6 @@ option(
     64,
     int,
     "Orders that LOOK_AHEAD compares at most.",
-    planned=_SCHEDULE,
+    read_by=_SCHEDULE,
     minimum=1,
 )

@@ -17,16 +17,17 @@ Wishes = dict[int, Mapping]
 def find_wishes(lowering: Lowering) -> Wishes:
     """id(value) → the mapping its readers would like.
 
-    Planned operators speak first (the earliest reader wins: the forward pass decides for the weights), then elementwise
-    chains and views hand wishes from results to operands, and what an update reads follows what it overwrites. What a
-    body wishes its parameters to be, the caller's control node asks of its operands.
+    Planned operators speak first (the reader written first wins, whatever the schedule made of it: the forward pass
+    decides for the weights), then elementwise chains and views hand wishes from results to operands, and what an update
+    reads follows what it overwrites. What a body wishes its parameters to be, the caller's control node asks of its
+    operands.
     """
     graph = lowering.graph
     wishes: Wishes = {}
     lowering.wishes = wishes
     for function in callees_first(graph):
         nodes = list(flat_nodes(graph, function))
-        for node in reversed(nodes):
+        for node in sorted(nodes, key=_written, reverse=True):
             for number, mapping in ops.family_of(node).layouts(node, lowering).items():
                 wishes[id(node.operands[number])] = mapping
         for _ in range(2):  # wishes of parameters reach optimizer slots, then the gradients that meet them there
@@ -36,6 +37,11 @@ def find_wishes(lowering: Lowering) -> Wishes:
                 hand_across(node, wishes)
     _anchor_parameters(lowering, wishes)
     return wishes
+
+
+def _written(node: Node) -> int:
+    """The node's place in the model as it was read: ids count values in that order."""
+    return min((value.id for value in node.results), default=0)
 
 
 def _anchor_parameters(lowering: Lowering, wishes: Wishes) -> None:

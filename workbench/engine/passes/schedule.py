@@ -1,33 +1,80 @@
-"""Schedule: the order of a function's nodes. Updates run as soon as they can, so that gradients die young."""
+"""Schedule: the order of a function's nodes, by the algorithm that `scheduling.algorithm` names.
+
+POST_ORDER is the order of the model, in which every value stands behind what it is made of; updates run as soon as they
+can, so that gradients die young. The others are in scheduler_orders.py. CHOOSE_BEST takes the order with the lowest
+peak by the schedulers' estimate, POST_ORDER if none is lower.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from workbench.engine import ops
 from workbench.engine.graph import Function, Graph, Node
+from workbench.engine.options import Options
+from workbench.engine.passes.scheduler_orders import clustering, look_ahead, shortest_path
+from workbench.engine.passes.scheduler_tasks import Tasks, peak_of, tasks_of
 
 
-def schedule(graph: Graph) -> Graph:
+def schedule(graph: Graph, options: Options | None = None) -> Graph:
     """Reorder the entry (inline bodies keep their order)."""
+    chosen = options or Options()
+    function = graph.body
+    waiting = _waits(graph, function)
+    made_by = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
+    needs = [_needs(node, number, made_by, waiting) for number, node in enumerate(function.nodes)]
+    order = _ordered(graph, function, needs, chosen)
     functions = dict(graph.functions)
-    functions[graph.entry] = _early_updates(graph, graph.body)
+    functions[graph.entry] = replace(function, nodes=tuple(function.nodes[number] for number in order))
     return replace(graph, functions=functions)
 
 
-def _early_updates(graph: Graph, function: Function) -> Function:
+def _ordered(graph: Graph, function: Function, needs: list[set[int]], options: Options) -> list[int]:
+    algorithm = str(options.get("scheduling.algorithm"))
+    model = _early_updates(function, needs)
+    over_ipus = len({node.origin.shard for node in function.nodes}) > 1  # an order of IPUs, not of memory
+    if algorithm == "POST_ORDER" or over_ipus or len(model) < 2:
+        return model
+    tasks = tasks_of(graph, function, _late_recomputations(function, needs))
+    if algorithm != "CHOOSE_BEST":
+        return _order_of(algorithm, options)(tasks)
+    tried = [model, clustering(tasks), shortest_path(tasks)]
+    return min(tried, key=lambda order: peak_of(tasks, order))
+
+
+def _order_of(algorithm: str, options: Options) -> Callable[[Tasks], list[int]]:
+    if algorithm == "CLUSTERING":
+        return clustering
+    if algorithm == "SHORTEST_PATH":
+        return shortest_path
+    depth = options.get("scheduling.maximum_scheduler_lookahead_depth")
+    width = options.get("scheduling.maximum_scheduler_search_space_size")
+    return lambda tasks: look_ahead(tasks, depth, width)
+
+
+def _late_recomputations(function: Function, needs: list[set[int]]) -> list[set[int]]:
+    """What is made again going backward waits for the gradient before it: early, it would be the stash it saves."""
+    found = [set(wanted) for wanted in needs]
+    last = None
+    for number, node in enumerate(function.nodes):
+        if node.origin.direction == "backward":
+            last = number
+        elif node.origin.direction == "recompute" and last is not None:
+            found[number].add(last)
+    return found
+
+
+def _early_updates(function: Function, needs: list[set[int]]) -> list[int]:
     """Keep the order of the model, but run an update once its operands are there and its parameter is read no more.
 
     What updates share and what waits for no gradient (a step's corrected rate, a slot's decay) runs when first read:
     in its place it would keep every gradient waiting, at the start it would live through the whole model.
     """
-    waiting = _waits(graph, function)
-    made_by = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
-    needs = [_needs(node, number, made_by, waiting) for number, node in enumerate(function.nodes)]
     order = _Order(function, needs)
     for number in range(len(function.nodes)):
         order.run(number)
-    return replace(function, nodes=tuple(order.nodes))
+    return order.order
 
 
 class _Order:
@@ -42,7 +89,7 @@ class _Order:
                 self.readers.setdefault(other, []).append(number)
         self.left = [len(wanted - self.free) for wanted in needs]
         self.done: set[int] = set()
-        self.nodes: list[Node] = []
+        self.order: list[int] = []
 
     def run(self, number: int) -> None:
         """A node, if it has not run, and every update that then can."""
@@ -63,7 +110,7 @@ class _Order:
             if needed not in self.done:
                 self._append(needed)
         self.done.add(number)
-        self.nodes.append(self.function.nodes[number])
+        self.order.append(number)
 
 
 def _free_of_gradients(function: Function, needs: list[set[int]]) -> set[int]:
