@@ -123,7 +123,7 @@ class Columns:
         ran = [item for cell in column.work for item in cell]
         branches = [cell for cell in cells if cell.children]
         self.side_by_side(" ".join(map(str, ran)) or "FIFOs", branches, column.phase)
-        self._cross(ran, column.phase)
+        self._cross(ran, column.phase, later)
 
     def _cell(self, column: Column, ipu: int, work: tuple[Work, ...], later: int) -> ProgramSequence:
         def calls(again: bool) -> list[Program]:
@@ -162,7 +162,7 @@ class Columns:
                 self.emit.compute(name.replace("_to", "/to"), groups, reads, writes)
         return [Call(function=name, ipu=source.ipu)]
 
-    def _cross(self, ran: Sequence[Work], phase: Any) -> None:
+    def _cross(self, ran: Sequence[Work], phase: Any, later: int) -> None:
         """Send what this column made to the neighbours; pairs of IPUs that share none cross at the same time."""
         for step in ("forward", "backward"):
             for parity in (0, 1):
@@ -170,14 +170,14 @@ class Columns:
                     crossing
                     for item in ran
                     if item.direction == step and item.stage % 2 == parity
-                    for crossing in self._crossing(item)
+                    for crossing in self._crossing(item, later)
                 ]
                 while waiting:
                     together = _apart(waiting)
                     waiting = [crossing for crossing in waiting if crossing not in together]
                     self.side_by_side("between IPUs", [call for _, call in together], phase)
 
-    def _crossing(self, item: Work) -> list[tuple[frozenset[int], Call]]:
+    def _crossing(self, item: Work, later: int) -> list[tuple[frozenset[int], Call]]:
         """The call that copies to a stage on another IPU, with both IPUs."""
         source, (destination, moved) = self.stages[item.stage], self._moved(item)
         if destination is None or destination.ipu == source.ipu or not moved:
@@ -186,7 +186,9 @@ class Columns:
         if name not in self.emit.functions:
             with self._body(source, name):
                 self.emit.add(self._link(source, destination, moved))
-        return [(frozenset((source.ipu, destination.ipu)), Call(function=name))]
+        micro_batch = item.micro_batch + later
+        call = Call(function=name, stage=source.number, direction=item.direction, micro_batch=micro_batch)
+        return [(frozenset((source.ipu, destination.ipu)), call)]
 
     def _link(self, source: Stage, destination: Stage, moved: Sequence[tuple[Tensor, Tensor]]) -> GlobalExchange:
         self.emit.next_step += 1
