@@ -31,16 +31,25 @@ def boxes(lo: IntArray, hi: IntArray, dims: Sequence[int]) -> list[Boxes]:
 
 
 def _one_range(lo: IntArray, hi: IntArray, piece: IntArray, axis: int, dims: Sequence[int]) -> Boxes:
+    """Intervals inside one row of `axis`, which begin and end where its inner axes do."""
     filled = hi > lo
     lo, hi, piece = lo[filled], hi[filled], piece[filled]
-    size = np.array(dims, dtype=np.int64)
-    stride = np.array(row_major_strides(dims), dtype=np.int64)
-    first = lo[:, None] // stride % size
-    last = (hi[:, None] - 1) // stride % size + 1
-    if len(dims):
-        last[:, axis + 1 :] = size[axis + 1 :]
-        first[:, axis + 1 :] = 0
-    return first, last, piece
+    first = np.zeros((len(dims), len(lo)), dtype=np.int64)  # an axis behind the other: each is filled as a whole
+    last = np.empty_like(first)
+    last.T[:] = dims
+    if not len(dims):
+        return first.T, last.T, piece
+    stride = row_major_strides(dims)[axis]
+    outer, length = (lo // stride, (hi - lo) // stride) if stride != 1 else (lo, hi - lo)
+    for each in range(axis, -1, -1):
+        place = outer
+        if each:  # one division an axis: they are what this takes its time for
+            outer = outer // dims[each]
+            place = place - outer * dims[each]
+        first[each] = place
+        np.add(place, 1, out=last[each])
+    np.add(first[axis], length, out=last[axis])
+    return first.T, last.T, piece
 
 
 def box_rows(lo: IntArray, hi: IntArray, dims: Sequence[int]) -> Boxes:
