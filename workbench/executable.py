@@ -44,6 +44,7 @@ PHASES = (
 )
 MODES = (None, "training", "inference")
 ACCUMULATION = "pipeline.gradient_accumulation_steps"
+NORM_MEMBERS = "norms.experimental.distributed_batch_norm_replica_group_size"
 Progress = Callable[[str], None]
 
 
@@ -93,6 +94,8 @@ class Request:
         left = dataclasses.replace(other, options=self.options, target=self.target)
         again = [bool(each.options.get("allow_recompute")) for each in (self, other)]
         if self.stages is None and again[0] != again[1]:  # a stage of its own, or none
+            return False
+        if self.options.get(NORM_MEMBERS) != other.options.get(NORM_MEMBERS):
             return False
         return all(
             getattr(self, each.name) is getattr(left, each.name) or _equal(self, left, each.name)
@@ -220,6 +223,7 @@ def find_source(request: Request) -> Any:
         stages=request.stages,
         gradient_accumulation_steps=request.gradient_accumulation_steps,
         replicas=request.replicas,
+        norm_members=int(request.options.get(NORM_MEMBERS)),
         one_stage=bool(request.options.get("allow_recompute")),
         inputs=request.inputs,
     )

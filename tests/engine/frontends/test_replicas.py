@@ -97,3 +97,54 @@ def test_a_function_names_the_replicas_in_its_collectives() -> None:
 def test_replicas_are_counted(replicas: Any) -> None:
     with pytest.raises(InputError, match="replicas is"):
         trace_keras(stack(optimizer="sgd", loss="mse"), batch_size=4, replicas=replicas)
+
+
+def normed() -> Any:
+    keras.utils.set_random_seed(1)
+    layers = [keras.layers.Dense(6, name="first"), keras.layers.BatchNormalization(name="norm")]
+    made = keras.Sequential([keras.Input((5,)), *layers, keras.layers.Dense(2, name="out")])
+    made.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
+    return made
+
+
+def test_statistics_of_all_replicas_are_those_of_one_large_batch() -> None:
+    ours, theirs = normed(), normed()
+    x, y = np.random.default_rng(0).random((12, 5), "float32"), np.zeros((12, 2), "float32")
+    runner = Runner(trace_keras(ours, batch_size=4, replicas=3, norm_members=3))
+    for _ in range(2):
+        runner.run(x, y)
+        theirs.train_on_batch(x, y)
+    weight = np.linspace(0.5, 1.5, 12).astype("float32")
+    runner.run(x, y, sample_weight=weight)
+    theirs.train_on_batch(x, y, sample_weight=weight)
+    assert furthest(ours, theirs) < 1e-5
+    apart = normed()
+    Runner(trace_keras(apart, batch_size=4, replicas=3)).run(x, y)
+    assert furthest(apart, theirs) > 1e-4
+
+
+def test_shared_statistics_are_sums_in_both_directions() -> None:
+    graph = trace_keras(normed(), batch_size=4, replicas=4, norm_members=2).graph
+    inside = [node for node in graph.body.nodes if node.op == "psum" and node.origin.layer == "norm"]
+    directions = [node.origin.direction for node in inside if node.attr("axis_index_groups")]
+    assert directions.count("forward") == directions.count("backward") == 2
+    assert {node.attr("axis_index_groups") for node in inside} >= {((0, 1), (2, 3))}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"replicas": 4, "norm_members": 3}, "is 3, for 4 replicas"),
+        ({"norm_members": 2}, "is 2, for 1 replicas"),
+        ({"replicas": 2, "norm_members": 2, "gradient_accumulation_steps": 2}, "accumulated gradients"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        trace_keras(normed(), batch_size=4, **arguments)
+
+
+def test_groups_of_replicas_are_profiled_but_not_run() -> None:
+    runner = Runner(trace_keras(normed(), batch_size=4, replicas=4, norm_members=2))
+    with pytest.raises(InputError, match="groups of replicas"):
+        runner.run(np.zeros((16, 5), "float32"), np.zeros((16, 2), "float32"))

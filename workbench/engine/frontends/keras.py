@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -13,9 +14,10 @@ from workbench.collection import paused_collection
 from workbench.engine.frontends.calls import whole_batch
 from workbench.engine.frontends.checks import traced_control_flow
 from workbench.engine.frontends.jaxpr import graph_from_jaxpr
-from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
+from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls, walk_layers
 from workbench.engine.frontends.prepare import Prepared, new_step, packer, prepare
 from workbench.engine.frontends.replicas import axis_env, check_replicas, for_all, meta
+from workbench.engine.frontends.shared_norms import check_members, shared_statistics
 from workbench.engine.frontends.source import Source
 from workbench.engine.frontends.staged import check_steps, trace_staged
 from workbench.engine.frontends.stages import stage_layers
@@ -26,9 +28,15 @@ from workbench.engine.graph import Output
 def trace_step(prepared: Prepared, *extra: jax.ShapeDtypeStruct) -> tuple[Step, Any]:
     """Trace the step; the step (with what tracing found out) and its closed jaxpr."""
     step = new_step(prepared)
-    with prepared.scope(), numbered_calls(prepared.model), traced_control_flow():
+    with prepared.scope(), numbered_calls(prepared.model), traced_control_flow(), _shared(prepared):
         closed = jax.make_jaxpr(step, axis_env=axis_env(prepared.replicas))(*prepared.types(), *extra)
     return step, closed
+
+
+def _shared(prepared: Prepared) -> AbstractContextManager[None]:
+    """The batch statistics that replicas share are shared inside."""
+    layers = [layer for _, layer in walk_layers(prepared.model)]
+    return shared_statistics(layers, prepared.norm_members, prepared.replicas)
 
 
 def _outputs(prepared: Prepared, step: Step, closed: Any) -> tuple[Output, ...]:
@@ -53,6 +61,7 @@ def trace_keras(
     stages: Any = None,
     gradient_accumulation_steps: int = 1,
     replicas: int = 1,
+    norm_members: int = 1,
     one_stage: bool = False,
     inputs: Sequence[Any] = (),
 ) -> Source:
@@ -67,7 +76,8 @@ def trace_keras(
         prepared = prepare(
             model, batch_size=batch_size, mode=mode, optimizer=optimizer, loss=loss, precision=precision, inputs=inputs
         )
-        prepared = dataclasses.replace(prepared, replicas=copies)
+        members = check_members(norm_members, copies, staged=stages is not None or steps > 1)
+        prepared = dataclasses.replace(prepared, replicas=copies, norm_members=members)
         if one_stage and stages is None and prepared.recipe is not None:
             stages = [0] * len(stage_layers(prepared.model))
         if stages is not None or (steps > 1 and prepared.recipe is not None):
@@ -107,7 +117,7 @@ def _weighted(prepared: Prepared) -> Callable[[Sequence[Any], Any], Sequence[Any
     compiled = jax.jit(lambda *arrays: step(*arrays))
 
     def compute(values: Sequence[Any], weight: Any) -> Sequence[Any]:
-        with prepared.scope():
+        with prepared.scope(), _shared(prepared):
             return compiled(*values, weight)  # type: ignore[no-any-return]
 
     return compute

@@ -40,6 +40,7 @@ class Prepared:
     structure: Callable[[Sequence[Any]], Any]
     assumptions: tuple[str, ...]
     replicas: int = 1
+    norm_members: int = 1  # replicas that share batch statistics
 
     @property
     def model(self) -> Any:

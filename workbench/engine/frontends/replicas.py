@@ -72,7 +72,13 @@ def for_all(
         behind = [parts(value) for value in more]
         axes = ([axis for _, axis in placed], *(axis for _, axis in behind))
         batched = jax.vmap(lambda *args: list(compute(*args)), in_axes=axes, axis_name=AXIS, axis_size=replicas)
-        results = batched([value for value, _ in placed], *(value for value, _ in behind))
+        try:
+            results = batched([value for value, _ in placed], *(value for value, _ in behind))
+        except NotImplementedError:
+            raise InputError(
+                "the program's collectives are over groups of replicas, which cannot be run here",
+                expected="collectives over all replicas for `run`; `profile` has both",
+            ) from None
         return [_joined(output, value) for output, value in zip(outputs, results, strict=True)]
 
     return run

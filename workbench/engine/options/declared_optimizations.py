@@ -24,7 +24,7 @@ option(
     int,
     "Replicas whose batch statistics are averaged in every batch normalisation, by an all-reduce each time. Not with "
     "I/O tiles, and not in a pipeline.",
-    planned="engine/passes/replicate.py",
+    read_by="executable.py",
     minimum=1,
 )
 
