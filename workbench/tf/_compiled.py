@@ -89,10 +89,7 @@ class Cluster:
 
     def _described(self) -> list[Input]:
         given = [Input(name=tensor.name, role="input") for tensor in self.inputs]
-        kept = [
-            Input(name=variable.handle, role=variable.role, layer=variable.handle.rpartition("/")[0])
-            for variable in self.variables
-        ]
+        kept = [Input(name=variable.handle, role=variable.role, layer=variable.layer) for variable in self.variables]
         return [*given, *kept]
 
     def _results(self) -> list[Output]:

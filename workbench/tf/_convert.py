@@ -28,28 +28,10 @@ def symbolic(value: Any) -> Any:
     if isinstance(value, Variable):
         return value.read_value()
     if isinstance(value, keras.KerasTensor) and not isinstance(value, Tensor):
+        from workbench.tf._layers import adopt
+
         return adopt(value)
     return value
-
-
-def adopt(tensor: Any) -> Tensor:
-    """A Keras tensor computed from tensors of a graph, as one operation of that graph: the layers between."""
-    roots: dict[int, Tensor] = {}
-    seen: set[int] = set()
-    pending = [tensor]
-    while pending:
-        each = pending.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        if isinstance(each, Tensor):
-            roots[id(each)] = each
-            continue
-        history = each._keras_history.operation._inbound_nodes[each._keras_history.node_index]
-        pending += history.input_tensors
-    inputs = list(roots.values())
-    function = keras.Function(inputs=inputs, outputs=tensor)
-    return record("KerasLayers", lambda *values: function(list(values)), *inputs)  # type: ignore[no-any-return]
 
 
 def leaves(*values: Any) -> Iterator[Any]:
@@ -108,4 +90,4 @@ def as_operation(value: Any) -> Operation | None:
     return value if isinstance(value, Operation) else None
 
 
-__all__ = ["adopt", "array", "as_operation", "convert_to_tensor", "is_symbolic", "leaves", "lift", "plain", "symbolic"]
+__all__ = ["array", "as_operation", "convert_to_tensor", "is_symbolic", "leaves", "lift", "plain", "symbolic"]

@@ -95,7 +95,7 @@ class Run:
     def _execute(self, operation: Operation) -> None:
         values = [self.value(tensor) for tensor in operation.inputs]
         with ExitStack() as stack:
-            for name in scope_names(operation.scopes, operation.name):
+            for name in scope_names(operation.scopes, operation.updates):
                 stack.enter_context(jax.named_scope(name))
             if operation.scopes.outside and not operation.effects:
                 self._on_host(operation.scopes.outside)
@@ -145,6 +145,7 @@ class Run:
         sources = group.asked.sources
         start = [self.state.read(each) if not isinstance(each, Tensor) else self.value(each) for each in sources]
         keep = [tensor for step in group.path for tensor in step.outputs]
+        written: list[Any] = []
 
         def forward(values: Sequence[Any]) -> tuple[Any, Any]:
             state = State(dict(self.state.values), set())
@@ -155,18 +156,23 @@ class Run:
                     given[id(source)] = value
                 else:
                     state.values[source] = value
+            inner.groups.update(
+                (step.gradient, _Group(step.gradient, path_between(step.gradient)))
+                for step in group.path
+                if step.gradient is not None
+            )
             for step in group.path:
                 if step not in inner.done:
-                    inner._execute(step)
+                    inner._step(step)
             outputs = [given[id(tensor)] for tensor in group.asked.targets]
-            changed = {variable: state.values[variable] for variable in state.written}
-            return outputs, ([given.get(id(tensor)) for tensor in keep], changed)
+            written[:] = state.written
+            return outputs, ([given.get(id(tensor)) for tensor in keep], [state.values[each] for each in written])
 
         _, group.pullback, (kept, changed) = jax.vjp(forward, start, has_aux=True)
         for tensor, value in zip(keep, kept, strict=True):
             if value is not None:
                 self.given.setdefault(id(tensor), value)
-        for variable, value in changed.items():
+        for variable, value in zip(written, changed, strict=True):
             self.state.write(variable, value)
         self.done.update(group.path)
 

@@ -102,6 +102,7 @@ class Optimizer:
                     lambda: jnp.full(size, first, kind), False, f"{variable.handle}/{self._name}/{name}", kind,
                     deferred=True, role="optimizer",
                 )  # fmt: skip
+            self._slots[key].layer = variable.layer
         return self._slots[key]
 
     def _update(self, grad: Any, variable: Variable) -> Tensor:
@@ -131,6 +132,7 @@ class Optimizer:
             f"Apply{type(self).__name__}", inputs, [(variable.shape, str(variable.dtype))], compute,
             name=f"{variable.handle}/update", effects=Effects(reads=touched, writes=touched),
         )  # fmt: skip
+        operation.updates = True
         return operation.outputs[0]
 
     def rule(self, value: Any, grad: Any, rate: Any, kept: list[Any]) -> tuple[Any, list[Any]]:

@@ -153,6 +153,7 @@ class Operation:
         self.compute = compute
         self.effects = effects
         self.gradient: Any = None
+        self.updates = False  # whether it is an optimizer's
         self.outputs = tuple(Tensor(self, index, shape, dtype) for index, (shape, dtype) in enumerate(types))
         self.graph.operations.append(self)
         for tensor in self.inputs:
@@ -190,7 +191,7 @@ class Tensor(keras.KerasTensor):  # type: ignore[misc]
     """A value of a graph: `shape`, `dtype` and the operation that makes it."""
 
     def __init__(self, op: Operation, index: int, shape: Sequence[int | None], dtype: str) -> None:
-        super().__init__(shape=tuple(shape), dtype=str(dtype), record_history=False, name=f"{op.name}:{index}")
+        super().__init__(shape=tuple(shape), dtype=str(dtype), name=f"{op.name}:{index}")
         self.op = op
         self.value_index = index
 

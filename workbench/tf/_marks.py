@@ -7,12 +7,14 @@ from typing import Any
 
 import jax
 
-from workbench.engine.frontends.name_stack import HOST_REGION, attribute_scope, shard_scope
+from workbench.engine.frontends.name_stack import HOST_REGION, UPDATE_SCOPE, attribute_scope, shard_scope
 from workbench.tf._graph import Scopes
 
 
-def scope_names(scopes: Scopes, name: str) -> Iterator[str]:
-    """The scopes of an operation, outermost first: shard, attributes, the names the user gave."""
+def scope_names(scopes: Scopes, updates: bool) -> Iterator[str]:
+    """The scopes of an operation, outermost first: update, shard, attributes, the names the user gave."""
+    if updates:
+        yield UPDATE_SCOPE
     if scopes.shard is not None:
         yield shard_scope(scopes.shard)
     for key, value in scopes.attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
@@ -224,13 +225,13 @@ PUBLIC: Mapping[str, Any] = {
     "py_func": py_function,
     "py_function": py_function,
     "random": random,
-    "random_normal": _random.random_normal,
-    "random_uniform": _random.random_uniform,
+    "random_normal": functools.partial(_random.random_normal, deferred=True),
+    "random_uniform": functools.partial(_random.random_uniform, deferred=True),
     "reset_default_graph": _graph.reset_default_graph,
     "set_random_seed": _random.set_seed,
     "train": train,
     "trainable_variables": trainable_variables,
-    "truncated_normal": _random.truncated_normal,
+    "truncated_normal": functools.partial(_random.truncated_normal, deferred=True),
     "tuple": tuple_,
     "variable_scope": _variables.variable_scope,
     "variables_initializer": variables_initializer,

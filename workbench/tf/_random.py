@@ -17,7 +17,6 @@ from workbench.tf._graph import Effects, Operation
 from workbench.tf._variables import Variable
 
 _SEEDS = "ipu seed"
-_EAGER = "eager"
 
 
 def seed_variable(graph: _graph.Graph | None = None) -> Variable:
@@ -25,7 +24,7 @@ def seed_variable(graph: _graph.Graph | None = None) -> Variable:
     root = (graph or _graph.get_default_graph()).root
     kept = root.collections.setdefault(_SEEDS, [])
     if not kept:
-        words = np.asarray([0, first_seed()], np.uint32)
+        words = np.asarray([0, STATE.seed % 2**32], np.uint32)
         with root.as_default(), _graph.scoped(names=(), device="", after=()):
             made = Variable(words, False, "seed", "uint32", deferred=True, role="seed", collections=(_SEEDS,))
         made.load(words)
@@ -33,26 +32,18 @@ def seed_variable(graph: _graph.Graph | None = None) -> Variable:
     return found
 
 
-def first_seed() -> int:
-    """The seed of graphs made from now on."""
-    return SEEDS["next"]
-
-
-SEEDS: dict[str, int] = {"next": 0}
-_GRAPHS: list[_graph.Graph] = []
-
-
 def set_seed(seed: int) -> None:
-    """Begin the random numbers of the default graph, and of those made later, at a seed."""
-    SEEDS["next"] = int(seed) % 2**32
-    seed_variable().load(np.asarray([0, SEEDS["next"]], np.uint32))
+    """Begin the random numbers of the default graph at a seed."""
+    seed_variable().load(np.asarray([0, int(seed) % 2**32], np.uint32))
 
 
-def draw(kind: str, shape: Any, dtype: Any, function: Callable[[Any, tuple[int, ...], str], Any], name: Any) -> Any:
-    """Random numbers: an operation where a graph is built, an array elsewhere."""
+def draw(
+    kind: str, shape: Any, dtype: Any, function: Callable[[Any, tuple[int, ...], str], Any], name: Any, deferred: bool
+) -> Any:
+    """Random numbers: an operation where a graph is built or `deferred` says so, an array elsewhere."""
     size, wanted = tuple(int(each) for each in shape), str(as_dtype(dtype))
     seed = seed_variable()
-    if not (_graph.building() or _graph.get_default_graph().operations):
+    if not (deferred or _graph.building()):
         words = jax.random.split(jnp.asarray(seed.held()))
         seed.load(words[0])
         return function(words[1], size, wanted)
@@ -69,32 +60,50 @@ def draw(kind: str, shape: Any, dtype: Any, function: Callable[[Any, tuple[int, 
 
 
 def random_uniform(
-    shape: Any, minval: Any = 0, maxval: Any = 1, dtype: Any = "float32", seed: Any = None, name: Any = None
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = 1,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: Any = None,
+    deferred: bool = False,
 ) -> Any:
     """Numbers spread evenly from `minval` up to `maxval`."""
     return draw(
         "RandomUniform", shape, dtype,
-        lambda key, size, kind: jax.random.uniform(key, size, kind, minval, maxval), name,
+        lambda key, size, kind: jax.random.uniform(key, size, kind, minval, maxval), name, deferred,
     )  # fmt: skip
 
 
 def random_normal(
-    shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = "float32", seed: Any = None, name: Any = None
+    shape: Any,
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: Any = None,
+    deferred: bool = False,
 ) -> Any:
     """Numbers of a normal distribution."""
     return draw(
         "RandomNormal", shape, dtype,
-        lambda key, size, kind: jax.random.normal(key, size, kind) * stddev + mean, name,
+        lambda key, size, kind: jax.random.normal(key, size, kind) * stddev + mean, name, deferred,
     )  # fmt: skip
 
 
 def truncated_normal(
-    shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = "float32", seed: Any = None, name: Any = None
+    shape: Any,
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: Any = None,
+    deferred: bool = False,
 ) -> Any:
     """Numbers of a normal distribution within two standard deviations."""
     return draw(
         "TruncatedNormal", shape, dtype,
-        lambda key, size, kind: jax.random.truncated_normal(key, -2.0, 2.0, size, kind) * stddev + mean, name,
+        lambda key, size, kind: jax.random.truncated_normal(key, -2.0, 2.0, size, kind) * stddev + mean, name, deferred,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from workbench.tf import _graph
 from workbench.tf._dtypes import DType, as_dtype
 from workbench.tf._graph import Effects, Graph, Operation, Tensor
 
+_SHORTER = {"float64": "float32", "int64": "int32"}  # numbers of Python, as TensorFlow types them
 GLOBAL, TRAINABLE, LOCAL = "variables", "trainable_variables", "local_variables"
 
 
@@ -46,11 +47,12 @@ class Variable:
         self.scopes = _graph.current_scopes()
         self.name = f"{self.graph.unique_name('/'.join((*self.scopes.names, name or 'Variable')))}:0"
         first = self._first(abstract=True)
-        self._dtype = as_dtype(dtype or first.dtype)
+        self._dtype = as_dtype(dtype or _SHORTER.get(str(first.dtype), first.dtype))
         self.shape = tuple(int(size) for size in first.shape)
         self.value_now: Any = None
         self._initializer: Operation | None = None
         self.resource = use_resource
+        self.layer = self.handle.rpartition("/")[0]
         for key in (*(collections or (GLOBAL,)), *((TRAINABLE,) if trainable else ())):
             self.graph.add_to_collection(key, self)
         if not self.deferred:
@@ -183,7 +185,7 @@ class Variable:
         if isinstance(value, Variable):
             value = value.read_value()
         if not isinstance(value, Tensor) and not (self.deferred or _graph.building()):
-            self.value_now = jnp.asarray(change(self.held(), value), str(self._dtype))
+            self.value_now = jnp.asarray(change(self.held(), jnp.asarray(value, str(self._dtype))), str(self._dtype))
             return self
         inputs = [value] if isinstance(value, Tensor) else []
 

@@ -1,0 +1,199 @@
+"""Graphs, sessions and variables: what is recorded, in which order it runs, and what a session keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+import pytest
+
+from workbench import tf
+from workbench.tf._graph import Operation
+
+X = np.array([[1, 2], [3, 4]], np.float32)
+
+
+def value(tensor: Any, **feeds: Any) -> Any:
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return session.run(tensor)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("add", (X, 1.0), X + 1),
+        ("matmul", (X, X), X @ X),
+        ("reduce_sum", (X, 1), X.sum(1)),
+        ("reduce_mean", (X,), X.mean()),
+        ("transpose", (X,), X.T),
+        ("reshape", (X, [4]), X.reshape(4)),
+        ("concat", ([X, X], 0), np.concatenate([X, X])),
+        ("expand_dims", (X, 0), X[None]),
+        ("one_hot", (np.array([1, 0]), 2), np.array([[0, 1], [1, 0]])),
+        ("cast", (X, "int32"), X.astype("int32")),
+        ("slice", (X, [0, 1], [-1, 1]), X[:, 1:]),
+        ("gather", (X, np.array([1])), X[[1]]),
+        ("maximum", (X, 2.0), np.maximum(X, 2)),
+        ("where", (X > 2, X, 0.0), np.where(X > 2, X, 0)),
+        ("argmax", (X, 1), X.argmax(1)),
+    ],
+)
+def test_operations_give_the_same_recorded_and_at_once(name: str, arguments: Any, expected: Any) -> None:
+    operation = getattr(tf, name)
+    first, *rest = arguments
+    assert np.allclose(np.asarray(operation(first, *rest)), expected)
+    fed = jax.tree_util.tree_map(lambda each: tf.placeholder(each.dtype, each.shape), first)
+    recorded = operation(fed, *rest)
+    feeds = dict(zip(jax.tree_util.tree_leaves(fed), jax.tree_util.tree_leaves(first), strict=True))
+    assert recorded.shape == np.shape(expected)
+    assert np.allclose(tf.Session().run(recorded, feeds), expected)
+
+
+def test_operators_of_tensors() -> None:
+    x = tf.placeholder(tf.float32, [2, 2])
+    made = [x + 1, 1 + x, x - 1, 1 - x, x * 2, 2 / x, x / 2, -x, x**2, abs(x), x @ x, x[0], x[:, 1], x > 2]
+    expected = [X + 1, 1 + X, X - 1, 1 - X, X * 2, 2 / X, X / 2, -X, X**2, abs(X), X @ X, X[0], X[:, 1], X > 2]
+    for ours, theirs in zip(tf.Session().run(made, {x: X}), expected, strict=True):
+        assert np.allclose(ours, theirs)
+
+
+def test_types_must_agree_and_python_cannot_branch_on_a_tensor() -> None:
+    x, n = tf.placeholder(tf.float32, [2]), tf.placeholder(tf.int32, [2])
+    with pytest.raises(TypeError, match="types float32 and int32"):
+        _ = x + n
+    with pytest.raises(TypeError, match=r"use tf\.cond"):
+        bool(x)
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        _ = tf.no_such_name
+    assert (x == x) is True
+    assert {x: 1}[x] == 1
+
+
+def test_fetches_keep_their_structure() -> None:
+    x = tf.placeholder(tf.float32, [], name="x")
+    fetched = tf.Session().run({"pair": (x + 1, [x]), "none": tf.no_op(), "number": 3}, {x: 2})
+    assert fetched == {"pair": (3.0, [2.0]), "none": None, "number": 3}
+    assert tf.Session().run("x:0", {"x:0": 4}) == 4
+    with pytest.raises(TypeError, match="a fetch is"):
+        tf.Session().run(object())
+
+
+def test_a_session_belongs_to_a_graph_and_is_closed() -> None:
+    other = tf.Graph()
+    with other.as_default():
+        inside = tf.placeholder(tf.float32, []) + 1
+    with pytest.raises(ValueError, match="not an element of this graph"):
+        tf.Session().run(inside)
+    session = tf.Session(graph=other)
+    session.close()
+    with pytest.raises(RuntimeError, match="closed Session"):
+        session.run(inside)
+    with pytest.raises(ValueError, match="no default session"):
+        inside.eval()
+    other.finalize()
+    with pytest.raises(RuntimeError, match="finalized"), other.as_default():
+        tf.no_op()
+
+
+def test_control_dependencies_order_what_nothing_else_orders() -> None:
+    log: list[str] = []
+
+    def note(word: str) -> Any:
+        def called(values: Any) -> Any:
+            log.append(word)
+            return values
+
+        return tf.py_function(called, [tf.zeros([])], tf.float32)
+
+    first = note("first")
+    with tf.control_dependencies([first]):
+        second = note("second")
+    log.clear()
+    tf.Session().run(second)
+    assert log == ["first", "second"]
+    assert isinstance(tf.group(first, second), Operation)
+
+
+def test_variables_keep_their_values_between_runs() -> None:
+    count = tf.get_variable("count", [2], initializer=tf.ones_initializer())
+    more = count.assign_add([1.0, 2.0])
+    with tf.Session() as session:
+        with pytest.raises(ValueError, match="has no value yet"):
+            session.run(count)
+        session.run(tf.global_variables_initializer())
+        session.run(more)
+        session.run(more)
+        assert session.run(count).tolist() == [3, 5]
+        session.run(count.initializer)
+        assert count.eval().tolist() == [1, 1]
+    assert tf.Session().run(count * 2).tolist() == [2, 2]
+
+
+def test_variables_are_found_by_name_in_scopes_that_reuse() -> None:
+    with tf.variable_scope("layer"):
+        weight = tf.get_variable("weight", [2])
+    with pytest.raises(ValueError, match="layer/weight already exists"), tf.variable_scope("layer"):
+        tf.get_variable("weight", [2])
+    for reuse in (True, tf.AUTO_REUSE):
+        with tf.variable_scope("layer", reuse=reuse):
+            assert tf.get_variable("weight", [2]) is weight
+    with pytest.raises(ValueError, match="has shape"), tf.variable_scope("layer", reuse=True):
+        tf.get_variable("weight", [3])
+    with pytest.raises(ValueError, match="does not exist"), tf.variable_scope("other", reuse=True):
+        tf.get_variable("weight", [2])
+    assert weight.name == "layer/weight:0"
+    assert [each.name for each in tf.trainable_variables()] == ["layer/weight:0"]
+
+
+def test_outside_graphs_variables_change_at_once() -> None:
+    count = tf.Variable([1.0, 2.0])
+    count.assign_add([1.0, 1.0])
+    assert count.numpy().tolist() == [2, 3]
+    assert np.asarray(count * 2.0).tolist() == [4, 6]
+
+
+@pytest.mark.parametrize(("choice", "expected"), [(True, 4.0), (False, 1.0)])
+def test_branches_are_taken_when_the_program_runs(choice: bool, expected: float) -> None:
+    count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
+    chosen, x = tf.placeholder(tf.bool, []), tf.placeholder(tf.float32, [])
+
+    def then() -> Any:
+        with tf.control_dependencies([count.assign_add(5.0)]):
+            return x * 2
+
+    result = tf.cond(chosen, then, lambda: x - 1)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(result, {chosen: choice, x: 2}) == expected
+        assert session.run(count) == (5 if choice else 0)
+
+
+def test_random_numbers_follow_the_seed() -> None:
+    tf.set_random_seed(3)
+    noise = tf.random_uniform([100], 2.0, 3.0)
+    with tf.Session() as session:
+        first, second = session.run(noise), session.run(noise)
+        tf.set_random_seed(3)
+        assert np.array_equal(session.run(noise), first)
+    assert not np.array_equal(first, second)
+    assert 2 <= first.min() < first.max() < 3
+
+
+def test_keras_layers_are_parts_of_a_graph() -> None:
+    x = tf.placeholder(tf.float32, [4, 3])
+    dense = keras.layers.Dense(2, name="dense")
+    y = keras.layers.Dense(1, name="last")(keras.layers.Activation("relu")(dense(x)))
+    loss = tf.reduce_mean(tf.square(y - 1.0))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    feeds = {x: np.random.default_rng(0).normal(size=(4, 3))}
+    assert [each.name for each in tf.trainable_variables()] == [
+        "dense/kernel:0", "dense/bias:0", "last/kernel:0", "last/bias:0",
+    ]  # fmt: skip
+    before = np.array(dense.kernel.value)
+    with tf.Session() as session:
+        losses = [session.run([loss, train], feeds)[0] for _ in range(20)]
+    assert losses[-1] < losses[0]
+    assert not np.array_equal(dense.kernel.value, before)

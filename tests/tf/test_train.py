@@ -1,0 +1,117 @@
+"""Gradients are those of JAX; optimizers step as their published rules say; datasets feed in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from workbench import tf
+
+
+def stepped(optimizer: Any, steps: int = 3, start: float = 2.0) -> list[float]:
+    """The weight after each of a few updates of the loss weight²; its gradient is twice the weight."""
+    weight = tf.get_variable("weight", [], initializer=tf.constant_initializer(start))
+    train = optimizer.minimize(tf.square(weight * 1.0))
+    found = []
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(steps):
+            session.run(train)
+            found.append(float(session.run(weight)))
+    return found
+
+
+def test_gradient_descent() -> None:
+    assert stepped(tf.train.GradientDescentOptimizer(0.25)) == [1.0, 0.5, 0.25]
+
+
+def test_momentum() -> None:
+    # velocity 4, then 0.5 * 4 + 3.2, then 0.5 * 5.2 + 2.16 for weights 2, 1.6, 1.08
+    assert stepped(tf.train.MomentumOptimizer(0.1, 0.5)) == pytest.approx([1.6, 1.08, 0.604])
+
+
+def test_adam_takes_steps_of_its_rate_at_first() -> None:
+    assert stepped(tf.train.AdamOptimizer(0.1), steps=2) == pytest.approx([1.9, 1.8], abs=1e-3)
+
+
+def test_rmsprop() -> None:
+    # mean square 0.9 * 1 + 0.1 * 16 = 2.5; step 0.1 * 4 / sqrt(2.5)
+    assert stepped(tf.train.RMSPropOptimizer(0.1, epsilon=0.0), steps=1) == pytest.approx([2 - 0.4 / 2.5**0.5])
+
+
+def test_a_rate_may_be_fed_and_a_step_counted() -> None:
+    weight = tf.get_variable("weight", [], initializer=tf.constant_initializer(2.0))
+    rate = tf.placeholder(tf.float32, [])
+    step = tf.train.get_or_create_global_step()
+    train = tf.train.GradientDescentOptimizer(rate).minimize(tf.square(weight * 1.0), global_step=step)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(train, {rate: 0.25})
+        session.run(train, {rate: 0.0})
+        assert session.run([weight, step]) == [1.0, 2]
+
+
+def test_gradients_are_those_of_jax() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return jnp.sum(jnp.tanh(x @ y) ** 2)
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3, 4)).astype("float32"), rng.normal(size=(4, 2)).astype("float32")
+    a, b = tf.placeholder(tf.float32, x.shape), tf.placeholder(tf.float32, y.shape)
+    loss = tf.reduce_sum(tf.tanh(tf.matmul(a, b)) ** 2)
+    ours = tf.Session().run(tf.gradients(loss, [a, b]), {a: x, b: y})
+    for mine, theirs in zip(ours, jax.grad(function, (0, 1))(x, y), strict=True):
+        assert np.allclose(mine, theirs, atol=1e-5)
+
+
+def test_gradients_of_gradients_and_of_what_does_not_matter() -> None:
+    x, other = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [2])
+    (first,) = tf.gradients(x * x * x, [x])
+    (second,) = tf.gradients(first, [x])
+    (nothing,) = tf.gradients(x * 2, [other])
+    assert tf.Session().run([first, second, nothing], {x: 2, other: [1, 1]})[:2] == [12.0, 12.0]
+    assert tf.Session().run(nothing, {x: 2, other: [1, 1]}).tolist() == [0, 0]
+
+
+def test_given_gradients_of_targets_are_used() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    assert tf.Session().run(tf.gradients(x * 3, [x], grad_ys=[[1.0, 10.0]]), {x: [1, 1]})[0].tolist() == [3, 30]
+
+
+def test_what_is_computed_and_differentiated_is_computed_once() -> None:
+    calls: list[int] = []
+
+    def counted(value: Any) -> Any:
+        calls.append(1)
+        return jnp.square(value)
+
+    from workbench.tf._graph import record
+
+    x = tf.placeholder(tf.float32, [])
+    y = record("Counted", counted, x)
+    calls.clear()
+    assert tf.Session().run([y, *tf.gradients(y, [x])], {x: 3}) == [9.0, 6.0]
+    assert len(calls) == 1
+
+
+def test_there_must_be_variables_to_optimize() -> None:
+    with pytest.raises(ValueError, match="No variables"):
+        tf.train.GradientDescentOptimizer(0.1).minimize(tf.placeholder(tf.float32, []) * 1)
+
+
+def test_datasets_are_chains() -> None:
+    data = tf.data.Dataset.from_tensor_slices((np.arange(6), np.arange(6) * 10))
+    batches = list(data.map(lambda x, y: (x + 1, y)).batch(4, drop_remainder=True))
+    assert [part.tolist() for part in batches[0]] == [[1, 2, 3, 4], [0, 10, 20, 30]]
+    assert len(batches) == 1
+    assert len(list(data.batch(4))) == 2
+    assert [int(x) for x, _ in data.repeat(2)] == [0, 1, 2, 3, 4, 5] * 2
+    assert sorted(int(x) for x, _ in data.shuffle(3, seed=1)) == list(range(6))
+    assert [int(x) for x, _ in data.skip(1).take(2).cache()] == [1, 2]
+    assert [int(x) for x in tf.data.Dataset.range(3).filter(lambda x: x != 1)] == [0, 2]
+    with pytest.raises(ValueError, match="first dimensions"):
+        tf.data.Dataset.from_tensor_slices((np.zeros(2), np.zeros(3)))

@@ -1,0 +1,111 @@
+"""Keras layers called on tensors of a graph: one operation for the layers between, their weights as its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import keras
+
+from workbench.tf import _graph
+from workbench.tf._dtypes import as_dtype
+from workbench.tf._graph import Effects, Operation, Tensor, known_shape
+from workbench.tf._variables import GLOBAL, TRAINABLE, Variable
+
+_KNOWN = "keras variables"
+
+
+class KerasVariable(Variable):
+    """A variable of a Keras layer in a graph; its value is the layer's."""
+
+    def __init__(self, held: Any) -> None:
+        self.held_by_keras = held
+        self._given = held
+        self._trainable = bool(held.trainable)
+        self._dtype = as_dtype(held.dtype)
+        self._initializer = None
+        self.role = "parameter" if held.trainable else "seed" if "seed" in held.path else "state"
+        self.deferred = True
+        self.graph = _graph.get_default_graph().root
+        self.scopes = _graph.current_scopes()
+        self.name = f"{self.graph.unique_name(held.path)}:0"
+        self.shape = tuple(int(size) for size in held.shape)
+        self.resource = True
+        self.layer = self.handle.rpartition("/")[0]
+        self.graph.add_to_collection(GLOBAL, self)
+        if held.trainable:
+            self.graph.add_to_collection(TRAINABLE, self)
+
+    @property
+    def value_now(self) -> Any:
+        """The layer's value."""
+        return self.held_by_keras.value
+
+    @value_now.setter
+    def value_now(self, value: Any) -> None:
+        self.held_by_keras.assign(value)
+
+    def initialize(self) -> None:
+        """Keras gave it its first value when the layer was built."""
+
+
+def adopt(tensor: Any) -> Tensor:
+    """A Keras tensor computed from tensors of a graph, as a tensor of that graph."""
+    inputs = _roots(tensor)
+    function = keras.Function(inputs=inputs, outputs=tensor)
+    held = [variable for operation in function.operations for variable in getattr(operation, "variables", ())]
+    variables = [_known(each) for each in {id(each): each for each in held}.values()]
+
+    def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
+        mapping = [(each.held_by_keras, run.state.read(each)) for each in variables]
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            result = function(list(values))
+        for each in variables:
+            new = scope.get_current_value(each.held_by_keras)
+            if each in written and new is not None:
+                run.state.write(each, new)
+        return [result]
+
+    written = frozenset(each for each in variables if not each.trainable)
+    specs = [jax.ShapeDtypeStruct(known_shape(each), each._dtype) for each in inputs]
+    made = jax.eval_shape(lambda *values: function(list(values)), *specs) if not variables else tensor
+    shape = tuple(made.shape)
+    with _graph.scoped(names=()):
+        operation = Operation(
+            "KerasLayers", inputs, [(shape, str(made.dtype))], compute,
+            effects=Effects(reads=frozenset(variables), writes=written),
+        )  # fmt: skip
+    return operation.outputs[0]
+
+
+def _roots(tensor: Any) -> list[Tensor]:
+    """The tensors of the graph it was computed from."""
+    roots: dict[int, Tensor] = {}
+    seen: set[int] = set()
+    pending = [tensor]
+    while pending:
+        each = pending.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Tensor):
+            roots[id(each)] = each
+            continue
+        history = each._keras_history
+        pending += history.operation._inbound_nodes[history.node_index].input_tensors
+    return list(roots.values())
+
+
+def _known(held: Any) -> KerasVariable:
+    kept = _graph.get_default_graph().root.collections.setdefault(_KNOWN, [])
+    for each in kept:
+        if each.held_by_keras is held:
+            found: KerasVariable = each
+            return found
+    made = KerasVariable(held)
+    kept.append(made)
+    return made
+
+
+__all__ = ["KerasVariable", "adopt"]
