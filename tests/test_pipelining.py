@@ -1,0 +1,118 @@
+"""What `wb.compile` makes of stages, devices and recomputation."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench import ipu
+from workbench.errors import InputError, OptionError
+
+THEN, INTERLEAVED = "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved"
+
+
+def deep() -> Any:
+    import keras
+
+    keras.utils.set_random_seed(5)
+    layers = [keras.layers.Dense(16, activation="gelu", name=f"d{number}") for number in range(6)]
+    return keras.Sequential([keras.Input((16,)), *layers])
+
+
+def compiled(source: Any = deep, **arguments: Any) -> Any:
+    chosen = {"mode": "training", "batch_size": 8, "target": wb.target("ipu2", tiles_per_ipu=8)} | arguments
+    return wb.compile(source, **chosen)
+
+
+def directions(executable: Any) -> set[str]:
+    return set(executable.profile.blocks(max_rows=10**6)["direction"]) - {""}
+
+
+class RecomputationMode(enum.Enum):
+    Auto = 0
+    RecomputeThenBackpropagate = 1
+    RecomputeAndBackpropagateInterleaved = 2
+
+
+@pytest.mark.parametrize("wanted", [True, THEN, RecomputationMode.RecomputeThenBackpropagate, "Auto"])
+def test_recomputation_as_a_choice_a_name_or_a_member(wanted: Any) -> None:
+    executable = compiled(stages=["d2"], gradient_accumulation_steps=4, recomputation=wanted)
+    assert directions(executable) == {"forward", "recompute", "backward", "update"}
+    assert executable.profile.meta["pipeline"]["recomputed_stages"] == "0"
+    assert "stage0_recompute" in executable.program.functions
+
+
+def test_the_option_of_a_configuration_says_the_same() -> None:
+    config = ipu.config.IPUConfig()
+    config.allow_recompute = True
+    executable = compiled(stages=["d2"], gradient_accumulation_steps=4, config=config)
+    assert "recompute" in directions(executable)
+    assert "recompute" not in directions(
+        compiled(stages=["d2"], gradient_accumulation_steps=4, config=config, recomputation=False)
+    )
+
+
+def test_checkpoints_on_one_ipu_make_again_what_lies_before_them() -> None:
+    plain = compiled().profile
+    again = compiled(recomputation=True, recomputation_checkpoints=("d1", "d3"))
+    assert directions(again) == {"forward", "recompute", "backward", "update"}
+    steps = again.profile.steps
+    assert set(steps[steps["direction"] == "recompute"]["layer"]) == {"d0", "d1", "d2", "d3"}  # not d4 and d5
+    assert again.profile.total_cycles > plain.total_cycles
+
+
+def test_checkpoints_under_grouped_choose_the_mode_they_work_in() -> None:
+    executable = compiled(
+        stages=["d2"], gradient_accumulation_steps=4, recomputation=True, recomputation_checkpoints=("d?",)
+    )
+    assert "stage0_recompute" not in executable.program.functions
+    assert "recompute" in directions(executable)
+
+
+@pytest.mark.parametrize("recomputation", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_a_pipelined_executable_runs_under_its_schedule(recomputation: bool) -> None:
+    x = np.linspace(-1, 1, 32 * 16, dtype=np.float32).reshape(32, 16)
+    more: dict[str, Any] = {"batch_size": 8, "gradient_accumulation_steps": 4, "loss": "mean_squared_error"}
+    plain = compiled(deep(), **more).run(x, x[:, ::-1].copy())
+    found = compiled(deep(), stages=["d2"], recomputation=recomputation, **more).run(x, x[:, ::-1].copy())
+    assert found == pytest.approx(plain, abs=1e-6)
+
+
+def test_stages_share_an_ipu_by_their_map() -> None:
+    profile = compiled(stages=["d1", "d3"], gradient_accumulation_steps=6, device_mapping=[0, 1, 0]).profile
+    assert profile.ipus == 2
+    assert profile.stages["ipu"].tolist() == [0, 1, 0]
+    assert profile.meta["pipeline"]["device_mapping"] == "0, 1, 0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (
+            {"pipeline_schedule": "Sequential", "recomputation": THEN},
+            InputError,
+            f"the recomputation mode is '{THEN}' under the Sequential schedule. Expected: '{INTERLEAVED}' or 'Auto'.",
+        ),
+        (
+            {"pipeline_schedule": "Interleaved", "recomputation": INTERLEAVED},
+            InputError,
+            f"the recomputation mode is '{INTERLEAVED}' under the Interleaved schedule. Expected: '{THEN}' or 'Auto'.",
+        ),
+        ({"recomputation": "Twice"}, OptionError, "pipeline.recomputation_mode is 'Twice'."),
+        ({"device_mapping": [0, 1, 2]}, InputError, "device_mapping has 3 entries for 2 stages."),
+        (
+            {"device_mapping": [0, 0], "pipeline_schedule": "Interleaved"},
+            InputError,
+            "device_mapping has the stages [0, 1] on IPU 0, under the Interleaved schedule in training.",
+        ),
+        ({"recomputation": True, "recomputation_checkpoints": ("dense",)}, InputError, "no layer is called 'dense'"),
+    ],
+)
+def test_errors(arguments: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as caught:
+        compiled(stages=["d2"], gradient_accumulation_steps=4, **arguments)
+    assert str(caught.value).startswith(text)
