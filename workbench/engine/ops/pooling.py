@@ -6,22 +6,27 @@ costs what a maximum does. The graph's gradient of a maximum is given no maxima,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
-from workbench.engine.graph import Node
+from workbench.engine.graph import Node, Value, attrs
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Grid, Placement, grid_of_cuts
+from workbench.engine.mapping import Grid, Placement, grid_of_cuts, transfer
 from workbench.engine.ops import Family, register
+from workbench.engine.ops.free import fill_groups
 from workbench.engine.ops.windows import (
     PoolPlan,
     Windows,
+    following_grid,
     plan_pool,
     planned_grid,
     readers_grid,
     reading_grid,
     windows_of,
 )
+from workbench.engine.planner.family import lower_node, planned_of, planned_text, wished_layouts
 from workbench.engine.program import VertexGroup
 from workbench.engine.tensor import Tensor
 from workbench.engine.tileset import IntArray
@@ -48,12 +53,17 @@ class Pooling(Family):
 
     def plan_text(self, node: Node, lowering: Lowering) -> str:
         """The cuts and the channel group."""
-        return str(_plan(node, lowering))
+        found = faster_convolution(node, lowering)
+        return planned_text(found, lowering) if found is not None else str(_plan(node, lowering))
 
     def lower(self, node: Node, lowering: Lowering) -> None:
-        """Bring the windows' inputs, reduce them where the results lie."""
+        """Bring the windows' inputs, reduce them where the results lie; or convolve, if asked for and faster."""
+        convolution = faster_convolution(node, lowering)
+        if convolution is not None:
+            _lower_convolution(convolution, lowering)
+            return
         windows, plan = _windows(node), _plan(node, lowering)
-        mapping = planned_grid(windows.outputs, plan, windows.channels)
+        mapping = _mapping(windows, plan, lowering.get(node.operands[0]), lowering)
         wanted = reading_grid(windows, mapping)
         label = lowering.label(node)
         sources: list[tuple[Tensor, Placement]] = [
@@ -143,6 +153,82 @@ def _windows(node: Node) -> Windows:
 def _plan(node: Node, lowering: Lowering) -> PoolPlan:
     mode: Mode = MODES.get(node.op, "max_grad")
     return plan_pool(_windows(node), mode, node.results[0].itemsize_bytes, lowering.tiles)
+
+
+def faster_convolution(node: Node, lowering: Lowering) -> Node | None:
+    """With `optimizeForSpeed`, the convolution by ones that a sum of windows is, if its plan takes fewer cycles.
+
+    As PopNN chooses (poplibs@7eac0f26 lib/popnn/Pooling.cpp:594-640); every channel is a group of its own.
+    """
+    if not lowering.options.get("pooling.poplar_options.optimizeForSpeed") or MODES[node.op] != "sum":
+        return None
+    known = lowering.plans.get(id(node))
+    if isinstance(known, _Chosen):
+        return known.convolution
+    convolution = _as_convolution(node)
+    if convolution is not None:
+        cycles = planned_of(convolution, lowering)[1].total_cycles
+        convolution = convolution if cycles < _plan(node, lowering).cycles else None
+    lowering.plans[id(node)] = _Chosen(convolution)
+    return convolution
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    convolution: Node | None
+
+
+def _as_convolution(node: Node) -> Node | None:
+    """The sum of windows over the axes between the first and the channels, without dilation."""
+    windows, source, result = _windows(node), node.operands[0], node.results[0]
+    channels, rank = windows.channels, len(source.shape)
+    if channels != rank - 1 or rank < 3 or windows.window[0] * windows.stride[0] != 1 or len(node.results) > 1:
+        return None
+    dilated = any(size != 1 for size in (*windows.base_dilation, *windows.window_dilation))
+    if dilated or source.dtype not in ("float32", "float16"):
+        return None
+    field = tuple(range(1, rank - 1))
+    ones = Value(-1, (*(windows.window[axis] for axis in field), 1, source.shape[channels]), source.dtype)
+    padding = node.attr("padding") or ((0, 0),) * rank
+    spec = (0, channels, *field)
+    given = attrs(
+        lhs_spec=spec, rhs_spec=(len(field) + 1, len(field), *range(len(field))), out_spec=spec,
+        window_strides=[windows.stride[axis] for axis in field], padding=[padding[axis] for axis in field],
+        lhs_dilation=(1,) * len(field), rhs_dilation=(1,) * len(field),
+        feature_group_count=source.shape[channels], batch_group_count=1,
+    )  # fmt: skip
+    return Node("conv_general_dilated", (source, ones), (result,), given, node.origin)
+
+
+def _lower_convolution(node: Node, lowering: Lowering) -> None:
+    """Fill the kernel where the plan wants it, and convolve."""
+    ones, label = node.operands[1], lowering.label(node)
+    mapping = wished_layouts(node, lowering).get(1) or lowering.default_mapping(ones)
+    tensor = lowering.emit.tensor(f"{label}/ones", ones.shape, ones.dtype, mapping, "temporary")
+    filled = fill_groups(mapping.elements_per_tile(lowering.tiles), ones.dtype)
+    lowering.emit.compute(f"{label}/ones", filled, (), tensor.variables)
+    lowering.bind(ones, tensor)
+    lower_node(node, lowering)
+
+
+def _mapping(windows: Windows, plan: PoolPlan, source: Tensor, lowering: Lowering) -> Grid:
+    """Where the parts of a pooling are computed.
+
+    With `poolUseIntrospectiveMapping`, the order of tiles under which the least of the operand has to move;
+    PopLibs takes the best tile part by part (poplibs@7eac0f26 lib/popnn/PoolVertices.cpp:754-787); else its linear order.
+    """
+    linear = planned_grid(windows.outputs, plan, windows.channels, channels_first=True)
+    if not lowering.options.get("pooling.poplar_options.poolUseIntrospectiveMapping"):
+        return linear
+    plain = planned_grid(windows.outputs, plan, windows.channels)
+    following = following_grid(windows, plan, source.mapping)
+    candidates = [plain, linear] if following is None else [plain, linear, following]
+
+    def moved_bytes(mapping: Grid) -> int:
+        moved = transfer(source.mapping, reading_grid(windows, mapping), source.itemsize_bytes, lowering.tiles)
+        return int(moved.received_bytes.sum())
+
+    return min(candidates, key=moved_bytes)
 
 
 def _names(tensors: list[Tensor]) -> list[int]:

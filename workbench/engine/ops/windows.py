@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from workbench.engine.graph import Node
-from workbench.engine.mapping import Grid, even_cuts, grid_of_cuts
+from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts
+from workbench.engine.mapping_align import axes_of_shape
 from workbench.engine.mapping_grid import Cuts
 from workbench.engine.tileset import IntArray
 from workbench.engine.vertices.pooling import Mode, pool_cycles
@@ -90,10 +91,11 @@ def windows_of(node: Node, inputs: Shape, outputs: Shape) -> Windows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPlan:
-    """Parts of each axis of what is computed, and channels of one group."""
+    """Parts of each axis of what is computed, and channels of one group; the cycles that are estimated for it."""
 
     splits: Shape
     chans_per_group: int
+    cycles: int = 0
 
     def __str__(self) -> str:
         return f"cut {'x'.join(map(str, self.splits))}, {self.chans_per_group} channels a group"
@@ -112,8 +114,9 @@ def plan_pool(windows: Windows, mode: Mode, itemsize_bytes: int, tiles: int) -> 
         cycles = _cycles(windows, mode, itemsize_bytes, shape, channels, chans, splits)
         found = int(np.argmin(cycles))
         if best is None or cycles[found] < best[0]:
-            plan = PoolPlan(splits=tuple(int(part) for part in splits[found]), chans_per_group=chans)
-            best = (int(cycles[found]), plan)
+            least = int(cycles[found])
+            plan = PoolPlan(splits=tuple(int(part) for part in splits[found]), chans_per_group=chans, cycles=least)
+            best = (least, plan)
     assert best is not None
     return best[1]
 
@@ -163,15 +166,45 @@ def _cycles(
     return np.asarray(compute + read // 4, dtype=np.int64)
 
 
-def planned_grid(shape: Shape, plan: PoolPlan, channels: int | None) -> Grid:
-    """The owner mapping of what the plan computes."""
-    axes: list[Any] = []
+def planned_grid(shape: Shape, plan: PoolPlan, channels: int | None, *, channels_first: bool = False) -> Grid:
+    """The owner mapping of what the plan computes: parts in the order of the axes, or those of channels outermost.
+
+    PopLibs' order by itself is the latter (poplibs@7eac0f26 lib/popnn/PoolVertices.cpp:669-681).
+    """
     stride = prod(plan.splits)
-    for axis, (size, parts) in enumerate(zip(shape, plan.splits, strict=True)):
-        stride //= parts
-        bounds = even_cuts(size, parts, plan.chans_per_group if axis == channels else 1, ceil=True)
-        axes.append((bounds[:-1], bounds[1:], np.arange(parts, dtype=np.int64) * stride))
-    return grid_of_cuts(shape, axes)
+    strides = {}
+    for axis in sorted(range(len(shape)), key=lambda axis: channels_first and axis != channels):
+        stride //= plan.splits[axis]
+        strides[axis] = stride
+    bounds = [_bounds(shape, plan, channels, axis) for axis in range(len(shape))]
+    return grid_of_cuts(
+        shape,
+        [
+            (cut[:-1], cut[1:], np.arange(len(cut) - 1, dtype=np.int64) * strides[axis])
+            for axis, cut in enumerate(bounds)
+        ],
+    )
+
+
+def _bounds(shape: Shape, plan: PoolPlan, channels: int | None, axis: int) -> IntArray:
+    return even_cuts(shape[axis], plan.splits[axis], plan.chans_per_group if axis == channels else 1, ceil=True)
+
+
+def following_grid(windows: Windows, plan: PoolPlan, source: Mapping) -> Grid | None:
+    """Every part on the tile that holds the middle of its input, where the operand is cut at least as finely."""
+    groups = axes_of_shape(source) if isinstance(source, Grid) and source.is_owner else None
+    if not isinstance(source, Grid) or groups is None or any(len(group) != 1 for group in groups):
+        return None
+    axes: list[Any] = []
+    for axis, (held,) in enumerate(groups):
+        cut = _bounds(windows.outputs, plan, windows.channels, axis)
+        lo, hi = windows.read(axis, cut[:-1], cut[1:])
+        by_place = np.argsort(held.lo)
+        found = np.searchsorted(held.lo[by_place], (lo + hi) // 2, side="right") - 1
+        if len(np.unique(found)) < len(found):
+            return None
+        axes.append((cut[:-1], cut[1:], held.offset[by_place][found]))
+    return grid_of_cuts(windows.outputs, axes, first_tile=source.first_tile)
 
 
 def reading_grid(windows: Windows, results: Grid) -> Grid:

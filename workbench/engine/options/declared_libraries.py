@@ -184,6 +184,6 @@ _recorded("slices", "internal.alwaysIncludeBaseRearrangementCost", False, bool,
 
 _dictionary("pooling", "every pooling")
 _key("pooling", "poolUseIntrospectiveMapping", True, bool, "Follow the operand's own mapping when work is spread.",
-     planned="engine/ops/pooling.py")  # fmt: skip
-_key("pooling", "optimizeForSpeed", False, bool, "Lay the operand out for speed rather than where it is.",
-     planned="engine/ops/pooling.py")  # fmt: skip
+     read_by="engine/ops/pooling.py")  # fmt: skip
+_key("pooling", "optimizeForSpeed", False, bool, "Sum windows by a convolution where that takes fewer cycles.",
+     read_by="engine/ops/pooling.py")  # fmt: skip
