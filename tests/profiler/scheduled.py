@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from tests.profiler.builder import Builder, spread
-from workbench.engine.schedule import Stretch, Work, stretches
+from workbench.engine.schedule import Column, Stretch, Work, stretches
 from workbench.profiler.profile import Profile
 
 HOST, COPY, UPDATE = 100, 20, 50
@@ -88,11 +88,19 @@ def _stretch(stretch: Stretch, stages: int) -> list[Any]:
         ]
         children.append(["overlap", str(column), column.phase, branches])
         for parity in (0, 1):
-            pairs = [["call", f"copy{stage}", "", None, None, "", None] for stage in range(parity, stages - 1, 2)]
+            pairs = [_copy(column, stage) for stage in range(parity, stages - 1, 2)]
             if pairs:
                 children.append(["overlap", "between IPUs", column.phase, pairs])
     body = ["sequence", stretch.columns[0].phase, children]
     return body if stretch.times == 1 else ["repeat", "columns", stretch.times, body]
+
+
+def _copy(column: Column, stage: int) -> list[Any]:
+    """The copy to the next stage: that of the forward pass of this column, if there is one."""
+    ran = [work for cell in column.work for work in cell if (work.stage, work.direction) == (stage, "forward")]
+    if not ran:
+        return ["call", f"copy{stage}", "", None, None, "", None]
+    return ["call", f"copy{stage}", "", None, stage, "forward", ran[0].micro_batch]
 
 
 def _work(work: Work, ipu: int) -> list[Any]:

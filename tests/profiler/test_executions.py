@@ -76,7 +76,7 @@ def test_a_window_is_what_the_whole_has_there(make: object, data: st.DataObject)
 def test_a_micro_batch_is_found_on_every_ipu(make: object) -> None:
     profile: Profile = make()  # type: ignore[operator]
     executions = Executions.from_profile(profile)
-    whole = executions.window(0, profile.total_cycles, ("stage",))
+    whole = executions.window(0, profile.total_cycles, ("stage", "copy"))
     for number in (0, 3):
         found = executions.of_micro_batch(number)
         assert np.array_equal(found.start, whole.start[whole.micro_batch == number])

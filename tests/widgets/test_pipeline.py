@@ -92,7 +92,10 @@ def test_choosing_a_micro_batch_finds_it_everywhere() -> None:
     assert [(row["ipu"], row["start"]) for row in view.mine["blocks"]] == list(
         zip(table["ipu"], table["cycles_from"], strict=True)
     )
-    assert {row["ipu"] for row in view.mine["blocks"]} == {0, 1, 2, 3}
+    # Forward and backward on four IPUs, and three copies with two ends each.
+    kinds = [row["kind"] for row in view.mine["blocks"]]
+    assert (kinds.count("stage"), kinds.count("copy")) == (4 * 2, 3 * 2)
+    assert [row["layers"] for row in view.data["stages"]] == [f"block_{stage}/a, block_{stage}/b" for stage in range(4)]
     selection.clear()
     assert view.mine == {}
 

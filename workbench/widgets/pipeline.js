@@ -151,7 +151,7 @@ function batchPart(view) {
   if (!rows.length) return part("Micro-batch", "Click a block: its micro-batch lights up on every IPU. Drag to pan; after a click the wheel zooms.", "Keys: ← → micro-batch, Esc none, PageUp PageDown pan, + − zoom, Home all, O one column, T two markers.");
   const first = rows[0].start, length = endOf(rows) - first, title = `Micro-batch ${view.chosen()}`;
   view.ui.announce(`${title}: ${rows.length} blocks on ${new Set(rows.map(({ipu}) => ipu)).size} IPUs, cycles ${wholeText(first)} to ${wholeText(first + length)}`);
-  return part(title, `${timeText(view, length)} from end to end, ${percentText(rows.reduce((sum, {cycles}) => sum + cycles, 0) / length)} of it at work`, scrolled("Blocks of the micro-batch", OF_BLOCK, rows, {pick: ({start, cycles}) => view.zoom.set(start - cycles, start + 2 * cycles)}));
+  return part(title, `${timeText(view, length)} from end to end, ${percentText(rows.reduce((sum, {kind, cycles}) => sum + (kind === "stage" && cycles), 0) / length)} of it at work`, scrolled("Blocks of the micro-batch", OF_BLOCK, rows, {pick: ({start, cycles}) => view.zoom.set(start - cycles, start + 2 * cycles)}));
 }
 
 function panel(view) {

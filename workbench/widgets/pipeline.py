@@ -159,7 +159,8 @@ def ideal(report: Report) -> str:
 
 
 def _stages(report: Report) -> list[dict[str, Any]]:
-    layers = {body.stage: body.layer for body in report.executions.bodies if body.direction == "forward"}
+    bodies = [body for body in report.executions.bodies if body.kind == "stage"]
+    layers = {body.stage: body.layer for body in bodies if body.direction == "forward"}
     return [
         {
             "stage": int(row["stage"]),

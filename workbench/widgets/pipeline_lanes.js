@@ -107,7 +107,7 @@ export function drawLane(view, shown, lane, ctx, y, high, t) {
     ctx.globalAlpha = view.chosen() !== null && what.kind !== "idle" ? 0.22 : 1;
     ctx.fillStyle = paints.get(key);
     ctx.fillRect(from, y + top * high, Math.max(0.7, wide - (stage && wide > 3)), part * high);
-    if (stage && data.group === 1) caption(ctx, t, labelOf(what.direction, batch[i]), from, y, wide, high, colour);
+    if (stage && data.group === 1 && view.chosen() === null) caption(ctx, t, labelOf(what.direction, batch[i]), from, y, wide, high, colour);
   }
   ctx.globalAlpha = 1;
 }
