@@ -35,7 +35,7 @@ def write(path: str | Path, kind: str, tensors: Sequence[Stored]) -> None:
     """Write a file of tensors, whole or not at all."""
     described, parts, offset = [], [], 0
     for each in tensors:
-        values = np.ascontiguousarray(each.values)
+        values = np.asarray(each.values, order="C")
         raw = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
         shape = values.shape[1:] if kind == "feed" else values.shape
         described.append(
