@@ -96,3 +96,21 @@ def test_a_larger_system_has_room() -> None:
         assert profile(replicas=17).meta["replicas"] == 17
     finally:
         ipu.devices.use(before)
+
+
+def test_copies_between_stages_cost_what_the_selection_order_makes_them_cost() -> None:
+    """Stages 1 and 2 are a rung and a climb apart by number, and neighbours along a snake or a hoof."""
+    cycles = {}
+    for order in ipu.config.SelectionOrder:
+        config = ipu.config.IPUConfig()
+        config.selection_order = order
+        found = profile(stages=[0, 1, 2, 3], gradient_accumulation_steps=8, config=config)
+        links = found.steps[found.steps.kind == "GlobalExchange"]
+        cycles[order.name] = {
+            (row.ipu, row.to_ipu): row.cycles for row in links.itertuples() if row.ipu < row.to_ipu
+        }
+    one, other = cycles["ZIGZAG"], cycles["SNAKE"]
+    assert one[0, 1] == other[0, 1]  # a pair in both
+    assert one[1, 2] > other[1, 2]
+    assert other == cycles["AUTO"]
+    assert cycles["HOOF"][1, 2] < one[1, 2]
