@@ -214,8 +214,8 @@ def _lower_convolution(node: Node, lowering: Lowering) -> None:
 def _mapping(windows: Windows, plan: PoolPlan, source: Tensor, lowering: Lowering) -> Grid:
     """Where the parts of a pooling are computed.
 
-    With `poolUseIntrospectiveMapping`, the order of tiles under which the least of the operand has to move;
-    PopLibs takes the best tile part by part (poplibs@7eac0f26 lib/popnn/PoolVertices.cpp:754-787); else its linear order.
+    With `poolUseIntrospectiveMapping`, the order of tiles under which least of the operand has to move; PopLibs takes
+    the best tile part by part (poplibs@7eac0f26 lib/popnn/PoolVertices.cpp:754-787). Else, its linear order.
     """
     linear = planned_grid(windows.outputs, plan, windows.channels, channels_first=True)
     if not lowering.options.get("pooling.poplar_options.poolUseIntrospectiveMapping"):

@@ -35,8 +35,8 @@ option(
     "matmuls.clear_pass_type",
     False,
     bool,
-    "Plan each matmul by itself, rather than forward, backward and weight update jointly.",
-    planned=_PLANNER,
+    "Plan each matmul as if it went forward, without regard to the pass it belongs to.",
+    read_by=_PLANNER,
 )
 for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
     _dictionary(_group, f"every {_label}")
@@ -85,7 +85,7 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         False,
         bool,
         "Reduce with a faster vertex, whose partials must be one block of interleaved memory.",
-        planned=_PLANNER,
+        read_by=_PLANNER,
     )
     _key(
         _group,

@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
-from workbench.engine.ops.reduce import OPERATIONS
 from workbench.engine.options import Options
 from workbench.engine.origin import Origin
+from workbench.engine.passes.canonicalise import REDUCTIONS
 
 COPY = "inter_ipu_copy"
 
@@ -27,7 +27,7 @@ def merge(graph: Graph, options: Options) -> Graph:
     functions = dict(graph.functions)
     inline = {name for function in functions.values() for node in function.nodes for name in node.calls}
     for name, function in graph.functions.items():
-        for limit_bytes, ops in ((copies, frozenset({COPY})), (reductions, frozenset(OPERATIONS))):
+        for limit_bytes, ops in ((copies, frozenset({COPY})), (reductions, REDUCTIONS)):
             if limit_bytes and name not in inline:
                 function = _merged(function, ops, limit_bytes, functions)
         functions[name] = function

@@ -17,6 +17,7 @@ from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.adapted import packed_places, step_of, step_places
 from workbench.engine.planner.placement import Places, places_of
 from workbench.engine.planner.problem import Planned
+from workbench.engine.planner.reduction import FAST_GRAIN
 from workbench.engine.planner.vertices import strided_copies, vertices_of
 from workbench.engine.program import Exchange, VertexGroup
 from workbench.engine.tensor import Tensor
@@ -266,7 +267,16 @@ def _adds(work: Work, wanted: Placement, owned: Mapping, from_dtype: str, to_dty
     held = wanted.elements_per_tile(tiles)
     depth: IntArray = np.where(results > 0, -(-held // np.maximum(results, 1)), 0)
     types = {"partials_type": DTYPE_WORDS[from_dtype], "out_type": DTYPE_WORDS[to_dtype]}
-    return vertex_groups("poplin::ReduceAdd", {"out_size": results, "partials": depth}, **types)
+    group = "matmuls" if work.plan.problem.kind == "matmul" else "convolutions"
+    if not work.lowering.options.get(f"{group}.poplar_options.enableFastReduce"):
+        return vertex_groups("poplin::ReduceAdd", {"out_size": results, "partials": depth}, **types)
+    whole = results % FAST_GRAIN[types["partials_type"]] == 0
+    fast = {"out_size": np.where(whole, results, 0), "partials": np.maximum(depth - 1, 0)}
+    rest = {"out_size": np.where(whole, 0, results), "partials": depth}
+    return [
+        *vertex_groups("poplin::ReduceAdd", fast, single_input=True, constrain_partials=True, **types),
+        *vertex_groups("poplin::ReduceAdd", rest, **types),
+    ]
 
 
 def partials_needed(partials: Mapping, results: Grid) -> Grid:

@@ -60,6 +60,7 @@ class Rules:
     multi_stage: bool
     wide_load: bool
     target: Target
+    fast_reduce: bool = False
 
 
 TermSpec: TypeAlias = tuple[str, str, dict[str, Any]]
@@ -113,7 +114,7 @@ def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -
         _compute_spec(problem, method, shares, rules),
         ("copy", "plan.copy", {"size_bytes": local * item_bytes}),
         ("partials", "plan.reduce_exchange", {**reduced, "element_bytes": partial_bytes, "rate": rate}),
-        ("reduce", "plan.reduce", {**reduced, **types}),
+        ("reduce", "plan.reduce", {**reduced, **types} | ({"fast": True} if rules.fast_reduce else {})),
     ]
 
 

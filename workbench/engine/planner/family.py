@@ -29,6 +29,8 @@ def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
     group = "matmuls" if node.op == "dot_general" else "convolutions"
     partials_type = node.attr("partials_type") or lowering.options.get(f"{group}.poplar_options.partialsType")
     planned = problem_of(node, partials_type)
+    if group == "matmuls" and lowering.options.get("matmuls.clear_pass_type"):
+        planned = replace(planned, problem=replace(planned.problem, direction="forward"))
     found = plan(planned.problem, lowering.target, settings_of(planned.problem, lowering.options))
     lowering.plans[id(node)] = found
     return planned, found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.engine.cost import formula
-from workbench.engine.planner.reduction import step_table, steps
+from workbench.engine.planner.reduction import FAST_GRAIN, step_table, steps
 from workbench.engine.vertices.conv import (
     amp_1x1_cycles,
     hmac_cycles,
@@ -142,26 +142,42 @@ def outer_cycles(width: Sizes, chans: Sizes, groups: Sizes, type: str, workers: 
 
 @formula(
     "plan.reduce",
-    text="ReduceAdd of every step on a tile's share of the outputs; no step, no cycles",
+    text="ReduceAdd of every step on a tile's share of the outputs; no step, no cycles; fast: from one block of "
+    "interleaved memory where the share fills whole vectors",
     source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1560; steps: lib/poplin/ConvReducePlan.cpp",
 )
-def reduce_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, partials_type: str, out_type: str) -> Sizes:
+def reduce_cycles(
+    elements: Sizes, depth: Sizes, multi_stage: bool, partials_type: str, out_type: str, fast: bool = False
+) -> Sizes:
     """Cycles of adding up `depth` partials of `elements` results each, spread over the tiles that hold them."""
     total: Sizes = 0
     left = elements
     sums = sums_of(depth, multi_stage)
     for number, together in enumerate(sums):
         left = shared_out(left, together)[0]
-        cycles = _add(left, together, partials_type, out_type)
+        cycles = _add(left, together, partials_type, out_type, fast)
         if number + 1 < len(sums) and out_type != partials_type:
             # Only the last step of a candidate gives the result's type.
-            cycles = where(sums[number + 1] > 1, _add(left, together, partials_type, partials_type), cycles)
+            cycles = where(sums[number + 1] > 1, _add(left, together, partials_type, partials_type, fast), cycles)
         total = total + where(together > 1, cycles, 0)
     return total
 
 
-def _add(elements: Sizes, together: Sizes, partials_type: str, out_type: str) -> Sizes:
-    return reduce_add_cycles(out_size=elements, partials=together, partials_type=partials_type, out_type=out_type)
+def _add(elements: Sizes, together: Sizes, partials_type: str, out_type: str, fast: bool) -> Sizes:
+    pointers = reduce_add_cycles(
+        out_size=elements, partials=together, partials_type=partials_type, out_type=out_type
+    )
+    if not fast:
+        return pointers
+    block = reduce_add_cycles(
+        out_size=elements,
+        partials=together - 1,
+        partials_type=partials_type,
+        out_type=out_type,
+        single_input=True,
+        constrain_partials=True,
+    )
+    return where(elements % FAST_GRAIN[partials_type] == 0, block, pointers)
 
 
 def sums_of(depth: Sizes, multi_stage: bool) -> list[Sizes]:

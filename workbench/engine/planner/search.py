@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +39,7 @@ class Settings:
     proportion: float = 0.6
     multi_stage: bool = True
     wide_load: bool = False
+    fast_reduce: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,6 +78,7 @@ def settings_of(problem: ConvProblem, options: Options) -> Settings:
         proportion=options.get(prefix + "availableMemoryProportion"),
         multi_stage=options.get(prefix + "enableMultiStageReduce"),
         wide_load=options.get(prefix + "use128BitConvUnitLoad"),
+        fast_reduce=options.get(prefix + "enableFastReduce"),
     )
 
 
@@ -104,7 +106,10 @@ def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
 @lru_cache(maxsize=16)
 def _candidates(variant: Variant, target: Target, settings: Settings) -> Candidates:
     """Every cut into no more parts than there are tiles, without serial steps."""
-    rules = rules_of(variant, target, multi_stage=settings.multi_stage, wide_load=settings.wide_load)
+    rules = replace(
+        rules_of(variant, target, multi_stage=settings.multi_stage, wide_load=settings.wide_load),
+        fast_reduce=settings.fast_reduce,
+    )
     tables = tables_of(variant)
     shares = shares_of(variant, *broadcast_columns(tables))
     cycles = floor_cycles(variant.problem, variant.method, shares, rules)
