@@ -94,6 +94,22 @@ def test_any_dataset_feeds_a_loop(dataset: Any, elements: int, expected: float) 
     assert set(session.profile.steps.query("kind == 'StreamCopy' and times == 3")["name"]) >= {"main/feed/from_host"}
 
 
+def test_elements_are_read_ahead_as_far_as_the_depth() -> None:
+    read: list[int] = []
+
+    def generator() -> Iterator[Any]:
+        for number in range(100):
+            read.append(number)
+            yield np.float32(number)
+
+    queue = Queue(generator(), prefetch_depth=5)
+    assert read == [0]  # the first, for its shape
+    result, _ = run(summed(queue))
+    assert result == [3.0]
+    queue._ahead._reader.shutdown(wait=True)
+    assert len(read) == 3 + 5
+
+
 def test_a_second_run_goes_on_where_the_first_ended() -> None:
     queue = Queue([np.float32(number) for number in range(6)])
     result = compiled(summed(queue))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +51,34 @@ def _batches(dataset: Any) -> Iterator[Any]:
         yield dataset[place]
     if hasattr(dataset, "on_epoch_end"):
         dataset.on_epoch_end()
+
+
+END = object()
+
+
+class ReadAhead:
+    """Elements read in a thread of their own, in order, so that up to `depth` of them wait for whoever takes them."""
+
+    def __init__(self, source: Iterator[Any], depth: int) -> None:
+        self._source = source
+        self._depth = depth
+        self._waiting: deque[Future[Any]] = deque()
+        self._reader = ThreadPoolExecutor(1, "infeed")  # its thread begins with the first element asked for
+
+    def take(self) -> Any:
+        """The next element, or `END`; what the dataset raised is raised here."""
+        self._fill()
+        element = self._waiting.popleft()
+        self._fill()
+        return element.result()
+
+    def _fill(self) -> None:
+        while len(self._waiting) < self._depth:
+            self._waiting.append(self._reader.submit(next, self._source, END))
+
+    def close(self) -> None:
+        """Read no more."""
+        self._reader.shutdown(wait=False, cancel_futures=True)
 
 
 def to_arrays(element: Any) -> Any:
@@ -116,9 +146,11 @@ def check_ordinal(ordinal: Any) -> int:
 
 __all__ = [
     "DEFAULT_DEPTH",
+    "END",
     "EndOfFeedError",
     "Failures",
     "FeedError",
+    "ReadAhead",
     "check_depth",
     "check_ordinal",
     "elements_of",

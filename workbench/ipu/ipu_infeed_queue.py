@@ -12,9 +12,11 @@ import numpy as np
 from workbench.errors import InputError
 from workbench.ipu._feeds import (
     DEFAULT_DEPTH,
+    END,
     EndOfFeedError,
     Failures,
     FeedError,
+    ReadAhead,
     check_depth,
     check_ordinal,
     elements_of,
@@ -59,6 +61,7 @@ class IPUInfeedQueue:
         self._source: Iterator[Any] = elements_of(dataset)
         self.structure = self._look(dataset)
         self._types = types_of(self.structure)
+        self._ahead = ReadAhead(self._source, self._prefetch_depth)
         self._taken = 0
         self._dequeued = False
         self._initialized = False
@@ -104,14 +107,14 @@ class IPUInfeedQueue:
         """The next element on the host."""
         if self._deleted:
             raise FeedError("the infeed queue was deleted", todo="make a new IPUInfeedQueue")
-        try:
-            element = to_arrays(next(self._source))
-        except StopIteration:
+        found = self._ahead.take()
+        if found is END:
             raise EndOfFeedError(
                 f"the dataset of the infeed queue ended after {self._taken} elements",
                 expected="an element for every turn of the loop",
                 todo="repeat the dataset, or make the loop shorter",
-            ) from None
+            )
+        element = to_arrays(found)
         found = types_of(element)
         if found != self._types:
             raise FeedError(
@@ -169,10 +172,13 @@ class IPUInfeedQueue:
             return Operation(kind, (), (), compute)
 
     def _begin(self) -> None:
+        if self._deleted:
+            self._ahead = ReadAhead(self._source, self._prefetch_depth)
         self._deleted = False
 
     def _end(self) -> None:
         self._deleted = True
+        self._ahead.close()
 
     def get_next(self) -> Any:
         """Obsolete: loops take the elements. Always a `ValueError`."""
