@@ -164,9 +164,7 @@ def reduce_cycles(
 
 
 def _add(elements: Sizes, together: Sizes, partials_type: str, out_type: str, fast: bool) -> Sizes:
-    pointers = reduce_add_cycles(
-        out_size=elements, partials=together, partials_type=partials_type, out_type=out_type
-    )
+    pointers = reduce_add_cycles(out_size=elements, partials=together, partials_type=partials_type, out_type=out_type)
     if not fast:
         return pointers
     block = reduce_add_cycles(
