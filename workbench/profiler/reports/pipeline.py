@@ -19,6 +19,12 @@ from workbench.units import cycles_text, percent_text
 
 MAX_BLOCKS = 20_000
 IDLE = tuple(cause for cause in CAUSES if cause.startswith("idle_"))
+_WAITING = {
+    "idle_fill": "filling",
+    "idle_drain": "draining",
+    "idle_wait_stage": "waiting for a stage",
+    "idle_wait_host": "waiting for the host",
+}
 BLOCK_COLUMNS = (
     "ipu",
     "replica",
@@ -173,7 +179,7 @@ class Pipeline(Report):
             return "Not pipelined: all steps run one after another"
         bubbles, plan = data["bubbles"], data["pipeline"]
         causes = sorted(bubbles["by_cause"].items(), key=lambda item: -item[1])
-        why = f", most of it {causes[0][0][5:].replace('_', ' ')}" if causes else ""
+        why = f", most of it {_WAITING[causes[0][0]]}" if causes else ""
         stages = self.profile.stages
         work = stages["compute_cycles"] + stages["exchange_cycles"]
         slowest = stages.iloc[int(work.to_numpy().argmax())]
