@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.fidelity.outcome import Case, NotRun, said
-from tests.fidelity.pipeline_programs import between_ipus_percent, losses_of, printed
+from tests.fidelity.pipeline_programs import between_ipus_percent, losses_of, printed, worked_together
 from workbench.engine.frontends.scheduled import HostFifo
 from workbench.engine.frontends.stages import evenly
 from workbench.engine.schedule import (
@@ -217,3 +217,10 @@ def mapped(case: Case) -> Any:
     """Losses of a pipeline with its stages on other IPUs, the same on each map."""
     results = [losses_of(devices) for devices in _lists(case)[:2]]
     return results[0] if all(found == results[0] for found in results) else results
+
+
+def overlap(case: Case) -> Any:
+    """Cycles in which two IPUs work at once; under Grouped their share of those in which one works at least."""
+    schedule = SCHEDULES[case["id"].split("-")[1]]
+    both, some = worked_together(schedule, 8 if schedule == "Grouped" else 6)
+    return round(both / some, 4) if schedule == "Grouped" else both

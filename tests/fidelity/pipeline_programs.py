@@ -6,7 +6,7 @@ pipeline_grouped_visitor_test.cc; tensorflow/python/ipu/tests/pipelining_test.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,10 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.engine.passes.staged_models import pipeline
-from workbench.engine.frontends.calls import Call, Program
+from workbench.engine.compile import compile_graph
+from workbench.engine.frontends.calls import Call, Program, assemble
 from workbench.engine.frontends.scheduled import ScheduledProgram
 from workbench.engine.graph import Input, Output
-from workbench.engine.program import GlobalExchange, leaves
+from workbench.engine.options import Options
+from workbench.engine.program import Call as ProgramCall
+from workbench.engine.program import GlobalExchange, Overlap, Repeat, leaves
+from workbench.engine.target import target
+from workbench.engine.trace import TraceNode
 
 Function = Callable[..., Any]
 
@@ -115,3 +120,42 @@ def losses_of(devices: Sequence[int], count: int = 12, wanted: int = 5) -> list[
     ]
     found = _run(calls, {"a": a, "b": (a + 10) / 2}, types, "loss", count, schedule="Interleaved", devices=devices)
     return [round(float(loss), 2) for loss in found[:wanted]]
+
+
+def worked_together(schedule: str, count: int) -> tuple[int, int]:
+    """Cycles in which both IPUs of a pipeline of two stages that add have a stage running, and in which one has.
+
+    A number and one on four tiles: what the passes hand on, and in the end what was kept.
+    """
+    types: dict[str, Any] = dict.fromkeys(("a", "out"), jax.ShapeDtypeStruct((1,), "float32"))
+    calls = [
+        _call(0, "forward", lambda a: (a + 1.0,), ["a"], ["handed"], types),
+        _call(1, "forward", lambda x: (x + 1.0,), ["handed"], ["made"], types),
+        _call(1, "backward", lambda x: (x + 1.0,), ["made"], ["gradient"], types),
+        _call(0, "backward", lambda g, kept: (g + kept,), ["gradient", "handed"], ["out"], types),
+    ]
+    program = Program(
+        calls=tuple(calls), inputs=tuple(Input(name=name, role="state") for name in ("a", "out")),
+        outputs=((Output(name="out", role="update", updates=1), "out"),), types=types, micro_batches=count,
+    )  # fmt: skip
+    options = Options().with_values({"pipeline.schedule": schedule})
+    compiled = compile_graph(assemble(program, {}), target("ipu2", tiles_per_ipu=4), options, ipus=2)
+    columns = list(_columns(compiled.trace.entry, 1))
+    both = sum(times * min(branches) for times, branches in columns if len(branches) == 2)
+    return both, sum(times * max(branches) for times, branches in columns)
+
+
+def _columns(node: TraceNode, times: int) -> Iterator[tuple[int, list[int]]]:
+    """How often each column runs, and the cycles of the passes on each IPU: of additions, as was measured."""
+    if isinstance(node.program, Overlap):
+        if any(work in node.program.name for work in ("F0", "F1", "B0", "B1")):
+            yield times, [_passes(child) for child in node.children]
+        return
+    more = node.program.times if isinstance(node.program, Repeat) else 1
+    for child in node.children:
+        yield from _columns(child, times * more)
+
+
+def _passes(branch: TraceNode) -> int:
+    calls = [child for child in branch.children if isinstance(child.program, ProgramCall)]
+    return sum(call.cycles for call in calls if getattr(call.program, "micro_batch", None) is not None)
