@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.engine.small_graphs import Draft, all_ops, before_and_after
-from workbench.engine.graph import Graph
+from workbench.engine.graph import Graph, verify_graph
 from workbench.engine.passes.fuse import fuse
 
 
@@ -86,3 +86,12 @@ def test_empty_values_are_not_fused() -> None:
     d = Draft()
     x = d.point("neg", d.point("exp", d.param("x", (0, 8))))
     assert all_ops(fuse(d.graph(x))) == ["exp", "neg"]
+
+
+def test_a_view_that_is_read_through_a_broadcast_stays_inside() -> None:
+    """exp(x) seen as a scalar divides exp(x): the view depends on the chain, and the chain on the view."""
+    d = Draft()
+    power = d.point("exp", d.param("x", (1,)))
+    total = d.broadcast(d.reshape(power), (1,))
+    found = verify_graph(fuse(d.graph(d.point("div", power, total))))
+    assert all_ops(found) == ["fused"]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from workbench.engine.graph import Function, Graph, Node
 from workbench.engine.ops.pointwise import is_pointwise, is_unit_reshape, squeezed
 from workbench.engine.origin import Origin
-from workbench.engine.passes.clusters import Closing, Flow, collapse, flow_of
+from workbench.engine.passes.clusters import Closing, Flow, collapse, flow_of, read_through
 
 MAX_CHAIN = 64  # operations of one codelet; longer expressions are split, as generated code would be
 
@@ -46,7 +46,7 @@ def _chains(function: Function, flow: Flow) -> list[list[Node]]:
         chain.append(node)
         chains.append(chain)
         chain_of.update((id(member), chain) for member in chain)
-    return [trimmed for chain in chains if (trimmed := _trimmed(chain))]
+    return [trimmed for chain in chains if (trimmed := _trimmed(chain, flow))]
 
 
 def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[int, list[Node]]) -> list[list[Node]]:
@@ -84,10 +84,13 @@ def _alike(chain: list[Node], node: Node) -> bool:
     return same_shape and _group(last.origin) == _group(node.origin)
 
 
-def _trimmed(chain: list[Node]) -> list[Node]:
-    """The chain without views that none of its members reads: outside they cost nothing, inside they are copies."""
+def _trimmed(chain: list[Node], flow: Flow) -> list[Node]:
+    """The chain without views that none of its members reads: outside they cost nothing, inside they are copies.
+
+    What a member reads through a broadcast counts: outside, the view would stand before the chain it depends on.
+    """
     while True:
-        read = {id(value) for member in chain for value in member.operands}
+        read = {id(value) for member in chain for value in read_through(member, flow.producer)}
         kept = [m for m in chain if not is_unit_reshape(m) or any(id(value) in read for value in m.results)]
         if len(kept) == len(chain):
             return kept
