@@ -13,7 +13,7 @@ from tests.profiler.scheduled import scheduled_profile
 from tests.widgets.test_views import columns
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import CAUSES
-from workbench.widgets import linked, pipeline
+from workbench.widgets import linked, pipeline, trace
 from workbench.widgets.selection import Selection
 
 
@@ -154,3 +154,16 @@ def test_program_without_stages_has_a_pipeline_view_that_says_so() -> None:
     assert len(sent["col_start"]) == 0
     assert data["stages"] == data["phases"] == []
     assert "pipeline" not in linked.shown(handmade_profile())
+
+
+def test_the_trace_knows_the_micro_batch_of_a_block() -> None:
+    profile = handmade_pipeline()
+    view = trace.widget(profile.trace)
+    sent = columns(view.data, view.buffer)
+    found = {batch: int((sent["batch1"] == batch).sum()) for batch in set(sent["batch1"].tolist())}
+    # On the second IPU: two steps forward and two backward each; copies and the update belong to none.
+    assert {batch: found[batch] for batch in range(4)} == dict.fromkeys(range(4), 4)
+    assert len(sent["batch1"]) == len(sent["start1"])
+    assert sum(sent[name].itemsize for name in ("start1", "cycles1", "step1", "batch1")) == 16
+    alone = trace.widget(handmade_profile().trace)
+    assert "batch0" not in columns(alone.data, alone.buffer)

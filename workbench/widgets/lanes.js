@@ -15,7 +15,7 @@ export function tickTexts(values) {
 }
 
 export function lanesOf(data, columns) {
-  const names = ["start", "cycles", "step", "bins", "layerStart", "layerCycles", "layer", "direction"];
+  const names = ["start", "cycles", "step", "batch", "bins", "layerStart", "layerCycles", "layer", "direction"];
   return data.lanes.map((ipu, i) => {
     const lane = Object.fromEntries(names.map((name) => [name, columns[name + i]]));
     return {...lane, ipu, free: freeOf(data, lane)};

@@ -60,10 +60,11 @@ function drawLane(view, shown, lane, ctx, y, sizes, t) {
   const {x} = view, {data} = shown;
   const paints = data.busy.map((cause) => hatch(ctx, cause.pattern, cause.colour, t.paper));
   drawBins(ctx, data, lane, {x, at: view.at, y, high: sizes.phase, paints});
-  const first = Math.max(0, lastAtMost(lane.start, view.at.from)), chosen = view.selection.get("step");
+  const first = Math.max(0, lastAtMost(lane.start, view.at.from)), chosen = view.selection.get("step"), batch = view.selection.get("micro_batch") ?? null;
   for (let i = first; i < lane.start.length && lane.start[i] < view.at.to; i++) {
     const [from, wide] = across(view, ctx, lane.start[i], lane.start[i] + lane.cycles[i]);
     const info = shown.info.get(lane.step[i]);
+    ctx.globalAlpha = batch === null || lane.batch?.[i] === batch ? 1 : 0.25;
     ctx.fillStyle = paints[info.cause];
     ctx.fillRect(from, y, Math.max(0.6, wide - (wide > 4 ? 1 : 0)), sizes.phase);
     if (wide > 44 && sizes.phase > 20) caption(ctx, t, within(info.name, info.layer), Math.max(from, view.box.x) + 5, y + sizes.phase / 2, from + wide - Math.max(from, view.box.x) - 10, data.busy[info.cause].colour);
@@ -73,6 +74,7 @@ function drawLane(view, shown, lane, ctx, y, sizes, t) {
       ctx.strokeRect(from, y - 1, Math.max(2, wide - 1), sizes.phase + 2);
     }
   }
+  ctx.globalAlpha = 1;
   drawLayers(view, shown, lane, ctx, y + sizes.phase + 2, sizes, t);
 }
 
@@ -147,7 +149,7 @@ function blockAt(view, px, py) {
 function about(view, block) {
   const {info, lane, i} = block, {data} = view;
   return [`${data.busy[info.cause].label}: ${cyclesText(info.cycles)}, ${secondsText(info.cycles, data.clock_hz)}`, `starts at cycle ${wholeText(lane.start[i])}`,
-    info.layer && `layer ${info.layer}${info.direction ? `, ${info.direction}` : ""}`, info.active > 0 && `${wholeText(info.active)} tiles active, tile balance ${percentText(info.balance)}`,
+    lane.batch?.[i] >= 0 && `micro-batch ${lane.batch[i]}`, info.layer && `layer ${info.layer}${info.direction ? `, ${info.direction}` : ""}`, info.active > 0 && `${wholeText(info.active)} tiles active, tile balance ${percentText(info.balance)}`,
     (info.sent > 0 || info.received > 0) && `${bytesText(info.sent)} sent, ${bytesText(info.received)} received`].filter(Boolean);
 }
 
@@ -265,7 +267,7 @@ async function render({model, el}) {
   keys(view);
   furnish(view);
   const offs = [watch(model, ["data"], () => { load(view, model); furnish(view); view.canvas.redraw(); }),
-    watch(view.selection, ["step", "layer", "tile"], () => { panel(view); view.canvas.redraw(); })];
+    watch(view.selection, ["step", "layer", "tile", "micro_batch"], () => { panel(view); view.canvas.redraw(); })];
   return () => { clearTimeout(view.later); offs.forEach((off) => off()); view.canvas.dispose(); };
 }
 

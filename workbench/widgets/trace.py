@@ -102,7 +102,7 @@ def _lane_columns(place: int, lane: Lane, window: Window, layers: Names, directi
     columns = {
         "start": ("f8", [block[0] for block in blocks]),
         "cycles": ("f4", [block[1] for block in blocks]),
-        "step": ("i4", [block[2] for block in blocks]),
+        **_steps([block[2] for block in blocks], [block[3] for block in blocks]),
         "bins": ("u1", bins),
         "layerStart": ("f8", [stretch[0] for stretch in stretches]),
         "layerCycles": ("f4", [stretch[1] - stretch[0] for stretch in stretches]),
@@ -110,6 +110,14 @@ def _lane_columns(place: int, lane: Lane, window: Window, layers: Names, directi
         "direction": ("u1", directions.indexes(stretch[3] for stretch in stretches)),
     }
     return {f"{name}{place}": column for name, column in columns.items()}
+
+
+def _steps(steps: list[int], batches: list[int]) -> dict[str, tuple[str, Any]]:
+    """The steps of blocks and, where there are any, their micro-batches: four bytes a block while both are small."""
+    if max(batches, default=-1) < 0:
+        return {"step": ("i4", steps)}
+    kinds = ["i2" if max(values) < 1 << 15 else "i4" for values in (steps, batches)]
+    return {"step": (kinds[0], steps), "batch": (kinds[1], batches)}
 
 
 def _described(report: Report, steps: list[int], layers: Names, directions: Names) -> tuple[dict[str, Any], Names]:
