@@ -193,3 +193,21 @@ def test_weights_of_samples_are_checked_like_the_rest() -> None:
     x, y = np.ones((2, 4), np.float32), np.full((2, 2), 1e10, np.float32)
     with pytest.raises(NumericError, match="an overflow"):
         executable.run(x, y, sample_weight=np.full(2, 1e30, np.float32))
+
+
+@pytest.mark.slow
+def test_a_pipeline_stops_with_the_name_of_a_layer_of_its_stage() -> None:
+    config = IPUConfig()
+    config.ipu_model.tiles_per_ipu = 4
+    config.floating_point_behaviour.oflo = True
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, name="first"), keras.layers.Dense(2)])
+    model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
+    executable = wb.compile(
+        model, batch_size=2, mode="training", config=config, stages=[0, 1], gradient_accumulation_steps=4
+    )
+    x, y = np.ones((8, 4), np.float32), np.ones((8, 2), np.float32)
+    assert executable.run(x, y)["loss"] > 0
+    model.layers[0].kernel.assign(np.ones((4, 3), np.float32))
+    x[3] = 3e38  # in the second micro-batch
+    with pytest.raises(NumericError, match="an overflow in operation 'dot_general' of layer 'first'"):
+        executable.run(x, y)
