@@ -40,6 +40,21 @@ def test_enable_fast_reduce_takes_fewer_cycles(source: Any, group: str, shapes: 
     assert fast.total_cycles < plain.total_cycles
 
 
+def test_partials_type_inter_tile_exchanges_half_as_much() -> None:
+    """Partials computed in single precision go to other tiles in half."""
+    found = []
+    for travelling in ("float", "half"):
+        config = IPUConfig()
+        config.ipu_model.tiles_per_ipu = 64
+        config.convolutions.poplar_options = {"partialsType.interTile": travelling}
+        arrays = (np.zeros((1, 8, 8, 512), "float16"), np.zeros((3, 3, 512, 32), "float16"))
+        steps = wb.profile(convolution, *arrays, config=config).steps
+        reduced = steps[steps["name"].str.contains("reduce/exchange")]
+        found.append(int(reduced["bytes_received"].sum()))
+    wide, narrow = found
+    assert 0 < narrow < wide
+
+
 def test_clear_pass_type_plans_gradients_as_forward_products() -> None:
     """The weight gradient is planned otherwise than when its pass is known."""
     plans = []

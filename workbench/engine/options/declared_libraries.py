@@ -109,10 +109,10 @@ _GATHER = "results are modelled where the plan leaves them"
 _key(
     "convolutions",
     "partialsType.interTile",
-    "float",
+    None,
     str,
-    "Type of the partials that travel between tiles.",
-    planned=_PLANNER,
+    "Type of the partials that travel between tiles; unset, that in which they were computed.",
+    read_by=_PLANNER,
     choices=("float", "half"),
 )
 _recorded("convolutions", "partialsType.interIPU", "float", str, "Type of the partials that travel between IPUs.",

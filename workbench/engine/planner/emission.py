@@ -237,6 +237,7 @@ def _reduced(work: Work, partials: Tensor) -> Tensor:
     emit, places = work.lowering.emit, work.places
     if places.depth == 1:
         return partials if partials.dtype == work.dtype else cast(work, partials)
+    partials = _travelling(work, partials)
     for stage in places.stages:
         landed = brought(work, f"{work.label}/reduce", [Wanted(name="partials", source=partials, place=stage.wanted)])
         sums = emit.tensor(f"{work.label}/sums", stage.held.shape, partials.dtype, stage.held, "temporary")
@@ -249,6 +250,20 @@ def _reduced(work: Work, partials: Tensor) -> Tensor:
     result = work.finish(wished)
     groups = _adds(work, wanted, wished, partials.dtype, work.dtype)
     emit.compute(f"{work.label}/reduce", groups, landed, result.variables)
+    return result
+
+
+def _travelling(work: Work, partials: Tensor) -> Tensor:
+    """Partials in the type of `partialsType.interTile`, where they are."""
+    emit, convolves = work.lowering.emit, work.plan.problem.kind == "convolution"
+    word = work.lowering.options.get("convolutions.poplar_options.partialsType.interTile") if convolves else None
+    if word is None or word == DTYPE_WORDS[partials.dtype]:
+        return partials
+    dtype = work.dtype if DTYPE_WORDS[work.dtype] == word else DTYPE_OF_WORD[word]
+    result = emit.tensor(f"{work.label}/travelling", partials.shape, dtype, partials.mapping, "temporary")
+    types = {"from_type": DTYPE_WORDS[partials.dtype], "to_type": word}
+    groups = vertex_groups("popops::Cast1D", {"num_elems": partials.elements_per_tile(work.lowering.tiles)}, **types)
+    emit.compute(f"{work.label}/travelling", groups, partials.variables, result.variables)
     return result
 
 

@@ -61,6 +61,11 @@ class Rules:
     wide_load: bool
     target: Target
     fast_reduce: bool = False
+    travelling: str = ""
+
+    def travels_as(self, partials_type: str) -> str:
+        """The type in which partials of this type go to other tiles."""
+        return self.travelling or partials_type
 
 
 TermSpec: TypeAlias = tuple[str, str, dict[str, Any]]
@@ -101,13 +106,14 @@ def _arriving(shares: Shares) -> tuple[Sizes, Sizes]:
 def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:
     """What every plan has: operands in, compute, partials together."""
     target = rules.target
-    item_bytes, partial_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[method.partials_type]
+    travelling = rules.travels_as(method.partials_type)
+    item_bytes, partial_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[travelling]
     rate = target.exchange_bytes_per_cycle
     paired = where(shares.out_parts % 2 == 0, rate * target.tiles_per_exchange_bus, rate)
     inputs, weights = _arriving(shares)
     local = where(inputs > 0, own_inputs(shares)[0], 0) + where(weights > 0, own_weights(shares)[0], 0)
     reduced = {"elements": shares.outputs, "depth": shares.depth, "multi_stage": rules.multi_stage}
-    types = {"partials_type": method.partials_type, "out_type": problem.out_type}
+    types = {"partials_type": travelling, "out_type": problem.out_type}
     return [
         ("inputs", "plan.exchange", {"size_bytes": inputs * item_bytes, "rate": paired}),
         ("weights", "plan.exchange", {"size_bytes": weights * item_bytes, "rate": rate}),
@@ -178,9 +184,11 @@ def vmac_arguments(method: Method, shares: Shares) -> dict[str, Any]:
 
 
 def _cast(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:
-    if method.partials_type == problem.out_type:
+    alone = int(method.partials_type != problem.out_type)
+    before = int(method.partials_type != rules.travels_as(method.partials_type))
+    if not alone and not before:
         return []
-    elements = where(shares.depth > 1, 0, shares.outputs)
+    elements = where(shares.depth > 1, before * shares.outputs, alone * shares.outputs)
     workers = rules.target.workers_per_tile
     return [("cast", "plan.cast", {"elements": elements, "workers": workers, "wide_vector": 2})]
 
@@ -267,6 +275,7 @@ def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
     operands = int(rules.rearrange_inputs or rules.rearrange_weights)
     brought = operands * int(rules.brings_operands)
     cast = int(method.partials_type != problem.out_type)
+    narrow = int(method.partials_type != rules.travels_as(method.partials_type))
     spread = 2 * int(problem.result_elements > 0)
     rearranged = operands + int(rules.rearrange_outputs)
     return (
@@ -274,7 +283,7 @@ def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
         "plan.phases",
         {
             "exchanges": gathers + brought + reduce_steps,
-            "computes": 1 + gathers + spread + rearranged + reduce_steps + where(shares.depth > 1, 0, cast),
+            "computes": 1 + gathers + spread + rearranged + reduce_steps + where(shares.depth > 1, narrow, cast),
             "exchange": target.internal_sync_cycles + target.exchange_latency_cycles,
             "launch": target.launch_cycles,
         },
@@ -284,7 +293,8 @@ def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
 def floor_cycles(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:
     """A quick lower bound of the total: operands in, compute, and the partials' first exchange."""
     found = _moves(problem, method, shares, rules)[:3]
-    element_bytes, rate = TYPE_BYTES[method.partials_type], rules.target.exchange_bytes_per_cycle
+    element_bytes = TYPE_BYTES[rules.travels_as(method.partials_type)]
+    rate = rules.target.exchange_bytes_per_cycle
     partials = where(shares.depth > 1, 1, 0) * (shares.outputs * element_bytes // rate)
     return (total_cycles(found) + partials) * (shares.serial_in * shares.serial_out)
 

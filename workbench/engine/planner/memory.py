@@ -21,7 +21,8 @@ def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules:
     staged_outputs = own_outputs(shares) * out_bytes * int(rules.rearrange_outputs)
     partials = shares.outputs * partial_bytes
     computing = (shares.inputs + shares.weights) * item_bytes + partials
-    landed = widest_partials(shares.outputs, shares.depth, rules.multi_stage) * partial_bytes
+    travelling_bytes = TYPE_BYTES[rules.travels_as(method.partials_type)]
+    landed = widest_partials(shares.outputs, shares.depth, rules.multi_stage) * travelling_bytes
     reducing = where(shares.depth > 1, partials + landed, 0)
     sum_of_steps = where(shares.serial_in > 1, own_outputs(shares) * partial_bytes, 0)
     before_bytes = staged_bytes(problem, shares, rules)

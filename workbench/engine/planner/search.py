@@ -40,6 +40,7 @@ class Settings:
     multi_stage: bool = True
     wide_load: bool = False
     fast_reduce: bool = False
+    travelling: str = ""  # type in which partials are exchanged; empty: that in which they were computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,11 +75,13 @@ def settings_of(problem: ConvProblem, options: Options) -> Settings:
     """The options of matmuls or of convolutions."""
     group = "matmuls" if problem.kind == "matmul" else "convolutions"
     prefix = f"{group}.poplar_options."
+    travelling = options.get(prefix + "partialsType.interTile") if group == "convolutions" else ""
     return Settings(
         proportion=options.get(prefix + "availableMemoryProportion"),
         multi_stage=options.get(prefix + "enableMultiStageReduce"),
         wide_load=options.get(prefix + "use128BitConvUnitLoad"),
         fast_reduce=options.get(prefix + "enableFastReduce"),
+        travelling=travelling or "",
     )
 
 
@@ -109,6 +112,7 @@ def _candidates(variant: Variant, target: Target, settings: Settings) -> Candida
     rules = replace(
         rules_of(variant, target, multi_stage=settings.multi_stage, wide_load=settings.wide_load),
         fast_reduce=settings.fast_reduce,
+        travelling=settings.travelling,
     )
     tables = tables_of(variant)
     shares = shares_of(variant, *broadcast_columns(tables))
