@@ -18,9 +18,9 @@ from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.replicate import replicate
 from workbench.engine.passes.schedule import schedule
+from workbench.engine.passes.shard import shard
 from workbench.engine.passes.simplify import simplify
 from workbench.engine.passes.statistics import statistics
-from workbench.engine.passes.shard import shard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,8 @@ class GraphPass:
 
 PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="canonicalise", run=canonicalise, reason="first: equal things look equal to what follows"),
-    GraphPass(name="simplify", configured=simplify, reason="early: what it makes can be combined and fused like the rest"),
-    GraphPass(name="combine", configured=combine, reason="before shards and fusion, while operators stand by themselves"),
+    GraphPass(name="simplify", configured=simplify, reason="early: what it makes is combined and fused like the rest"),
+    GraphPass(name="combine", configured=combine, reason="before shards and fusion, while operators stand alone"),
     GraphPass(name="statistics", configured=statistics, reason="before regions close over the sums of a norm"),
     GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
@@ -54,7 +54,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
     GraphPass(name="replicate", configured=replicate, reason="before the schedule, which runs a sum once it can"),
     GraphPass(name="merge", configured=merge, reason="before the schedule too, for the same reason"),
-    GraphPass(name="schedule", configured=schedule, reason="after fusion, so that an update is one node that can move early"),
-    GraphPass(name="accumulate", run=accumulate, reason="after fusion too, in the bodies that the schedule leaves alone"),
+    GraphPass(name="schedule", configured=schedule, reason="after fusion: an update is one node that can move early"),
+    GraphPass(name="accumulate", run=accumulate, reason="after fusion too, in bodies that the schedule leaves alone"),
     GraphPass(name="offload", configured=offload, reason="last: loads and stores go beside the readers as they run"),
 )
