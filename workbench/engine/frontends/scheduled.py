@@ -210,10 +210,3 @@ class ScheduledProgram:
 
 def _joined(output: Output, values: Sequence[Any]) -> Any:
     return jnp.concatenate(values) if output.role == "output" else sum(values) / len(values)
-
-
-def scheduled_function(
-    program: Program, schedule: str, devices: Sequence[int] = ()
-) -> Callable[[Sequence[Any]], list[Any]]:
-    """Executes a staged program in the order of a schedule."""
-    return ScheduledProgram(program, schedule, devices)
