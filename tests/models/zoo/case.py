@@ -51,7 +51,7 @@ def compiled(case: Case, mode: str, *, tiles: int = TILES, live: bool = False) -
     """The executable of the model: built without weights, or `live`, compiled by Keras with its optimizer and loss."""
     target = wb.target("ipu2", tiles_per_ipu=tiles).replace(bytes_per_tile=LARGE_TILE_BYTES)
     given: dict[str, Any] = {"batch_size": case.batch_size, "mode": mode, "target": target}
-    if not live and not case.inputs:
+    if not live and not case.inputs and not isinstance(case.loss, dict):
         if mode == "training":
             given |= {"optimizer": case.new_optimizer(), "loss": case.loss}
         return wb.compile(case.model, **given)

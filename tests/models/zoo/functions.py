@@ -95,7 +95,8 @@ ALGEBRA = {
     "kron and outer": floats(lambda a, b: jnp.kron(a, b), (2, 3), (3, 2)),
     "tridiagonal solve": floats(lambda a, b, c, d: lax.linalg.tridiagonal_solve(a, b + 2, c, d), *[(6,)] * 3, (6, 2)),
     "ragged dot": Program(
-        lambda a, b: lax.ragged_dot(a, b, jnp.array([2, 1, 3], jnp.int32)), [((6, 4), "float32"), ((3, 4, 5), "float32")]
+        lambda a, b: lax.ragged_dot(a, b, jnp.array([2, 1, 3], jnp.int32)),
+        [((6, 4), "float32"), ((3, 4, 5), "float32")],
     ),
     "gradient of a solve": floats(jax.grad(lambda a, b: jnp.linalg.solve(_positive(a), b).sum()), (4, 4), (4,)),
     "gradient of a cholesky": floats(jax.grad(lambda a: jnp.linalg.cholesky(_positive(a)).sum()), (4, 4)),

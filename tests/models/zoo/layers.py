@@ -29,7 +29,7 @@ def merging(make: Callable[[], Any], *shapes: tuple[int, ...]) -> Case:
 
     def build() -> Any:
         inputs = [keras.Input(shape) for shape in shapes]
-        before = [L.Dense(shape[-1], name=f"before_{i}")(x) for i, (x, shape) in enumerate(zip(inputs, shapes))]
+        before = [L.Dense(x.shape[-1], name=f"before_{number}")(x) for number, x in enumerate(inputs)]
         return keras.Model(inputs, make()(before), name="model")
 
     return Case(build=build)
@@ -46,6 +46,11 @@ def tokens(make: Callable[[], Any], *behind: Callable[[], Any]) -> Case:
         return keras.Model(inputs, x, name="model")
 
     return Case(build=build)
+
+
+def made(name: str, *arguments: Any) -> Callable[[], Any]:
+    """What makes the layer of this name."""
+    return lambda: getattr(L, name)(*arguments)
 
 
 def fixed(make: Callable[[], Any], shape: tuple[int, ...], **options: Any) -> Case:
@@ -80,7 +85,7 @@ CORE = {
     "SpectralNormalization": after(lambda: L.SpectralNormalization(L.Dense(3)), VECTOR),
 }
 ACTIVATIONS = {
-    name: after(lambda make=getattr(L, name): make(), VECTOR)
+    name: after(made(name), VECTOR)
     for name in ("ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax")
 } | {
     f"Activation {name}": after(lambda name=name: L.Activation(name), VECTOR)
@@ -108,11 +113,11 @@ CONVOLUTIONS = {
 }
 _BY_RANK = ((1, SEQUENCE), (2, IMAGE), (3, VOLUME))
 POOLING = {
-    f"{kind}Pooling{rank}D": after(lambda make=getattr(L, f"{kind}Pooling{rank}D"): make(2), shape)
+    f"{kind}Pooling{rank}D": after(made(f"{kind}Pooling{rank}D", 2), shape)
     for kind in ("Average", "Max", "AdaptiveAverage", "AdaptiveMax")
     for rank, shape in _BY_RANK
 } | {
-    f"Global{kind}Pooling{rank}D": after(lambda make=getattr(L, f"Global{kind}Pooling{rank}D"): make(), shape)
+    f"Global{kind}Pooling{rank}D": after(made(f"Global{kind}Pooling{rank}D"), shape)
     for kind in ("Average", "Max")
     for rank, shape in _BY_RANK
 } | {
@@ -135,7 +140,7 @@ REGULARISATION = {
     "GaussianDropout": after(lambda: L.GaussianDropout(0.3), VECTOR),
     "GaussianNoise": after(lambda: L.GaussianNoise(0.3), VECTOR),
 } | {
-    f"SpatialDropout{rank}D": after(lambda make=getattr(L, f"SpatialDropout{rank}D"): make(0.3), shape)
+    f"SpatialDropout{rank}D": after(made(f"SpatialDropout{rank}D", 0.3), shape)
     for rank, shape in _BY_RANK
 }
 ATTENTION = {
@@ -148,7 +153,7 @@ ATTENTION = {
     "GroupQueryAttention": _self_attention(lambda: L.GroupQueryAttention(3, 4, 2)),
 }
 MERGING = {
-    name: merging(lambda make=getattr(L, name): make(), VECTOR, VECTOR)
+    name: merging(made(name), VECTOR, VECTOR)
     for name in ("Add", "Average", "Concatenate", "Maximum", "Minimum", "Multiply", "Subtract")
 } | {"Dot": merging(lambda: L.Dot(axes=2, normalize=True), SEQUENCE, SEQUENCE)}
 RESHAPING = {
@@ -157,7 +162,7 @@ RESHAPING = {
     "RepeatVector": after(lambda: L.RepeatVector(3), VECTOR),
     "Reshape": after(lambda: L.Reshape((3, -1)), VECTOR),
 } | {
-    f"{kind}{rank}D": after(lambda make=getattr(L, f"{kind}{rank}D"): make(), shape)
+    f"{kind}{rank}D": after(made(f"{kind}{rank}D"), shape)
     for kind in ("Cropping", "UpSampling", "ZeroPadding")
     for rank, shape in _BY_RANK
 } | {

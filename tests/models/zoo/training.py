@@ -9,7 +9,7 @@ import keras
 
 from tests.models.zoo.case import Case
 
-O, L = keras.optimizers, keras.layers
+optimizers, schedules, L = keras.optimizers, keras.optimizers.schedules, keras.layers
 SCC = "sparse_categorical_crossentropy"
 
 
@@ -30,41 +30,47 @@ def with_optimizer(make: Callable[[], Any], build: Callable[[], Any] = small) ->
 
 
 OPTIMIZERS = {
-    "SGD": with_optimizer(lambda: O.SGD(0.1)),
-    "momentum": with_optimizer(lambda: O.SGD(0.1, momentum=0.9)),
-    "Nesterov": with_optimizer(lambda: O.SGD(0.1, momentum=0.9, nesterov=True, weight_decay=0.01)),
-    "RMSprop": with_optimizer(lambda: O.RMSprop(0.01, momentum=0.5, centered=True)),
-    "Adam": with_optimizer(lambda: O.Adam(0.01)),
-    "Adam amsgrad": with_optimizer(lambda: O.Adam(0.01, amsgrad=True)),
-    "AdamW": with_optimizer(lambda: O.AdamW(0.01)),
-    "Adagrad": with_optimizer(lambda: O.Adagrad(0.01)),
-    "Adadelta": with_optimizer(lambda: O.Adadelta(0.5)),
-    "Adamax": with_optimizer(lambda: O.Adamax(0.01)),
-    "Adafactor": with_optimizer(lambda: O.Adafactor(0.01)),
-    "Ftrl": with_optimizer(lambda: O.Ftrl(0.05)),
-    "Lion": with_optimizer(lambda: O.Lion(0.01)),
-    "Lamb": with_optimizer(lambda: O.Lamb(0.01)),
-    "Nadam": with_optimizer(lambda: O.Nadam(0.01)),
-    "Muon": with_optimizer(lambda: O.Muon(0.01)),
-    "ScheduleFreeAdamW": with_optimizer(lambda: O.ScheduleFreeAdamW(0.01)),
+    "SGD": with_optimizer(lambda: optimizers.SGD(0.1)),
+    "momentum": with_optimizer(lambda: optimizers.SGD(0.1, momentum=0.9)),
+    "Nesterov": with_optimizer(lambda: optimizers.SGD(0.1, momentum=0.9, nesterov=True, weight_decay=0.01)),
+    "RMSprop": with_optimizer(lambda: optimizers.RMSprop(0.01, momentum=0.5, centered=True)),
+    "Adam": with_optimizer(lambda: optimizers.Adam(0.01)),
+    "Adam amsgrad": with_optimizer(lambda: optimizers.Adam(0.01, amsgrad=True)),
+    "AdamW": with_optimizer(lambda: optimizers.AdamW(0.01)),
+    "Adagrad": with_optimizer(lambda: optimizers.Adagrad(0.01)),
+    "Adadelta": with_optimizer(lambda: optimizers.Adadelta(0.5)),
+    "Adamax": with_optimizer(lambda: optimizers.Adamax(0.01)),
+    "Adafactor": with_optimizer(lambda: optimizers.Adafactor(0.01)),
+    "Ftrl": with_optimizer(lambda: optimizers.Ftrl(0.05)),
+    "Lion": with_optimizer(lambda: optimizers.Lion(0.01)),
+    "Lamb": with_optimizer(lambda: optimizers.Lamb(0.01)),
+    "Nadam": with_optimizer(lambda: optimizers.Nadam(0.01)),
+    "Muon": with_optimizer(lambda: optimizers.Muon(0.01)),
+    "ScheduleFreeAdamW": with_optimizer(lambda: optimizers.ScheduleFreeAdamW(0.01)),
 }
 SETTINGS = {
-    "clipped by value": with_optimizer(lambda: O.SGD(0.1, clipvalue=0.01), dense),
-    "clipped by norm": with_optimizer(lambda: O.Adam(0.01, clipnorm=0.1), dense),
-    "clipped by global norm": with_optimizer(lambda: O.AdamW(0.01, global_clipnorm=0.1), dense),
+    "clipped by value": with_optimizer(lambda: optimizers.SGD(0.1, clipvalue=0.01), dense),
+    "clipped by norm": with_optimizer(lambda: optimizers.Adam(0.01, clipnorm=0.1), dense),
+    "clipped by global norm": with_optimizer(lambda: optimizers.AdamW(0.01, global_clipnorm=0.1), dense),
     "averaged": with_optimizer(
-        lambda: O.SGD(0.1, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=2), dense
+        lambda: optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=2), dense
     ),
-    "scaled": with_optimizer(lambda: O.LossScaleOptimizer(O.SGD(0.1, momentum=0.9), initial_scale=8.0), dense),
+    "scaled": with_optimizer(
+        lambda: optimizers.LossScaleOptimizer(optimizers.SGD(0.1, momentum=0.9), initial_scale=8.0), dense
+    ),
     "scaled and clipped": with_optimizer(
-        lambda: O.LossScaleOptimizer(O.Adam(0.01, global_clipnorm=0.1), dynamic_growth_steps=2), dense
+        lambda: optimizers.LossScaleOptimizer(optimizers.Adam(0.01, global_clipnorm=0.1), dynamic_growth_steps=2), dense
     ),
-    "accumulated by Keras": with_optimizer(lambda: O.SGD(0.1, gradient_accumulation_steps=2), dense),
-    "exponential decay": with_optimizer(lambda: O.SGD(O.schedules.ExponentialDecay(0.1, 2, 0.5)), dense),
-    "cosine decay": with_optimizer(lambda: O.Adam(O.schedules.CosineDecay(0.1, 5, warmup_target=0.2, warmup_steps=2)), dense),
-    "piecewise": with_optimizer(lambda: O.SGD(O.schedules.PiecewiseConstantDecay([1, 3], [0.1, 0.05, 0.01])), dense),
-    "polynomial decay": with_optimizer(lambda: O.SGD(O.schedules.PolynomialDecay(0.1, 5, cycle=True)), dense),
-}  # fmt: skip
+    "accumulated by Keras": with_optimizer(lambda: optimizers.SGD(0.1, gradient_accumulation_steps=2), dense),
+    "exponential decay": with_optimizer(lambda: optimizers.SGD(schedules.ExponentialDecay(0.1, 2, 0.5)), dense),
+    "cosine decay": with_optimizer(
+        lambda: optimizers.Adam(schedules.CosineDecay(0.1, 5, warmup_target=0.2, warmup_steps=2)), dense
+    ),
+    "piecewise": with_optimizer(
+        lambda: optimizers.SGD(schedules.PiecewiseConstantDecay([1, 3], [0.1, 0.05, 0.01])), dense
+    ),
+    "polynomial decay": with_optimizer(lambda: optimizers.SGD(schedules.PolynomialDecay(0.1, 5, cycle=True)), dense),
+}
 LOSSES = {
     name: Case(build=lambda last=last: _scored(last), loss=name, batch_size=4)
     for name, last in (
