@@ -135,7 +135,7 @@ OPERATIONS: dict[str, Operation] = {
     "interior pad": lambda x, y, n: lax.pad(rows(x), jnp.zeros((), x.dtype), [(-1 * (n % 2), 1, n % 3)] * rows(x).ndim),
     "concatenate": lambda x, y, n: jnp.concatenate(alike(rows(x), y), axis=_axis(rows(x), n)),
     "stack": lambda x, y, n: jnp.stack(alike(x, y)),
-    "split": lambda x, y, n: jnp.split(rows(x), [1 + n % 2])[n % 2],
+    "split": lambda x, y, n: jnp.split(rows(x), [1])[n % 2],
     "tile": lambda x, y, n: jnp.tile(x, 1 + n % 3),
     "broadcast": lambda x, y, n: jnp.broadcast_to(x, (1 + n % 3, *x.shape)),
     "one hot": lambda x, y, n: jax.nn.one_hot(whole(x), 1 + n),
@@ -170,7 +170,7 @@ class Drawn:
         pool = list(arrays)
         for name, one, other, number in self.steps:
             made = OPERATIONS[name](pool[-1 - one % len(pool)], pool[-1 - other % len(pool)], number)
-            if made.size <= MOST_ELEMENTS:
+            if 0 < made.size <= MOST_ELEMENTS:
                 pool.append(made)
         return pool[len(arrays) :][-2:] or [pool[0] + 1]
 
