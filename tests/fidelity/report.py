@@ -122,6 +122,18 @@ def typical(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
     return kinds
 
 
+def furthest(results: Iterable[Result], count: int = 20) -> list[dict[str, Any]]:
+    """The cases with the largest finite errors, worst first."""
+    ranked = sorted(
+        (-each.verdict.error, each.row.name, each.row.group)
+        for each in results
+        if each.verdict and each.verdict.error and math.isfinite(each.verdict.error)
+    )
+    return [
+        {"case": name, "group": group, "factor": round(math.exp(-error), 3)} for error, name, group in ranked[:count]
+    ]
+
+
 def to_text(table: dict[str, dict[str, Any]]) -> str:
     """The table as aligned text."""
     lines = [("group", *COLUMNS)]
@@ -150,7 +162,8 @@ def main(arguments: list[str]) -> None:
     print(to_text(table))
     if not wanted:
         TABLE.write_text(json.dumps(table, indent=1) + "\n")
-        SUMMARY.write_text(json.dumps(typical(results), indent=1) + "\n")
+        shipped = {"kinds": typical(results), "groups": table, "worst": furthest(results)}
+        SUMMARY.write_text(json.dumps(shipped, indent=1) + "\n")
 
 
 if __name__ == "__main__":
