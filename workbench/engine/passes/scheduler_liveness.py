@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 Buffer = Hashable
 
@@ -46,7 +47,7 @@ def live_sets(
     return found[::-1]
 
 
-def live_bytes(live: Iterable[Buffer], sizes: Mapping[Buffer, int]) -> int:
+def live_bytes(live: Iterable[Buffer], sizes: Mapping[Any, int]) -> int:
     """The sizes of live buffers added up."""
     return sum(sizes[buffer] for buffer in live)
 
@@ -54,7 +55,7 @@ def live_bytes(live: Iterable[Buffer], sizes: Mapping[Buffer, int]) -> int:
 def peak_bytes(
     order: Sequence[Instruction],
     results: Iterable[Buffer],
-    sizes: Mapping[Buffer, int],
+    sizes: Mapping[Any, int],
     always: Iterable[Buffer] = (),
 ) -> int:
     """The most bytes live at any instruction, with the bodies it calls; found without keeping the sets."""
@@ -73,7 +74,7 @@ def peak_bytes(
     return most
 
 
-def _drop(live: set[Buffer], made: Iterable[Buffer], kept: frozenset[Buffer], sizes: Mapping[Buffer, int]) -> int:
+def _drop(live: set[Buffer], made: Iterable[Buffer], kept: frozenset[Buffer], sizes: Mapping[Any, int]) -> int:
     gone = [buffer for buffer in made if buffer in live and buffer not in kept]
     live.difference_update(gone)
     return sum(sizes[buffer] for buffer in gone)
