@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench.engine import vertices
 from workbench.engine.emit import vertex_groups
+from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.ops.expressions import Expression
 from workbench.engine.program import VertexGroup
 from workbench.engine.tileset import IntArray
@@ -64,6 +65,15 @@ def counted(vertex: str, per_tile: dict[str, IntArray], counts: IntArray, **fixe
         )
         for group in groups
     ]
+
+
+def added_in_place(elements: IntArray, dtype: str) -> list[VertexGroup]:
+    """Add as many elements to others where they are; types popops has no codelet for in a generated one."""
+    word = DTYPE_WORDS[dtype]
+    if knows("popops::BinaryOp1DInPlace", "ADD", word):
+        return vertex_groups("popops::BinaryOp1DInPlace", {"n": elements}, op="ADD", type=word)
+    fixed = {"loads": (word, word), "stores": (word,), "operations": (("ADD", word),)}
+    return vertex_groups("popops::MapExpression", {"n": elements}, **fixed)
 
 
 def expression_groups(

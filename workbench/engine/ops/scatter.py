@@ -13,6 +13,7 @@ from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Grid, Mapping, linear, reshape, transpose
 from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops.codelets import added_in_place
 from workbench.engine.ops.free import fill_groups
 from workbench.engine.ops.gather import assumed_of, linear_indices, lookups, per_part, planned_table
 from workbench.engine.ops.reduce import reduction_groups
@@ -140,7 +141,7 @@ def _add_total(label: str, lowering: Lowering, total: Tensor, result: Tensor, la
     """Add the total to the table; a narrower table is widened for it and brought back (DynamicSlice.cpp:4700-4724)."""
     emit, tiles = lowering.emit, lowering.tiles
     owned = layout.home.elements_per_tile(tiles)
-    adds = vertex_groups("popops::BinaryOp1DInPlace", {"n": owned}, op="ADD", type=DTYPE_WORDS[total.dtype])
+    adds = added_in_place(owned, total.dtype)
     if total.dtype == result.dtype:
         emit.compute(label, adds, (*total.variables, *result.variables), result.variables)
         return
