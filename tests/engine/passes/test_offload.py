@@ -156,7 +156,7 @@ def test_small_tensors_stay(least_bytes: int, offloaded: int) -> None:
 
 def test_a_system_that_is_not_there_must_be_said_to_have_remote_buffers() -> None:
     absent = {"device_connection.type": "ON_DEMAND"}
-    with pytest.raises(InputError, match="device_connection.type is ON_DEMAND"):
+    with pytest.raises(InputError, match=r"device_connection\.type is ON_DEMAND"):
         compiled(momentum(), STATE, **absent)
     assert compiled(momentum(), **absent).program.remote_buffers == ()
     assert compiled(momentum(), STATE, "device_connection.enable_remote_buffers", **absent).program.remote_buffers

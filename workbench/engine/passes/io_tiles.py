@@ -132,7 +132,9 @@ class _Widening:
 
     def exchange(self, exchange: Exchange) -> Exchange:
         found = {each.name: getattr(exchange, each.name) for each in dataclasses.fields(exchange)}
-        arrays: dict[str, Any] = {name: self.row(value) for name, value in found.items() if isinstance(value, np.ndarray)}
+        arrays: dict[str, Any] = {
+            name: self.row(value) for name, value in found.items() if isinstance(value, np.ndarray)
+        }
         return dataclasses.replace(exchange, **arrays)
 
     def step(self, step: Leaf) -> Program:
