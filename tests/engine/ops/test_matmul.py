@@ -20,19 +20,26 @@ FOUR = target("ipu2", tiles_per_ipu=4)
 WHOLE = target("ipu2")
 
 
-def test_a_product_on_four_tiles_moves_halves_and_computes_once() -> None:
-    case = lowered(dot_node((32, 16), (16, 32), ((1,), (0,)), dtype="float16"), FOUR, partialsType="half")
-    # Each tile needs a 16 x 16 block of both operands, 512 B, and owns half of each: 256 B of each arrive.
+def test_a_product_on_four_tiles_shares_one_operand_and_computes_once() -> None:
+    case = lowered(dot_node((64, 32), (32, 64), ((1,), (0,)), dtype="float16"), FOUR, partialsType="half")
+    # Each tile makes a quarter of the result. A quarter of one operand lies on it; of the other, 64 x 32 halves, it
+    # needs all 4,096 B and owns a quarter: 3,072 B arrive, the same on both tiles of a pair, at 8 B a cycle.
     (exchange,) = case.exchanges()
-    assert exchange.exchange.received_bytes.tolist() == [512] * 4
+    assert exchange.exchange.received_bytes.tolist() == [3072] * 4
     assert case.vertices() == {"poplar::Memcpy", "poplin::ConvPartial1x1Out"}
     (compute,) = case.computes("/compute")
     (group,) = compute.compute_set.groups
-    assert dict(group.arguments)["positions"] == 16
+    assert dict(group.arguments)["positions"] == 64
     assert len(group.tiles) == 4
-    # As planned, and 12 cycles: inputs and weights are one exchange, in which the pairs' bus is not shared.
-    assert case.plan.total_cycles == 1001
-    assert case.cycles() == case.plan.total_cycles - (32 + 64) + 128
+    # Exchange, the vertex, the copy of the own quarter, and what two launches and one exchange begin with.
+    assert case.plan.total_cycles == 3072 // 8 + 1077 + 277 + 283
+    assert case.cycles() == case.plan.total_cycles
+
+
+def test_a_small_product_stays_on_one_tile() -> None:
+    case = lowered(dot_node((32, 16), (16, 32), ((1,), (0,)), dtype="float16"), FOUR, partialsType="half")
+    assert case.exchanges() == []  # sharing it out would take an exchange of 123 cycles and more to save 200
+    assert len(case.computes("/compute")[0].compute_set.groups[0].tiles) == 1
 
 
 def test_operator_row_says_flops_and_plan() -> None:
@@ -94,7 +101,7 @@ def test_steps_cost_and_hold_what_was_planned(rows: int, depth: int, columns: in
     case = lowered(node, WHOLE, partialsType="half")
     assert 0.8 < case.cycles() / case.plan.total_cycles < 1.4
     # Weights that only one tile needs are used where they lie; the plan counts a copy of them, as PopLibs does.
-    assert 0.4 < case.temporary_bytes() / case.plan.temporary_bytes < 1.5
+    assert 0.3 < case.temporary_bytes() / case.plan.temporary_bytes < 1.5
 
 
 def test_a_product_of_nothing_is_zeros() -> None:
