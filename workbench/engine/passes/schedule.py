@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from graphlib import TopologicalSorter
+from heapq import heapify, heappop, heappush
 
 from workbench.engine import ops
 from workbench.engine.graph import Function, Graph, Node
@@ -20,7 +22,7 @@ from workbench.engine.passes.scheduler_tasks import Tasks, peak_of, tasks_of
 def schedule(graph: Graph, options: Options | None = None) -> Graph:
     """Reorder the entry (inline bodies keep their order)."""
     chosen = options or Options()
-    function = graph.body
+    function = _readers_first(graph, graph.body)
     waiting = _waits(graph, function)
     made_by = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
     needs = [_needs(node, number, made_by, waiting) for number, node in enumerate(function.nodes)]
@@ -128,7 +130,48 @@ def _needs(node: Node, number: int, made_by: dict[int, int], waiting: dict[int, 
 
 
 def _waits(graph: Graph, function: Function) -> dict[int, set[int]]:
-    """Node → the other readers of the parameters it overwrites, themselves or through views, which must run first."""
+    """Node → the earlier readers of the parameters it overwrites, which must run first."""
+    others = _other_readers(graph, function)
+    return {writer: {number for number in readers if number < writer} for writer, readers in others.items()}
+
+
+def _readers_first(graph: Graph, function: Function) -> Function:
+    """The function with what overwrites a parameter behind all its readers, but for those that need the new value."""
+    later = {
+        writer: late
+        for writer, readers in _other_readers(graph, function).items()
+        if (late := {number for number in readers if number > writer})
+    }
+    if not later:
+        return function
+    made_by = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
+    needs = [_needs(node, number, made_by, {}) for number, node in enumerate(function.nodes)]
+    for writer, readers in later.items():
+        needs[writer] |= {number for number in sorted(readers) if not _leads_to(writer, number, needs)}
+    order = TopologicalSorter(dict(enumerate(needs)))
+    order.prepare()
+    ready, found = list(order.get_ready()), []
+    heapify(ready)
+    while ready:
+        found.append(heappop(ready))
+        order.done(found[-1])
+        for number in order.get_ready():
+            heappush(ready, number)
+    return replace(function, nodes=tuple(function.nodes[number] for number in found))
+
+
+def _leads_to(first: int, last: int, needs: list[set[int]]) -> bool:
+    """Whether `last` needs `first`, by way of others too."""
+    seen, open_ = {last}, [last]
+    while open_:
+        for number in needs[open_.pop()] - seen:
+            seen.add(number)
+            open_.append(number)
+    return first in seen
+
+
+def _other_readers(graph: Graph, function: Function) -> dict[int, set[int]]:
+    """Node → the other readers of the parameters it overwrites, themselves or through views."""
     producer = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
     readers: dict[int, set[int]] = {}
     seen: dict[int, set[int]] = {}  # id(view) → the values it shows
@@ -138,11 +181,11 @@ def _waits(graph: Graph, function: Function) -> dict[int, set[int]]:
             readers.setdefault(source, set()).add(number)
         if ops.family_of(node).pure_view:
             seen.update((id(value), shown) for value in node.results)
-    waits: dict[int, set[int]] = {}
+    found: dict[int, set[int]] = {}
     for output, value in zip(graph.outputs, function.results, strict=True):
         if output.updates is None or id(value) not in producer:
             continue
         writer = producer[id(value)]
-        earlier = {number for number in readers.get(id(function.params[output.updates]), set()) if number < writer}
-        waits.setdefault(writer, set()).update(earlier)
-    return waits
+        others = readers.get(id(function.params[output.updates]), set()) - {writer}
+        found.setdefault(writer, set()).update(others)
+    return found
