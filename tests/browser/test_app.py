@@ -138,7 +138,7 @@ def test_cancel_and_errors(run_app: RunApp) -> None:
     page = lab.page
     choose_ready(page, "bert-base")
     button(page, "Compile").click()
-    page.get_by_role("progressbar").wait_for()
+    page.get_by_role("progressbar", name="Compiling").wait_for()
     button(page, "Cancel").click()
     page.get_by_role("alert").get_by_text("the compile was cancelled").wait_for(timeout=COMPILE_MS)
     page.get_by_role("tab", name="Build", exact=True).click()
