@@ -5,7 +5,7 @@ WORKERS ?= 2
 
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=20
 
 .DELETE_ON_ERROR:
 .PHONY: help lab test test-all check golden fidelity notebooks bench clean

@@ -51,12 +51,19 @@ def checked(case: Case, mode: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+# Whole models and what is long to trace; the rest takes about half a second each.
+LONG = ("ready:", "written:", "recurrent: ConvLSTM", "structures: unet")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(LONG)) for name in CASES]
+)
 def test_everything_is_modelled_and_reconciles(name: str) -> None:
     case = CASES[name]
     checked(case, "training" if case.trains else "inference")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_small_applications_are_modelled_in_inference(name: str) -> None:
     checked(SMALL[name], "inference")
