@@ -127,7 +127,8 @@ def test_resnet50_training_from_out_of_memory_to_a_fix_that_fits(run_app: RunApp
     mend(lab)
     lab.screenshot_whole("app-resnet50-diagnosed")
     page.locator(".wb-fixes tbody tr.wb-fits").first.get_by_role("button", name=re.compile("Apply")).click()
-    page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
+    # By how much depends on the engine; a margin inside the typical error is said to be that.
+    page.get_by_role("heading", name=re.compile("^(Fits|Within the model's error)$")).wait_for(timeout=COMPILE_MS)
     page.get_by_text("Done: resnet50 fits").wait_for()
     lab.screenshot_whole("app-resnet50-mended")
     assert lab.websocket_bytes < 10_000_000
