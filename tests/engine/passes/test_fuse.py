@@ -95,3 +95,12 @@ def test_a_view_that_is_read_through_a_broadcast_stays_inside() -> None:
     total = d.broadcast(d.reshape(power), (1,))
     found = verify_graph(fuse(d.graph(d.point("div", power, total))))
     assert all_ops(found) == ["fused"]
+
+
+def test_what_the_caller_reads_through_a_broadcast_is_a_result_of_the_chain() -> None:
+    d = Draft()
+    x = d.point("neg", d.param("x", ()))
+    y = d.point("exp", x)
+    found = verify_graph(fuse(d.graph(d.broadcast(x, (4,), ()), y)))
+    assert chains(found) == [["neg", "exp"]]
+    assert found.body.nodes[0].results == (x, y)

@@ -51,8 +51,12 @@ def flow_of(function: Function) -> Flow:
 
 def read_through(node: Node, producer: dict[int, Node]) -> list[Value]:
     """The node's operands, and what the free nodes among their producers read, and so on."""
+    return _seen_through(node.operands, producer)
+
+
+def _seen_through(values: Sequence[Value], producer: dict[int, Node]) -> list[Value]:
     found: list[Value] = []
-    pending = list(node.operands)
+    pending = list(values)
     while pending:
         value = pending.pop()
         found.append(value)
@@ -117,7 +121,7 @@ def collapse(
 def _read_outside(function: Function, cluster_of: dict[int, int], flow: Flow) -> set[int]:
     """Values that another cluster, a node of none, or the caller reads."""
     owner = {id(value): cluster_of.get(id(node)) for node in function.nodes for value in node.results}
-    found = {id(value) for value in function.results}
+    found = {id(value) for value in _seen_through(function.results, flow.producer)}
     for node in function.nodes:
         if is_free(node):
             continue
