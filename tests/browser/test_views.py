@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.driver import EVERY_SCREEN, NotebookPage
@@ -173,6 +173,6 @@ def test_the_page_works_from_a_file(scheme: str, chromium: Browser, tmp_path: Pa
             break
     lit.wait_for()
     view(page, "Memory").get_by_text("Data table").click()
-    assert view(page, "Memory").locator(".wb-data tbody tr").count() == 16
+    expect(view(page, "Memory").locator(".wb-data tbody tr")).to_have_count(16)
     assert failed == []
     context.close()
