@@ -294,9 +294,7 @@ def test_errors_say_what_is_wrong_what_was_expected_and_what_to_do() -> None:
     assert error(lambda: g.sequence(Graph("ipu2").compute_set("other"))).startswith("<ComputeSet other> belongs to")
     assert error(lambda: Graph("ipu9")).startswith("unknown target 'ipu9'. Expected: one of: ipu1, ipu2, bow, ipu21")
     assert error(lambda: g.run(cs, z=[1])) == "run was given 'z'. Expected: variables: x."
-    assert error(lambda: g.run(g.host_copy(x))) == (
-        "the host has no value for 'x'. To mend it: pass x=array to run."
-    )
+    assert error(lambda: g.run(g.host_copy(x))) == ("the host has no value for 'x'. To mend it: pass x=array to run.")
 
 
 def test_vertices_of_one_compute_set_may_not_race() -> None:

@@ -210,9 +210,7 @@ def find_source(request: Request) -> Any:
             expected="a Keras model, a function that builds one, a ready name, a JAX function with inputs, or tiles",
         )
     if not is_model and request.inputs:
-        return trace_function(
-            source, *request.inputs, batch_size=request.batch_size or 1, replicas=request.replicas
-        )
+        return trace_function(source, *request.inputs, batch_size=request.batch_size or 1, replicas=request.replicas)
     return trace_keras(
         source,
         request.batch_size,

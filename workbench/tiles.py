@@ -86,9 +86,7 @@ class Graph:
                 f"variable {name!r} is of kind {kind!r}", expected=f"one of: {', '.join(get_args(VariableKind))}"
             )
         extent = tuple(int(size) for size in sizes)
-        variable = HandVariable(
-            graph=self, name=name, shape=extent, dtype=dtype, kind=kind, interleaved=interleaved
-        )
+        variable = HandVariable(graph=self, name=name, shape=extent, dtype=dtype, kind=kind, interleaved=interleaved)
         self._variables[name] = variable
         return Tensor(variable=variable, shape=extent, strides=row_major_strides(extent))
 

@@ -26,9 +26,7 @@ class _Drawn:
             kind = self.draw(st.sampled_from(KINDS))
             interleaved = self.draw(st.booleans())
             made.append(
-                self.b.variable(
-                    row, ipu=ipu, kind=kind, always_live=always, interleaved=interleaved, function=function
-                )
+                self.b.variable(row, ipu=ipu, kind=kind, always_live=always, interleaved=interleaved, function=function)
             )
         return made
 

@@ -66,9 +66,7 @@ class Builder:
         row = self.row(bytes_per_tile)
         chosen: dict[str, Any] = {"kind": "activation", "always_live": False, "dtype": "float32", **fields}
         shape = (int(row.sum()) // 4,)
-        self.variables.append(
-            Variable(id=number, name=name or f"v{number}", shape=shape, bytes_per_tile=row, **chosen)
-        )
+        self.variables.append(Variable(id=number, name=name or f"v{number}", shape=shape, bytes_per_tile=row, **chosen))
         return number
 
     def exchanged(

@@ -282,9 +282,7 @@ def test_a_full_ipu_takes_milliseconds() -> None:
     for number in range(count):
         row = rows[int(rng.integers(len(rows)))]
         b.variables.append(
-            Variable(
-                id=number, name="", kind="temporary", dtype="", shape=(), bytes_per_tile=row, always_live=False
-            )
+            Variable(id=number, name="", kind="temporary", dtype="", shape=(), bytes_per_tile=row, always_live=False)
         )
         first = int(rng.integers(positions - 100))
         steps[first] = replace(steps[first], writes=(*steps[first].writes, number))

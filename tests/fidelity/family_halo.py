@@ -133,9 +133,7 @@ def _spans(offset: int, *, corners: bool = False) -> tuple[slice, slice]:
     return (slice(last - 1, last), slice(0, 1)) if offset < 0 else (slice(1, 2), slice(last, last + 1))
 
 
-def _copy(
-    graph: Graph, block: Tensor, to: slice, down: int, right: int, *, corners: bool = False
-) -> Step:
+def _copy(graph: Graph, block: Tensor, to: slice, down: int, right: int, *, corners: bool = False) -> Step:
     """The borders at one offset of all tiles in `to`."""
     shift = down * COLUMNS + right
     near = slice(to.start + shift, to.stop + shift, to.step)
@@ -196,8 +194,7 @@ def _one_by_one(graph: Graph, block: Tensor, tiles: int) -> Copies:
 
     def of(tile: int) -> Copies:
         return [
-            _copy(graph, block, slice(tile, tile + 1, 1), down, right)
-            for down, right, _ in _neighbours(tile, tiles)
+            _copy(graph, block, slice(tile, tile + 1, 1), down, right) for down, right, _ in _neighbours(tile, tiles)
         ]
 
     edges = [step for tile in (0, 1, tiles - 2, tiles - 1) for step in of(tile)]

@@ -162,4 +162,3 @@ def _vertices(rows: int, columns: int, split: int, machine: Target) -> dict[str,
             ((_, instances, cycles),) = issued(step)
             found[NAMES[step.name]] = {"instances": instances, "cycles": cycles, "each": cycles // instances}
     return found
-

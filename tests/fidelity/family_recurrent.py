@@ -131,4 +131,3 @@ MODELS: dict[str, tuple[Callable[[Any], list[Any]], tuple[int, int], int]] = {
     "model_cnn1": (_convolutions, (32, 16), 1),
     "trivial_multiply": (lambda _: [], (32, 4056), 4),
 }
-

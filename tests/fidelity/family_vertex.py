@@ -54,5 +54,3 @@ def amp(case: Case) -> dict[str, float] | NotRun:
     flops = 2 * positions * CHANNELS * CHANNELS * machine.tiles_per_ipu
     cycles = amp_cycles(positions)
     return {"cycles": float(cycles), "TFLOPS": flops / cycles * machine.clock_hz / 1e12}
-
-

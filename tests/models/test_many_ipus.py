@@ -106,9 +106,7 @@ def test_copies_between_stages_cost_what_the_selection_order_makes_them_cost() -
         config.selection_order = order
         found = profile(stages=[0, 1, 2, 3], gradient_accumulation_steps=8, config=config)
         links = found.steps[found.steps.kind == "GlobalExchange"]
-        cycles[order.name] = {
-            (row.ipu, row.to_ipu): row.cycles for row in links.itertuples() if row.ipu < row.to_ipu
-        }
+        cycles[order.name] = {(row.ipu, row.to_ipu): row.cycles for row in links.itertuples() if row.ipu < row.to_ipu}
     one, other = cycles["ZIGZAG"], cycles["SNAKE"]
     assert one[0, 1] == other[0, 1]  # a pair in both
     assert one[1, 2] > other[1, 2]

@@ -51,6 +51,13 @@ def test_numbers_are_those_of_the_profiles() -> None:
         assert bytes_ == profile.tiles["total_bytes"].sum()
 
 
+def computing(again: bool, schedule: str) -> int:
+    """Compute cycles of all IPUs."""
+    profile = compared().profiles[SCHEDULES.index(schedule) + again * len(SCHEDULES)]
+    table = profile.cycle_breakdown
+    return int(table.loc[table["cause"] == "compute", "cycles"].sum())
+
+
 def test_schedules_stand_in_their_known_order() -> None:
     """Grouped stores more and is not slower than Interleaved; Sequential stores nothing and leaves all IPUs but one."""
     table = compared().to_pandas().set_index(["recomputation", "schedule"])
@@ -63,7 +70,7 @@ def test_schedules_stand_in_their_known_order() -> None:
         assert rows.loc["Sequential", "bubble"] > 0.7
     for schedule in ("Grouped", "Interleaved"):
         assert table.loc[(True, schedule), "stash_bytes"] < table.loc[(False, schedule), "stash_bytes"]
-        assert table.loc[(True, schedule), "total_cycles"] > table.loc[(False, schedule), "total_cycles"]
+        assert computing(True, schedule) > computing(False, schedule)  # beside that, shorter FIFOs are copied less
 
 
 def test_the_model_is_traced_once() -> None:

@@ -173,9 +173,7 @@ class _Sharing:
         ]
 
 
-def _block(
-    label: str, variable: Variable | None, item: Item, address: int, region: str, liveness: Liveness
-) -> Block:
+def _block(label: str, variable: Variable | None, item: Item, address: int, region: str, liveness: Liveness) -> Block:
     return Block(
         variable=-1 if variable is None else variable.id,
         label=label,
@@ -235,9 +233,7 @@ def allocate(
     """
     bounds = np.stack([liveness.always_live_bytes(ipu) + liveness.peak_bytes(ipu) for ipu in range(program.ipus)])
     classes = tuple(liveness.tile_classes(ipu) for ipu in range(program.ipus))
-    found = Allocation(
-        program=program, liveness=liveness, footprint=footprint, bounds=frozen(bounds), classes=classes
-    )
+    found = Allocation(program=program, liveness=liveness, footprint=footprint, bounds=frozen(bounds), classes=classes)
     decisive = list(dict.fromkeys(place for ipu in range(program.ipus) for place in _first_of(found, ipu)))
     most_bytes = max(found.tile(*place).total_with_gaps_bytes for place in decisive)
     alignments = (ALIGNMENT_BYTES, INTERLEAVED_ALIGNMENT_BYTES)

@@ -150,9 +150,7 @@ class _Lowering:
         mapping: Mapping = tensor.variable.placed()
         if not tensor.whole:
             mapping = runs_of_elements(tensor.shape, mapping.tile_of_elements()[tensor.flat()])
-        return Placed(
-            variables=(self.ids[tensor.variable],), mapping=mapping, shape=tensor.shape, dtype=tensor.dtype
-        )
+        return Placed(variables=(self.ids[tensor.variable],), mapping=mapping, shape=tensor.shape, dtype=tensor.dtype)
 
     def _condition(self, step: hand.If) -> None:
         """Every tile decides for itself, so the one element goes to all of them."""
@@ -201,9 +199,7 @@ class _Lowering:
         self._exchange(f"{step.name}/ExchangePost", back)
 
     def _exchange(self, name: str, moves: Iterable[tuple[Exchange, int | None, int | None]]) -> None:
-        kept = [
-            (move, source, target) for move, source, target in moves if source is not None and target is not None
-        ]
+        kept = [(move, source, target) for move, source, target in moves if source is not None and target is not None]
         self.emit.exchange(
             name, [move for move, _, _ in kept], [source for _, source, _ in kept], [target for _, _, target in kept]
         )
@@ -249,9 +245,7 @@ class _Lowering:
         return exchange, copy, written > int(away.sum())
 
 
-def _by_variable(
-    vertices: Iterable[Vertex], edges: str
-) -> dict[HandVariable, list[tuple[int, Tensor]]]:
+def _by_variable(vertices: Iterable[Vertex], edges: str) -> dict[HandVariable, list[tuple[int, Tensor]]]:
     found: dict[HandVariable, list[tuple[int, Tensor]]] = {}
     for vertex in vertices:
         for _, tensor in vertex.reads if edges == "reads" else vertex.writes:

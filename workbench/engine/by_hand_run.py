@@ -127,9 +127,7 @@ class Running:
     """The memory of one run: `values[variable]` is flat. What nothing has written is zero."""
 
     def __init__(self, variables: Iterable[HandVariable], given: Named[str, npt.ArrayLike]) -> None:
-        self.values = {
-            variable: np.zeros(prod(variable.shape), np.dtype(variable.dtype)) for variable in variables
-        }
+        self.values = {variable: np.zeros(prod(variable.shape), np.dtype(variable.dtype)) for variable in variables}
         self.given = {name: np.asarray(array) for name, array in given.items()}
         self.returned: dict[str, Array] = {}
         self._check_names()
@@ -170,9 +168,7 @@ class Running:
         if step.direction == "to_host":
             self.returned[variable.name] = self.values[variable].reshape(variable.shape).copy()
         elif variable.name not in self.given:
-            raise InputError(
-                f"the host has no value for {variable.name!r}", todo=f"pass {variable.name}=array to run"
-            )
+            raise InputError(f"the host has no value for {variable.name!r}", todo=f"pass {variable.name}=array to run")
         else:
             self._store(variable, self.given[variable.name])
 
@@ -201,5 +197,3 @@ class Running:
             )
         with np.errstate(all="ignore"):  # as on the machine, a division by zero is inf and stops nothing
             return np.asarray(rule(vertex, [self.read(tensor) for _, tensor in vertex.reads]))
-
-

@@ -242,9 +242,7 @@ class Emitter:
         """All tiles wait for each other."""
         self._push(Sync(**self.stamp("sync"), scope=scope))
 
-    def compute(
-        self, name: str, groups: Iterable[VertexGroup], reads: Iterable[int], writes: Iterable[int]
-    ) -> None:
+    def compute(self, name: str, groups: Iterable[VertexGroup], reads: Iterable[int], writes: Iterable[int]) -> None:
         """Execute vertices; nothing is emitted when there are none."""
         found = tuple(groups)
         if not found:
@@ -265,9 +263,7 @@ class Emitter:
             return False
         self.sync()
         self._push(
-            DoExchange(
-                **self.stamp(name), reads=_ids(reads), writes=_ids(writes), exchange=merged(name, moving)
-            )
+            DoExchange(**self.stamp(name), reads=_ids(reads), writes=_ids(writes), exchange=merged(name, moving))
         )
         return True
 
@@ -365,9 +361,7 @@ class Emitter:
 
 def _placed(source: Tensor, variable: int, wanted: Placement) -> Tensor:
     mapping = wanted if isinstance(wanted, Mapping) else source.mapping
-    return Tensor(
-        variables=(variable,), mapping=mapping, shape=source.shape, dtype=source.dtype, ipu=source.ipu
-    )
+    return Tensor(variables=(variable,), mapping=mapping, shape=source.shape, dtype=source.dtype, ipu=source.ipu)
 
 
 @lru_cache(maxsize=8192)

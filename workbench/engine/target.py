@@ -148,13 +148,9 @@ def _scaled_memory(memory: MemoryMap, bytes_per_tile: int) -> MemoryMap:
 
 
 # TFDOC: 122,880 B not interleaved + 131,072 B interleaved usable; the tile holds 262,144 B (8,192 B reserved).
-_MK1_MEMORY = MemoryMap(
-    non_interleaved_bytes=131_072, interleaved_bytes=131_072, executable_bytes=131_072
-)
+_MK1_MEMORY = MemoryMap(non_interleaved_bytes=131_072, interleaved_bytes=131_072, executable_bytes=131_072)
 # STACK ipu-target memory.rs: 0x4C000-0x80000 executable, 0x80000-0xE8000 interleaved; 638,976 B in all.
-_MK2_MEMORY = MemoryMap(
-    non_interleaved_bytes=212_992, interleaved_bytes=425_984, executable_bytes=212_992
-)
+_MK2_MEMORY = MemoryMap(non_interleaved_bytes=212_992, interleaved_bytes=425_984, executable_bytes=212_992)
 
 _IPU2 = Target(
     name="ipu2",

@@ -49,7 +49,5 @@ def batch(shape: tuple[int, ...], classes: int) -> tuple[Any, Any]:
 
 def furthest(one: Any, other: Any) -> float:
     """The largest difference between the variables of two models and their optimizers."""
-    pairs = zip(
-        [*one.variables, *one.optimizer.variables], [*other.variables, *other.optimizer.variables], strict=True
-    )
+    pairs = zip([*one.variables, *one.optimizer.variables], [*other.variables, *other.optimizer.variables], strict=True)
     return max(float(np.abs(np.asarray(a.value) - np.asarray(b.value)).max()) for a, b in pairs)

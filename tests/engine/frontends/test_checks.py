@@ -110,8 +110,7 @@ def test_arrays_of_a_function_of_a_type_the_ipu_does_not_have() -> None:
         "args[0] is float64. Expected: float32 or float16. To mend it: convert it: args[0].astype('float32')."
     )
     assert message(lambda: trace_function(jnp.sin, {"a": np.ones(3, "complex64")})) == (
-        "args[0]['a'] is complex64. Expected: real numbers. "
-        "To mend it: pass real and imaginary parts as two arrays."
+        "args[0]['a'] is complex64. Expected: real numbers. To mend it: pass real and imaginary parts as two arrays."
     )
     assert message(lambda: trace_function(jnp.sin, "three")) == (
         "args[0] holds strings. Expected: numbers. To mend it: turn it into numbers before it reaches the model "

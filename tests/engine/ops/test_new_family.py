@@ -44,7 +44,7 @@ class Hypotenuse(Family):
 register(Hypotenuse())
 '''
 
-SCRIPT = '''
+SCRIPT = """
 import sys
 import workbench as wb
 import workbench.engine.ops as ops
@@ -69,7 +69,7 @@ print("family", ops.families.get("hypotenuse").name, sorted(ops.families.get("hy
 print("cycles", step.cycles)
 print("explained", "mine::Hypotenuse" in str(profile.explain(step=step.id)))
 print("value", float(found.run(jnp.full(640, 3.0), jnp.full(640, 4.0))[0]))
-'''
+"""
 
 
 def test_a_family_of_one_file_compiles_is_profiled_and_is_in_the_table(tmp_path: Path) -> None:

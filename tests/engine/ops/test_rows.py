@@ -51,8 +51,9 @@ def test_additions_with_cut_indices_go_through_tables_of_zeros() -> None:
     arguments, _, _ = case.vertex("popops::MultiUpdateOp")
     # Every worker sees the tile's 3 indices; one sixth of the rows gets at most one.
     assert (arguments["op"], arguments["offsets"], arguments["offsets_in_range"]) == ("ADD", 3, 1)
-    arguments, _, _ = case.vertex("popops::Reduce")
-    assert (arguments["num_outputs"], arguments["num_partials"]) == (2, 2)  # 8 elements over six workers, two tables
+    arguments, _, workers = case.vertex("popops::Reduce")
+    # 8 elements of two tables: sums are cut by two vectors of 64 bits, so two of the six workers have four each.
+    assert (arguments["num_outputs"], arguments["num_partials"], workers) == (4, 2, 2)
     assert case.lowered.operators[0].flops == 24
 
 

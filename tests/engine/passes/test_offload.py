@@ -229,5 +229,3 @@ def test_merged_buffers_share_their_code() -> None:
         for merging in ("MERGE", "NO_MERGING")
     ]
     assert codes[0] < codes[1]
-
-

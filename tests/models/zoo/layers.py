@@ -55,9 +55,7 @@ def made(name: str, *arguments: Any) -> Callable[[], Any]:
 
 def fixed(make: Callable[[], Any], shape: tuple[int, ...], **options: Any) -> Case:
     """A layer without anything to train."""
-    return Case(
-        build=lambda: keras.Sequential([keras.Input(shape), make()], name="model"), trains=False, **options
-    )
+    return Case(build=lambda: keras.Sequential([keras.Input(shape), make()], name="model"), trains=False, **options)
 
 
 def _self_attention(layer: Any, count: int = 2) -> Case:
@@ -139,10 +137,7 @@ REGULARISATION = {
     "AlphaDropout": after(lambda: L.AlphaDropout(0.3), VECTOR),
     "GaussianDropout": after(lambda: L.GaussianDropout(0.3), VECTOR),
     "GaussianNoise": after(lambda: L.GaussianNoise(0.3), VECTOR),
-} | {
-    f"SpatialDropout{rank}D": after(made(f"SpatialDropout{rank}D", 0.3), shape)
-    for rank, shape in _BY_RANK
-}
+} | {f"SpatialDropout{rank}D": after(made(f"SpatialDropout{rank}D", 0.3), shape) for rank, shape in _BY_RANK}
 ATTENTION = {
     "Attention": _self_attention(lambda: L.Attention(use_scale=True), 1),
     "AdditiveAttention": _self_attention(L.AdditiveAttention, 1),

@@ -189,9 +189,7 @@ def _describe_outputs(
     flat = keras.tree.flatten(tree)
     if len(names) != len(flat):
         names = [str(i) for i in range(len(flat))]
-    described = tuple(
-        (name, tuple(leaf.shape), dtype_name(leaf.dtype)) for name, leaf in zip(names, flat, strict=True)
-    )
+    described = tuple((name, tuple(leaf.shape), dtype_name(leaf.dtype)) for name, leaf in zip(names, flat, strict=True))
     return described, lambda values: keras.tree.pack_sequence_as(shape, list(values))
 
 

@@ -14,6 +14,7 @@ from workbench.engine.graph import Function, Value
 if TYPE_CHECKING:
     from workbench.engine.frontends.flatten import Body, Context
 
+
 def _scan(body: Body, eqn: Any, draft: Draft, context: Context) -> None:
     name, captured = body.subfunction(eqn.params["jaxpr"], "scan_body", context)
     draft.calls, draft.times = (name,), int(eqn.params["length"])
@@ -96,9 +97,7 @@ def _share_captures(body: Body, branches: Sequence[tuple[str, list[int]]], captu
             next_id += 1
             shape, dtype = body.sheet.types[number]
             added.append(Value(next_id, shape, dtype))
-        functions[name] = Function(
-            name, (*added, *function.params[len(numbers) :]), function.results, function.nodes
-        )
+        functions[name] = Function(name, (*added, *function.params[len(numbers) :]), function.results, function.nodes)
 
 
 def keep_programs(body: Body, eqn: Any, draft: Draft, context: Context) -> None:

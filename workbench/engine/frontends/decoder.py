@@ -22,9 +22,7 @@ class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]
         self.hidden = hidden
         self.heads = heads
         policy = self.dtype_policy
-        self.attention_norm = keras.layers.LayerNormalization(
-            epsilon=GPT2_EPSILON, name="attention_norm", dtype=policy
-        )
+        self.attention_norm = keras.layers.LayerNormalization(epsilon=GPT2_EPSILON, name="attention_norm", dtype=policy)
         self.attention = keras.layers.MultiHeadAttention(heads, hidden // heads, name="attention", dtype=policy)
         self.feed_forward_norm = keras.layers.LayerNormalization(
             epsilon=GPT2_EPSILON, name="feed_forward_norm", dtype=policy

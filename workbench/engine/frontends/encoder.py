@@ -22,9 +22,7 @@ class EncoderBlock(keras.layers.Layer):  # type: ignore[misc]
         self.heads = heads
         policy = self.dtype_policy
         self.attention = keras.layers.MultiHeadAttention(heads, hidden // heads, name="attention", dtype=policy)
-        self.attention_norm = keras.layers.LayerNormalization(
-            epsilon=NORM_EPSILON, name="attention_norm", dtype=policy
-        )
+        self.attention_norm = keras.layers.LayerNormalization(epsilon=NORM_EPSILON, name="attention_norm", dtype=policy)
         self.intermediate = keras.layers.Dense(4 * hidden, activation="gelu", name="intermediate", dtype=policy)
         self.output_dense = keras.layers.Dense(hidden, name="output", dtype=policy)
         self.output_norm = keras.layers.LayerNormalization(epsilon=NORM_EPSILON, name="output_norm", dtype=policy)

@@ -89,9 +89,7 @@ def fresh_optimizer(optimizer: Any) -> Any:
     return type(optimizer).from_config(optimizer.get_config())
 
 
-def find_recipe(
-    model: Any, optimizer: Any, loss: Any, origin: Any, suggested: tuple[Any, str] | None = None
-) -> Recipe:
+def find_recipe(model: Any, optimizer: Any, loss: Any, origin: Any, suggested: tuple[Any, str] | None = None) -> Recipe:
     """What is given wins over what the model was compiled with, which wins over the defaults.
 
     `origin` is the model as the user made it when `model` is a copy in another precision; `suggested` is the loss

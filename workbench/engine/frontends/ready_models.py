@@ -124,9 +124,7 @@ def _llama_head(x: Any, classes: int) -> Any:
     return keras.layers.Dense(classes, activation="softmax", use_bias=False, name="classifier")(x)
 
 
-def vit(
-    *, layers: int, hidden: int, heads: int, image_size: int, patch_size: int, classes: int
-) -> Any:
+def vit(*, layers: int, hidden: int, heads: int, image_size: int, patch_size: int, classes: int) -> Any:
     """A vision transformer: patches embedded by a convolution, a class token, pre-norm encoder blocks."""
     if image_size % patch_size:
         raise InputError(

@@ -92,7 +92,5 @@ def incomplete_beta(a: Any, b: Any, x: Any) -> Any:
 
     d = 1 / (1 - (p + q) * z / (p + 1))
     fraction = lax.while_loop(going, step, (jnp.ones((), x.dtype), jnp.ones_like(x), d, d, jnp.zeros_like(x)))[3]
-    scale = jnp.exp(
-        lax.lgamma(p + q) - lax.lgamma(p) - lax.lgamma(q) + p * jnp.log(z) + q * jnp.log1p(-z)
-    ) / p
+    scale = jnp.exp(lax.lgamma(p + q) - lax.lgamma(p) - lax.lgamma(q) + p * jnp.log(z) + q * jnp.log1p(-z)) / p
     return jnp.where(turned, 1 - scale * fraction, scale * fraction)

@@ -80,7 +80,7 @@ class AnyReduce(Family):
             kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
             parts = partials_of(source.mapping, axes, kept)
             inner = len(source.shape) - 1 in axes
-            groups = arrived_groups(source.mapping, parts.held, source.dtype, "LOGICAL_OR", tiles, inner=inner)
+            groups = arrived_groups(source.mapping, parts.held, (source.dtype,) * 2, "LOGICAL_OR", tiles, inner=inner)
             if parts.depth == 1:
                 result = lowering.result(node, number, reshape(parts.result, value.shape))
                 lowering.emit.compute(label, groups, source.variables, result.variables)
@@ -93,7 +93,7 @@ class AnyReduce(Family):
             wanted = parts.needed(reshape(mapping, parts.kept))
             (landed,) = lowering.emit.rearrange(label, [(held, wanted)])
             result = lowering.result(node, number, mapping)
-            final = arrived_groups(wanted, mapping, source.dtype, "LOGICAL_OR", tiles)
+            final = arrived_groups(wanted, mapping, (source.dtype,) * 2, "LOGICAL_OR", tiles)
             lowering.emit.compute(f"{label}/final", final, landed.variables, result.variables)
 
 

@@ -18,6 +18,8 @@ from workbench.engine.tileset import IntArray
 from workbench.errors import InputError
 
 WORKERS = 6
+HALVES_PER_LOAD = 4
+BYTES = {"half": 2, "float": 4}
 SINGLE_UNARY = "popops::UnaryOp1D"
 SINGLE_BINARY = "popops::BinaryOp1D"
 SCALAR_BINARY = "popops::BroadcastScalar1D"
@@ -166,10 +168,7 @@ def _with_vector(expression: Expression, elements: IntArray, held: IntArray, suf
     if (times * held != elements).any():
         return None
     if along == axes[len(axes) - len(along) :] and op in ("ADD", "SUBTRACT", "MULTIPLY", "DIVIDE"):
-        if dtype not in ("float", "half"):
-            return None
-        arguments = {"b_slice_len": held, "b_broadcast_factor": times}
-        return vertex_groups(f"popops::BroadcastVectorInner1D{suffix}", arguments, op=op, type=dtype, b_slices_m1=0)
+        return _with_inner_vector(op, dtype, elements, held, suffix)
     if along == axes[: len(along)] and knows(SCALAR_BINARY + suffix, op, dtype):
         split = "Row" if int(held.max(initial=0)) >= WORKERS else "Column"
         width = 2 if dtype == "float" else 4
@@ -181,3 +180,36 @@ def _with_vector(expression: Expression, elements: IntArray, held: IntArray, suf
             allow_misaligned=bool((times % width).any()),
         )
     return None
+
+
+def _with_inner_vector(
+    op: str, dtype: str, elements: IntArray, held: IntArray, suffix: str
+) -> list[VertexGroup] | None:
+    """The codelet of inner vectors, or the vector repeated in memory for an operation of two full operands.
+
+    popops repeats it for floats and for halves that fill no whole vectors, but never for a division (poplibs@7eac0f26
+    lib/popops/ElementWise.cpp:787-816). [D] Where popops would take the codelet, a tile takes the cheaper of the two:
+    the codelet gives rows to workers, so few long rows leave workers idle.
+    """
+    if dtype not in BYTES or not knows(SINGLE_BINARY + suffix, op, dtype):
+        return None
+    times = elements // np.maximum(1, held)
+    fast = (elements > 0) & (times > 1)
+    if op != "DIVIDE":
+        fast &= (dtype == "half") & (held % HALVES_PER_LOAD == 0)
+    arguments = {"b_slice_len": np.where(fast, held, 0), "b_broadcast_factor": np.where(fast, times, 0)}
+    with_codelet = vertex_groups(f"popops::BroadcastVectorInner1D{suffix}", arguments, op=op, type=dtype, b_slices_m1=0)
+    kept = []
+    rest = elements.copy()
+    for group in with_codelet:
+        n = int(elements[group.tiles.tiles[0]])
+        copied = vertices.cycles("poplar::Memcpy", bytes=n * BYTES[dtype])
+        if vertices.cycles(group.vertex, **dict(group.arguments)) <= copied + _full_cycles(op, dtype, suffix, n):
+            kept.append(group)
+            rest[group.tiles.tiles] = 0
+    full = vertex_groups(SINGLE_BINARY + suffix, {"n": rest}, op=op, type=dtype)
+    return [*kept, *vertex_groups("poplar::Memcpy", {"bytes": rest * BYTES[dtype]}), *full]
+
+
+def _full_cycles(op: str, dtype: str, suffix: str, n: int) -> int:
+    return vertices.cycles(SINGLE_BINARY + suffix, n=n, op=op, type=dtype)

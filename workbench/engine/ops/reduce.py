@@ -24,6 +24,7 @@ from workbench.engine.mapping import (
 from workbench.engine.mapping_align import folded_axes
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops.codelets import counted
 from workbench.engine.planner.reduction import stages
 from workbench.engine.program import VertexGroup
 from workbench.engine.tensor import Tensor
@@ -38,6 +39,9 @@ OPERATIONS = {
     "reduce_and": "LOGICAL_AND",
     "reduce_or": "LOGICAL_OR",
 }
+SUMS = frozenset({"ADD", "SQUARE_ADD"})
+WORKERS = 6
+VECTOR_WIDTH = {"float": 2, "half": 4}  # elements
 MARKS_AT_MOST = 1 << 26
 MOST_STAGES = 3
 LEAST_RESULTS = 32  # results of one intermediate tile: 128 bytes of float, as tensors are spread
@@ -68,6 +72,12 @@ class Reduction:
     parts: Partials
     groups: tuple[VertexGroup, ...]
 
+    @property
+    def between(self) -> str:
+        """Type of the partials: half sums are float until the last (poplibs@7eac0f26 reduction/Reduction.cpp:448)."""
+        dtype = self.node.results[0].dtype
+        return "float32" if dtype == "float16" and self.op in SUMS else dtype
+
 
 def lower_reductions(nodes: list[Node], lowering: Lowering) -> None:
     """Lower reductions that do not wait for each other, in the same compute sets and exchange."""
@@ -94,7 +104,7 @@ def _held(one: Reduction, label: str, lowering: Lowering) -> Tensor:
     shape = one.parts.held.shape
     if not one.groups:
         return one.source.view(one.parts.held, shape)
-    return lowering.emit.tensor(f"{label}/partials", shape, one.source.dtype, one.parts.held, "temporary")
+    return lowering.emit.tensor(f"{label}/partials", shape, one.between, one.parts.held, "temporary")
 
 
 def _start(node: Node, lowering: Lowering) -> Reduction | None:
@@ -108,9 +118,10 @@ def _start(node: Node, lowering: Lowering) -> Reduction | None:
     kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
     parts = partials_of(source.mapping, axes, kept)
     inner = len(source.shape) - 1 in axes
-    op = OPERATIONS[node.op]
-    groups = arrived_groups(source.mapping, parts.held, source.dtype, op, lowering.tiles, inner=inner)
-    started = Reduction(node=node, op=op, source=source, parts=parts, groups=groups)
+    started = Reduction(node=node, op=OPERATIONS[node.op], source=source, parts=parts, groups=())
+    dtypes = (source.dtype, started.between if parts.depth > 1 else value.dtype)
+    groups = arrived_groups(source.mapping, parts.held, dtypes, started.op, lowering.tiles, inner=inner)
+    started = replace(started, groups=groups)
     return _once_reduced(started) if groups and parts.depth > 1 else started
 
 
@@ -219,50 +230,64 @@ def _distinct(numbers: IntArray, limit: int) -> IntArray:
 
 @lru_cache(maxsize=4096)
 def arrived_groups(
-    arrived: Placement, results: Mapping, dtype: str, op: str, tiles: int, *, inner: bool = False
+    arrived: Placement, results: Mapping, dtypes: tuple[str, str], op: str, tiles: int, *, inner: bool = False
 ) -> tuple[VertexGroup, ...]:
-    """Vertices that reduce what lies on each tile to the results it owns, on its six workers."""
+    """Vertices that reduce what lies on each tile to the results it owns, on its six workers.
+
+    `dtypes` are those of what is read and what is written.
+    """
     owned = results.elements_per_tile(tiles)
     held = arrived.elements_per_tile(tiles)
     depth = np.where(owned > 0, -(-held // np.maximum(1, owned)), 0)
-    return tuple(reduction_groups(dtype, owned, depth, op, inner=inner))
+    return tuple(reduction_groups(dtypes, owned, depth, op, inner=inner))
 
 
-def reduction_groups(dtype: str, results: IntArray, depth: IntArray, op: str, *, inner: bool) -> list[VertexGroup]:
+def reduction_groups(
+    dtypes: tuple[str, str], results: IntArray, depth: IntArray, op: str, *, inner: bool
+) -> list[VertexGroup]:
     """Reduce vertices: results cut over the workers; fewer than six results: their elements are, then once more."""
-    fixed = {"type": DTYPE_WORDS[dtype], "op": op}
-    many = np.where((results >= 6) & (depth > 1), -(-results // 6), 0)
-    few = np.where((results > 0) & (results < 6) & (depth > 1), results, 0)
+    source, result = (DTYPE_WORDS[dtype] for dtype in dtypes)
+    fixed = {"op": op, **_types(source, result)}
+    many = np.where((results >= WORKERS) & (depth > 1), results, 0)
+    few = np.where((results > 0) & (results < WORKERS) & (depth > 1), results, 0)
     groups: list[VertexGroup] = []
     if many.any():
-        groups += _spread(_many(inner, many, depth, fixed), 6)
+        groups += _many(inner, many, depth, fixed)
     if few.any():
-        share = -(-depth // 6) * few
-        scalar = {"specialisation": "SCALAR_OUTPUT_SINGLE_INPUT", "num_outputs": 1, **fixed}
-        groups += _spread(vertex_groups("popops::Reduce", {"num_partials": share}, **scalar), 6)
-        groups += vertex_groups("popops::Reduce", {"num_partials": np.where(few > 0, few * 6, 0)}, **scalar)
+        share = -(-depth // WORKERS) * few
+        between = "float" if result == "half" and op in SUMS else result
+        scalar = {"specialisation": "SCALAR_OUTPUT_SINGLE_INPUT", "num_outputs": 1, "op": op}
+        groups += _spread(vertex_groups("popops::Reduce", {"num_partials": share}, **scalar, **_types(source, between)))
+        arguments = {"num_partials": np.where(few > 0, few * WORKERS, 0)}
+        groups += vertex_groups("popops::Reduce", arguments, **scalar, **_types(between, result))
     return groups
 
 
-def _many(inner: bool, share: IntArray, depth: IntArray, fixed: dict[str, str]) -> list[VertexGroup]:
+def _types(source: str, result: str) -> dict[str, str]:
+    return {"type": source} if source == result else {"type": source, "out_type": result}
+
+
+def _many(inner: bool, results: IntArray, depth: IntArray, fixed: dict[str, str]) -> list[VertexGroup]:
+    """One vertex for several results on each worker; strided ones take whole vectors, their rows filled up to them.
+
+    Workers get multiples of two vectors of a sum, of one of another operation (poplibs@7eac0f26 lib/popops/reduction/
+    ReductionStages.cpp:49-65).
+    """
     if inner:
-        return vertex_groups(
-            "popops::Reduce",
-            {"num_outputs": share, "num_partials": depth},
-            specialisation="ALL_REGIONS_CONTINUOUS",
-            **fixed,
-        )
-    return vertex_groups(
-        "popops::Reduce",
-        {"num_outputs": share, "num_partials": depth, "stride": share},
-        specialisation="STRIDED_REDUCE",
-        num_outer_strides=1,
-        **fixed,
-    )
+        share = -(-results // WORKERS)
+        arguments = {"num_outputs": share, "num_partials": np.where(results > 0, depth, 0)}
+        return _spread(vertex_groups("popops::Reduce", arguments, specialisation="ALL_REGIONS_CONTINUOUS", **fixed))
+    grain = VECTOR_WIDTH.get(fixed["type"], 1) * (2 if fixed["op"] in SUMS else 1)
+    vectors = -(-results // grain)
+    per_worker = -(-vectors // WORKERS)
+    workers = -(-vectors // np.maximum(1, per_worker))
+    share = np.minimum(per_worker * grain, -(-results // grain) * grain)
+    arguments = {"num_outputs": share, "num_partials": np.where(results > 0, depth, 0), "stride": share}
+    return counted("popops::Reduce", arguments, workers, specialisation="STRIDED_REDUCE", num_outer_strides=1, **fixed)
 
 
-def _spread(groups: list[VertexGroup], count: int) -> list[VertexGroup]:
-    return [VertexGroup(group.vertex, group.arguments, group.tiles, count) for group in groups]
+def _spread(groups: list[VertexGroup]) -> list[VertexGroup]:
+    return [VertexGroup(group.vertex, group.arguments, group.tiles, WORKERS) for group in groups]
 
 
 def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowering, label: str) -> None:
@@ -296,7 +321,7 @@ def _intermediate(
     ones = [across[index] for index in chosen]
     landed = lowering.emit.rearrange(label, [(held[i], need) for i, need in zip(chosen, wanted, strict=True)])
     results = [
-        lowering.emit.tensor(f"{label}/partials", part.held.shape, one.source.dtype, part.held, "temporary")
+        lowering.emit.tensor(f"{label}/partials", part.held.shape, one.between, part.held, "temporary")
         for one, part in zip(ones, folded, strict=True)
     ]
     _reduce_arrived(label, ones, landed, wanted, results, lowering)
@@ -314,8 +339,8 @@ def _reduce_arrived(
 ) -> None:
     """Vertices that reduce what arrived on each tile to the results it owns."""
     groups: list[VertexGroup] = []
-    for one, needed, result in zip(ones, wanted, results, strict=True):
-        groups += arrived_groups(needed, result.mapping, one.source.dtype, one.op, lowering.tiles)
+    for one, arrived, needed, result in zip(ones, landed, wanted, results, strict=True):
+        groups += arrived_groups(needed, result.mapping, (arrived.dtype, result.dtype), one.op, lowering.tiles)
     lowering.emit.compute(
         label,
         groups,

@@ -132,7 +132,7 @@ def _total_of_tables(
     total = emit.tensor(f"{label}/total", layout.home.shape, dtype, layout.home, "temporary")
     owned = layout.home.elements_per_tile(tiles)
     depth = np.where(owned > 0, layout.partials.shape[0], 0)
-    final = reduction_groups(dtype, owned, depth, "ADD", inner=False)
+    final = reduction_groups((dtype, dtype), owned, depth, "ADD", inner=False)
     emit.compute(f"{label}/reduce", final, landed.variables, total.variables)
     return total
 

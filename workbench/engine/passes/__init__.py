@@ -21,6 +21,7 @@ from workbench.engine.passes.schedule import schedule
 from workbench.engine.passes.shard import shard
 from workbench.engine.passes.simplify import simplify
 from workbench.engine.passes.statistics import statistics
+from workbench.engine.passes.widen import widen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="simplify", configured=simplify, reason="early: what it makes is combined and fused like the rest"),
     GraphPass(name="combine", configured=combine, reason="before shards and fusion, while operators stand alone"),
     GraphPass(name="statistics", configured=statistics, reason="before regions close over the sums of a norm"),
+    GraphPass(name="widen", run=widen, reason="after both, which add sums of casts, before regions hold them"),
     GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),

@@ -19,9 +19,7 @@ class Flow:
     producer: dict[int, Node]  # id(value) → node
     uses: dict[int, list[int]]  # id(value) → places of its readers
 
-    def read_before(
-        self, members: Sequence[Node], place: int, *, allowed: Sequence[Sequence[Node]] = ()
-    ) -> bool:
+    def read_before(self, members: Sequence[Node], place: int, *, allowed: Sequence[Sequence[Node]] = ()) -> bool:
         """Whether a node outside reads a value of `members` before `place`: then they cannot move there.
 
         `allowed` are other clusters that move along.
@@ -44,9 +42,7 @@ def flow_of(function: Function) -> Flow:
             continue
         for value in read_through(node, producer):
             uses.setdefault(id(value), []).append(place)
-    return Flow(
-        place_of={id(node): place for place, node in enumerate(function.nodes)}, producer=producer, uses=uses
-    )
+    return Flow(place_of={id(node): place for place, node in enumerate(function.nodes)}, producer=producer, uses=uses)
 
 
 def read_through(node: Node, producer: dict[int, Node]) -> list[Value]:
@@ -132,9 +128,7 @@ def _read_outside(function: Function, cluster_of: dict[int, int], flow: Flow) ->
     return found
 
 
-def _close(
-    name: str, members: list[Node], closing: Closing, flow: Flow, outside: set[int]
-) -> tuple[Node, Function]:
+def _close(name: str, members: list[Node], closing: Closing, flow: Flow, outside: set[int]) -> tuple[Node, Function]:
     inside = {id(value) for member in members for value in member.results}
     body: list[Node] = []
     params: dict[int, Value] = {}

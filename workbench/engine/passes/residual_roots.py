@@ -131,9 +131,7 @@ def _again(recipe: list[Node], reader: Node, ids: FreshIds) -> list[Node]:
     return nodes
 
 
-def _rebuilt(
-    function: Function, before: dict[int, list[Node]], renamed: dict[tuple[int, int], Value]
-) -> Function:
+def _rebuilt(function: Function, before: dict[int, list[Node]], renamed: dict[tuple[int, int], Value]) -> Function:
     nodes: list[Node] = []
     for place, node in enumerate(function.nodes):
         nodes += before.get(place, [])

@@ -23,7 +23,8 @@ def simplify(graph: Graph, options: Options) -> Graph:
     if options.get("optimizations.math.fast"):
         rules += [product_with_zero, power_of_a_half, division_by_repeated]
     if options.get("optimizations.math.dot_strength"):
-        rules.append(weaker_dot)
+        partials = options.get("matmuls.poplar_options.partialsType")
+        rules.append(partial(weaker_dot, partials=str(partials)))
     if options.get("optimizations.enable_dynamic_slice_replacement"):
         rules += [looked_up_slice, updated_slice]
     return rewrite(graph, partial(_first, rules)) if rules else graph
@@ -37,10 +38,12 @@ def _first(rules: Sequence[Rule], node: Node, writer: Writer) -> Sequence[Value]
     return None
 
 
-def weaker_dot(node: Node, writer: Writer) -> list[Value] | None:
-    """A dot product of which one operand has only batch and contracted axes: a product and a float32 sum.
+def weaker_dot(node: Node, writer: Writer, *, partials: str) -> list[Value] | None:
+    """A dot product of which one operand has only batch and contracted axes: a product and a sum.
 
-    Axes of size 1 count for nothing, as the driver drops them first.
+    The sum is float32, as the driver's. Where `partials` ask for half it is of the products' type: its vertices and
+    partials are float all the same, only the two casts around it go. Axes of size 1 count for nothing, as the driver
+    drops them first.
     """
     if node.op != "dot_general" or not node.results[0].elements:
         return None
@@ -58,11 +61,12 @@ def weaker_dot(node: Node, writer: Writer) -> list[Value] | None:
             "broadcast_in_dim", [factors], terms.shape, shape=terms.shape, broadcast_dimensions=along
         )
     product = writer.write("mul", [terms, factors], terms.shape)
-    if full.contract:
-        wide = writer.cast(product, "float32") if product.dtype in FLOATS else product
+    if product.elements != result.elements:
+        narrow = product.dtype not in FLOATS or (product.dtype == "float16" and partials == "half")
+        terms = product if narrow else writer.cast(product, "float32")
         kept = len(terms.shape) - len(full.contract)
         axes = tuple(range(kept, len(terms.shape)))
-        product = writer.cast(writer.write("reduce_sum", [wide], terms.shape[:kept], axes=axes), result.dtype)
+        product = writer.cast(writer.write("reduce_sum", [terms], terms.shape[:kept], axes=axes), result.dtype)
     return [writer.reshape(product, result.shape)]
 
 
