@@ -123,7 +123,7 @@ def test_operands_that_repeat_bring_only_their_own_elements() -> None:
     case = single("add", [((16, 8), F32), ((1, 8), F32)], [((16, 8), F32)])
     assert case.received() == [0, 32, 32, 32]
     # A tile repeats the row four times, 128 B, and adds 32 elements: popops does not use its vector codelet for floats.
-    groups = [group for step in case.computes for group in step.compute_set.groups]
+    groups = case.computes[-1].compute_set.groups
     (copy,) = [group for group in groups if group.vertex == "poplar::Memcpy"]
     assert (dict(copy.arguments), list(copy.tiles.tiles)) == ({"bytes": 128}, [0, 1, 2, 3])
     assert case.vertex("popops::BinaryOp1D")[0]["n"] == 32
