@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import InputError, OptionError, WorkbenchError
+from workbench.errors import InputError, OptionValueError, WorkbenchError
 
 FITS, DOES_NOT_FIT, MISUSE, DEFECT = 0, 1, 2, 3
 
@@ -119,7 +119,7 @@ def assign_options(config: Any, options: dict[str, Any], prefix: str = "") -> No
 
 def _attribute(owner: Any, name: str, dotted: str) -> Any:
     if not hasattr(owner, name):
-        raise OptionError(f"no option {dotted!r}", expected=f"an IPUConfig option; {name!r} is not one")
+        raise OptionValueError(f"no option {dotted!r}", expected=f"an IPUConfig option; {name!r} is not one")
     return getattr(owner, name)
 
 

@@ -25,7 +25,18 @@ class InputError(WorkbenchError, ValueError):
     """A model, an array or an argument that cannot be compiled as it stands."""
 
 
-class OptionError(WorkbenchError, ValueError):
+class UnsupportedError(NotImplementedError, InputError):
+    """What is well formed, and what neither the SDK nor this workbench does."""
+
+    def __init__(self, what: str, expected: str = "", todo: str = "") -> None:
+        InputError.__init__(self, what, expected, todo)
+
+
+class OptionError(WorkbenchError):
+    """What is wrong with options; raised as it is where two of them exclude each other, or one is no option at all."""
+
+
+class OptionValueError(OptionError, ValueError):
     """An option that is unknown, or that has a value or type it cannot have."""
 
 

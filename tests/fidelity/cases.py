@@ -41,7 +41,7 @@ from tests.fidelity.family_reports import documented, products
 from tests.fidelity.family_vertex import amp, described_vertex, vertex_row
 from tests.fidelity.outcome import Case, NotRun
 
-HIDDEN = ("expected", "history", "notes", "cycles", "measured_cycles_at_1p85GHz", "measured_tflops_digitised")
+HIDDEN = ("expected", "exc", "history", "notes", "cycles", "measured_cycles_at_1p85GHz", "measured_tflops_digitised")
 
 # First word of the id -> the family that answers.
 FAMILIES: dict[str, Callable[[Case], Any]] = {
@@ -90,6 +90,8 @@ def run(case: Case) -> Any:
         return gemm(row)
     if "micro_batch_size" in row or "precision" in row:
         return configuration(row)
+    if {"func", "cond"} <= set(row):
+        return validation_error(row)
     family = FAMILIES.get(str(row.get("id", "")).split("-")[0])
     return family(row) if family else NotRun("this kind of case is not run yet")
 

@@ -98,6 +98,15 @@ def cases() -> Iterator[Row]:
             yield Row(name=row["id"], group=group_of(row), case=row, expected=row["expected"])
 
 
+def raise_sites() -> Iterator[Row]:
+    """Places of the SDK's Python that raise, by function and condition, of the parts this API has."""
+    found = _read("fidelity/raise_sites.json")
+    for row in found["rows"]:
+        name = f"{row['file'].rpartition('/')[2]} {row['func']} {row['cond']}".strip()
+        case = {**row, "source": found["source"]}
+        yield Row(name=name, group="raise sites", case=case, expected={"exception": row["exc"]})
+
+
 def configurations() -> Iterator[Row]:
     """Configurations that ship, so each fits; throughput where it is published for this one."""
     found = _read("fidelity/configurations.json")
@@ -109,4 +118,4 @@ def configurations() -> Iterator[Row]:
 
 def rows() -> list[Row]:
     """Everything, in the order of the table."""
-    return [*vertices(), *amp_curve(), *gemm(), *cases(), *configurations()]
+    return [*vertices(), *amp_curve(), *gemm(), *cases(), *raise_sites(), *configurations()]

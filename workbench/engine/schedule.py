@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from workbench.errors import InputError
+from workbench.errors import InputError, UnsupportedError
 
 Phase = Literal["fill", "steady", "drain"]
 WorkDirection = Literal["forward", "recompute", "backward"]
@@ -154,7 +154,7 @@ def _check_devices(schedule: str, stages: int, devices: tuple[int, ...], trainin
     shared = {ipu: [stage for stage, at in enumerate(devices) if at == ipu] for ipu in devices}
     twice = next((ipu for ipu, held in shared.items() if len(held) > 1), None)
     if schedule == "Interleaved" and training and twice is not None:
-        raise InputError(
+        raise UnsupportedError(
             f"device_mapping has the stages {shared[twice]} on IPU {twice}, under the Interleaved schedule in training",
             expected="an IPU of its own for each stage",
             todo="use the Grouped or the Sequential schedule",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, get_args, get_origin
 
-from workbench.errors import OptionError, WorkbenchError
+from workbench.errors import OptionError, OptionValueError, WorkbenchError
 
 LOGGER = logging.getLogger("workbench.ipu.config")
 _UNDESCRIBED = "No description provided."
@@ -21,7 +21,7 @@ class OptionTypeError(WorkbenchError, TypeError):
     """An option assigned a value of a type it does not take."""
 
 
-class UnknownOptionError(OptionError, AttributeError):
+class UnknownOptionError(OptionValueError, AttributeError):
     """A name that is no option here."""
 
     def __init__(self, what: str) -> None:
@@ -75,12 +75,29 @@ class Attribute:
     deprecated: str = ""
 
     def __post_init__(self) -> None:
+        _check_annotation(self.name, self.annotation)
         members = get_args(self.annotation)
         if int in members and any(isinstance(each, type) and issubclass(each, Enum) for each in members):
-            raise OptionError(
+            raise OptionValueError(
                 f"{self.name} takes an integer or an enumeration",
                 expected="one of the two: a saved member is a number, and could not be told from an integer",
             )
+
+
+def _check_annotation(name: str, annotation: Any) -> None:
+    """Types that values are checked against: classes, and lists, tuples and unions of them."""
+    if (
+        annotation is None
+        or annotation is Ellipsis
+        or (isinstance(annotation, type) and get_origin(annotation) is None)
+    ):
+        return
+    if get_origin(annotation) not in (list, tuple, typing.Union, types.UnionType):
+        raise OptionError(
+            f"{name} is declared with the type {annotation}", expected="a class, or a list, tuple or union of classes"
+        )
+    for each in get_args(annotation):
+        _check_annotation(name, each)
 
 
 class AttributeMetadata:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
-from workbench.errors import OptionError
+from workbench.errors import OptionError, OptionValueError
 from workbench.ipu._attributes import (
     LOGGER,
     Attribute,
@@ -73,7 +73,7 @@ class ConfigBase:
         self._values[name] = value
 
     def __delattr__(self, name: str) -> None:
-        raise OptionError(f"{name!r} cannot be deleted", todo="assign its default instead")
+        raise OptionValueError(f"{name!r} cannot be deleted", todo="assign its default instead")
 
     def _unknown(self, name: str) -> UnknownOptionError:
         close = difflib.get_close_matches(name, self._metadata, n=1)
@@ -111,7 +111,7 @@ class ConfigBase:
                 owner = getattr(owner, part)
             getattr(owner, last)
         except UnknownOptionError as error:
-            raise OptionError(f"Could not get attribute metadata for '{attr}': {error}") from None
+            raise OptionValueError(f"Could not get attribute metadata for '{attr}': {error}") from None
         return owner._metadata[last]
 
     def _each(self) -> Iterator[tuple[ConfigBase, str, AttributeMetadata]]:
@@ -151,7 +151,7 @@ class ConfigBase:
             except (OptionTypeError, OptionError) as error:
                 wrong.append(error.what)
         if wrong:
-            raise OptionError(
+            raise OptionValueError(
                 f"{len(wrong)} wrong entries: {'; '.join(wrong)}" if len(wrong) > 1 else wrong[0],
                 todo="correct them; nothing was changed",
             )
@@ -172,9 +172,10 @@ class ConfigBase:
         try:
             found = json.loads(json_cfg)
         except ValueError as error:
-            raise OptionError(f"this is not JSON: {error}", expected="what to_json gives") from None
+            raise OptionValueError(f"this is not JSON: {error}", expected="what to_json gives") from None
         if not isinstance(found, dict):
-            raise OptionError(f"the JSON holds a {type(found).__name__}", expected="a table of options by full name")
+            what = f"the JSON holds a {type(found).__name__}"
+            raise OptionValueError(what, expected="a table of options by full name")
         self.from_dict(found)
 
     def __str__(self) -> str:
@@ -208,4 +209,4 @@ def _restore(value: Any, metadata: AttributeMetadata) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and value in [each.value for each in kind]:
         return kind(value)
     members = ", ".join(f"{each.value} ({each.name})" for each in kind)
-    raise OptionError(f"{metadata.name} was set to {value!r}, which is none of {members}")
+    raise OptionValueError(f"{metadata.name} was set to {value!r}, which is none of {members}")

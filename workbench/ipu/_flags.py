@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from workbench.errors import OptionError
+from workbench.errors import OptionValueError
 
 _TRUE = ("", "true", "1")
 CATEGORIES = ("seed", "infeed", "outfeed", "hostembedding", "parameters")
@@ -36,19 +36,19 @@ def flags() -> Flags:
         given[name] = value
     tiles = given.get("ipu_model_tiles", "0")
     if not tiles.isdecimal():
-        raise OptionError(
+        raise OptionValueError(
             f"TF_POPLAR_FLAGS has --ipu_model_tiles={tiles}", expected="a number of tiles: --ipu_model_tiles=8"
         )
     categories = frozenset(filter(None, given.get("synthetic_data_categories", "").lower().split(",")))
     unknown = sorted(categories - set(CATEGORIES))
     if unknown:
-        raise OptionError(
+        raise OptionValueError(
             f"TF_POPLAR_FLAGS has the synthetic data categories {', '.join(unknown)}",
             expected=f"some of: {', '.join(CATEGORIES)}",
         )
     synthetic = given.get("use_synthetic_data", "false").lower() in _TRUE
     if "synthetic_data_initializer" in given and not (synthetic or categories):
-        raise OptionError(
+        raise OptionValueError(
             "TF_POPLAR_FLAGS has --synthetic_data_initializer, but no data are synthetic",
             todo="add --use_synthetic_data or --synthetic_data_categories",
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.engine.options import Options, find_option
 from workbench.engine.options.enums import DeviceConnectionType, StochasticRoundingBehaviour
-from workbench.errors import OptionError
+from workbench.errors import OptionError, OptionValueError
 from workbench.ipu import devices
 from workbench.ipu._attributes import LOGGER
 from workbench.ipu._flags import flags
@@ -44,14 +44,14 @@ def _selections(config: IPUConfig) -> None:
             "auto_select_ipus and select_ipus are both set", expected="only one of them", todo="set the other to []"
         )
     if len(set(selected)) != len(selected):
-        raise OptionError(f"select_ipus {list(selected)} names a device twice", expected="unique numbers")
+        raise OptionValueError(f"select_ipus {list(selected)} names a device twice", expected="unique numbers")
     if selected and on_model():
         raise OptionError(
             "select_ipus is set, but the IPU model has no devices to choose from",
             expected="auto_select_ipus, while TF_POPLAR_FLAGS contains --use_ipu_model",
         )
     if auto and min(as_tuple(config.auto_select_ipus)) < 1:
-        raise OptionError(f"auto_select_ipus is {config.auto_select_ipus!r}", expected="at least one IPU a device")
+        raise OptionValueError(f"auto_select_ipus is {config.auto_select_ipus!r}", expected="at least one IPU a device")
     _within_system(config)
 
 
@@ -60,13 +60,13 @@ def _within_system(config: IPUConfig) -> None:
     taken = [ipu for id in as_tuple(config.select_ipus) for ipu in system.device(id).ipus]
     twice = sorted({ipu for ipu in taken if taken.count(ipu) > 1})
     if twice:
-        raise OptionError(
+        raise OptionValueError(
             f"the devices in select_ipus {list(as_tuple(config.select_ipus))} share IPU {twice[0]}",
             expected="devices without a common IPU",
         )
     wanted = sum(ipus_per_device(config))
     if wanted > system.ipus and not on_model():
-        raise OptionError(
+        raise OptionValueError(
             f"the configuration selects {wanted} IPUs, but the {system.title} has {system.ipus}",
             todo='ipu.devices.use("pod64") describes a larger system',
         )
@@ -75,7 +75,7 @@ def _within_system(config: IPUConfig) -> None:
 def _connection(config: IPUConfig) -> None:
     kind = config.device_connection.type
     if kind in (DeviceConnectionType.PRE_COMPILE, DeviceConnectionType.NEVER) and not config.device_connection.version:
-        raise OptionError(
+        raise OptionValueError(
             f"device_connection.version must be set when device_connection.type is {kind}",
             expected="ipu1, ipu2 or ipu21: without an IPU to ask, nothing else says what to compile for",
         )
@@ -89,7 +89,7 @@ def _distribution(config: IPUConfig) -> None:
             todo="leave experimental.multi_replica_distribution.process_count at 0",
         )
     if distribution.process_count and not 0 <= distribution.process_index < distribution.process_count:
-        raise OptionError(
+        raise OptionValueError(
             f"experimental.multi_replica_distribution.process_index is {distribution.process_index}",
             expected=f"a number in the range [0, process_count), here 0 to {distribution.process_count - 1}",
         )
@@ -98,17 +98,17 @@ def _distribution(config: IPUConfig) -> None:
 def _io_tiles(config: IPUConfig) -> None:
     tiles = config.io_tiles
     if tiles.place_ops_on_io_tiles and tiles.num_io_tiles == 0:
-        raise OptionError(
+        raise OptionValueError(
             "operations cannot be placed on I/O tiles when io_tiles.num_io_tiles is 0",
             todo="set io_tiles.num_io_tiles, or io_tiles.place_ops_on_io_tiles = False",
         )
     group = config.norms.experimental.distributed_batch_norm_replica_group_size
     if group < 1:
-        raise OptionError(
+        raise OptionValueError(
             f"norms.experimental.distributed_batch_norm_replica_group_size is {group}", expected="at least 1"
         )
     if tiles.num_io_tiles > 0 and group > 1:
-        raise OptionError(
+        raise OptionValueError(
             "norms.experimental.distributed_batch_norm_replica_group_size is not supported with I/O tiles",
             todo="set it to 1, or io_tiles.num_io_tiles to 0",
         )
@@ -116,7 +116,7 @@ def _io_tiles(config: IPUConfig) -> None:
 
 def _model(config: IPUConfig) -> None:
     if config.ipu_model.version == "" and on_model():
-        raise OptionError("ipu_model.version must be set on the IPU model", expected="ipu1, ipu2, bow or ipu21")
+        raise OptionValueError("ipu_model.version must be set on the IPU model", expected="ipu1, ipu2, bow or ipu21")
 
 
 _RULES: tuple[Callable[[IPUConfig], None], ...] = (_selections, _connection, _distribution, _io_tiles, _model)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import OptionError
+from workbench.errors import OptionValueError
 
 LOGGER = logging.getLogger("workbench.ipu")
 VARIABLE = "POPLAR_ENGINE_OPTIONS"
@@ -56,9 +56,9 @@ def engine_options() -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise OptionError(f"{VARIABLE} is not JSON: {error}", expected='{"autoReport.all": "true"}') from None
+        raise OptionValueError(f"{VARIABLE} is not JSON: {error}", expected='{"autoReport.all": "true"}') from None
     if not isinstance(found, dict):
-        raise OptionError(f"{VARIABLE} is {text}", expected='a JSON object such as {"autoReport.all": "true"}')
+        raise OptionValueError(f"{VARIABLE} is {text}", expected='a JSON object such as {"autoReport.all": "true"}')
     return found
 
 

@@ -16,7 +16,7 @@ from workbench.engine.options.enums import (
     SelectionOrder,
     StochasticRoundingBehaviour,
 )
-from workbench.errors import OptionError
+from workbench.errors import OptionValueError
 from workbench.ipu import _freeze
 from workbench.ipu._attributes import LOGGER, Attribute, AttributeMetadata, OptionTypeError
 from workbench.ipu._base import ConfigBase, document
@@ -83,7 +83,7 @@ def configure_ipu_system(config: IPUConfig, device: str = "cpu", reset_configura
     _freeze.validate(config)
     changed = bool(STATE.configured) and STATE.configured[0] != config
     if changed and not reset_configuration:
-        raise OptionError(
+        raise OptionValueError(
             "the IPU system is already configured otherwise",
             todo="call ipu.config.reset_ipu_configuration() first, or leave reset_configuration at True",
         )

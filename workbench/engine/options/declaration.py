@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from workbench.engine.cost import Plain, freeze
-from workbench.errors import OptionError
+from workbench.errors import OptionValueError
 from workbench.registry import Registry
 
 Effect = Literal["modelled", "numeric", "recorded"]
@@ -78,7 +78,7 @@ class Option:
     def _check_one(self, value: Any) -> Plain:
         value = self._convert(value)
         if self.choices and value not in self.choices:
-            raise OptionError(
+            raise OptionValueError(
                 f"{self.name} is {value!r}", expected=f"one of: {', '.join(map(repr, self.choices))}", todo=self._todo()
             )
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -98,7 +98,7 @@ class Option:
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if not isinstance(value, self.type) or (isinstance(value, bool) and self.type is not bool):
-            raise OptionError(f"{self.name} is {value!r}", expected=_WANTED.get(self.type, self.type.__name__))
+            raise OptionValueError(f"{self.name} is {value!r}", expected=_WANTED.get(self.type, self.type.__name__))
         return value
 
     def _check_bounds(self, value: float) -> None:
@@ -109,7 +109,7 @@ class Option:
             low = f"at least {self.minimum:g}" if self.minimum is not None else ""
             high = f"at most {self.maximum:g}" if self.maximum is not None else ""
             expected = " and ".join(part for part in (low, high) if part)
-            raise OptionError(f"{self.name} is {value!r}", expected=expected, todo=self._todo())
+            raise OptionValueError(f"{self.name} is {value!r}", expected=expected, todo=self._todo())
 
     def _todo(self) -> str:
         return f"leave {self.name.rpartition('.')[2]} out for the default, {self.default!r}"
@@ -127,13 +127,13 @@ def _parse(name: str, text: str, wanted: type) -> Any:
     try:
         return wanted(text)
     except ValueError:
-        raise OptionError(f"{name} is {text!r}", expected=_WANTED[wanted]) from None
+        raise OptionValueError(f"{name} is {text!r}", expected=_WANTED[wanted]) from None
 
 
 def _pairs(name: str, value: Any) -> tuple[tuple[str, Plain], ...]:
     pairs = value.items() if isinstance(value, Mapping) else value
     if not isinstance(value, Mapping | tuple) or not all(isinstance(key, str) for key, _ in pairs):
-        raise OptionError(f"{name} is {value!r}", expected="a dictionary of texts")
+        raise OptionValueError(f"{name} is {value!r}", expected="a dictionary of texts")
     return tuple(sorted((key, freeze(item)) for key, item in pairs))
 
 
@@ -166,7 +166,7 @@ def find_option(name: str) -> Option:
         for each in difflib.get_close_matches(last, [each.rpartition(".")[2] for each in beside], n=1)
     ]
     hint = f"did you mean {close[0]!r}?" if close else "the names are those of IPUConfig"
-    raise OptionError(f"there is no option {name!r}", todo=hint)
+    raise OptionValueError(f"there is no option {name!r}", todo=hint)
 
 
 def keys_of(name: str) -> tuple[Option, ...]:
