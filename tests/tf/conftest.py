@@ -1,26 +1,7 @@
+"""Tests of `tf` begin as those of `ipu` do."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.ipu.conftest import fresh_graph, fresh_system
 
-import pytest
-
-from workbench import ipu
-
-
-@pytest.fixture(autouse=True)
-def fresh_system(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test has a Pod16, no configuration and no flags."""
-    monkeypatch.delenv("TF_POPLAR_FLAGS", raising=False)
-    ipu.devices.use("pod16")
-    ipu.config.reset_ipu_configuration()
-    yield
-    ipu.devices.use("pod16")
-    ipu.config.reset_ipu_configuration()
-
-
-@pytest.fixture(autouse=True)
-def fresh_graph() -> None:
-    """Each test has an empty default graph."""
-    from workbench.tf import _graph
-
-    _graph.reset_default_graph()
+__all__ = ["fresh_graph", "fresh_system"]
