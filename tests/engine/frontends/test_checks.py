@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+import workbench as wb
 from tests.engine.frontends.keras_models import mlp
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.frontends.keras import trace_keras
@@ -192,3 +193,15 @@ def test_a_mode_that_is_none() -> None:
     assert message(lambda: trace_keras(mlp(), 2, "evaluate")) == (
         "mode is 'evaluate'. Expected: 'training', 'inference' or None."
     )
+
+
+def test_a_random_key_stands_for_a_key_only() -> None:
+    def function(key: Any, x: Any) -> Any:
+        return jax.random.normal(key, (3,)) + x
+
+    found = wb.compile(function, jax.random.key(0), np.zeros(3, "float32"), target=wb.target("ipu2", tiles_per_ipu=4))
+    np.testing.assert_allclose(
+        found.run(jax.random.key(2), np.ones(3, "float32")), function(jax.random.key(2), 1.0), rtol=1e-6
+    )
+    with pytest.raises(InputError, match=r"args\[0\] is float32. Expected: a random key"):
+        found.run(np.float32(1), np.ones(3, "float32"))

@@ -10,6 +10,7 @@ import jax
 import keras
 import numpy as np
 
+from workbench.engine.frontends.jaxpr_params import dtype_name
 from workbench.engine.frontends.source import ArraySpec
 from workbench.errors import InputError
 
@@ -70,6 +71,8 @@ def check_array(spec: ArraySpec, value: Any) -> Any:
             f"{spec.name} has shape {shape}", expected=f"shape {spec.shape}, as compiled",
             todo="pass that shape, or compile again with the batch size you want",
         )  # fmt: skip
+    if "key" in (spec.dtype, dtype_name(array.dtype)):
+        return _check_key(spec, array)
     wanted_whole = np.issubdtype(np.dtype(_numpy_name(spec.dtype)), np.integer)
     if wanted_whole and not np.issubdtype(np.dtype(_numpy_name(str(array.dtype))), np.integer):
         raise InputError(
@@ -77,6 +80,16 @@ def check_array(spec: ArraySpec, value: Any) -> Any:
             todo=f"convert it: {spec.name}.astype({spec.dtype!r})",
         )  # fmt: skip
     return jax.numpy.asarray(array, dtype=spec.dtype)
+
+
+def _check_key(spec: ArraySpec, array: Any) -> Any:
+    """Keys stand for keys only."""
+    if spec.dtype != dtype_name(array.dtype):
+        raise InputError(
+            f"{spec.name} is {array.dtype}", expected=f"{'a random key' if spec.dtype == 'key' else spec.dtype}",
+            todo="pass what jax.random.key(seed) gives where a key is expected, and numbers elsewhere",
+        )  # fmt: skip
+    return array
 
 
 def _numpy_name(dtype: str) -> str:

@@ -30,7 +30,7 @@ def _while(body: Body, eqn: Any, draft: Draft, context: Context) -> None:
     cond, cond_captured = body.subfunction(eqn.params["cond_jaxpr"], "while_cond", context)
     loop, loop_captured = body.subfunction(eqn.params["body_jaxpr"], "while_body", context)
     split = int(eqn.params["cond_nconsts"])
-    times = _trip_count(eqn)
+    times = trip_count(eqn)
     draft.calls, draft.times = (cond, loop), 1 if times is None else times
     draft.operands = (*cond_captured, *draft.operands[:split], *loop_captured, *draft.operands[split:])
     draft.attrs = (
@@ -40,7 +40,7 @@ def _while(body: Body, eqn: Any, draft: Draft, context: Context) -> None:
     )
 
 
-def _trip_count(eqn: Any) -> int | None:
+def trip_count(eqn: Any) -> int | None:
     """How often a `while` counting from a literal to a literal in literal steps runs; None when nobody can tell."""
     cond, loop = eqn.params["cond_jaxpr"].jaxpr, eqn.params["body_jaxpr"].jaxpr
     if len(cond.eqns) != 1 or cond.eqns[0].primitive.name != "lt" or cond.outvars[0] is not cond.eqns[0].outvars[0]:

@@ -11,6 +11,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 
 from workbench.engine.frontends.control_flow import CONTROL, keep_programs
 from workbench.engine.frontends.drafts import Draft, Sheet, freeze_function, name_unnamed, name_updates, prune
+from workbench.engine.frontends.empty import without_elements
 from workbench.engine.frontends.expansions import Expander
 from workbench.engine.frontends.fold import FOLDED_DTYPES, LARGEST_FOLDED_ARRAY, fold
 from workbench.engine.frontends.frames import KNOWN_REGIONS, Frames
@@ -151,9 +152,9 @@ class Body:
             branches = eqn.params["branches"]
             jaxpr, consts = open_program(branches[min(max(0, int(self.known[operands[0]])), len(branches) - 1)])
             return self.flatten(jaxpr, consts, operands[1:], self.inner(eqn, context))
-        known = self.folded(eqn, operands)
-        if known is not None:
-            return (known,)
+        settled = self.settled(eqn, operands, context)
+        if settled is not None:
+            return settled
         expansion = self.converter.expander.of(eqn)
         if expansion is not None:
             taken = [operands[number] for number in expansion.taken]
@@ -167,6 +168,11 @@ class Body:
         draft.effect = any("IO" in type(each).__name__ for each in eqn.effects)
         self.sheet.drafts.append(draft)
         return draft.results
+
+    def settled(self, eqn: Any, operands: list[int], context: Context) -> Sequence[int] | None:
+        """The results of an equation that is settled while tracing: constants, and arrays of no elements."""
+        known = self.folded(eqn, operands)
+        return (known,) if known is not None else without_elements(self, eqn, operands, context)
 
     def host_call(self, eqn: Any, operands: list[int], context: Context) -> Sequence[int]:
         """Add a call that stays on the host: what is inside is no work of the IPU."""

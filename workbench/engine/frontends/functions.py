@@ -34,6 +34,11 @@ def _spec(name: str, leaf: Any) -> ArraySpec:
     return ArraySpec(name=name, shape=tuple(int(size) for size in array.shape), dtype=dtype_name(dtype))
 
 
+def _type(spec: ArraySpec, leaf: Any) -> jax.ShapeDtypeStruct:
+    """The type an argument is traced with; keys have one for each generator."""
+    return jax.ShapeDtypeStruct(spec.shape, leaf.dtype if spec.dtype == "key" else spec.dtype)
+
+
 def trace_function(
     fn: Callable[..., Any], *inputs: Any, name: str | None = None, batch_size: int = 1, replicas: int = 1
 ) -> Source:
@@ -53,7 +58,7 @@ def trace_function(
 
     with traced_control_flow():
         traced = jax.make_jaxpr(flattened, axis_env=axis_env(check_replicas(replicas)))
-        closed = traced(*(jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs))
+        closed = traced(*(_type(spec, leaf) for spec, (_, leaf) in zip(specs, flat, strict=True)))
     count = len(closed.jaxpr.outvars)
     label = name or str(getattr(fn, "__name__", "function"))
     if not count:
