@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Sequence as Listed
 from dataclasses import replace
+from itertools import groupby
 from math import prod
 
 import numpy as np
 
 from workbench.engine import by_hand as hand
+from workbench.engine.by_hand_copies import Moved, is_plain, moved, waves
 from workbench.engine.by_hand_tensor import HandVariable, Tensor
 from workbench.engine.by_hand_vertex import Vertex
 from workbench.engine.emit import Emitter
@@ -121,8 +123,7 @@ class _Lowering:
 
     def _emit(self, step: hand.Step) -> None:
         if isinstance(step, hand.Sequence):
-            for part in step.parts:
-                self.step(part)
+            self._parts(step.parts)
         elif isinstance(step, hand.Repeat):
             self.emit.add(Repeat(times=step.times, body=self._body(step.body), name=step.name))
         elif isinstance(step, hand.If):
@@ -131,18 +132,51 @@ class _Lowering:
         else:
             self._leaf(step)
 
+    def _parts(self, parts: Listed[hand.Step]) -> None:
+        """Steps one after the other; consecutive copies that do not touch each other at the same time."""
+        joined = [isinstance(part, hand.Copy) and self.uses[part] == 1 for part in parts]
+        for together, members in groupby(zip(joined, parts, strict=True), key=lambda pair: pair[0]):
+            if together:
+                for wave in waves(part for _, part in members if isinstance(part, hand.Copy)):
+                    self._leaf(wave[0]) if len(wave) == 1 else self._copy(wave)
+            else:
+                for _, part in members:
+                    self.step(part)
+
     def _leaf(self, step: hand.Step) -> None:
         before, self.emit.origin = self.emit.origin, Origin(layer=step.name)
         if isinstance(step, hand.ComputeSet):
             self._compute(step)
         elif isinstance(step, hand.Copy):
-            self.emit.move_into(step.name, self._placed(step.source), self._placed(step.destination))
+            self._copy([step])
         elif isinstance(step, hand.HostCopy):
             self.emit.sync("external")
             self.emit.stream(step.name, self._placed(step.tensor), step.direction)
             if step.direction == "to_device":
                 self.arriving.add(self.ids[step.tensor.variable])
         self.emit.origin = before
+
+    def _copy(self, wave: Listed[hand.Copy]) -> None:
+        """Copies at the same time: one exchange, then a set of copies inside tiles."""
+        name = wave[0].name
+        plain = [copy for copy in wave if is_plain(copy)]
+        if len(plain) == len(wave):
+            pairs = [(self._placed(copy.source), self._placed(copy.destination)) for copy in wave]
+            self.emit.move_all(name, pairs)
+            return
+        found = [moved(copy, self.emit.tiles) for copy in wave]
+        sources = [self.ids[copy.source.variable] for copy in wave]
+        targets = [self.ids[copy.destination.variable] for copy in wave]
+        staging = [
+            self._temporary(f"{name}/staged", move.staged_bytes, copy.source.dtype)
+            for copy, move in zip(wave, found, strict=True)
+            if move.staged_bytes.any()
+        ]
+        direct = [target for target, move in zip(targets, found, strict=True) if not _all_staged(move)]
+        self.emit.exchange(f"{name}/exchange", [move.exchange for move in found], sources, [*staging, *direct])
+        local = [source for source, move in zip(sources, found, strict=True) if move.local]
+        groups = [group for move in found for group in move.groups]
+        self.emit.compute(f"{name}/copy", groups, [*staging, *local], targets)
 
     # -- data --------------------------------------------------------------------------------------------
 
@@ -243,6 +277,10 @@ class _Lowering:
             copy = self._temporary(f"{variable.name}/ExchangePost", moved.sent_bytes, variable.dtype)
         written = sum(tensor.elements for _, tensor in pieces)
         return exchange, copy, written > int(away.sum())
+
+
+def _all_staged(move: Moved) -> bool:
+    return bool((move.staged_bytes == move.exchange.received_bytes).all())
 
 
 def _by_variable(vertices: Iterable[Vertex], edges: str) -> dict[HandVariable, list[tuple[int, Tensor]]]:

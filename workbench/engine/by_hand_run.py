@@ -118,6 +118,7 @@ _FAMILIES: tuple[tuple[str, Callable[[Vertex, list[Array]], Array]], ...] = (
     ("popops::Cast", _copy),
     ("poplar::Memcpy", _copy),
     ("poplar::StridedMemcpy", _copy),
+    ("poplar::DstStridedMemcpy", _copy),
     ("popops::Fill", _fill),
     ("poplar::Memset", _fill),
 )

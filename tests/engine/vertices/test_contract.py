@@ -28,6 +28,7 @@ SAMPLES = {
     "poplar::Memcpy": {"bytes": 96},
     "poplar::Memset": {"bytes": 96},
     "poplar::StridedMemcpy": {"bytes": 96, "run_bytes": 6},
+    "poplar::DstStridedMemcpy": {"bytes": 96, "pieces": 24},
     "poplar_rt::SplitTranspose1D": TRANSPOSE | {"matrices": 2},
     "poplar_rt::Transpose1D": TRANSPOSE,
     "poplar_rt::Transpose1DSingleWorker": TRANSPOSE,

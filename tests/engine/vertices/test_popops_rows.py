@@ -93,6 +93,10 @@ def test_reduction_flops_by_hand():
         # 6 * 23 + 11 + 128
         ("poplar::Memcpy", {"bytes": 1024}, 277),
         ("poplar::StridedMemcpy", {"bytes": 1024, "run_bytes": 4}, 469),
+        # 17 pieces a worker: 6 * (36 + 17 * 45), the 801 cycles of a worker that Poplar's profile shows
+        ("poplar::DstStridedMemcpy", {"bytes": 408, "pieces": 102}, 4806),
+        # one piece of 20 bytes a worker: 6 * (36 + 44 + 3)
+        ("poplar::DstStridedMemcpy", {"bytes": 120, "pieces": 6}, 498),
         ("stub", {"cycles": 600}, 600),
         # strided float: per pair of outputs 3 + 2 + 2 + 2 * (3 + 3); 16 + 4 * 19
         (
