@@ -19,6 +19,20 @@ SQUARE = RNG.random((2, 5, 5)).astype("float32") + np.eye(5, dtype="float32")
 SYMMETRIC = SQUARE + SQUARE.swapaxes(1, 2)
 TALL, WIDE = SQUARE[0][:, :3], SQUARE[0][:3]
 ROWS = RNG.random((4, 6)).astype("float32") + 0.5
+BLOCKS = RNG.random((2, 3, 8)).astype("float32"), RNG.random((2, 8, 5)).astype("float32")
+IMAGE, SOURCES = RNG.random((5, 6)).astype("float32"), RNG.random((3, 3)).astype("float32")
+
+
+def windows(select: Any, scatter: Any, *operands: Any) -> Any:
+    """Windows of 2 x 3 that overlap, and padding around them; no public function binds this primitive."""
+    scalar = jnp.float32(0)
+    programs = {}
+    for name, function in (("select", select), ("scatter", scatter)):
+        closed = jax.make_jaxpr(function)(scalar, scalar)
+        programs |= {f"{name}_jaxpr": closed.jaxpr, f"{name}_consts": tuple(closed.consts)}
+    return jax.lax.select_and_scatter_p.bind(
+        *operands, **programs, window_dimensions=(2, 3), window_strides=(2, 2), padding=((0, 1), (1, 0))
+    )
 
 
 def expanded(function: Callable[..., Any], *operands: Any) -> tuple[list[Any], list[Any]]:
@@ -27,7 +41,9 @@ def expanded(function: Callable[..., Any], *operands: Any) -> tuple[list[Any], l
     (eqn,) = [eqn for eqn in closed.jaxpr.eqns if eqn.primitive.name in EXPANSIONS]
     found = Expander().of(eqn)
     assert found is not None
-    ours = jax.jit(jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(found.jaxpr, found.consts)))(*operands)
+    before = closed.jaxpr.replace(outvars=eqn.invars, eqns=closed.jaxpr.eqns[: closed.jaxpr.eqns.index(eqn)])
+    given = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(before, closed.consts))(*operands)
+    ours = jax.jit(jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(found.jaxpr, found.consts)))(*given)
     return list(ours), jax.tree_util.tree_leaves(function(*operands))
 
 
@@ -43,6 +59,21 @@ def expanded(function: Callable[..., Any], *operands: Any) -> tuple[list[Any], l
         (lambda a, x: jax.lax.igammac(a, x), (ROWS, ROWS[::-1].copy())),
         (lambda a, b, x: jax.lax.betainc(a, b, x), (ROWS, ROWS[::-1].copy(), ROWS / 2)),
         (lambda x: jax.lax.approx_min_k(x, 3, reduction_dimension=0), (ROWS,)),
+        (jax.lax.linalg.hessenberg, (SQUARE,)),
+        (jax.lax.linalg.tridiagonal, (SYMMETRIC,)),
+        (lambda a: jax.lax.linalg.tridiagonal(a, lower=False), (SQUARE[0],)),
+        (jax.lax.linalg.cholesky_update, (np.triu(SQUARE[0]), ROWS[0, :5].copy())),
+        (lambda a, c: jax.lax.linalg.symmetric_product(a, c, alpha=2.0, beta=0.5, symmetrize_output=True),
+         (TALL, SYMMETRIC[0])),
+        *((lambda a, c, left=left, turned=turned: jax.lax.linalg.ormqr(
+            a, c[:3, 0], c, left=left, transpose=turned), (TALL, SQUARE[1]))
+          for left in (True, False) for turned in (True, False)),
+        (lambda *given: jax.lax.scaled_dot(
+            *given[:2], lhs_scale=given[2], rhs_scale=given[3], dimension_numbers=(((2,), (1,)), ((0,), (0,))),
+            preferred_element_type="float32"),
+         (*BLOCKS, 1 + np.zeros((2, 3, 4), "float32"), 2 + np.zeros((2, 2, 5), "float32"))),
+        (lambda *given: windows(jax.lax.ge, jax.lax.add, *given), (IMAGE, SOURCES, np.float32(1))),
+        (lambda *given: windows(jax.lax.le, jax.lax.max, *given), (IMAGE, SOURCES, np.float32(0.5))),
     ],
 )  # fmt: skip
 def test_an_expansion_computes_its_primitive(function: Callable[..., Any], operands: tuple[Any, ...]) -> None:
@@ -68,6 +99,48 @@ def test_eigenvectors_turn_the_matrix_diagonal() -> None:
     (v, w), (_, theirs) = expanded(lambda a: jax.lax.linalg.eigh(a), SYMMETRIC)
     np.testing.assert_allclose(w, theirs, atol=1e-4)
     np.testing.assert_allclose(v @ (w[..., None] * v.swapaxes(1, 2)), SYMMETRIC, atol=1e-4)
+
+
+@pytest.mark.parametrize("matrix", [SQUARE, TALL, WIDE], ids=["square", "tall", "wide"])
+def test_columns_are_pivoted_longest_first(matrix: Any) -> None:
+    scaled = matrix * np.float32([1, 3, 2, 5, 4])[: matrix.shape[-1]]
+    (q, r, order), (_, theirs, as_theirs) = expanded(
+        lambda a: jax.lax.linalg.qr(a, pivoting=True, full_matrices=False), scaled
+    )
+    np.testing.assert_array_equal(order, as_theirs)
+    np.testing.assert_allclose(np.abs(r), np.abs(theirs), atol=1e-4)
+    np.testing.assert_allclose(q @ r, np.take_along_axis(scaled, order[..., None, :], -1), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "size", [1, 2, pytest.param(3, marks=pytest.mark.slow), 5, pytest.param(8, marks=pytest.mark.slow)]
+)
+def test_a_schur_form_is_similar_and_triangular_but_for_blocks_of_two(size: int) -> None:
+    matrix = np.random.default_rng(size).normal(size=(2, size, size)).astype("float32")
+    (t, z), (theirs, _) = expanded(lambda a: jax.lax.linalg.schur(a), matrix)
+    np.testing.assert_allclose(z @ t @ z.swapaxes(1, 2), matrix, atol=2e-5)
+    np.testing.assert_allclose(z @ z.swapaxes(1, 2), np.broadcast_to(np.eye(size), z.shape), atol=1e-5)
+    assert not np.tril(t, -2).any()
+    for ours, reference in zip(np.asarray(t), np.asarray(theirs), strict=True):
+        np.testing.assert_allclose(
+            np.sort_complex(np.linalg.eigvals(ours)), np.sort_complex(np.linalg.eigvals(reference)), atol=1e-4
+        )
+        below = np.diag(ours, -1) != 0
+        assert not (below[1:] & below[:-1]).any()
+        for k in np.flatnonzero(below):  # a block that stays has an equal diagonal and complex eigenvalues
+            assert ours[k, k] == pytest.approx(ours[k + 1, k + 1], abs=1e-4)
+            assert ours[k, k + 1] * ours[k + 1, k] < 0
+
+
+@pytest.mark.slow
+def test_a_few_of_the_values_are_some_of_all() -> None:
+    """The host has the whole decomposition only."""
+    some = EXPANSIONS["eigh"]({"subset_by_index": (1, 3)})
+    assert some is not None
+    v, w = some(SYMMETRIC)
+    theirs = np.linalg.eigvalsh(SYMMETRIC)[:, 1:3]
+    np.testing.assert_allclose(w, theirs, atol=1e-4)
+    np.testing.assert_allclose(SYMMETRIC @ v, v * w[:, None], atol=1e-3)
 
 
 def test_gamma_variables_have_their_mean_and_variance() -> None:
@@ -110,6 +183,10 @@ def test_a_ragged_product_multiplies_rows_by_the_matrix_of_their_group() -> None
         jax.grad(lambda a: jnp.linalg.solve(a, a[:, 0]).sum()),
         lambda a: jnp.linalg.eigh(a + a.T),
         lambda a: jax.random.gamma(jax.random.key(0), a),
+        lambda a: jax.lax.linalg.schur(a),
+        lambda a: jax.lax.linalg.qr(a, pivoting=True),
+        lambda a: jax.lax.linalg.tridiagonal(a),
+        lambda a: jax.nn.scaled_matmul(a[None], a[None], a[None, :, :1], a[None, :, :1]),
     ],
 )
 def test_no_primitive_that_expands_is_left_in_a_graph(function: Callable[..., Any]) -> None:

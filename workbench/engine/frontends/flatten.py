@@ -30,7 +30,7 @@ INLINED: Mapping[str, str] = {
 }  # fmt: skip
 _IDENTITIES = frozenset({
     "copy", "copy_p", "stop_gradient", "optimization_barrier", "sharding_constraint", "reshard", "name", "pvary",
-    "layout_constraint", "mesh_cast", "random_clone",
+    "layout_constraint", "mesh_cast", "random_clone", "device_put",
 })  # fmt: skip
 _IDENTITIES_WHEN_TYPES_AGREE = frozenset({
     "convert_element_type", "reshape", "broadcast_in_dim", "squeeze", "expand_dims", "slice", "reduce_sum",
