@@ -91,3 +91,19 @@ class NumericError(WorkbenchError, FloatingPointError):
             f"the run stopped at {cause} in operation {operation!r}" + (f" of layer {layer!r}" if layer else ""),
             todo="mend the numbers that reach it, or switch the exception off in config.floating_point_behaviour",
         )
+
+
+class RowIndexError(WorkbenchError, IndexError):
+    """An index outside a table, in a run that checks them; the run kept nothing.
+
+    Fields: `operation` (the look-up or update), `layer` (the layer it belongs to).
+    """
+
+    def __init__(self, *, operation: str, layer: str) -> None:
+        self.operation = operation
+        self.layer = layer
+        super().__init__(
+            f"the run stopped at an index outside the table in operation {operation!r}"
+            + (f" of layer {layer!r}" if layer else ""),
+            todo="mend the indices that reach it, or leave validateIndices out of config.slices.poplar_options",
+        )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import keras
 import numpy as np
+import pytest
 
 import workbench as wb
 from workbench.engine.frontends.sharding import ipu_shard
@@ -20,8 +22,8 @@ def config_of(**chosen: Any) -> IPUConfig:
     return config
 
 
-def profile(source: Any, *arrays: Any, **chosen: Any) -> Any:
-    return wb.profile(source, *arrays, config=config_of(**chosen))
+def profile(source: Any, *arrays: Any, replicas: int = 1, **chosen: Any) -> Any:
+    return wb.profile(source, *arrays, config=config_of(**chosen), replicas=replicas)
 
 
 def count(found: Any, op: str) -> int:
@@ -42,6 +44,14 @@ def one_kernel(first: Any, second: Any, kernel: Any) -> Any:
 
 def two_sums(first: Any, second: Any) -> Any:
     return (first + 1.0).sum(0), (second * 2.0).sum(0)
+
+
+def two_gathers(first: Any, second: Any) -> Any:
+    return jax.lax.all_gather(first + 1.0, "replicas"), jax.lax.all_gather(second * 2.0, "replicas")
+
+
+def two_scatters(first: Any, second: Any) -> Any:
+    return tuple(jax.lax.psum_scatter(each + 1.0, "replicas", tiled=True) for each in (first, second))
 
 
 def on_two_ipus(first: Any, second: Any) -> Any:
@@ -90,6 +100,26 @@ def test_maximum_inter_ipu_copies_buffer_size_copies_once() -> None:
     apart, once = ([row for row in each.steps.itertuples() if row.kind == "GlobalExchange"] for each in found)
     assert (len(apart), len(once)) == (2, 1)
     assert found[1].total_cycles < found[0].total_cycles
+
+
+@pytest.mark.parametrize(
+    ("source", "option", "result_bytes"),
+    [
+        (two_gathers, "maximum_all_gather_buffer_size", 2 * 16384),
+        (two_scatters, "maximum_reduce_scatter_buffer_size", 16384 // 2),
+    ],
+)
+def test_gathers_and_scatters_of_replicas_that_wait_are_one(source: Any, option: str, result_bytes: int) -> None:
+    """64 x 64 floats on two replicas: a gather makes twice their bytes, a scatter half; the ring waits once."""
+    arrays = (np.zeros((64, 64), "float32"), np.zeros((64, 64), "float32"))
+    apart, small, once = (
+        profile(source, *arrays, replicas=2, **{option: size}) for size in (0, 2 * result_bytes - 1, 2 * result_bytes)
+    )
+    steps = [len(found.steps.query("kind == 'GlobalExchange'")) for found in (apart, small, once)]
+    assert steps == [2, 2, 1]
+    assert once.total_cycles < apart.total_cycles == small.total_cycles
+    sent = [int(found.steps.query("kind == 'GlobalExchange'")["bytes_sent"].sum()) for found in (apart, once)]
+    assert sent[0] == sent[1]
 
 
 def test_combined_lookups_of_a_model_share_one_table() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
+from tests.ipu.graphs import configure, run
+from workbench import ipu, tf
 from workbench.engine.target import target
 from workbench.ipu.config import IPUConfig
 
@@ -42,3 +44,24 @@ def test_prefetch_data_streams_spares_the_wait_for_the_host() -> None:
     waited = ceil(ROWS.nbytes * assumed.clock_hz / assumed.host_copy_bytes_per_second)
     assert late.total_cycles - ahead.total_cycles == 2 * waited
     assert late.peak.bytes == ahead.peak.bytes
+
+
+def two_host_calls(values: Any) -> Any:
+    """Two sums that the host does, of values that do not depend on each other."""
+    made = []
+    for factor in (2.0, 3.0):
+        with ipu.scopes.outside_compilation_scope():
+            made.append(tf.reduce_sum(values * factor))
+    return made[0] + made[1]
+
+
+def test_maximum_send_recv_cluster_size_goes_to_the_host_once() -> None:
+    """16 B go there for each of two sums: within 32 B both go at once, with one barrier there and one back."""
+    found = {}
+    for limit_bytes in (0, 31, 32):
+        configure(1, **{"optimizations.maximum_send_recv_cluster_size": limit_bytes})
+        (result,), session = run(two_host_calls, np.ones(4, np.float32))
+        assert result == 20
+        found[limit_bytes] = session.profile.total_cycles
+    assert found[0] == found[31]
+    assert found[0] - found[32] == 2 * target("ipu2").global_sync_cycles

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench import ipu
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.frontends.numerics import behaviour_of, with_numerics
 from workbench.engine.frontends.rounding import draw_key, first_key, round_half
 from workbench.engine.options import Options
-from workbench.errors import NumericError
+from workbench.errors import NumericError, RowIndexError
 from workbench.ipu.config import IPUConfig
 
 
@@ -211,3 +212,47 @@ def test_a_pipeline_stops_with_the_name_of_a_layer_of_its_stage() -> None:
     x[3] = 3e38  # in the second micro-batch
     with pytest.raises(NumericError, match="an overflow in operation 'dot_general' of layer 'first'"):
         executable.run(x, y)
+
+
+def looked_up(table: Any, places: Any) -> Any:
+    return table[places]
+
+
+def added(table: Any, places: Any) -> Any:
+    return table.at[places].add(1.0)
+
+
+@pytest.mark.parametrize(("function", "operation"), [(looked_up, "gather"), (added, "scatter-add")])
+def test_validate_indices_stops_the_run_at_a_row_that_is_not_there(function: Any, operation: str) -> None:
+    """Row 4 of four; without the option the host's rule for it holds."""
+    table = np.arange(8, dtype=np.float32).reshape(4, 2)
+    options = Options().with_values({"slices.poplar_options.validateIndices": "true"})
+    inside, outside = np.array([0, 3, -1], np.int32), np.array([0, 4], np.int32)
+    source = with_numerics(trace_function(scoped(function), table, inside), options, words)
+    (found,) = source.compute([jnp.asarray(table), jnp.asarray(inside)])
+    assert np.array_equal(found, function(jnp.asarray(table), inside))
+    source = with_numerics(trace_function(scoped(function), table, outside), options, words)
+    says = f"an index outside the table in operation '{operation}' of layer 'layer'"
+    with pytest.raises(RowIndexError, match=says):
+        source.compute([jnp.asarray(table), jnp.asarray(outside)])
+    unchecked = trace_function(function, table, outside)
+    assert with_numerics(unchecked, Options(), words) is unchecked
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_enable_prng_stability_rounds_alike_what_replicas_share(stable: bool) -> None:
+    """512 numbers 0.3 of the way between two halves, the same on two replicas, which each round them."""
+    config = IPUConfig()
+    config.floating_point_behaviour.esr = ipu.config.StochasticRoundingBehaviour.ON
+    config.experimental.enable_prng_stability = stable
+    config.ipu_model.tiles_per_ipu = 4
+    weight = np.float32(1 + 0.3 * 2**-10)
+
+    def shown(batch: Any, scale: Any) -> Any:
+        return (jnp.broadcast_to(scale, (1, 512)) * weight).astype(jnp.float16) + 0 * batch
+
+    batch = np.zeros((1, 512), np.float16)
+    made = wb.compile(shown, batch, np.float32(1), config=config, replicas=2)
+    first, second = made.run(np.zeros((2, 512), np.float16), np.float32(1))
+    assert len(np.unique(first)) == 2  # rounded at random
+    assert np.array_equal(first, second) is stable

@@ -20,14 +20,16 @@ import numpy as np
 from jax.extend.core import Literal
 
 from workbench.engine.frontends.flatten import INLINED, Context, Converter, open_program
+from workbench.engine.frontends.index_checks import OUTSIDE, index_outside
 from workbench.engine.frontends.jaxpr import new_converter
 from workbench.engine.frontends.jaxpr_params import is_program
 from workbench.engine.frontends.keras_layers import layer_classes
 from workbench.engine.frontends.name_stack import HOST_REGION, Stack, attributes_of
+from workbench.engine.frontends.replicas import replicas_apart
 from workbench.engine.frontends.rounding import draw_key, first_key, round_half, rounded_equation, turn_key
 from workbench.engine.frontends.source import Source
 from workbench.engine.options import Options
-from workbench.errors import NumericError
+from workbench.errors import NumericError, RowIndexError
 
 LARGEST_HALF = 65504.0
 _ROUNDS_BEYOND = 65520.0  # half way to where the next half would be
@@ -54,11 +56,13 @@ class Behaviour:
     oflo: bool = False
     nanoo: bool = False
     stochastic: bool = False
+    apart: bool = False  # each replica rounds by its own chance, also what all have in common
+    indices: bool = False  # an index outside a table stops the run
 
     @property
     def active(self) -> bool:
         """Whether anything differs from the host's numbers."""
-        return self.inv or self.div0 or self.oflo or self.nanoo or self.stochastic
+        return self.inv or self.div0 or self.oflo or self.nanoo or self.stochastic or self.indices
 
 
 def behaviour_of(options: Options) -> Behaviour:
@@ -69,6 +73,8 @@ def behaviour_of(options: Options) -> Behaviour:
         oflo=bool(options.get("floating_point_behaviour.oflo")),
         nanoo=bool(options.get("floating_point_behaviour.nanoo")),
         stochastic=str(options.get("floating_point_behaviour.esr")).rpartition(".")[2] != "OFF",
+        apart=not options.get("experimental.enable_prng_stability"),
+        indices=bool(options.get("slices.poplar_options.validateIndices")),
     )
 
 
@@ -78,8 +84,10 @@ def with_numerics(source: Source, options: Options, draw: Callable[[], np.ndarra
     The same source when nothing is asked for. A run that raises an exception is a `NumericError` and keeps nothing.
     """
     behaviour = behaviour_of(options)
-    if not behaviour.active and not _rounds_somewhere(source):
+    rounds = behaviour.stochastic or _rounds_somewhere(source)
+    if not behaviour.active and not rounds:
         return source
+    behaviour = replace(behaviour, apart=behaviour.apart and rounds)
     layers = layer_classes(source.model) if source.model is not None else None
     compute = _Checked(source.compute, behaviour, layers, draw)
     weighted = source.weighted
@@ -125,7 +133,8 @@ class _Checked:
 
     def __call__(self, values: list[Any]) -> Sequence[Any]:
         if self._compiled is None:
-            closed = jax.make_jaxpr(lambda *arrays: self.function(list(arrays)))(*values)
+            with replicas_apart(self.behaviour.apart):
+                closed = jax.make_jaxpr(lambda *arrays: self.function(list(arrays)))(*values)
             self._sites = []
             reader = Interpreter(self.behaviour, new_converter(self.layers), self._sites)
             self._compiled = jax.jit(lambda words, arrays: reader.start(closed, words, arrays))
@@ -133,6 +142,8 @@ class _Checked:
         number = int(raised)
         if number:
             cause, operation, layer = self._sites[number - 1]
+            if cause == OUTSIDE:
+                raise RowIndexError(operation=operation, layer=layer)
             raise NumericError(cause=cause, operation=operation, layer=layer)
         return list(results)
 
@@ -197,9 +208,9 @@ class Interpreter:
         """Evaluate an operation, check what it made, and round or saturate halves."""
         exact = rounded_equation(eqn, values) if self._stochastic(inside.stack) else None
         results = _bind(eqn, values) if exact is None else [exact]
+        raised, kept = self.rows(eqn, values, inside.stack), []
         if eqn.primitive.name in MOVES:
-            return [], results
-        raised, kept = [], []
+            return raised, results
         for var, result in zip(eqn.outvars, results, strict=True):
             if not _is_real(result):
                 kept.append(result)
@@ -212,6 +223,14 @@ class Interpreter:
                 result = round_half(result, draw_key(inside.key, self._draws))
             kept.append(self._half(result, overflown) if half else result)
         return raised, kept
+
+    def rows(self, eqn: Any, values: list[Any], stack: Stack) -> list[Any]:
+        """The exception of a look-up or an update whose index is outside."""
+        outside = index_outside(eqn, values) if self.behaviour.indices else None
+        if outside is None:
+            return []
+        self.sites.append((OUTSIDE, eqn.primitive.name, self.converter.place(Context(), stack).layer))
+        return [outside.astype(jnp.int32) * len(self.sites)]
 
     def check(self, eqn: Any, values: list[Any], result: Any, half: bool, stack: Stack) -> tuple[list[Any], Any]:
         """The exceptions an operation raised, and which elements overflow."""

@@ -7,7 +7,9 @@ the random numbers of a program without replicas, each other one numbers of its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -18,6 +20,24 @@ from workbench.errors import InputError
 
 AXIS = "replicas"
 SEED_STRIDE = 0x9E3779B9  # 2^32 over the golden ratio: seeds of replicas far from each other
+
+
+_APART = ContextVar("replicas hold everything apart", default=False)
+
+
+@contextmanager
+def replicas_apart(apart: bool) -> Iterator[None]:
+    """What is traced inside gives every replica variables of its own, so that each rounds them by its own chance."""
+    token = _APART.set(apart)
+    try:
+        yield
+    finally:
+        _APART.reset(token)
+
+
+def on_each(value: Any, replicas: int) -> tuple[Any, int | None]:
+    """A variable of all replicas, and the axis they have it along: none while they share it."""
+    return (jnp.broadcast_to(value, (replicas, *jnp.shape(value))), 0) if _APART.get() else (value, None)
 
 
 def check_replicas(replicas: Any) -> int:
@@ -61,12 +81,12 @@ def for_all(
     def parts(value: Any) -> tuple[Any, int | None]:
         shape = jnp.shape(value)
         if not shape:
-            return value, None
+            return on_each(value, replicas)
         return jnp.reshape(value, (replicas, shape[0] // replicas, *shape[1:])), 0
 
     def run(values: Sequence[Any], *more: Any) -> list[Any]:
         placed = [
-            parts(value) if is_data else (_seeds(value, replicas), 0) if is_seed else (value, None)
+            parts(value) if is_data else (_seeds(value, replicas), 0) if is_seed else on_each(value, replicas)
             for value, is_data, is_seed in zip(values, data, seeds, strict=True)
         ]
         behind = [parts(value) for value in more]

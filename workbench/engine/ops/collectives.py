@@ -21,7 +21,7 @@ from workbench.engine.mapping import linear, on_tile, reshape
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.free import fill_groups
 from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import frozen
+from workbench.engine.tileset import IntArray, frozen
 
 _OPERATIONS = {"psum": "ADD", "pmax": "MAXIMUM", "pmin": "MINIMUM"}
 
@@ -74,11 +74,27 @@ def _dtype(tensor: Tensor) -> str:
     return tensor.dtype
 
 
-def _copy(node: Node, operand: Tensor, lowering: Lowering) -> None:
+def _copies(node: Node, operands: Sequence[Tensor], lowering: Lowering) -> None:
     """A single replica has everything already."""
-    shape = node.results[0].shape
-    seen = operand.view(reshape(operand.mapping, shape), shape)
-    lowering.emit.move_into(lowering.label(node), seen, lowering.result(node, 0, seen.mapping))
+    for number, (operand, value) in enumerate(zip(operands, node.results, strict=True)):
+        seen = operand.view(reshape(operand.mapping, value.shape), value.shape)
+        lowering.emit.move_into(lowering.label(node), seen, lowering.result(node, number, seen.mapping))
+
+
+def _where_wished(node: Node, lowering: Lowering) -> list[Tensor]:
+    """The results, each laid out as its reader wishes."""
+    return [
+        lowering.result(node, number, lowering.wish(value) or lowering.default_mapping(value))
+        for number, value in enumerate(node.results)
+    ]
+
+
+def _ids(tensors: Sequence[Tensor]) -> list[int]:
+    return [name for tensor in tensors for name in tensor.variables]
+
+
+def _bytes(tensor: Tensor, lowering: Lowering) -> IntArray:
+    return tensor.mapping.bytes_per_tile(tensor.itemsize_bytes, lowering.tiles)
 
 
 def _in_one_buffer(label: str, tensors: Sequence[Tensor], lowering: Lowering) -> list[Tensor]:
@@ -95,7 +111,7 @@ def _reduce(
     label: str, tensors: Sequence[Tensor], dtype: str, operation: str, replicas: int, lowering: Lowering
 ) -> None:
     emit = lowering.emit
-    held = [name for tensor in tensors for name in tensor.variables]
+    held = _ids(tensors)
     elements = total_of([tensor.elements_per_tile(lowering.tiles) for tensor in tensors])
     itemsize = tensors[0].itemsize_bytes
     size_bytes = sum(tensor.elements for tensor in tensors) * itemsize
@@ -116,17 +132,16 @@ class AllGather(Family):
     ops = frozenset({"all_gather"})
 
     def lower(self, node: Node, lowering: Lowering) -> None:
-        """One ring; what arrives lies as its reader wishes."""
-        replicas, value = group_size(node, lowering), node.results[0]
-        operand = lowering.get(node.operands[0])
+        """One ring for all operands; what arrives lies as its reader wishes."""
+        replicas, label = group_size(node, lowering), lowering.label(node)
+        operands = [lowering.get(value) for value in node.operands]
         if replicas == 1:
-            _copy(node, operand, lowering)
+            _copies(node, operands, lowering)
             return
-        result = lowering.result(node, 0, lowering.wish(value) or lowering.default_mapping(value))
-        per_tile = result.mapping.bytes_per_tile(result.itemsize_bytes, lowering.tiles)
-        moved = part(per_tile, replicas - 1, replicas)
-        label, ends = lowering.label(node), (operand.variables, result.variables)
-        collective(lowering.emit, label, "all_gather", replicas, value.size_bytes, moved, *ends)
+        results = _where_wished(node, lowering)
+        moved = total_of([part(_bytes(each, lowering), replicas - 1, replicas) for each in results])
+        size_bytes = sum(value.size_bytes for value in node.results)
+        collective(lowering.emit, label, "all_gather", replicas, size_bytes, moved, _ids(operands), _ids(results))
 
 
 class ReduceScatter(Family):
@@ -136,22 +151,28 @@ class ReduceScatter(Family):
     ops = frozenset({"reduce_scatter", "psum_scatter"})
 
     def lower(self, node: Node, lowering: Lowering) -> None:
-        """One ring, and the sums of the share."""
-        replicas, label = group_size(node, lowering), lowering.label(node)
-        operand = lowering.get(node.operands[0])
+        """One ring for all operands, and the sums of the shares."""
+        replicas, label, emit = group_size(node, lowering), lowering.label(node), lowering.emit
+        operands = [lowering.get(value) for value in node.operands]
         if replicas == 1:
-            _copy(node, operand, lowering)
+            _copies(node, operands, lowering)
             return
-        value = node.results[0]
-        result = lowering.result(node, 0, lowering.wish(value) or lowering.default_mapping(value))
-        elements = result.elements_per_tile(lowering.tiles)
-        itemsize = operand.itemsize_bytes
-        moved = frozen(elements * itemsize * (replicas - 1))
-        size_bytes, ends = operand.elements * itemsize, (operand.variables, result.variables)
-        collective(lowering.emit, label, "reduce_scatter", replicas, size_bytes, moved, *ends)
-        groups = vertex_groups("popops::BinaryOp1DInPlace", {"n": elements}, op="ADD", type=DTYPE_WORDS[value.dtype])
-        with lowering.emit.repeat(replicas - 1, f"{label}/ring"):
-            lowering.emit.compute(f"{label}/combine", groups, result.variables, result.variables)
+        results = _where_wished(node, lowering)
+        moved = total_of([frozen(_bytes(each, lowering) * (replicas - 1)) for each in results])
+        size_bytes = sum(value.size_bytes for value in node.operands)
+        collective(emit, label, "reduce_scatter", replicas, size_bytes, moved, _ids(operands), _ids(results))
+        groups = [
+            group
+            for tensor in results
+            for group in vertex_groups(
+                "popops::BinaryOp1DInPlace",
+                {"n": tensor.elements_per_tile(lowering.tiles)},
+                op="ADD",
+                type=DTYPE_WORDS[tensor.dtype],
+            )
+        ]
+        with emit.repeat(replicas - 1, f"{label}/ring"):
+            emit.compute(f"{label}/combine", groups, _ids(results), _ids(results))
 
 
 class AllToAll(Family):
@@ -165,7 +186,7 @@ class AllToAll(Family):
         replicas = group_size(node, lowering)
         operand = lowering.get(node.operands[0])
         if replicas == 1:
-            _copy(node, operand, lowering)
+            _copies(node, [operand], lowering)
             return
         result = lowering.result(node, 0, reshape(operand.mapping, node.results[0].shape))
         per_tile = operand.mapping.bytes_per_tile(operand.itemsize_bytes, lowering.tiles)

@@ -170,7 +170,7 @@ _key(
 )
 _key("slices", "indicesAreSorted", False, bool, "The indices of an update come in rising order.", read_by=_SLICES)
 _key("slices", "validateIndices", False, bool, "Stop the run at an index outside the table.", effect="numeric",
-     planned="engine/run.py")  # fmt: skip
+     read_by="engine/frontends/numerics.py")  # fmt: skip
 for _flag, _what in (("usedForSlice", "looked up in"), ("usedForUpdate", "updated")):
     _recorded("slices", _flag, True, bool, f"The plan is for a table that is {_what}.", _GRAPH_KNOWS)
 _recorded("slices", "operationForUpdate", "add", str, "How an update meets the row it changes.", _GRAPH_KNOWS)

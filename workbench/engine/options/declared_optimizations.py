@@ -88,21 +88,19 @@ option(
     read_by="engine/passes/replicate.py",
     minimum=0,
 )
-# In the order of the API reference; True where the merging pass reads the option.
-for _name, _what, _is_read in (
-    ("maximum_reduce_scatter_buffer_size", "reduce-scatters", False),
-    ("maximum_inter_ipu_copies_buffer_size", "copies between IPUs", True),
-    ("maximum_send_recv_cluster_size", "host sends and receives", False),
-    ("maximum_reduce_many_buffer_size", "reductions", True),
-    ("maximum_all_gather_buffer_size", "all-gathers", False),
+for _name, _what in (
+    ("maximum_reduce_scatter_buffer_size", "reduce-scatters between replicas"),
+    ("maximum_inter_ipu_copies_buffer_size", "copies between IPUs"),
+    ("maximum_send_recv_cluster_size", "host sends and receives"),
+    ("maximum_reduce_many_buffer_size", "reductions"),
+    ("maximum_all_gather_buffer_size", "all-gathers between replicas"),
 ):
     option(
         f"optimizations.{_name}",
         0,
         int,
         f"Bytes of {_what} that may wait to be done as one: larger buffers, fewer steps and less code. 0: none waits.",
-        read_by=_MERGE if _is_read else (),
-        planned="" if _is_read else _MERGE,
+        read_by=_MERGE,
         minimum=0,
     )
 option(

@@ -130,9 +130,10 @@ option(
     "experimental.enable_prng_stability",
     False,
     bool,
-    "Manage the seeds of replicas so that stochastic rounding lets their weights diverge less.",
+    "Round what all replicas have in common alike on all of them, so that stochastic rounding does not let their "
+    "weights diverge; without it each replica rounds by its own chance.",
     effect="numeric",
-    planned="engine/run.py",
+    read_by="engine/frontends/numerics.py",
 )
 for _name, _what in (
     ("process_index", "Number of this process, from 0."),

@@ -13,7 +13,9 @@ from workbench.engine.ops.pointwise import is_free
 
 ALIASES = frozenset({"copy", "copy_p", "stop_gradient", "pvary"})
 # Equal operands do not make these equal: each draws or orders anew.
-NOT_SHARED = frozenset({"random_bits", "rng_bit_generator", "optimization_barrier", "io_callback"})
+# Calls of the host look equal in a graph whatever they call.
+HOST_CALLS = frozenset({"io_callback", "pure_callback", "host_call"})
+NOT_SHARED = frozenset({"random_bits", "rng_bit_generator", "optimization_barrier"}) | HOST_CALLS
 REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"})
 
 

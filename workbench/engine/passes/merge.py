@@ -1,4 +1,5 @@
-"""Merge: reductions, and copies between IPUs, that may wait for each other are done as one, up to a number of bytes.
+"""Merge: what may wait for each other is done as one, up to a number of bytes: reductions, copies between IPUs,
+gathers and scatters between replicas, and calls of the host.
 
 As the driver's colocated instructions are (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/
 passes/combine_instructions.cc with tools/instruction_colocator_helper.cc).
@@ -15,19 +16,27 @@ from workbench.engine.origin import Origin
 from workbench.engine.passes.canonicalise import REDUCTIONS
 
 COPY = "inter_ipu_copy"
+# Operators that wait, under the option that says how many bytes of them may.
+WAITING = {
+    "optimizations.maximum_inter_ipu_copies_buffer_size": frozenset({COPY}),
+    "optimizations.maximum_reduce_many_buffer_size": REDUCTIONS,
+    "optimizations.maximum_all_gather_buffer_size": frozenset({"all_gather"}),
+    "optimizations.maximum_reduce_scatter_buffer_size": frozenset({"reduce_scatter", "psum_scatter"}),
+    "optimizations.maximum_send_recv_cluster_size": frozenset({"host_call"}),
+}
 
 
 def merge(graph: Graph, options: Options) -> Graph:
-    """Merge under `maximum_inter_ipu_copies_buffer_size` and `maximum_reduce_many_buffer_size`.
+    """Merge under the options of `WAITING`.
 
-    Reductions of several layers become a region, whose reductions share their compute sets and exchanges.
+    Reductions of several layers become a region, whose reductions share their compute sets and exchanges; the others
+    become one node with the operands and results of all.
     """
-    copies = int(options.get("optimizations.maximum_inter_ipu_copies_buffer_size"))
-    reductions = int(options.get("optimizations.maximum_reduce_many_buffer_size"))
     functions = dict(graph.functions)
     inline = {name for function in functions.values() for node in function.nodes for name in node.calls}
     for name, function in graph.functions.items():
-        for limit_bytes, ops in ((copies, frozenset({COPY})), (reductions, REDUCTIONS)):
+        for option, ops in WAITING.items():
+            limit_bytes = int(options.get(option))
             if limit_bytes and name not in inline:
                 function = _merged(function, ops, limit_bytes, functions)
         functions[name] = function
@@ -83,7 +92,7 @@ class _Waiting:
             if node.op not in self.ops:
                 yield node
                 continue
-            size_bytes = sum(value.size_bytes for value in node.operands)
+            size_bytes = _size_bytes(node)
             if self.size_bytes + size_bytes > self.limit_bytes or (self.nodes and _kind(self.nodes[0]) != _kind(node)):
                 yield from self.flush()
             self.nodes.append(node)
@@ -94,7 +103,7 @@ class _Waiting:
         """What waits, as one node."""
         if len(self.nodes) < 2:
             yield from self.nodes
-        elif self.nodes[0].op == COPY:
+        elif self.nodes[0].op not in REDUCTIONS:
             yield replace(self._joined(), operands=tuple(value for node in self.nodes for value in node.operands))
         else:
             name = f"{self.name}.reduce_many{len(self.bodies)}"
@@ -118,4 +127,12 @@ class _Waiting:
 def _kind(node: Node) -> Hashable:
     """What nodes that run as one have in common."""
     where = (node.origin.direction, node.origin.shard)
-    return (COPY, node.attrs, *where) if node.op == COPY else where
+    return where if node.op in REDUCTIONS else (node.op, node.attrs, *where)
+
+
+def _size_bytes(node: Node) -> int:
+    """What a node that waits takes: what it reads; of a gather or scatter what it makes; of the host the larger."""
+    read, made = (sum(value.size_bytes for value in values) for values in (node.operands, node.results))
+    if node.op == "host_call":
+        return max(read, made)
+    return read if node.op == COPY or node.op in REDUCTIONS else made
