@@ -133,10 +133,12 @@ def _schur(params: Mapping[str, Any]) -> Expansion | None:
         if size > 2:
             # Zeros around the matrix, so that windows of three at its edges need no case of their own.
             wide = jnp.pad(t, ((0, 2), (0, 2))), jnp.pad(vectors, ((0, 0), (0, 2)))
-            t, vectors = lax.fori_loop(0, FRANCIS_STEPS * size, lambda _, state: _francis(*state, size), wide)
+            t, vectors = lax.fori_loop(
+                0, FRANCIS_STEPS * size, lambda _, state: _francis(state[0], state[1], size), wide
+            )
             t, vectors = _deflated(t)[0][:size, :size], vectors[:, :size]
         if size > 1:
-            t, vectors = lax.fori_loop(0, size - 1, lambda k, state: _standard(*state, k), (t, vectors))
+            t, vectors = lax.fori_loop(0, size - 1, lambda k, state: _standard(state[0], state[1], k), (t, vectors))
         return (t, vectors) if params["compute_schur_vectors"] else (t,)
 
     return over_batch(decompose, (2,))

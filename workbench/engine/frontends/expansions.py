@@ -116,7 +116,8 @@ def _scaled_matmul(params: Mapping[str, Any]) -> Expansion:
 def _over_elements(params: Mapping[str, Any], name: str) -> Callable[..., Any]:
     """A function of two numbers that an equation carries, over arrays."""
     closed = jax.extend.core.ClosedJaxpr(params[f"{name}_jaxpr"], params[f"{name}_consts"])
-    return jax.vmap(jax.extend.core.jaxpr_as_fun(closed))
+    mapped: Callable[..., Any] = jax.vmap(jax.extend.core.jaxpr_as_fun(closed))
+    return mapped
 
 
 def _select_and_scatter(params: Mapping[str, Any]) -> Expansion:
