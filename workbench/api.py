@@ -31,6 +31,7 @@ def compile(
     recomputation_checkpoints: tuple[str, ...] = (),
     offload: tuple[str, ...] = (),
     trip_counts: dict[str, int] | None = None,
+    execution_profile: Any = None,
     progress: Progress | None = None,
 ) -> Executable:
     """Compile a model for the IPU, without hardware.
@@ -45,7 +46,9 @@ def compile(
     in `recomputation_checkpoints` (names or patterns) are kept. `replicas`: copies of the program on IPUs of their own,
     each with micro-batches of its own; gradients are averaged over them, and `run` takes all their batches behind each
     other. `offload`: what lives in streaming memory, any of "weights", "activations", "optimizer_state" and
-    "gradient_accumulation_buffers". `progress` hears the name of each phase as it begins.
+    "gradient_accumulation_buffers". `execution_profile`: how much of the trace the profile keeps, an
+    `ipu.config.ExecutionProfileType` or its name, default all of it. `progress` hears the name of each phase as it
+    begins.
 
     Never raises for out-of-memory: ask `.profile.fits`. Errors: `InputError`, `OptionError`.
     """
@@ -68,6 +71,7 @@ def compile(
         recomputation_checkpoints=recomputation_checkpoints,
         offload=offload,
         trip_counts=trip_counts,
+        execution_profile=execution_profile,
     )
     executable = compile_request(request, progress)
     write(executable)

@@ -23,6 +23,7 @@ from workbench.ipu.devices import check_ipus
 from workbench.pipelining import devices_of, recomputation_options, recomputed_source
 from workbench.profiler.collect import collect
 from workbench.profiler.fidelity import typical_errors
+from workbench.profiler.kept_trace import keep_trace
 from workbench.profiler.profile import Profile
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ PHASES = (
 )
 MODES = (None, "training", "inference")
 ACCUMULATION = "pipeline.gradient_accumulation_steps"
+EXECUTION = "profile.execution"
 NORM_MEMBERS = "norms.experimental.distributed_batch_norm_replica_group_size"
 Progress = Callable[[str], None]
 
@@ -144,7 +146,7 @@ class Executable:
         """What the compiler knows, as data."""
         if isinstance(self._result, Kept):
             return self._result.profile
-        found = collect(self._result, typical_errors())
+        found = keep_trace(collect(self._result, typical_errors()), self.request.options.get(EXECUTION))
         if self._key and cache.on_disk():
             disk_cache.keep(self._key, found)
         return found
@@ -238,7 +240,7 @@ def layered_source(name: str, input_shape: Sequence[int], layers: Sequence[tuple
 def compile_request(request: Request, progress: Progress | None = None, like: Executable | None = None) -> Executable:
     """Trace and compile; an exception raised by `progress` stops the compile with nothing kept.
 
-    `like`: an executable whose trace is taken where the request asks for the same one.
+    `like`: an executable whose trace, and graph after the passes, are taken where the request asks for the same ones.
     """
     listener = progress or (lambda phase: None)
     if hasattr(request.source, "compile_program"):
@@ -253,17 +255,18 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
     graph = recomputed_source(traced, request.options).graph
-    compiled, key = _compiled(request, graph, listener)
+    earlier = like._result if like is not None and isinstance(like._result, Compiled) else None
+    compiled, key = _compiled(request, graph, listener, earlier)
     return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, key)
 
 
-def _compiled(request: Request, graph: Graph, listener: Progress) -> tuple[Compiled | Kept, str]:
+def _compiled(request: Request, graph: Graph, listener: Progress, like: Compiled | None) -> tuple[Compiled | Kept, str]:
     """The graph compiled, or what a cache kept of the same content; and the content's key."""
     ipus = _ipus(request, graph)
     fresh: list[Compiled] = []
 
     def compile_now() -> Compiled:
-        fresh.append(compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener))
+        fresh.append(compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener, like=like))
         return fresh[0]
 
     if not cache.enabled():
@@ -318,6 +321,7 @@ def make_request(
     recomputation: Any = None,
     recomputation_checkpoints: Sequence[str] = (),
     offload: tuple[str, ...] = (),
+    execution_profile: Any = None,
     **more: Any,
 ) -> Request:
     """Check the arguments of `wb.compile` and freeze them."""
@@ -333,6 +337,8 @@ def make_request(
     if gradient_accumulation_steps is not None:
         options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
     options = options.with_values(_offloaded(offload))
+    if execution_profile is not None:
+        options = options.with_values({EXECUTION: getattr(execution_profile, "name", execution_profile)})
     if recomputation is not None:
         options = options.with_values(recomputation_options(recomputation))
     if recomputation_checkpoints:

@@ -11,6 +11,7 @@ from workbench.errors import OptionError, OptionValueError
 from workbench.ipu import devices
 from workbench.ipu._attributes import LOGGER
 from workbench.ipu._flags import flags
+from workbench.ipu._outputs import execution_profile
 
 if TYPE_CHECKING:
     from workbench.ipu.config import IPUConfig
@@ -140,6 +141,9 @@ def freeze(config: IPUConfig) -> Options:
     if config.optimizations.enable_fast_math:
         values["optimizations.math.fast"] = True
     values |= _model_values(config)
+    kept = execution_profile(config.compilation_poplar_options)
+    if kept is not None:
+        values["profile.execution"] = kept
     frozen = Options().with_values(values)
     for name, why in frozen.without_effect():
         if not find_option(name).reason:

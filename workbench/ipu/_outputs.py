@@ -19,6 +19,9 @@ from workbench.errors import OptionValueError
 LOGGER = logging.getLogger("workbench.ipu")
 VARIABLE = "POPLAR_ENGINE_OPTIONS"
 _ASKS = ("autoReport.all", "autoReport.outputGraphProfile", "autoReport.outputExecutionProfile")
+_OFF = ("debug.instrument", "autoReport.outputExecutionProfile")
+_LEVEL = "debug.computeInstrumentationLevel"
+_LEVELS = {"device": "DEVICE_PROFILE", "ipu": "IPU_PROFILE", "tile": "TILE_PROFILE", "vertex": "TILE_PROFILE"}
 
 
 def write(executable: Any) -> None:
@@ -48,6 +51,21 @@ def report_folder(compilation: Mapping[str, Any]) -> Path | None:
     return Path(str(given.get("autoReport.directory", ".")))
 
 
+def execution_profile(compilation: Mapping[str, Any]) -> str | None:
+    """How much of the trace the engine options ask for, as an `ExecutionProfileType` by name; None when they do not.
+
+    The driver sets the same options for its members (graphcore/tensorflow@0062ad12 tensorflow/compiler/plugin/poplar/
+    driver/poplar_executor.cc:1849-1867).
+    """
+    given: dict[str, Any] = {**compilation, **engine_options()}
+    if any(str(given.get(name, "true")).lower() == "false" for name in _OFF):
+        return "NO_PROFILE"
+    level = str(given.get(_LEVEL, "")).lower()
+    if level and level not in _LEVELS:
+        raise OptionValueError(f"{_LEVEL} is {given[_LEVEL]!r}", expected=f"one of: {', '.join(_LEVELS)}")
+    return _LEVELS[level] if level else None
+
+
 def engine_options() -> dict[str, Any]:
     """`POPLAR_ENGINE_OPTIONS` as a dictionary."""
     text = os.environ.get(VARIABLE, "").strip()
@@ -71,4 +89,4 @@ def _free(path: Path) -> Path:
     return found
 
 
-__all__ = ["engine_options", "report_folder", "write"]
+__all__ = ["engine_options", "execution_profile", "report_folder", "write"]

@@ -302,14 +302,18 @@ BLOCK_COLUMNS = (
 def block_rows(
     profile: Profile, ipu: int | None = None, first: int = 0, last: int | None = None
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of `BLOCK_COLUMNS` in order of time, one per IPU a step occupies; replicas run alike, so one is shown."""
+    """Rows of `BLOCK_COLUMNS` in order of time, one per IPU a step occupies; replicas run alike, so one is shown.
+
+    A profile of the device alone has one row for a step, of IPU -1.
+    """
+    whole = profile.meta.get("execution_profile") == "DEVICE_PROFILE"
     steps = profile.tables["steps"]
     columns = [steps[name].tolist() for name in ("id", "layer", "direction", "stage", "cause")]
     known = {row[0]: row for row in zip(*columns, strict=True)}
     end = profile.timeline.root.cycles + 1 if last is None else last
     for node, start, context in profile.timeline.walk(first, end, ipu):
         step, layer, direction, stage, cause = known[node.step]
-        for place in sorted(node.ipus) if ipu is None else (ipu,):
+        for place in (-1,) if whole else sorted(node.ipus) if ipu is None else (ipu,):
             yield (
                 step,
                 place,

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from workbench.engine.options.declaration import category, option
-from workbench.engine.options.enums import DeviceConnectionType, SelectionOrder, StochasticRoundingBehaviour
+from workbench.engine.options.enums import (
+    DeviceConnectionType,
+    ExecutionProfileType,
+    SelectionOrder,
+    StochasticRoundingBehaviour,
+)
 
 _FROZEN = "ipu/_freeze.py"
 
@@ -240,6 +245,15 @@ option(
     form_label="IPU version",
 )
 
+option(
+    "profile.execution",
+    "TILE_PROFILE",
+    ExecutionProfileType,
+    "How much of the trace a profile keeps: nothing, the device's, every IPU's or every tile's.",
+    kind="argument",
+    effect="recorded",
+    reason="it chooses what a profile keeps of the trace, and the program is the same",
+)
 option(
     "pipeline.schedule",
     "Grouped",
