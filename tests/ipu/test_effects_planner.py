@@ -69,3 +69,15 @@ def test_clear_pass_type_plans_gradients_as_forward_products() -> None:
     told, untold = plans
     assert told[0] == untold[0]  # the forward one
     assert told[1:] != untold[1:]
+
+
+@pytest.mark.parametrize("shapes", [((4, 4096), (4096, 16)), ((8, 8), (8, 8)), ((64, 64), (64, 64))])
+def test_remap_output_tensor_has_nothing_to_remap(shapes: Any) -> None:
+    """Every tile with a part of a result has neighbours of it, so that PopLibs would leave it where it is."""
+    config = IPUConfig()
+    config.ipu_model.tiles_per_ipu = 64
+    arrays = [np.zeros(shape, "float32") for shape in shapes]
+    profile = wb.profile(matmul, *arrays, config=config)
+    (found,) = [row for row in profile.variables.itertuples() if row.name.endswith("matmul")]
+    held = profile.vector(profile.column("variables", "bytes_index")[found.Index])
+    assert held[held > 0].min() >= 2 * 4

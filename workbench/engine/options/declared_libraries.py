@@ -10,6 +10,8 @@ from workbench.engine.options.declaration import option
 _PLANNER = "engine/planner"
 _SLICES = "engine/ops/gather.py"
 _NOT_HERE = "it constrains PopLibs' search for a plan, of which the parts that decide cost are modelled"
+# lib/poplin/Convolution.cpp:3099-3114: a result in which some dimension is grouped stays where it is.
+_TOGETHER = "the plans here leave neighbours of a result together on a tile, and such a result stays where it is"
 _GRAPH_KNOWS = "the graph says which pass an operation belongs to"
 
 
@@ -87,13 +89,13 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         "Reduce with a faster vertex, whose partials must be one block of interleaved memory.",
         read_by=_PLANNER,
     )
-    _key(
+    _recorded(
         _group,
         "remapOutputTensor",
         True,
         bool,
-        "Spread a result again when the plan leaves it badly balanced.",
-        planned=_PLANNER,
+        "Spread a result again where no neighbours in any of its dimensions lie together.",
+        _TOGETHER,
     )
     _recorded(_group, "planConstraints", "", str, "Constraints on the plan, as JSON.", _NOT_HERE)
     _recorded(
