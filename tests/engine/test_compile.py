@@ -18,10 +18,10 @@ from tests.engine.evaluate import evaluate
 from tests.engine.random_graphs import Drawing, graphs
 from tests.engine.small_graphs import Draft
 from workbench.engine import allocation as allocation_module
-from workbench.engine import compile as compile_module
 from workbench.engine import emit as emit_module
 from workbench.engine import execute as execute_module
 from workbench.engine import liveness as liveness_module
+from workbench.engine import prepared as prepared_module
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.graph import Graph, Node, verify_graph
 from workbench.engine.liveness import Liveness
@@ -196,7 +196,7 @@ def _dearer(self: Any, part: Any, scope: Any) -> Any:
         (allocation_module, "conflicts", lambda spans: np.eye(len(spans), dtype=bool), reconcile.nothing_overlaps),
         (emit_module, "transfer", _half_received, reconcile.bytes_sent_are_received),
         (emit_module, "transfer", _all_received, reconcile.bytes_sent_are_received),
-        (compile_module, "find_in_place", _elsewhere, reconcile.nothing_is_kept_twice),
+        (prepared_module, "find_in_place", _elsewhere, reconcile.nothing_is_kept_twice),
         (execute_module._Counting, "_step", _dearer, reconcile.cycles_sum),
     ],
     ids=["liveness", "lifetimes", "allocation", "sent", "received", "in place", "breakdown"],
@@ -253,6 +253,21 @@ def test_equal_graphs_compile_to_equal_programs() -> None:
     one, other = compiled(example()), compiled(example())
     assert str(one.program) == str(other.program)
     assert one.trace.total_cycles == other.trace.total_cycles
+
+
+def test_graph_passes_run_once_for_compiles_that_differ_in_what_they_do_not_read() -> None:
+    graph = example()
+    first = compile_graph(graph, MACHINE, Options())
+    planner = Options().with_values({"matmuls.poplar_options.availableMemoryProportion": 0.1})
+    other = compile_graph(graph, MACHINE, planner, like=first)
+    assert other.prepared is first.prepared
+    assert str(other.program) == str(compile_graph(graph, MACHINE, planner).program)
+    assert [phase.phase for phase in other.phases] == [phase.phase for phase in first.phases]
+    assert other.phases[0].changed == f"{first.phases[0].changed}, as before"
+
+    read = compile_graph(graph, MACHINE, Options().with_values({"scheduling.algorithm": "CLUSTERING"}), like=first)
+    assert read.prepared is not first.prepared
+    assert compile_graph(example(), MACHINE, Options(), like=first).prepared is not first.prepared
 
 
 def test_every_pass_says_why_it_is_there() -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from workbench.collection import paused_collection
 from workbench.engine.allocation import Allocation, allocate
 from workbench.engine.execute import execute
 from workbench.engine.footprint import Footprint, footprint
-from workbench.engine.graph import Graph, verify_graph
+from workbench.engine.graph import Graph
 from workbench.engine.liveness import Liveness, liveness
 from workbench.engine.options import Options
-from workbench.engine.passes import PIPELINE
-from workbench.engine.passes.in_place import find_in_place, verify_in_place
 from workbench.engine.passes.lower import Lowered, lower
+from workbench.engine.prepared import Prepared, prepare
 from workbench.engine.program import TileProgram, verify_program
 from workbench.engine.target import Target
 from workbench.engine.trace import Trace
@@ -46,6 +45,7 @@ class Compiled:
     allocation: Allocation
     trace: Trace
     phases: tuple[Phase, ...]
+    prepared: Prepared | None = None
 
 
 @dataclass(slots=True)
@@ -65,32 +65,34 @@ class Clock:
         self.phases.append(Phase(phase=name, seconds=time.perf_counter() - start, changed="; ".join(changed)))
 
 
-def _nodes(graph: Graph) -> int:
-    return sum(len(function.nodes) for function in graph.functions.values())
-
-
 @paused_collection()
 def compile_graph(
-    graph: Graph, target: Target, options: Options, *, ipus: int = 1, progress: Progress = lambda phase: None
+    graph: Graph,
+    target: Target,
+    options: Options,
+    *,
+    ipus: int = 1,
+    progress: Progress = lambda phase: None,
+    like: Compiled | None = None,
 ) -> Compiled:
     """Compile a graph for `ipus` IPUs of a target.
 
+    `like` is an earlier compile: where it was of the same graph and the graph passes read the same options, what they
+    made is taken over.
     `progress` hears the name of every phase and operator as it begins; an exception it raises stops the compile with
     nothing kept.
     """
     clock = Clock(progress)
-    for graph_pass in PIPELINE:
-        with clock.phase(graph_pass.name) as changed:
-            before, graph = _nodes(graph), verify_graph(graph_pass.apply(graph, options))
-            changed.append(f"{before} → {_nodes(graph)} nodes")
-    with clock.phase("in_place") as changed:
-        in_place = verify_in_place(graph, find_in_place(graph))
-        changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
+    known = like.prepared if like is not None else None
+    if known is not None and known.serves(graph, options):
+        clock.phases.extend(known.repeated())
+    else:
+        known = prepare(graph, options, clock.phase, clock.phases)
     with clock.phase("lower") as changed:
-        lowered = lower(graph, target, options, in_place, ipus=ipus, check=lambda: progress("lower"))
+        lowered = lower(known.graph, target, options, known.in_place, ipus=ipus, check=lambda: progress("lower"))
         verify_program(lowered.program)
         changed.append(f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables")
-    return measure(lowered.program, options, clock, graph=graph, lowered=lowered)
+    return replace(measure(lowered.program, options, clock, graph=known.graph, lowered=lowered), prepared=known)
 
 
 @paused_collection()

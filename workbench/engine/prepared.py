@@ -1,0 +1,79 @@
+"""The graph as it is lowered: after all graph passes, with what is updated in place, and the options they read.
+
+Compiles that differ in other options alone, as a sweep over one option of the planner makes them, share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine.cost import Plain
+from workbench.engine.graph import Graph, verify_graph
+from workbench.engine.options import Options
+from workbench.engine.passes import PIPELINE
+from workbench.engine.passes.in_place import InPlace, find_in_place, verify_in_place
+
+if TYPE_CHECKING:
+    from workbench.engine.compile import Phase
+
+Timed = Callable[[str], AbstractContextManager[list[str]]]
+
+
+class _Read(Options):
+    """Options that note what is read of them."""
+
+    noted: dict[str, Plain]
+
+    def get(self, name: str) -> Any:
+        """The value of an option, noted."""
+        value = super().get(name)
+        self.noted[name] = value
+        return value
+
+
+def _reading(options: Options) -> _Read:
+    read = _Read(options.changed)
+    object.__setattr__(read, "noted", {})
+    return read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What the graph passes made of `source`; `read` are the options they read, with the values they had."""
+
+    source: Graph
+    graph: Graph
+    in_place: InPlace
+    read: tuple[tuple[str, Plain], ...]
+    phases: tuple[Phase, ...] = field(repr=False)
+
+    def serves(self, graph: Graph, options: Options) -> bool:
+        """Whether the passes would make the same of a graph with these options."""
+        return graph is self.source and all(options.get(name) == value for name, value in self.read)
+
+    def repeated(self) -> tuple[Phase, ...]:
+        """The rows of the phases for a compile that takes them over."""
+        return tuple(replace(phase, seconds=0.0, changed=f"{phase.changed}, as before") for phase in self.phases)
+
+
+def prepare(graph: Graph, options: Options, timed: Timed, phases: list[Phase]) -> Prepared:
+    """Run the graph passes and find what is updated in place; `timed` appends a row for each to `phases`."""
+    source, before = graph, len(phases)
+    read = _reading(options)
+    for graph_pass in PIPELINE:
+        with timed(graph_pass.name) as changed:
+            nodes, graph = _nodes(graph), verify_graph(graph_pass.apply(graph, read))
+            changed.append(f"{nodes} → {_nodes(graph)} nodes")
+    with timed("in_place") as changed:
+        in_place = verify_in_place(graph, find_in_place(graph))
+        changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
+    return Prepared(
+        source=source, graph=graph, in_place=in_place, read=tuple(read.noted.items()), phases=tuple(phases[before:])
+    )
+
+
+def _nodes(graph: Graph) -> int:
+    return sum(len(function.nodes) for function in graph.functions.values())
