@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.ipu.graphs import compiled, configure, run
 from workbench import ipu, tf
+from workbench.tf import _graph
 from workbench.tf._graph import Operation
 
 ONES = np.ones(2, np.float32)
@@ -121,3 +124,16 @@ def test_shapes_must_be_known() -> None:
     x = tf.placeholder(tf.float32, [None, 2])
     with pytest.raises(ValueError, match="every dimension known"):
         compiled(lambda value: value * 2, [x])
+
+
+def test_a_program_is_traced_once_on_a_configured_device() -> None:
+    seen: list[Any] = []
+
+    def watched(value: Any) -> Any:
+        seen.append(value)
+        return value
+
+    configure()
+    (result,), _ = run(lambda x: _graph.record("Identity", watched, x) * 2, ONES)
+    assert result.tolist() == [2, 2]
+    assert len(seen) == 2  # once for the result's shape, as the operation is made, and once in the program

@@ -53,6 +53,7 @@ class Cluster:
     written: tuple[Any, ...]
     name: str = "main"
     replicas: int = 1
+    traced: Source | None = None  # for one replica, when it was traced before
 
     def __call__(self, *values: Any) -> list[Any]:
         """Evaluate it: values of the inputs and variables in; outputs and new values of what is written out."""
@@ -65,6 +66,8 @@ class Cluster:
 
     def trace_source(self) -> Source:
         """The traced program, with variables where they live and everything else streamed."""
+        if self.traced is not None:
+            return self.traced
         specs = tuple(
             ArraySpec(name=tensor.name, shape=known_shape(tensor), dtype=str(tensor._dtype)) for tensor in self.inputs
         )

@@ -48,22 +48,23 @@ class Device:
         if key not in self.programs:
             # The options speak of all devices; this one's IPUs are shared out here.
             own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})
-            self.programs[key] = compile_cluster(replace(found, replicas=self.replicas(found)), own)
+            self.programs[key] = compile_cluster(self.replicated(found), own)
             LOGGER.info("Device %s: compiled %s", self.name, self.programs[key])
         return self.programs[key]
 
-    def replicas(self, found: Cluster) -> int:
+    def replicated(self, found: Cluster) -> Cluster:
         """As many copies of the program as fit on the device's IPUs, as the SDK replicates it."""
         if not STATE.configured or not STATE.configured[0].ipus_per_device:
-            return 1
-        have = get_num_of_ipus_in_device(self.name)
-        need = shards_of(found.trace_source().graph)
+            return found
+        have, alone = get_num_of_ipus_in_device(self.name), found.trace_source()
+        need = shards_of(alone.graph)
         if need > have:
             raise InputError(
                 f"the program is sharded over {need} IPUs, but {self.name} has {have}",
                 todo=f"set config.auto_select_ipus = {need}",
             )
-        return have // need
+        count = have // need
+        return replace(found, replicas=count) if count > 1 else replace(found, traced=alone)
 
 
 @contextmanager
