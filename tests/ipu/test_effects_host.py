@@ -65,3 +65,26 @@ def test_maximum_send_recv_cluster_size_goes_to_the_host_once() -> None:
         found[limit_bytes] = session.profile.total_cycles
     assert found[0] == found[31]
     assert found[0] - found[32] == 2 * target("ipu2").global_sync_cycles
+
+
+def test_prefetch_depth_of_an_infeed_queue_hides_what_the_host_fetches() -> None:
+    """With room for one element of 256 KiB the host fetches while nothing is copied, which the loop then waits for.
+
+    Eight turns: seven fetches that begin after a copy each, less seven turns, in eight shares. With room for two the
+    host fetches beside the copy too, and is faster than that.
+    """
+    found = {}
+    for depth in (1, 2, 8):
+        configure()
+        queue = ipu.ipu_infeed_queue.IPUInfeedQueue([ROWS] * 8, prefetch_depth=depth)
+        (result,), session = run(lambda feed=queue: ipu.loops.repeat(8, lambda sum, x: sum + x[0, 0], [1.0], feed))
+        assert result == 1
+        found[depth] = session.profile
+    assert found[2].total_cycles == found[8].total_cycles
+    steps = found[2].steps.query("times == 8")
+    (copied,) = steps.query("kind == 'StreamCopy'")["cycles"]
+    assumed, turn = target("ipu2"), int(steps["cycles"].sum())
+    fetched = ceil(ROWS.nbytes * assumed.clock_hz / assumed.host_copy_bytes_per_second)
+    waited = ceil(7 * (fetched + copied - turn) / 8)
+    assert waited > 0
+    assert found[1].total_cycles - found[2].total_cycles == 8 * waited

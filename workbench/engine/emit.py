@@ -267,8 +267,8 @@ class Emitter:
         )
         return True
 
-    def stream(self, name: str, tensor: Tensor, direction: Any, *, remote: bool = False) -> None:
-        """Copy a whole tensor from or to the host (or streaming memory)."""
+    def stream(self, name: str, tensor: Tensor, direction: Any, *, remote: bool = False, ahead: int = 0) -> None:
+        """Copy a whole tensor from or to the host (or streaming memory); `ahead`: elements a feed holds ready."""
         per_tile = tensor.mapping.bytes_per_tile(tensor.itemsize_bytes, self.tiles)
         nothing = frozen(np.zeros(self.tiles, np.int64))
         incoming = direction == "to_device"
@@ -288,6 +288,7 @@ class Emitter:
                 size_bytes=int(per_tile.sum()),
                 remote=remote,
                 prefetched=self.prefetched or remote or not incoming,
+                ahead=ahead,
             )
         )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from workbench.engine.feeds import with_waits
 from workbench.engine.program import Call, If, Overlap, Program, Repeat, Sequence, Step, TileProgram, children
 from workbench.engine.step_cost import StepCosts
 from workbench.engine.trace import CAUSES, IDLE_BY_PHASE, Cause, StepCost, Trace, TraceNode
@@ -17,7 +18,8 @@ Spent: TypeAlias = "Counter[tuple[int, Cause]]"
 def execute(program: TileProgram) -> Trace:
     """Cost every step, and the waiting between them."""
     costs = StepCosts(program.target, program.topology, program.ipus)
-    steps = {step.id: costs.cost(step) for step in program.steps}
+    alone = {step.id: costs.cost(step) for step in program.steps}
+    steps = with_waits(program, alone, _Durations(program, alone).turn)
     durations = _Durations(program, steps)
     entry = durations.node(program.entry)
     functions = {name: durations.function(name) for name in program.functions}
@@ -49,6 +51,10 @@ class _Durations:
         if name not in self._functions:
             self._functions[name] = self.node(self.program.functions[name])
         return self._functions[name]
+
+    def turn(self, loop: Repeat) -> int:
+        """Cycles of one turn of a loop."""
+        return self.node(loop.body).cycles
 
     def node(self, program: Program) -> TraceNode:
         """The node with the cycles of one execution."""

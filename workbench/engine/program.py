@@ -155,7 +155,8 @@ class StreamCopy(Step):
     """Copy between host (or streaming memory when `remote`) and tiles; per-tile bytes in `exchange`.
 
     `buffer` is the variable whose remote buffer it is, -1 for the host. `hidden_cycles` run beside compute.
-    `prefetched`: the host has fetched what it sends while the IPUs computed; else they wait until it has.
+    `prefetched`: the host has fetched what it sends while the IPUs computed; else they wait until it has. `ahead`:
+    elements of a feed that the host holds ready; 0 where it is no feed.
     """
 
     exchange: Exchange
@@ -165,6 +166,7 @@ class StreamCopy(Step):
     buffer: int = -1
     hidden_cycles: int = 0
     prefetched: bool = True
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

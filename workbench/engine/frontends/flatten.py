@@ -235,6 +235,8 @@ class Body:
         attributes = plain_attributes(eqn.primitive.name, eqn.params)
         if place.partials and eqn.primitive.name in _PRODUCTS:
             attributes = tuple(sorted((*attributes, ("partials_type", place.partials))))
+        if place.prefetched:
+            attributes = tuple(sorted((*attributes, ("prefetch_depth", place.prefetched))))
         return Draft(
             eqn.primitive.name,
             tuple(operands),

@@ -22,6 +22,7 @@ CALL_PREFIX = f"{MARK}call:"
 ATTRIBUTE_PREFIX = f"{MARK}attribute:"
 # What scopes.partials_type sets, by the names of the driver, and PopLibs' names for it.
 PARTIALS_TYPE = "PARTIALS_TYPE"
+PREFETCH_DEPTH = "PREFETCH_DEPTH"
 PARTIALS = {"F16": "half", "F32": "float"}
 SHARD_PREFIX = "ipu_shard_"
 HOST_REGION = f"{MARK}host:"  # begins the name of a called function that stays on the host
@@ -59,7 +60,8 @@ def attributes_of(stack: Stack) -> dict[str, str]:
 class Place:
     """What a name stack says: layer path, call number, direction (None where the stack says nothing), shard (or -1).
 
-    `partials` is the type in which products add up, as PopLibs names it; empty where the options say.
+    `partials` is the type in which products add up, as PopLibs names it; empty where the options say. `prefetched`:
+    elements that the feed which is read holds ready; 0 elsewhere.
     """
 
     layer: str = ""
@@ -67,6 +69,7 @@ class Place:
     direction: Direction | None = None
     shard: int = -1
     partials: str = ""
+    prefetched: int = 0
 
 
 @dataclass(slots=True)
@@ -147,5 +150,7 @@ def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
             deeper = names.extend(path, scope)
             if deeper is not None:
                 path, call = deeper, 1
-    partials = PARTIALS.get(attributes_of(enclosing + own).get(PARTIALS_TYPE, ""), "")
-    return Place(layer=path, call=call, direction=_direction(enclosing + own), shard=shard, partials=partials)
+    told = attributes_of(enclosing + own)
+    partials, depth = PARTIALS.get(told.get(PARTIALS_TYPE, ""), ""), int(told.get(PREFETCH_DEPTH, 0))
+    direction = _direction(enclosing + own)
+    return Place(layer=path, call=call, direction=direction, shard=shard, partials=partials, prefetched=depth)

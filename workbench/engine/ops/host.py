@@ -10,6 +10,8 @@ from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.ops import Family, register
 
+PREFETCH_DEPTH = "prefetch_depth"  # attribute of a call that takes an element of a feed
+
 
 class Host(Family):
     """A call of the host: copies there, copies back."""
@@ -30,7 +32,8 @@ class Host(Family):
         lowering.emit.sync("external")
         for number, value in enumerate(node.results):
             mapping = lowering.wish(value) or lowering.default_mapping(value)
-            lowering.emit.stream(f"{label}/from_host", lowering.result(node, number, mapping), "to_device")
+            result = lowering.result(node, number, mapping)
+            lowering.emit.stream(f"{label}/from_host", result, "to_device", ahead=node.attr(PREFETCH_DEPTH) or 0)
 
 
 register(Host())
