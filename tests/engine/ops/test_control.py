@@ -27,7 +27,7 @@ def test_a_scan_slices_carries_and_stacks() -> None:
     (loop,) = [one for one in children(case.lowered.program.entry) if isinstance(one, Repeat)]
     assert (loop.times, loop.unknown_times) == (5, False)
     arguments, _, _ = case.vertex("popops::DynamicSlice1D")
-    assert (arguments["num_base_elements"], arguments["region_size"]) == (5, 8)  # all on tile 0: 32 bytes a row
+    assert (arguments["num_base_elements"], arguments["region_size"]) == (5, 2)  # a row's 8 elements over 4 tiles
     case.vertex("popops::DynamicUpdateSlice1D")
     case.vertex("popops::ForLoopCounter")
     assert case.received("counter/exchange") == [0, 4, 4, 4]  # once an iteration, from tile 0

@@ -102,8 +102,11 @@ class DynamicUpdate(Family):
 
 
 def sliceable(table: Table, dtype: str, lowering: Lowering) -> Mapping:
-    """The columns of a table over all tiles, all rows of a column on one tile."""
-    return spread_columns(table, linear((table.columns,), dtype, lowering.tiles))
+    """The columns of a table over all tiles, all rows of a column on one tile, however few bytes a row has there.
+
+    Source: graphcore/tensorflow@b2127bba driver/tensor.cc, AddDynamicSliceTensor: a smallest grain of 0.
+    """
+    return spread_columns(table, linear((table.columns,), dtype, lowering.tiles, min_bytes=1, grain=1))
 
 
 def spread_columns(table: Table, columns: Mapping) -> Mapping:
