@@ -102,6 +102,11 @@ def forget_unset(variables: Iterable[Any]) -> None:
     jaxpr.forget_uninitialized(variables)
 
 
+def unseeded_generator() -> Any:
+    """Keras' own generator, for layers that name no seed."""
+    return jaxpr.unseeded_generator()
+
+
 def _build_without_weights(builder: Callable[[], Any], precision: str | None) -> tuple[Any, bool]:
     """The model and whether its variables have no values.
 

@@ -12,6 +12,7 @@ from typing import Any
 from jax._src.source_info_util import Scope
 from jax.extend.core import ClosedJaxpr, Literal
 from keras.src.backend.common import global_state
+from keras.src.random import seed_generator
 
 from workbench.engine.frontends.flatten import Body, Context, Converter, finish
 from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, REMAT_SCOPE, LayerNames, Stack, once
@@ -171,3 +172,19 @@ def names_from_one() -> Iterator[None]:
         yield
     finally:
         global_state.set_global_attribute("object_name_uids", before)
+
+
+def unseeded_generator() -> Any:
+    """The generator that Keras draws from where a layer names none; made now if nothing has drawn from it yet."""
+    return seed_generator.global_seed_generator()
+
+
+@contextmanager
+def unseeded_draws(generator: Any) -> Iterator[None]:
+    """Inside, `generator.next()` gives the seeds of layers that name none, which Keras refuses in a trace."""
+    before = seed_generator.global_seed_generator
+    seed_generator.global_seed_generator = lambda: generator
+    try:
+        yield
+    finally:
+        seed_generator.global_seed_generator = before

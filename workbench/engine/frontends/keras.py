@@ -15,7 +15,7 @@ from workbench.engine.frontends.calls import whole_batch
 from workbench.engine.frontends.checks import traced_control_flow
 from workbench.engine.frontends.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls, walk_layers
-from workbench.engine.frontends.prepare import Prepared, new_step, packer, prepare
+from workbench.engine.frontends.prepare import Prepared, new_step, packer, prepare, with_draws
 from workbench.engine.frontends.replicas import axis_env, check_replicas, for_all, meta
 from workbench.engine.frontends.shared_norms import check_members, shared_statistics
 from workbench.engine.frontends.source import Source
@@ -88,6 +88,9 @@ def trace_keras(
 def _trace_whole(prepared: Prepared) -> Source:
     """One program for the whole step."""
     step, closed = trace_step(prepared)
+    if step.asked > prepared.draws:
+        prepared = with_draws(prepared, step.asked)
+        step, closed = trace_step(prepared)
     graph = graph_from_jaxpr(
         closed, prepared.inputs, _outputs(prepared, step, closed), name=prepared.model.name,
         batch_size=prepared.batch_size, mode=prepared.mode, layers=layer_classes(prepared.model),

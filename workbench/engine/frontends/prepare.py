@@ -41,6 +41,7 @@ class Prepared:
     assumptions: tuple[str, ...]
     replicas: int = 1
     norm_members: int = 1  # replicas that share batch statistics
+    draws: int = 0  # draws of a step that name no seed
 
     @property
     def model(self) -> Any:
@@ -194,8 +195,20 @@ def new_step(prepared: Prepared) -> Step:
         prepared.model, prepared.variables, prepared.structure,
         inputs=sum(item.role == "input" for item in prepared.inputs), recipe=prepared.recipe,
         targets=sum(item.role == "target" and item.name != SAMPLE_WEIGHT for item in prepared.inputs),
-        target_structure=prepared.built.target_structure, replicas=prepared.replicas,
+        target_structure=prepared.built.target_structure, replicas=prepared.replicas, draws=prepared.draws,
     )  # fmt: skip
+
+
+def with_draws(prepared: Prepared, draws: int) -> Prepared:
+    """The same with Keras' own generator among the variables, for so many draws of a step."""
+    if draws <= prepared.draws:
+        return prepared
+    held, variables = len(prepared.variables.all), prepared.variables
+    inputs = prepared.inputs
+    if not variables.unseeded:
+        variables = replace(variables, unseeded=[building.unseeded_generator().state])
+        inputs = (*inputs[:held], Input(name="unseeded/seed", role="seed"), *inputs[held:])
+    return replace(prepared, variables=variables, inputs=inputs, draws=draws)
 
 
 def packer(tree: Any, mode: str) -> Callable[[Sequence[Any]], Any]:

@@ -17,7 +17,7 @@ from workbench.engine.frontends.jaxpr import cut
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
 from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, OPTIMIZER_LAYER, UPDATE_SCOPE
 from workbench.engine.frontends.pipeline import Forward, Pipeline
-from workbench.engine.frontends.prepare import SAMPLE_WEIGHT, Prepared, new_step, packer
+from workbench.engine.frontends.prepare import SAMPLE_WEIGHT, Prepared, new_step, packer, with_draws
 from workbench.engine.frontends.replicas import axis_env, meta, total
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.frontends.staged_program import Staged
@@ -171,6 +171,7 @@ class _Traced:
     program: Program
     tree: Any
     buffers: tuple[Zeros, ...]
+    asked: int
 
 
 def _program(prepared: Prepared, assignment: dict[str, int] | None, steps: int) -> _Traced:
@@ -194,7 +195,7 @@ def _program(prepared: Prepared, assignment: dict[str, int] | None, steps: int) 
         micro_batches=steps,
     )  # fmt: skip
     zeros = tuple(Zeros(shape=tuple(types[i.name].shape), dtype=str(types[i.name].dtype)) for i in buffers)
-    return _Traced(program=program, tree=step.tree, buffers=zeros)
+    return _Traced(program=program, tree=step.tree, buffers=zeros, asked=step.asked)
 
 
 def _weighted(prepared: Prepared, assignment: dict[str, int] | None, steps: int) -> Program:
@@ -211,6 +212,9 @@ def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
     """Trace in stages, or as one micro-batch function and an update, over `steps` micro-batches per update."""
     assignment = None if stages is None else assign_stages(prepared.model, stages)
     traced = _program(prepared, assignment, steps)
+    if traced.asked > prepared.draws:
+        prepared = with_draws(prepared, traced.asked)
+        traced = _program(prepared, assignment, steps)
     count = 1 if assignment is None else max(assignment.values()) + 1
 
     def graph_of(program: Program) -> Graph:

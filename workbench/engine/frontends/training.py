@@ -11,9 +11,11 @@ from typing import Any
 import jax
 import keras
 
+from workbench.engine.frontends import jaxpr
 from workbench.engine.frontends.losses import Recipe, single_loss
 from workbench.engine.frontends.name_stack import LOSS_SCOPE, UPDATE_SCOPE
 from workbench.engine.frontends.replicas import mean
+from workbench.engine.frontends.unseeded import Draws, states
 
 
 @dataclass(slots=True)
@@ -23,16 +25,17 @@ class Variables:
     trainable: list[Any]
     state: list[Any]
     slots: list[Any] = field(default_factory=list)
+    unseeded: list[Any] = field(default_factory=list)
 
     @property
     def all(self) -> list[Any]:
-        """Trainable, then other model variables, then optimizer variables."""
-        return [*self.trainable, *self.state, *self.slots]
+        """Trainable, then other model variables, then optimizer variables, then the state of unseeded draws."""
+        return [*self.trainable, *self.state, *self.slots, *self.unseeded]
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Values in that order as the three lists."""
         first, second = len(self.trainable), len(self.trainable) + len(self.state)
-        return list(values[:first]), list(values[first:second]), list(values[second : len(self.all)])
+        return list(values[:first]), list(values[first:second]), list(values[second : second + len(self.slots)])
 
 
 def training_argument(model: Any, training: bool) -> dict[str, bool]:
@@ -47,7 +50,7 @@ class Step:
     After tracing: `metrics` names the metric results, `updated` the places in `variables.all` whose new values are
     returned, `tree` is the model's output for its structure. Results: loss, metrics and updates when training,
     outputs and updates otherwise; with `forward_only`, nothing is differentiated and the loss as the optimizer wants
-    it scaled comes first.
+    it scaled comes first. `draws` is how many draws without a seed the step has room for, `asked` how many it made.
     """
 
     model: Any
@@ -62,21 +65,33 @@ class Step:
     targets: int = 1
     target_structure: Callable[[Sequence[Any]], Any] = operator.itemgetter(0)
     replicas: int = 1
+    draws: int = 0
+    asked: int = 0
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """Values of the variables, then inputs, then targets, then sample weight."""
         count = len(self.variables.all)
+        drawn = states(arrays[count - 1] if self.variables.unseeded else jax.numpy.zeros(2, "uint32"), self.draws)
+        draws = Draws(drawn)
+        with jaxpr.unseeded_draws(draws):
+            head, new = self._step(*arrays)
+        self.asked = draws.asked
+        if self.variables.unseeded:
+            new = [*new, drawn[-1]]
+        self.updated = [i for i, (old, value) in enumerate(zip(arrays, new, strict=False)) if value is not old]
+        return [*head, *(new[i] for i in self.updated)]
+
+    def _step(self, *arrays: Any) -> tuple[list[Any], list[Any]]:
+        """What goes first, and new values of the variables of the model and the optimizer."""
+        count = len(self.variables.all)
         values, data = list(arrays[:count]), list(arrays[count:])
         x = self.structure(data[: self.inputs])
         if self.recipe is None:
-            head, new = self._infer(values, x)
-        else:
-            rest = data[self.inputs :]
-            y = self.target_structure(rest[: self.targets])
-            weight = rest[self.targets] if len(rest) > self.targets else None
-            head, new = (self._forward if self.forward_only else self._train)(values, x, y, weight)
-        self.updated = [i for i, (old, value) in enumerate(zip(values, new, strict=True)) if value is not old]
-        return [*head, *(new[i] for i in self.updated)]
+            return self._infer(values, x)
+        rest = data[self.inputs :]
+        y = self.target_structure(rest[: self.targets])
+        weight = rest[self.targets] if len(rest) > self.targets else None
+        return (self._forward if self.forward_only else self._train)(values, x, y, weight)
 
     def _infer(self, values: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         trainable, state, _ = self.variables.split(values)
