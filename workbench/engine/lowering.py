@@ -110,6 +110,18 @@ class Lowering:
             raise VerificationError(f"{value} is bound to {tensor}")
         self._tensors[id(value)] = tensor
 
+    def marked(self) -> Callable[[], None]:
+        """Remember what has been placed and emitted; the answer forgets everything made since, outside open bodies."""
+        emit, tensors, next_tile = self.emit, dict(self._tensors), dict(self._next_tile)
+        variables, step, repeated = len(emit.variables), emit.next_step, dict(emit.repeated)
+
+        def back() -> None:
+            del emit.variables[variables:]
+            emit.next_step, emit.repeated = step, repeated
+            self._tensors, self._next_tile = tensors, next_tile
+
+        return back
+
     def body(self, node: Node, number: int = 0) -> Function:
         """The function a node calls."""
         return self.graph.functions[node.calls[number]]
@@ -175,18 +187,18 @@ class Lowering:
     def _lower_operator(self, node: Node) -> None:
         family = ops.family_of(node)
         if family.pure_view or node.op in ("call", "scan", "while", "cond"):
-            self.lower_node(node)
+            if not self.outliner.covers(node):
+                self.lower_node(node)
             return
         number = self._names.get(self.label(node), 0)
         self._names[self.label(node)] = number + 1
         name = f"{self.label(node)}:{node.origin.direction}" + (f"#{number}" if number else "")
         previous = self.emit.operator
         self.emit.operator = name
-        body = ""
+        body = None
         try:
-            if self.outliner.wants(node):
-                body = self.outliner.lower(node, self)
-            else:
+            body = self.outliner.lower(node, self)
+            if body is None:
                 self.lower_node(node)
         finally:
             self.emit.operator = previous
@@ -201,7 +213,7 @@ class Lowering:
                 flops=family.flops(node, self),
                 plan=family.plan_text(node, self),
                 modelled=family.modelled,
-                body=body,
+                body=body or "",
                 repeated=repeated,
             )
         )

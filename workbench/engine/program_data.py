@@ -40,12 +40,14 @@ def trace_tree(node: Program) -> list[Any]:
     """A control node as JSON data, its kind first.
 
     `["step", id]`, `["sequence", name, [children]]`, `["repeat", name, times, child]`, `["if", name, [arms]]`,
-    `["call", function, name, ipu, stage, direction, micro_batch]`, `["overlap", name, phase, [branches]]`.
+    `["call", function, name, ipu, stage, direction, micro_batch]`, `["overlap", name, phase, [branches]]`. The call of an
+    outlined body says for which layer: one more text at its end.
     """
     if isinstance(node, Step):
         return ["step", node.id]
     if isinstance(node, Call):
-        return ["call", node.function, node.name, node.ipu, node.stage, node.direction, node.micro_batch]
+        layer = [node.origin.layer] if node.origin.layer else []
+        return ["call", node.function, node.name, node.ipu, node.stage, node.direction, node.micro_batch, *layer]
     below = [trace_tree(child) for child in children(node)]
     if isinstance(node, Sequence):
         return ["sequence", node.name, below]

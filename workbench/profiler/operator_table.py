@@ -69,7 +69,9 @@ class _Bodies:
         self.callers = Counter(operator["body"] for operator in described if operator.get("body"))
         self.rows: dict[str, list[int]] = {}
         for row, parent in enumerate(steps["parent"].tolist()):
-            if parent in self.callers:
+            while parent and parent not in self.callers:  # a loop inside a body has a name of its own
+                parent = parent.rpartition("/")[0]
+            if parent:
                 self.rows.setdefault(parent, []).append(row)
         self.steps = steps
 

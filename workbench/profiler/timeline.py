@@ -27,7 +27,8 @@ Totals: TypeAlias = "Counter[tuple[int, str]]"
 class Context(NamedTuple):
     """What the enclosing calls and loops say about a block; a stage or micro-batch of -1 is none.
 
-    `iteration` is that of the innermost loop, `lexical` that of the innermost loop of the same body.
+    `iteration` is that of the innermost loop, `lexical` that of the innermost loop of the same body. `layer` is the one
+    an outlined body is called for, which its steps take over; "" leaves them their own.
     """
 
     stage: int = -1
@@ -35,6 +36,7 @@ class Context(NamedTuple):
     iteration: int = 0
     direction: str = ""
     lexical: int = 0
+    layer: str = ""
 
 
 class Block(NamedTuple):
@@ -206,6 +208,7 @@ def called(node: Node, context: Context) -> Context:
         call.micro_batch + context.lexical if call.micro_batch >= 0 else context.micro_batch,
         context.iteration,
         call.direction or context.direction,
+        layer=call.layer or context.layer,
     )
 
 
@@ -322,7 +325,7 @@ def block_rows(
                 context.micro_batch,
                 context.iteration,
                 direction if direction == "recompute" else context.direction or direction,
-                layer,
+                context.layer or layer,
                 start,
                 start + node.cycles,
                 cause,

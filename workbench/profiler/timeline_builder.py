@@ -71,12 +71,16 @@ class Builder:
         stage: int | None,
         direction: str | None,
         micro_batch: int | None,
+        layer: str = "",
     ) -> Node:
         if function not in self.made:
             self.made[function] = self.node(self.bodies[function])
         body = self.made[function]
         context = Context(
-            -1 if stage is None else int(stage), -1 if micro_batch is None else int(micro_batch), 0, direction or ""
+            stage=-1 if stage is None else int(stage),
+            micro_batch=-1 if micro_batch is None else int(micro_batch),
+            direction=direction or "",
+            layer=layer,
         )
         return _made(
             "call", name or function, body.cycles, body.spent, children=(body,), function=function, call=context

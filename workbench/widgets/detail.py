@@ -116,11 +116,11 @@ class Detail:
 
     def _of_children(self, node: Node) -> Counter[Layer]:
         taken = (node.children[node.arm],) if node.kind == "if" else node.children
-        direction = node.call.direction
+        called_for, direction = node.call.layer, node.call.direction
         found: Counter[Layer] = Counter()
         for child in taken:
             for (layer, own), cycles in self._mix(child).items():
-                found[layer, direction or own] += cycles * node.times
+                found[called_for or layer, direction or own] += cycles * node.times
         return found
 
     def row(self, node: Node, ipu: int) -> _Row:
@@ -195,7 +195,7 @@ class _Visit:
         self._layer(start, end, self.detail.main_layer(node), context)
 
     def _layer(self, start: float, end: float, layer: Layer, context: Context) -> None:
-        name, direction = layer[0], context.direction or layer[1]
+        name, direction = context.layer or layer[0], context.direction or layer[1]
         if name or direction:
             self.lane.layers.append((start, end, name, direction))
 

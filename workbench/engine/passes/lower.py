@@ -13,11 +13,10 @@ from workbench.engine.links import topology
 from workbench.engine.lowering import Lowering, Operator
 from workbench.engine.options import Options
 from workbench.engine.origin import Origin
-from workbench.engine.passes.carries import callees_first
 from workbench.engine.passes.in_place import InPlace
 from workbench.engine.passes.io_tiles import apart, check_overlap, compute_target, io_tiles_of
 from workbench.engine.passes.layout import find_wishes
-from workbench.engine.passes.outline import Outliner, repeated
+from workbench.engine.passes.outline import outliner
 from workbench.engine.passes.pipeline import lower_pipeline
 from workbench.engine.passes.roles import KIND_OF_ROLE
 from workbench.engine.program import TileProgram
@@ -54,7 +53,9 @@ def lower(
     lowering = Lowering(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
     lowering.wishes = find_wishes(lowering)
     if options.get("optimizations.enable_graph_outlining"):
-        lowering.outliner = Outliner(repeated(callees_first(graph)))
+        merged_inputs = bool(options.get("optimizations.merge_infeed_io_copies"))
+        # A run reads all its arguments at its start, where inputs copied one by one have not come yet.
+        lowering.outliner = outliner(graph, in_place.reuse, runs=merged_inputs)
     pipeline: dict[str, int | str] = {}
     if any(node.op == "call" for node in graph.body.nodes):
         mapping = options.get("pipeline.device_mapping")

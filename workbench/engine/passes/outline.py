@@ -3,17 +3,21 @@
 A body keeps its vertices, exchange and control code once for all its calls. Its arguments and results have memory of
 their own, which is live only around a call: each call copies its operands in and its results out, on their tiles where
 the layouts agree. Bodies are made by the first call; outlining stands behind planning, whose plans are equal for equal
-operators, and can be turned off (`optimizations.enable_graph_outlining`).
+operators, and can be turned off (`optimizations.enable_graph_outlining`). What stands between the planned operators is
+shared as runs (`outline_runs.py`, `outline_calls.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from workbench.engine.graph import Function, Node
+from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.passes.carries import callees_first
+from workbench.engine.passes.outline_calls import SharedRuns
+from workbench.engine.passes.outline_runs import LEAST_CALLS, Runs
 from workbench.engine.program import Call
 from workbench.engine.program import Sequence as ProgramSequence
 
@@ -25,7 +29,6 @@ Key = tuple[object, ...]
 # Operators whose plans make much code: the others would copy more than they share.
 BODY_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul"}
 OUTLINED = frozenset(BODY_WORDS)
-LEAST_CALLS = 3  # with two calls the copies of arguments take about what the second body would
 
 
 def key_of(node: Node) -> Key | None:
@@ -45,6 +48,16 @@ def repeated(functions: Iterable[Function]) -> frozenset[Key]:
     return frozenset(found)
 
 
+def outliner(graph: Graph, reuse: Mapping[int, Value], *, runs: bool = True) -> Outliner:
+    """An outliner for a graph; without `runs` only single planned operators are shared."""
+    functions = callees_first(graph)
+    made = Outliner(repeated(functions))
+    for function in functions if runs else ():
+        found = Runs(graph, function, reuse)
+        made.runs.add(found.classes(), found)
+    return made
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Body:
     name: str
@@ -57,14 +70,20 @@ class Outliner:
     """Makes bodies as their first call comes and calls them; one table per IPU and enclosing function."""
 
     keys: frozenset[Key] = frozenset()
+    runs: SharedRuns = field(default_factory=SharedRuns)
     bodies: dict[tuple[object, ...], _Body] = field(default_factory=dict)
 
-    def wants(self, node: Node) -> bool:
-        """Whether the node is to be a call."""
-        return bool(self.keys) and key_of(node) in self.keys
+    def covers(self, node: Node) -> bool:
+        """Whether a body that has been called stands for the node."""
+        return id(node) in self.runs.paths
 
-    def lower(self, node: Node, lowering: Lowering) -> str:
-        """Lower the node as a call and return the name of the body."""
+    def lower(self, node: Node, lowering: Lowering) -> str | None:
+        """Lower the node as a call, if it is to be one; the name of the body, or of the part of a body, it shares."""
+        if self.keys and key_of(node) in self.keys:
+            return self._call(node, lowering)
+        return self.runs.lower(node, lowering, len(self.bodies) + self.runs.made)
+
+    def _call(self, node: Node, lowering: Lowering) -> str:
         emit = lowering.emit
         place = (key_of(node), emit.ipu, emit.function)
         operands = [lowering.get(value) for value in node.operands]
@@ -88,7 +107,7 @@ class Outliner:
     def _body(self, node: Node, operands: list[Tensor], lowering: Lowering) -> _Body:
         """Lower the node once, on arguments of its own that lie as the first call's operands do."""
         emit = lowering.emit
-        name = f"shared{len(self.bodies)}_{BODY_WORDS[node.op]}"
+        name = f"shared{len(self.bodies) + self.runs.made}_{BODY_WORDS[node.op]}"
         function, emit.function = emit.function, name
         operator, emit.operator = emit.operator, ""
         try:

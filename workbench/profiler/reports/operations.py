@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -35,9 +37,10 @@ class Operations(Report):
     def layers(self) -> pd.DataFrame:
         """`layer, cycles`, cycles by direction and by cause, `flops, bytes_received, variable_bytes, code_bytes`.
 
-        Cycles count every execution. Steps outside any layer are in the layer "".
+        Cycles count every execution. Steps outside any layer are in the layer "", those of a shared body in the layers
+        that call it.
         """
-        steps = self.profile.steps
+        steps = self._steps_by_caller()
         found = steps.groupby("layer", sort=False).agg(cycles=("total_cycles", "sum")).astype("int64")
         for name in ("forward", "recompute", "backward", "update"):
             found[f"{name}_cycles"] = self._cycles(steps[steps["direction"] == name], found.index)
@@ -52,6 +55,21 @@ class Operations(Report):
         held = variables.groupby("layer")["bytes"].sum()
         found["variable_bytes"] = held.reindex(found.index, fill_value=0).astype("int64")
         return found.reset_index().sort_values("cycles", ascending=False, kind="stable").reset_index(drop=True)
+
+    def _steps_by_caller(self) -> pd.DataFrame:
+        """The steps, those of a shared body once for each layer that calls it, with that layer's part of their runs."""
+        steps = self.profile.steps
+        function = steps["parent"].map(lambda path: path.partition("/")[0])
+        shared = _callers(self.profile.meta["trace"])
+        parts = [steps[~function.isin(list(shared))]]
+        for name, callers in shared.items():
+            body = steps[function == name]
+            for layer, calls in callers.items():
+                part = body.assign(layer=layer)
+                for column in ("times", "total_cycles"):
+                    part[column] = body[column] * calls // callers.total()
+                parts.append(part)
+        return pd.concat(parts)
 
     def _cycles(self, steps: pd.DataFrame, layers: Any) -> Any:
         return steps.groupby("layer")["total_cycles"].sum().reindex(layers, fill_value=0).astype("int64")
@@ -82,3 +100,16 @@ class Operations(Report):
     def to_pandas(self) -> pd.DataFrame:
         """The operators."""
         return self.operators.copy(deep=False)
+
+
+def _callers(trace: Mapping[str, Any]) -> dict[str, Counter[str]]:
+    """Shared body → how many calls of it each layer makes, as the control tree says; equal calls run equally often."""
+    found: dict[str, Counter[str]] = {}
+    waiting: list[Any] = [trace["entry"], *trace["functions"].values()]
+    while waiting:
+        node = waiting.pop()
+        if node[0] == "call" and len(node) > 7:
+            found.setdefault(node[1], Counter())[node[7]] += 1
+        elif node[0] != "call":
+            waiting += node[-1] if node[0] in ("sequence", "if", "overlap") else node[3:]
+    return found

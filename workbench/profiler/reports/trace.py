@@ -112,6 +112,9 @@ class Trace(Report):
         longest = max(node.children, key=lambda child: child.cycles) if node.kind == "run" else node
         known = self._steps.get(longest.step, (node.name, "", "", "", -1))
         name, cause, layer, direction, stage = known
+        if context.layer:  # the body was lowered for another layer, which its steps are named for
+            name = context.layer + name.removeprefix(layer) if layer and name.startswith(layer) else name
+            layer = context.layer
         if node.step < 0:
             busy = {key[1]: cycles for key, cycles in node.totals.items() if key[0] == ipu}
             cause = max(busy, key=lambda key: busy[key], default="")
