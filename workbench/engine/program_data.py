@@ -40,8 +40,8 @@ def trace_tree(node: Program) -> list[Any]:
     """A control node as JSON data, its kind first.
 
     `["step", id]`, `["sequence", name, [children]]`, `["repeat", name, times, child]`, `["if", name, [arms]]`,
-    `["call", function, name, ipu, stage, direction, micro_batch]`, `["overlap", name, phase, [branches]]`. The call of an
-    outlined body says for which layer: one more text at its end.
+    `["call", function, name, ipu, stage, direction, micro_batch]`, `["overlap", name, phase, [branches]]`. The call of
+    an outlined body says for which layer: one more text at its end.
     """
     if isinstance(node, Step):
         return ["step", node.id]
