@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,19 @@ if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
 MAX_PARTS_SHOWN = 12
+# Sources of numbers that are read from the program itself rather than computed by a formula of the engine.
+MAPPING = "the tile mapping of the program"
+ALLOCATOR = "the addresses the allocator gave"
+CODE = "the size its codelet states"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """One number taken apart. `unit` is "bytes" or "cycles"; the values of `parts` sum to `value`.
 
-    `formula` states the arithmetic in words, `inputs` what it was evaluated on. `typical_error` is a fraction, from
-    held-out reference cases of the same kind of number; None when there are none.
+    `formula` states the arithmetic in words, `inputs` what it was evaluated on, `source` where it was read. A sum has
+    no source of its own: its parts have theirs. `typical_error` is a fraction, from held-out reference cases of the
+    same kind of number; None when there are none.
     """
 
     subject: str
@@ -111,14 +116,13 @@ def _step(profile: Profile, step: int) -> Explanation:
     row = _row_of_step(profile, step)
     parts = _terms(profile, step)
     kinds = sorted({part.subject for part in parts})
-    errors = [part.typical_error for part in parts if part.typical_error is not None]
     times = int(steps["times"][row])
     return Explanation(
         subject=f"one execution of step {step} {steps['name'][row]} ({steps['kind'][row]}), which runs {times} times",
         value=int(steps["cycles"][row]),
         unit="cycles",
         formula=" + ".join(kinds) or "no cost",
-        typical_error=max(errors, default=None),
+        typical_error=_largest_error(parts),
         parts=parts,
     )
 
@@ -142,8 +146,15 @@ def _terms(profile: Profile, step: int) -> tuple[Explanation, ...]:
     return tuple(found)
 
 
-def _bytes(subject: str, value: int, formula: str, source: str = "") -> Explanation:
-    return Explanation(subject=subject, value=int(value), unit="bytes", formula=formula, source=source)
+def _bytes(profile: Profile, subject: str, value: int, formula: str, source: str = ALLOCATOR) -> Explanation:
+    return Explanation(
+        subject=subject,
+        value=int(value),
+        unit="bytes",
+        formula=formula,
+        source=source,
+        typical_error=typical_error(profile, "memory"),
+    )
 
 
 def _category(profile: Profile, name: str, value: int, ipu: int, tile: int) -> Explanation:
@@ -163,8 +174,8 @@ def _category(profile: Profile, name: str, value: int, ipu: int, tile: int) -> E
             parts=_codelets(profile, ipu, tile) if name == "vertex_code" else (),
         )
     if name in FOOTPRINT_CATEGORIES:
-        return _bytes(words, value, f"bytes of {words} on this tile")
-    return _bytes(words, value, f"addresses that {words} variables use and no category before them")
+        return _bytes(profile, words, value, f"bytes of {words} on this tile", "")
+    return _bytes(profile, words, value, f"addresses that {words} variables use and no category before them")
 
 
 def _category_inputs(profile: Profile, name: str, fixed: Mapping[str, Any], ipu: int, tile: int) -> dict[str, Any]:
@@ -180,7 +191,9 @@ def _codelets(profile: Profile, ipu: int, tile: int) -> tuple[Explanation, ...]:
     rows = np.flatnonzero(held & (table["ipu"] == ipu))
     order = rows[np.argsort(-table["code_bytes"][rows], kind="stable")]
     return tuple(
-        _bytes(table["vertex"][row], table["code_bytes"][row], table["template"][row] or "one instantiation")
+        _bytes(
+            profile, table["vertex"][row], table["code_bytes"][row], table["template"][row] or "one instantiation", CODE
+        )
         for row in order.tolist()
     )
 
@@ -191,7 +204,7 @@ def _tile(profile: Profile, ipu: int, tile: int) -> Explanation:
     parts = [_category(profile, name, size, ipu, tile) for name, size in by_category.items() if size]
     gaps = value - sum(by_category.values())
     if gaps:
-        parts.append(_bytes("gaps", gaps, "addresses that nothing uses, below the last one that is used"))
+        parts.append(_bytes(profile, "gaps", gaps, "addresses that nothing uses, below the last one that is used"))
     return Explanation(
         subject=f"memory of tile {tile} of IPU {ipu}",
         value=value,
@@ -210,7 +223,13 @@ def _tile_at_step(profile: Profile, ipu: int | None, tile: int, step: int) -> Ex
     fixed = {name: int(memory.footprint(profile, name)[place, tile]) for name in FOOTPRINT_CATEGORIES}
     parts = [_category(profile, name, size, place, tile) for name, size in fixed.items()]
     parts += [
-        _bytes(row["name"], row["bytes"], f"{row['kind']} {row['dtype']}{row['shape']}, its part on this tile")
+        _bytes(
+            profile,
+            row["name"],
+            row["bytes"],
+            f"{row['kind']} {row['dtype']}{row['shape']}, its part on this tile",
+            MAPPING,
+        )
         for row in records(live)
     ]
     parts = sorted((part for part in parts if part.value), key=lambda part: -part.value)
@@ -252,8 +271,28 @@ def _variable(profile: Profile, variable: str | int, ipu: int | None) -> Explana
         unit="bytes",
         formula="elements x bytes of an element on every tile it is mapped to, copies and padding included",
         inputs=inputs,
-        source="the tile mapping of the program",
+        source=MAPPING,
+        typical_error=typical_error(profile, "memory"),
     )
+
+
+def _runs(profile: Profile, row: int) -> Explanation:
+    """All runs of a step of an operator, with the sources of what one costs; `explain(step=...)` takes it apart."""
+    steps = profile.tables["steps"]
+    terms = _terms(profile, int(steps["id"][row]))
+    return Explanation(
+        subject=f"step {steps['id'][row]} {steps['name'][row]}",
+        value=int(steps["total_cycles"][row]),
+        unit="cycles",
+        formula=f"{steps['times'][row]} times {steps['cycles'][row]} cycles",
+        inputs={part.subject: part.value for part in terms},
+        source="; ".join(dict.fromkeys(part.source for part in terms)),
+        typical_error=_largest_error(terms),
+    )
+
+
+def _largest_error(parts: Iterable[Explanation]) -> float | None:
+    return max((part.typical_error for part in parts if part.typical_error is not None), default=None)
 
 
 def _operator(profile: Profile, operator: str) -> Explanation:
@@ -263,15 +302,7 @@ def _operator(profile: Profile, operator: str) -> Explanation:
         raise InputError(f"no operator {operator!r}", expected="a name of profile.operators")
     row = int(rows[0])
     own = np.flatnonzero(steps["operator"] == operator)
-    parts = tuple(
-        Explanation(
-            subject=f"step {steps['id'][place]} {steps['name'][place]}",
-            value=int(steps["total_cycles"][place]),
-            unit="cycles",
-            formula=f"{steps['times'][place]} times {steps['cycles'][place]} cycles",
-        )
-        for place in own[np.argsort(-steps["total_cycles"][own], kind="stable")]
-    )
+    parts = tuple(_runs(profile, int(place)) for place in own[np.argsort(-steps["total_cycles"][own], kind="stable")])
     return Explanation(
         subject=f"operator {operator} ({operators['op'][row]})",
         value=sum(part.value for part in parts),
