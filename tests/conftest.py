@@ -23,6 +23,8 @@ settings.register_profile("short", max_examples=50, **_COMMON)
 settings.register_profile("long", max_examples=200, **_COMMON)
 settings.load_profile("short")
 os.environ["WORKBENCH_CACHE"] = "memory"  # kernels and commands that tests start have it too
+# Small programs that run once or twice: XLA would spend most of a test's time making them fast.
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -38,7 +38,7 @@ class Case:
 
     def model(self) -> Any:
         """The model; equal at every call."""
-        keras.utils.clear_session()
+        keras.utils.clear_session(free_memory=False)  # a collection takes longer than a case
         keras.utils.set_random_seed(SEED)
         return self.build()
 
