@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from workbench import ipu
+from workbench.errors import OptionError
 from workbench.ipu.config import IPUConfig
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "ipuconfig.json").read_text(encoding="utf-8"))
@@ -45,6 +46,9 @@ def run(case: dict[str, Any], config: IPUConfig) -> str:
             with pytest.raises(ERRORS[case["raises"]]) as caught:
                 step()
             assert all(fact in str(caught.value) for fact in case["says"]), str(caught.value)
+            if case["raises"] == "Exception":  # options that exclude each other: ours, and no wrong value
+                assert isinstance(caught.value, OptionError)
+                assert not isinstance(caught.value, ValueError)
             return name
         step()
     return ""
