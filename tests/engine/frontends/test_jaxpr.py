@@ -201,3 +201,28 @@ def test_attributes_are_plain_for_every_primitive(fn: Any) -> None:
         hash(node.attrs)
         assert list(node.attrs) == sorted(node.attrs, key=lambda pair: pair[0])
         assert not node.calls
+
+
+def test_mutable_arrays_of_a_program_are_passed_along() -> None:
+    """`jax.new_ref`, written in the program, in loops and in calls; a scalar of one replica stays a scalar."""
+
+    def fn(x: Any) -> Any:
+        held = jax.new_ref(x)
+        held[0] = 2.0
+
+        def turn(carry: Any, entry: Any) -> Any:
+            held[1] += entry
+            return carry + held[1], entry * 2
+
+        carry, stack = jax.lax.scan(turn, 0.0, x)
+        total = jax.jit(lambda value: (held.__setitem__(2, value), held[...].sum())[1])(carry)
+        return held[...], stack, total
+
+    x = np.arange(1, 5, dtype="float32")
+    source = trace_function(fn, x)
+    names = {node.op for _, node in walk(source.graph)}
+    assert names.isdisjoint({"new_ref", "get", "swap", "addupdate", "closed_call"})
+    found, reference = source.pack(source.compute([x])), fn(x)
+    for one, other in zip(found, reference, strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other)

@@ -69,6 +69,27 @@ def test_paths_are_dropped_as_keras_drops_them_from_the_same_state() -> None:
     assert len(set(losses)) > 1
 
 
+class Sampled(keras.Model):
+    """Draws whatever the mode is, and knows its outputs only by being called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encode, self.decode = keras.layers.Dense(6, name="encode"), keras.layers.Dense(8, name="decode")
+
+    def call(self, x: Any) -> Any:
+        mean, spread = keras.ops.split(self.encode(x), 2, -1)
+        return self.decode(mean + spread * keras.random.normal(keras.ops.shape(mean)))
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+def test_a_subclassed_model_draws_in_every_mode(mode: str) -> None:
+    model = Sampled()
+    model(X)
+    found = wb.compile(model, X, X, batch_size=4, mode=mode, loss="mse", target=MACHINE)
+    assert [item.name for item in found.graph.inputs if item.role == "seed"] == ["unseeded/seed"]
+    reconcile.reconciles(found.compiled)
+
+
 def test_inference_draws_nothing() -> None:
     found = wb.compile(two_paths, batch_size=4, mode="inference", target=MACHINE)
     assert not [item for item in found.graph.inputs if item.role == "seed"]

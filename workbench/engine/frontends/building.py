@@ -10,12 +10,14 @@ from typing import Any
 
 import jax
 import keras
+import numpy as np
 
 from workbench.engine.frontends import jaxpr
 from workbench.engine.frontends.checks import check_dtype, check_model
 from workbench.engine.frontends.jaxpr_params import dtype_name
 from workbench.engine.frontends.ready import ReadyModel, ready
 from workbench.engine.frontends.source import ArraySpec
+from workbench.engine.frontends.unseeded import Draws
 from workbench.errors import InputError
 
 PRECISIONS = ("float32", "float16", "mixed_float16")
@@ -186,7 +188,8 @@ def _describe_outputs(
     if getattr(model, "outputs", None):
         tree = model.outputs[0] if isinstance(model, keras.Sequential) else model.output
     else:
-        tree = model.compute_output_spec(structure([keras.KerasTensor(shape, dtype) for _, shape, dtype in inputs]))
+        with jaxpr.unseeded_draws(Draws([np.zeros(2, "uint32")])):
+            tree = model.compute_output_spec(structure([keras.KerasTensor(shape, dtype) for _, shape, dtype in inputs]))
     names = list(tree) if isinstance(tree, dict) else list(getattr(model, "output_names", ()))
     shape = keras.tree.map_structure(lambda leaf: 0, tree)
     if isinstance(tree, dict):

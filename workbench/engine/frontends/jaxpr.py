@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from jax._src.source_info_util import Scope
+from jax._src.state.discharge import discharge_state
 from jax.extend.core import ClosedJaxpr, Literal
 from keras.src.backend.common import global_state
 from keras.src.random import seed_generator
 
-from workbench.engine.frontends.flatten import Body, Context, Converter, finish
+from workbench.engine.frontends.flatten import Body, Context, Converter, finish, open_program
+from workbench.engine.frontends.jaxpr_params import is_program
 from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, REMAT_SCOPE, LayerNames, Stack, once
 from workbench.engine.graph import Function, Graph, Input, Output, verify_graph
 from workbench.engine.origin import Direction
@@ -52,6 +54,7 @@ def function_from_jaxpr(
     `owners` is the layer each result belongs to, "" where none; `direction` is that of equations whose name stack
     says nothing.
     """
+    closed = _without_references(closed)
     body = Body(converter)
     body.own(closed.jaxpr.outvars, owners)
     params = [body.define(var) for var in closed.jaxpr.invars]
@@ -60,6 +63,23 @@ def function_from_jaxpr(
     owned = {number: layer for number, layer in zip(results, owners, strict=True) if layer}
     function = finish(body, name, [*params, *(number for number, _ in constants)], results, owned, direction)
     return function, [array for _, array in constants]
+
+
+def _without_references(closed: Any) -> Any:
+    """The program with what it keeps in mutable arrays of its own (`jax.new_ref`) passed from equation to equation."""
+    return discharge_state(closed) if _makes_references(closed.jaxpr) else closed
+
+
+def _makes_references(jaxpr: Any) -> bool:
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "new_ref":
+            return True
+        if any(is_program(value) for value in eqn.params.values()):
+            for value in eqn.params.values():
+                programs = value if isinstance(value, list | tuple) else [value]
+                if any(is_program(each) and _makes_references(open_program(each)[0]) for each in programs):
+                    return True
+    return False
 
 
 def equation_stacks(closed: Any) -> list[Stack]:

@@ -111,7 +111,7 @@ def _seeds(value: Any, replicas: int) -> Any:
 
 
 def _joined(output: Output, value: Any) -> Any:
-    if output.role == "update":
+    if output.role == "update" or value.shape[0] == 1:  # one replica's scalar stays one
         return value[0]
     if output.role == "output":
         return jnp.reshape(value, (-1, *value.shape[2:])) if value.ndim > 1 else value
