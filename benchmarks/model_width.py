@@ -5,14 +5,11 @@ Each figure is taken in a fresh process with every cache off. Ends with 1 when a
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import statistics
-import subprocess
 import sys
 import time
 from typing import Any
+
+from harness import Budgets, Figures, main
 
 IMAGE_SIZES = {
     "ResNet50": 224, "VGG16": 224, "MobileNetV2": 224, "EfficientNetB0": 224, "DenseNet121": 224, "InceptionV3": 299,
@@ -21,25 +18,29 @@ IMAGE_SIZES = {
 PROPORTIONS = [0.05 * step for step in range(1, 13)]
 OPTION = "convolutions.poplar_options.availableMemoryProportion"
 
-# Figure, its unit, its budget (None: shown only), and what the budget is.
-BUDGETS: tuple[tuple[str, str, float | None, str], ...] = (
-    ("applications_seconds", "s", 20.0,
-     "seven applications in inference at batch 8: built without weights, traced, compiled"),
+BUDGETS: Budgets = (
+    (
+        "applications_seconds",
+        "s",
+        20.0,
+        "seven applications in inference at batch 8: built without weights, traced, compiled",
+    ),
     ("bert_base_seconds", "s", 6.0, "all phases but the trace of BERT-Base's training step"),
     ("sweep_ratio", "", 4.0, "12 compiles of ResNet-50's training step, a proportion each, over the first of them"),
     ("bert_base_trace_seconds", "s", None, "building and tracing it"),
     ("sweep_first_seconds", "s", None, "the first of the 12 compiles, trace included"),
     ("sweep_seconds", "s", None, "all 12"),
+    *((f"{name}_seconds", "s", None, "this application alone") for name in IMAGE_SIZES),
 )
 
 
-def measure_applications() -> dict[str, float]:
+def measure_applications() -> Figures:
     """Seconds of each application's inference at batch 8, and of all."""
     import keras
 
     import workbench as wb
 
-    found: dict[str, float] = {}
+    found: Figures = {}
     for name, size in IMAGE_SIZES.items():
 
         def build(name: str = name, size: int = size) -> Any:
@@ -52,7 +53,7 @@ def measure_applications() -> dict[str, float]:
     return {**found, "applications_seconds": sum(found.values())}
 
 
-def measure_bert() -> dict[str, float]:
+def measure_bert() -> Figures:
     """Seconds of BERT-Base's training step with Adam, the trace apart."""
     import keras
 
@@ -66,7 +67,7 @@ def measure_bert() -> dict[str, float]:
     }
 
 
-def measure_sweep() -> dict[str, float]:
+def measure_sweep() -> Figures:
     """Seconds of 12 compiles that differ in one option, as `wb.sweep` makes them: traced once."""
     from workbench.executable import compile_request, make_request
 
@@ -84,46 +85,5 @@ def measure_sweep() -> dict[str, float]:
 
 MEASUREMENTS = {"applications": measure_applications, "bert": measure_bert, "sweep": measure_sweep}
 
-
-def in_fresh_process(measurement: str) -> dict[str, float]:
-    """The figures of one measurement, taken by a new interpreter with caches off."""
-    caches_off = {"WORKBENCH_CACHE": "off", "JAX_ENABLE_COMPILATION_CACHE": "false", "KERAS_BACKEND": "jax"}
-    command = [sys.executable, __file__, "--measure", measurement]
-    done = subprocess.run(command, env={**os.environ, **caches_off}, stdout=subprocess.PIPE, text=True, check=True)
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
-
-
-def report(runs: list[dict[str, float]]) -> bool:
-    """Print the median of each figure beside its budget; return whether all budgets are kept."""
-    kept = True
-    for name, unit, budget, meaning in BUDGETS:
-        values = [run[name] for run in runs if name in run]
-        if not values:
-            continue
-        median = statistics.median(values)
-        kept = kept and (budget is None or median <= budget)
-        verdict = "" if budget is None else f"{'within' if median <= budget else 'OVER'} {budget:g} {unit}".strip()
-        print(f"{name:<26} {median:8.2f} {unit:<2} {verdict:<14} {meaning}")
-    for name in (f"{each}_seconds" for each in IMAGE_SIZES):
-        values = [run[name] for run in runs if name in run]
-        if values:
-            print(f"    {name:<22} {statistics.median(values):8.2f} s")
-    return kept
-
-
-def main() -> int:
-    """Take every measurement in fresh processes, or one of them in this process."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--processes", type=int, default=1, help="fresh processes per measurement")
-    parser.add_argument("--measure", choices=MEASUREMENTS, help="take one measurement here and print it as JSON")
-    arguments = parser.parse_args()
-    if arguments.measure:
-        print(json.dumps(MEASUREMENTS[arguments.measure]()))
-        return 0
-    runs = [in_fresh_process(name) for name in MEASUREMENTS for _ in range(arguments.processes)]
-    return 0 if report(runs) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, MEASUREMENTS, BUDGETS))

@@ -5,23 +5,17 @@ Each figure is the median of fresh processes with every cache off. Ends with 1 w
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import resource
-import statistics
-import subprocess
 import sys
 import time
 from typing import Any
 
+from harness import GIB, MB, Budgets, Figures, main
+
 BATCH_SIZE = 4
 IMAGE_SHAPE = (224, 224, 3)
-GIB = 2**30
-MB = 10**6
 
-# Figure, its unit, its budget (None: shown only), and what the budget is.
-BUDGETS: tuple[tuple[str, str, float | None, str], ...] = (
+BUDGETS: Budgets = (
     ("ours_over_xla", "", 1.0, "all our phases but the trace, over XLA's lower and compile"),
     ("compile_peak_bytes", "GiB", 2 * GIB, "peak memory of the process that does both"),
     ("verdict_seconds", "s", 8.0, "a fresh process to the verdict of wb.profile"),
@@ -30,7 +24,6 @@ BUDGETS: tuple[tuple[str, str, float | None, str], ...] = (
     ("trace_seconds", "s", None, "building and tracing the model"),
     ("xla_seconds", "s", None, "XLA's lower and compile of the same step, on this machine's CPU"),
 )
-SCALE = {"GiB": GIB, "MB": MB, "s": 1, "": 1}
 
 
 def peak_bytes() -> int:
@@ -39,7 +32,7 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def compile_with_ours() -> dict[str, float]:
+def compile_with_ours() -> Figures:
     """Seconds of our phases, the trace apart."""
     import keras
 
@@ -89,7 +82,7 @@ def traced_step() -> Any:
         )
 
 
-def compile_with_xla() -> dict[str, float]:
+def compile_with_xla() -> Figures:
     """Seconds of XLA's lower and compile, the trace apart."""
     traced = traced_step()
     start = time.perf_counter()
@@ -97,14 +90,14 @@ def compile_with_xla() -> dict[str, float]:
     return {"xla_seconds": time.perf_counter() - start}
 
 
-def measure_compile() -> dict[str, float]:
+def measure_compile() -> Figures:
     """Both compiles, one after the other, in this process."""
     figures = {**compile_with_ours(), **compile_with_xla()}
     figures["ours_over_xla"] = figures["ours_seconds"] / figures["xla_seconds"]
     return {**figures, "compile_peak_bytes": peak_bytes()}
 
 
-def measure_verdict() -> dict[str, float]:
+def measure_verdict() -> Figures:
     """From the import to the printed verdict, in this process."""
     start = time.perf_counter()
     import workbench as wb
@@ -116,46 +109,5 @@ def measure_verdict() -> dict[str, float]:
 
 MEASUREMENTS = {"compile": measure_compile, "verdict": measure_verdict, "xla": compile_with_xla}
 
-
-def in_fresh_process(measurement: str) -> dict[str, float]:
-    """The figures of one measurement, taken by a new interpreter with caches off."""
-    caches_off = {"WORKBENCH_CACHE": "off", "JAX_ENABLE_COMPILATION_CACHE": "false", "KERAS_BACKEND": "jax"}
-    command = [sys.executable, __file__, "--measure", measurement]
-    done = subprocess.run(command, env={**os.environ, **caches_off}, stdout=subprocess.PIPE, text=True, check=True)
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
-
-
-def report(runs: list[dict[str, float]]) -> bool:
-    """Print the median and range of each figure beside its budget; return whether all budgets are kept."""
-    kept = True
-    for name, unit, budget, meaning in BUDGETS:
-        values = [run[name] / SCALE[unit] for run in runs if name in run]
-        if not values:
-            continue
-        median = statistics.median(values)
-        verdict = ""
-        if budget is not None:
-            within = median <= budget / SCALE[unit]
-            kept = kept and within
-            verdict = f"{'within' if within else 'OVER'} {budget / SCALE[unit]:g} {unit}".strip()
-        spread = f"{min(values):.2f} to {max(values):.2f}"
-        print(f"{name:<20} {median:8.2f} {unit:<3} ({spread:>16})  {verdict:<14} {meaning}")
-    return kept
-
-
-def main() -> int:
-    """Take every measurement in fresh processes, or one of them in this process."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--processes", type=int, default=3, help="fresh processes per measurement")
-    parser.add_argument("--measure", choices=MEASUREMENTS, help="take one measurement here and print it as JSON")
-    arguments = parser.parse_args()
-    if arguments.measure:
-        print(json.dumps(MEASUREMENTS[arguments.measure]()))
-        return 0
-    runs = [in_fresh_process(name) for name in ("compile", "verdict") for _ in range(arguments.processes)]
-    return 0 if report(runs) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, MEASUREMENTS, BUDGETS, usual=("compile", "verdict"), processes=3))
