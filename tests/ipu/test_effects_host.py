@@ -14,6 +14,7 @@ from workbench.engine.target import target
 from workbench.ipu.config import IPUConfig
 
 ROWS = np.zeros((256, 256), "float32")
+ZEROS = np.zeros(512, "float32")
 
 
 def chain(first: Any, second: Any) -> Any:
@@ -88,3 +89,28 @@ def test_prefetch_depth_of_an_infeed_queue_hides_what_the_host_fetches() -> None
     waited = ceil(7 * (fetched + copied - turn) / 8)
     assert waited > 0
     assert found[1].total_cycles - found[2].total_cycles == 8 * waited
+
+
+def test_optimise_latency_of_feeds_sends_fewer_packets_and_copies_once_more() -> None:
+    """2 KiB on 16 tiles are 16 packets of 128 B; laid out for the host they are 2 of 1 KiB, with a header of 8 B each.
+
+    The loop's result goes to the host as it lies either way.
+    """
+    found = {}
+    for packed in (False, True):
+        configure(1, **{"ipu_model.tiles_per_ipu": 16})
+        feed = ipu.ipu_infeed_queue.IPUInfeedQueue([np.ones(512, np.float32)] * 4, optimise_latency=packed)
+        outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue(optimise_latency=packed)
+
+        def body(total: Any, part: Any, outfeed: Any = outfeed) -> Any:
+            return total + part, outfeed.enqueue(part)
+
+        (result,), session = run(lambda feed=feed, body=body: ipu.loops.repeat(4, body, [ZEROS], feed))
+        assert result.tolist() == [4] * 512
+        assert session.run(outfeed.dequeue()).shape == (4, 512)
+        found[packed] = session.profile
+    headers = {packed: int(each.tiles["host_exchange_packet_headers"].sum()) for packed, each in found.items()}
+    assert headers == {False: (16 + 16 + 16) * 8, True: (2 + 2 + 16) * 8}
+    moves = {packed: len(each.steps.query("name.str.contains('packets/exchange')")) for packed, each in found.items()}
+    assert moves == {False: 0, True: 2}
+    assert found[True].total_cycles > found[False].total_cycles

@@ -41,7 +41,7 @@ class CodeSizes:
     exchange_bytes_per_exchange: int = 12  # derived: TFDOC's adder, 50 B a tile for four exchanges
     vertex_entry_bytes: int = 4  # derived: the word of a vertex table that names codelet and state
     host_exchange_bytes_per_copy: int = 96  # derived: TFDOC's adder, 289 B a tile for three copies
-    host_packet_payload_bytes: int = 1024  # not sourced; a parameter
+    host_packet_payload_bytes: int = 1024  # poplibs@7eac0f26 lib/popops/HostSliceTensor.cpp: packetSizeInBytes
     host_packet_header_bytes: int = 8  # not sourced; the adder's headers are 10,512 B over all tiles
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
 
+from workbench.engine.frontends.name_stack import OPTIMISE_LATENCY, PREFETCH_DEPTH, attribute_scope
 from workbench.errors import InputError, WorkbenchError
 
 # Deeper buffers than this are refused (graphcore/tensorflow@b2127bba tensorflow/python/ipu/ipu_infeed_queue.py).
@@ -125,6 +127,17 @@ class Failures:
         return first
 
 
+@contextmanager
+def feed_scopes(optimise_latency: bool, prefetch_depth: int = 0) -> Iterator[None]:
+    """Tells the compiler of the feed that the calls of the host made inside serve."""
+    with ExitStack() as scopes:
+        if prefetch_depth:
+            scopes.enter_context(jax.named_scope(attribute_scope(PREFETCH_DEPTH, str(prefetch_depth))))
+        if optimise_latency:
+            scopes.enter_context(jax.named_scope(attribute_scope(OPTIMISE_LATENCY, "1")))
+        yield
+
+
 def check_depth(name: str, depth: Any) -> int:
     """A buffer depth from 1 to 255."""
     if isinstance(depth, bool) or not isinstance(depth, int | np.integer):
@@ -154,6 +167,7 @@ __all__ = [
     "check_depth",
     "check_ordinal",
     "elements_of",
+    "feed_scopes",
     "to_arrays",
     "types_of",
 ]

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from workbench.engine.frontends.name_stack import PREFETCH_DEPTH, attribute_scope
 from workbench.errors import InputError
 from workbench.ipu._feeds import (
     DEFAULT_DEPTH,
@@ -21,6 +20,7 @@ from workbench.ipu._feeds import (
     check_depth,
     check_ordinal,
     elements_of,
+    feed_scopes,
     to_arrays,
     types_of,
 )
@@ -102,7 +102,7 @@ class IPUInfeedQueue:
         specs = [jax.ShapeDtypeStruct(shape, _on_device(dtype)) for shape, dtype in self._types]
         if flags().synthetic("Infeed"):
             return [np.full(spec.shape, synthetic_value(), spec.dtype) for spec in specs]
-        with jax.named_scope(attribute_scope(PREFETCH_DEPTH, str(self._prefetch_depth))):
+        with feed_scopes(self._optimise_latency, self._prefetch_depth):
             return take(self._failures.guard(self._next), specs)
 
     def _next(self) -> list[Any]:

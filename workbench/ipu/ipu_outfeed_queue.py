@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.errors import InputError
-from workbench.ipu._feeds import Failures, FeedError, check_ordinal
+from workbench.ipu._feeds import Failures, FeedError, check_ordinal, feed_scopes
 from workbench.ipu._flags import flags
 from workbench.ipu._replicas import give
 from workbench.tf import _graph
@@ -80,7 +80,8 @@ class IPUOutfeedQueue:
 
         def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
             if not flags().synthetic("Outfeed"):
-                give(self._failures.guard(self._put), values)
+                with feed_scopes(self._optimise_latency):
+                    give(self._failures.guard(self._put), values)
             return ()
 
         self._operation = Operation(

@@ -235,8 +235,8 @@ class Body:
         attributes = plain_attributes(eqn.primitive.name, eqn.params)
         if place.partials and eqn.primitive.name in _PRODUCTS:
             attributes = tuple(sorted((*attributes, ("partials_type", place.partials))))
-        if place.prefetched:
-            attributes = tuple(sorted((*attributes, ("prefetch_depth", place.prefetched))))
+        if place.feed:
+            attributes = tuple(sorted((*attributes, *place.feed)))
         return Draft(
             eqn.primitive.name,
             tuple(operands),

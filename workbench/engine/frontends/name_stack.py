@@ -22,7 +22,9 @@ CALL_PREFIX = f"{MARK}call:"
 ATTRIBUTE_PREFIX = f"{MARK}attribute:"
 # What scopes.partials_type sets, by the names of the driver, and PopLibs' names for it.
 PARTIALS_TYPE = "PARTIALS_TYPE"
-PREFETCH_DEPTH = "PREFETCH_DEPTH"
+# Attributes of a feed, and what the calls of the host that serve it are told by them.
+PREFETCH_DEPTH, OPTIMISE_LATENCY = "PREFETCH_DEPTH", "OPTIMISE_LATENCY"
+FEEDS = {PREFETCH_DEPTH: "prefetch_depth", OPTIMISE_LATENCY: "in_packets"}
 PARTIALS = {"F16": "half", "F32": "float"}
 SHARD_PREFIX = "ipu_shard_"
 HOST_REGION = f"{MARK}host:"  # begins the name of a called function that stays on the host
@@ -60,8 +62,8 @@ def attributes_of(stack: Stack) -> dict[str, str]:
 class Place:
     """What a name stack says: layer path, call number, direction (None where the stack says nothing), shard (or -1).
 
-    `partials` is the type in which products add up, as PopLibs names it; empty where the options say. `prefetched`:
-    elements that the feed which is read holds ready; 0 elsewhere.
+    `partials` is the type in which products add up, as PopLibs names it; empty where the options say. `feed`:
+    what the feed that is served here says of it, as attributes with numbers.
     """
 
     layer: str = ""
@@ -69,7 +71,7 @@ class Place:
     direction: Direction | None = None
     shard: int = -1
     partials: str = ""
-    prefetched: int = 0
+    feed: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -151,6 +153,6 @@ def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
             if deeper is not None:
                 path, call = deeper, 1
     told = attributes_of(enclosing + own)
-    partials, depth = PARTIALS.get(told.get(PARTIALS_TYPE, ""), ""), int(told.get(PREFETCH_DEPTH, 0))
-    direction = _direction(enclosing + own)
-    return Place(layer=path, call=call, direction=direction, shard=shard, partials=partials, prefetched=depth)
+    partials, direction = PARTIALS.get(told.get(PARTIALS_TYPE, ""), ""), _direction(enclosing + own)
+    feed = tuple((attribute, int(told[name])) for name, attribute in FEEDS.items() if name in told)
+    return Place(layer=path, call=call, direction=direction, shard=shard, partials=partials, feed=feed)
