@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from workbench.engine.frontends.own_step import check_usable, has_own_step
 from workbench.engine.frontends.source import ArraySpec
 from workbench.errors import InputError
 
@@ -74,14 +75,21 @@ def default_optimizer() -> tuple[Any, str]:
     return keras.optimizers.SGD(DEFAULT_LEARNING_RATE), sentence
 
 
+_OWN_LOSS = "loss: that of the model's own train_step; targets have the shape of the output unless an example is given"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a model is trained. `compiled`: with the loss and metrics of `model.compile`, through Keras' own step."""
+    """How a model is trained.
+
+    `compiled`: with the loss and metrics of `model.compile`, through Keras' own step. `own_step`: by the model's own.
+    """
 
     optimizer: Any
     loss: Any
     compiled: bool
     assumptions: tuple[str, ...] = ()
+    own_step: bool = False
 
 
 def fresh_optimizer(optimizer: Any) -> Any:
@@ -101,16 +109,19 @@ def find_recipe(model: Any, optimizer: Any, loss: Any, origin: Any, suggested: t
     chosen_loss = loss if loss is not None else (origin.loss if compiled else None)
     if chosen_loss is None:
         chosen_loss, sentence = suggested or default_loss(model)
-        assumptions.append(sentence)
+        assumptions.append(_OWN_LOSS if has_own_step(model) else sentence)
     own_optimizer = origin.optimizer if compiled else None
     if optimizer is None and own_optimizer is None:
         chosen, sentence = default_optimizer()
         assumptions.append(sentence)
     else:
         chosen = _usable(optimizer if optimizer is not None else own_optimizer, own_optimizer, model is origin)
-    keras_step = use_compiled and model is origin and chosen is own_optimizer
+    kept = model is origin and chosen is own_optimizer
+    if has_own_step(model):
+        check_usable(model, usable=kept and loss is None)
     return Recipe(
-        optimizer=chosen, loss=chosen_loss, compiled=keras_step, assumptions=tuple(assumptions)
+        optimizer=chosen, loss=chosen_loss, compiled=use_compiled and kept, assumptions=tuple(assumptions),
+        own_step=has_own_step(model),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import keras
 from workbench.engine.frontends import jaxpr
 from workbench.engine.frontends.losses import Recipe, single_loss
 from workbench.engine.frontends.name_stack import LOSS_SCOPE, UPDATE_SCOPE
+from workbench.engine.frontends.own_step import check_whole, own_step
 from workbench.engine.frontends.replicas import mean
 from workbench.engine.frontends.unseeded import Draws, states
 
@@ -104,6 +105,8 @@ class Step:
     def _train(self, values: list[Any], x: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
         assert self.recipe is not None
         trainable, state, slots = self.variables.split(values)
+        if self.recipe.own_step:
+            return self._own_step(trainable, state, slots, (x, y) if weight is None else (x, y, weight))
         loss_of = self._compiled_loss if self.recipe.compiled else self._own_loss
         (_, (loss, outputs, new_state)), gradients = jax.value_and_grad(loss_of, has_aux=True)(
             trainable, state, slots, x, y, weight
@@ -117,9 +120,17 @@ class Step:
         new = [*_kept(trainable, new_trainable), *_kept(state, new_state), *_kept(slots, new_slots)]
         return [loss, *logs.values()], new
 
+    def _own_step(self, trainable: Any, state: Any, slots: Any, data: Any) -> tuple[list[Any], list[Any]]:
+        """What the model's own `train_step` does."""
+        check_whole(self.model, whole=self.replicas == 1)
+        logs, new = own_step(self.model, trainable, state, slots, data)
+        self.metrics = [name for name in logs if name != "loss"]
+        return list(logs.values()), [*_kept(trainable, new[0]), *_kept(state, new[1]), *_kept(slots, new[2])]
+
     def _forward(self, values: list[Any], x: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
         """The loss as it is differentiated, the loss, metrics; only state changes."""
         assert self.recipe is not None
+        check_whole(self.model, whole=not self.recipe.own_step)
         trainable, state, slots = self.variables.split(values)
         loss_of = self._compiled_loss if self.recipe.compiled else self._own_loss
         scaled, (loss, outputs, new_state) = loss_of(trainable, state, slots, x, y, weight)

@@ -1,0 +1,80 @@
+"""A `train_step` of the model's own is the step: its loss, its gradients, its updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.engine import reconcile
+from workbench.errors import InputError
+
+MACHINE = wb.target("ipu2", tiles_per_ipu=16)
+RNG = np.random.default_rng(2)
+X, Y = RNG.random((4, 6)).astype("float32"), RNG.random((4, 3)).astype("float32")
+
+
+class Flattened(keras.Model):
+    """Steps at the weights as they are after a step along the gradient (sharpness-aware minimisation)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.out = keras.layers.Dense(5, "tanh", name="hidden"), keras.layers.Dense(3, name="out")
+
+    def call(self, x: Any) -> Any:
+        return self.out(self.hidden(x))
+
+    def train_step(self, state: Any, data: Any) -> Any:
+        trainable, fixed, slots, metrics = state
+        x, y = data[:2]
+
+        def loss_of(weights: Any) -> Any:
+            predicted, after = self.stateless_call(weights, fixed, x)
+            return keras.ops.mean(keras.ops.square(predicted - y)), after
+
+        (loss, after), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable)
+        uphill = [weight + 0.05 * gradient for weight, gradient in zip(trainable, gradients, strict=True)]
+        (sharp, _), gradients = jax.value_and_grad(loss_of, has_aux=True)(uphill)
+        trainable, slots = self.optimizer.stateless_apply(slots, gradients, trainable)
+        return {"loss": loss, "sharp": sharp}, (trainable, after, slots, metrics)
+
+
+def flattened() -> Any:
+    keras.utils.set_random_seed(4)
+    model = Flattened()
+    model(X)
+    model.compile(optimizer=keras.optimizers.SGD(0.1, momentum=0.9))
+    return model
+
+
+def compiled(model: Any, **arguments: Any) -> Any:
+    return wb.compile(model, X, Y, batch_size=4, mode="training", target=MACHINE, **arguments)
+
+
+def test_the_numbers_and_the_work_are_those_of_the_step() -> None:
+    ours, theirs = compiled(flattened()), flattened()
+    assert ours.profile.unmodelled.empty
+    reconcile.reconciles(ours.compiled)
+    products = [row.op for row in ours.profile.operators.itertuples() if row.op == "matmul" and row.layer == "hidden"]
+    # Twice forward and twice for the weights' gradient; the inputs need none.
+    assert len(products) == 4, ours.profile.operators
+    assert "update" in set(ours.profile.operators.direction)
+    for _ in range(2):
+        found, wanted = ours.run(X, Y), theirs.train_on_batch(X, Y, return_dict=True)
+        assert set(found) == {"loss", "sharp"}
+        assert found["loss"] == pytest.approx(float(wanted["loss"]), rel=1e-5)
+    for held, value in zip(ours.request.source.variables, theirs.variables, strict=True):
+        np.testing.assert_allclose(held.value, value.value, rtol=1e-5, atol=1e-6)
+
+
+def test_another_optimizer_or_a_cut_is_refused() -> None:
+    with pytest.raises(InputError, match="has a train_step of its own, which applies the optimizer it is compiled"):
+        compiled(flattened(), optimizer="adam")
+    with pytest.raises(InputError, match="is its own and runs whole"):
+        compiled(flattened(), gradient_accumulation_steps=2)
+    with pytest.raises(InputError, match="is its own and runs whole"):
+        compiled(flattened(), replicas=2)
