@@ -14,7 +14,7 @@ from workbench.engine.options import Options
 from workbench.engine.target import target
 
 # The long profile asks for more than the short one's 50: then all ten thousand.
-PROGRAMS = 10_000 if settings.default.max_examples > 50 else 300
+PROGRAMS = 10_000 if settings.default.max_examples > 100 else 300
 MACHINES = {tiles: target("ipu2", tiles_per_ipu=tiles) for tiles in (1, 4, 16)}
 
 

@@ -32,7 +32,9 @@ def optimizers() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", list(optimizers()))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in ("momentum", "adam"))) for name in optimizers()]
+)
 def test_a_run_is_what_keras_trains(name: str) -> None:
     make = optimizers()[name]
     model, shape, classes = (residual, (8, 6, 6, 2), 3) if name == "momentum" else (mlp, (8, 6), 4)
@@ -46,7 +48,8 @@ def test_a_run_is_what_keras_trains(name: str) -> None:
     assert furthest(ours, theirs) < TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["transformer-encoder", pytest.param("bert-base", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["transformer-encoder", "bert-base"])
 def test_an_encoder_trains_and_predicts_as_keras_does(name: str) -> None:
     sizes = {"layers": 1, "hidden": 16, "heads": 2, "sequence_length": 6}
     model = ready(name, **sizes, **({"vocabulary": 30} if name == "bert-base" else {}))

@@ -73,7 +73,7 @@ HARDER: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", HARDER)
-@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+@pytest.mark.parametrize("optimizer", ["momentum", pytest.param("adam", marks=pytest.mark.slow)])
 def test_stages_accumulation_and_precision_reconcile(name: str, optimizer: str) -> None:
     build, arguments = HARDER[name]
     found = wb.compile(

@@ -24,6 +24,9 @@ SMALL = {
 }
 
 
+QUICK = ("mlp", "cnn", "lstm", "llama-block", "transformer-encoder")
+
+
 def parameters(graph: Graph) -> int:
     pairs = zip(graph.inputs, graph.body.params, strict=True)
     return sum(value.elements for item, value in pairs if item.role == "parameter")
@@ -37,8 +40,14 @@ def test_the_names_are_those_of_the_contract() -> None:
     assert set(SMALL) == set(READY_NAMES)
 
 
-@pytest.mark.parametrize("name", READY_NAMES)
-@pytest.mark.parametrize("mode", ["training", "inference"])
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [
+        pytest.param(mode, name, marks=[pytest.mark.slow] * (mode == "training" and name not in QUICK))
+        for mode in ("training", "inference")
+        for name in READY_NAMES
+    ],
+)
 def test_every_ready_model_is_traced_at_another_size(name: str, mode: str) -> None:
     source = trace_keras(ready(name, **SMALL[name]), batch_size=2, mode=mode)
     assert source.lazy
@@ -68,6 +77,7 @@ def test_bert_base_has_the_parameters_of_its_sizes() -> None:
     assert parameters(graph) == 12 * block + embeddings + heads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "count"),
     [

@@ -19,7 +19,10 @@ from workbench.engine.run import Runner
 from workbench.errors import InputError
 
 
-@pytest.mark.parametrize(("stages", "steps"), [(None, 1), (None, 2), (["dense_1"], 4)])
+@pytest.mark.parametrize(
+    ("stages", "steps"),
+    [pytest.param(None, 1, marks=pytest.mark.slow), (None, 2), pytest.param(["dense_1"], 4, marks=pytest.mark.slow)],
+)
 def test_replicas_train_as_one_large_batch(stages: Any, steps: int) -> None:
     arguments = {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"]}
     ours, theirs = (stack(optimizer=keras.optimizers.Adam(0.01), **arguments) for _ in range(2))

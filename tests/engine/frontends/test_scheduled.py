@@ -17,6 +17,7 @@ from workbench.engine.schedule import stash_depth
 
 TOLERANCE = 1e-5
 SCHEDULES = ("Grouped", "Interleaved", "Sequential")
+OFTEN = (("Grouped", "plain"), ("Interleaved", "skip"))
 
 
 def stack() -> Any:
@@ -65,8 +66,14 @@ def unpipelined(name: str) -> tuple[Any, list[Any]]:
     return source.model, [runner.run(x, y) for _ in range(2)]
 
 
-@pytest.mark.parametrize("name", list(MODELS))
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("schedule", "name"),
+    [
+        pytest.param(schedule, name, marks=[pytest.mark.slow] * ((schedule, name) not in OFTEN))
+        for schedule in SCHEDULES
+        for name in MODELS
+    ],
+)
 def test_four_stages_train_as_the_unpipelined_model_over_the_same_micro_batches(schedule: str, name: str) -> None:
     x, y = batch((4 * STEPS, 6), 3)
     source = source_of(MODELS[name], ["a", "b", "c"], STEPS)
@@ -77,7 +84,7 @@ def test_four_stages_train_as_the_unpipelined_model_over_the_same_micro_batches(
     assert furthest(source.model, model) < TOLERANCE
 
 
-@pytest.mark.parametrize("devices", [(0, 1, 1, 0), (0, 0, 0, 0)])
+@pytest.mark.parametrize("devices", [(0, 1, 1, 0), pytest.param((0, 0, 0, 0), marks=pytest.mark.slow)])
 def test_stages_on_shared_ipus_give_the_same_numbers(devices: tuple[int, ...]) -> None:
     x, y = batch((4 * STEPS, 6), 3)
     source = source_of(skipping, ["a", "b", "c"], STEPS)

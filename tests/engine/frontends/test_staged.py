@@ -42,13 +42,24 @@ def trained(stages: Any, steps: int, make: Any = stack, shape: tuple[int, ...] =
     return ours, theirs
 
 
-@pytest.mark.parametrize("stages", [None, [0, 0, 1, 1], [0, 1, 1, 2], ["dense_0", "dense_1", "dense_2"]])
+@pytest.mark.parametrize(
+    "stages",
+    [
+        [0, 1, 1, 2],
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (None, [0, 0, 1, 1], ["dense_0", "dense_1", "dense_2"])
+        ),
+    ],
+)
 def test_stages_and_accumulation_train_as_one_large_batch(stages: Any) -> None:
     ours, theirs = trained(stages, 3)
     assert furthest(ours, theirs) < TOLERANCE
 
 
-@pytest.mark.parametrize("stages", [["norm"], ["relu", "twice"], ["drop"]])
+@pytest.mark.parametrize(
+    "stages", [["norm"], *(pytest.param(each, marks=pytest.mark.slow) for each in (["relu", "twice"], ["drop"]))]
+)
 def test_a_cut_through_a_skip_trains_the_same(stages: list[str]) -> None:
     ours, theirs = trained(stages, 1, make=residual, shape=(6, 6, 2))
     assert furthest(ours, theirs) < TOLERANCE
