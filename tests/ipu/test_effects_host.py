@@ -91,6 +91,27 @@ def test_prefetch_depth_of_an_infeed_queue_hides_what_the_host_fetches() -> None
     assert found[1].total_cycles - found[2].total_cycles == 8 * waited
 
 
+def test_buffer_depth_of_an_outfeed_queue_lets_the_device_go_on() -> None:
+    """The same in the other direction: room for one element is free again when the host has taken it away."""
+    found = {}
+    for depth in (1, 2, 3):
+        configure()
+        queue = ipu.ipu_outfeed_queue.IPUOutfeedQueue(buffer_depth=depth)
+
+        def body(rows: Any, queue: Any = queue) -> Any:
+            return rows, queue.enqueue(rows)
+
+        _, session = run(lambda rows, body=body: ipu.loops.repeat(8, body, [rows]), ROWS)
+        found[depth] = session.profile
+    assert found[2].total_cycles == found[3].total_cycles
+    steps = found[2].steps.query("times == 8")
+    (copied,) = steps.query("kind == 'StreamCopy'")["cycles"]
+    assumed, turn = target("ipu2"), int(steps["cycles"].sum())
+    waited = ceil(7 * (ceil(ROWS.nbytes * assumed.clock_hz / assumed.host_copy_bytes_per_second) + copied - turn) / 8)
+    assert waited > 0
+    assert found[1].total_cycles - found[2].total_cycles == 8 * waited
+
+
 def test_optimise_latency_of_feeds_sends_fewer_packets_and_copies_once_more() -> None:
     """2 KiB on 16 tiles are 16 packets of 128 B; laid out for the host they are 2 of 1 KiB, with a header of 8 B each.
 

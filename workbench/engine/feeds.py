@@ -1,14 +1,15 @@
-"""What a loop waits for its feeds: the host fetches elements one after another, and holds some of them ready.
+"""What a loop waits for its feeds: the host moves elements one after another, and has room for some of them.
 
 A loop begins with `ahead` elements fetched (the depth of its feed's buffer) and the host goes on fetching while there
 is room: with room for one element alone not while the IPUs copy it, with more beside all that a turn does. Where that
 is fast enough, nothing waits; else the last turn begins when its element is there, and each turn waits for an equal
-share of what is missing.
+share of what is missing. Elements that leave are waited for in the same way: there has to be room for them. Of what
+comes and what leaves, a loop waits for the later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -43,24 +44,26 @@ def with_waits(
     waited: dict[int, int] = {}
     for loop in _loops(program):
         feeds = list(_feeds(program, loop.body))
-        if not feeds:
-            continue
-        first = feeds[0]
-        counts = {
-            "turns": loop.times,
-            "ahead": min(loop.times, *(step.ahead for step in feeds)),
-            "turn": turn_cycles(loop),
-            "transfer": sum(steps[step.id].cycles for step in feeds),
-            "size_bytes": sum(step.size_bytes for step in feeds),
-        }
-        waiting = _waiting(program.target, counts)
-        if waiting.value > waited.get(first.id, 0):
-            waited[first.id] = waiting.value
-            found[first.id] = replace(steps[first.id], cost=steps[first.id].cost + waiting)
+        ways = [[step for step in feeds if step.direction == way] for way in ("to_device", "to_host")]
+        waits = [
+            (_waiting(program.target, loop.times, turn_cycles(loop), way, steps), way[0].id) for way in ways if way
+        ]
+        waiting, first = max(waits, key=lambda each: each[0].value, default=(Cost(), 0))
+        if waiting.value > waited.get(first, 0):
+            waited[first] = waiting.value
+            found[first] = replace(steps[first], cost=steps[first].cost + waiting)
     return found
 
 
-def _waiting(target: Target, counts: Mapping[str, int]) -> Cost:
+def _waiting(target: Target, turns: int, turn: int, feeds: Sequence[StreamCopy], steps: Mapping[int, StepCost]) -> Cost:
+    """What a turn waits for the elements of some feeds."""
+    counts = {
+        "turns": turns,
+        "ahead": min(turns, *(step.ahead for step in feeds)),
+        "turn": turn,
+        "transfer": sum(steps[step.id].cycles for step in feeds),
+        "size_bytes": sum(step.size_bytes for step in feeds),
+    }
     rate = {"bytes_per_second": target.host_copy_bytes_per_second, "clock_hz": target.clock_hz}
     return Cost((term("starved", "host.starved", **counts, **rate),))
 
@@ -77,7 +80,7 @@ def _loops(program: TileProgram) -> Iterator[Repeat]:
 
 
 def _feeds(program: TileProgram, node: Program) -> Iterator[StreamCopy]:
-    """Steps that take an element in one turn of a loop, but for those of loops inside it, in order."""
+    """Steps that take or give an element in one turn of a loop, but for those of loops inside it, in order."""
     if isinstance(node, StreamCopy):
         if node.ahead and node.prefetched:
             yield node

@@ -156,7 +156,7 @@ class StreamCopy(Step):
 
     `buffer` is the variable whose remote buffer it is, -1 for the host. `hidden_cycles` run beside compute.
     `prefetched`: the host has fetched what it sends while the IPUs computed; else they wait until it has. `ahead`:
-    elements of a feed that the host holds ready; 0 where it is no feed.
+    elements of a feed that the host has room for; 0 where it is no feed.
     """
 
     exchange: Exchange

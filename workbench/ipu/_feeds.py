@@ -128,11 +128,10 @@ class Failures:
 
 
 @contextmanager
-def feed_scopes(optimise_latency: bool, prefetch_depth: int = 0) -> Iterator[None]:
-    """Tells the compiler of the feed that the calls of the host made inside serve."""
+def feed_scopes(optimise_latency: bool, depth: int) -> Iterator[None]:
+    """Tells the compiler of the feed that calls of the host made inside serve; `depth`: elements it has room for."""
     with ExitStack() as scopes:
-        if prefetch_depth:
-            scopes.enter_context(jax.named_scope(attribute_scope(PREFETCH_DEPTH, str(prefetch_depth))))
+        scopes.enter_context(jax.named_scope(attribute_scope(PREFETCH_DEPTH, str(depth))))
         if optimise_latency:
             scopes.enter_context(jax.named_scope(attribute_scope(OPTIMISE_LATENCY, "1")))
         yield

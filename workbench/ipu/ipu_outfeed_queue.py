@@ -80,7 +80,7 @@ class IPUOutfeedQueue:
 
         def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
             if not flags().synthetic("Outfeed"):
-                with feed_scopes(self._optimise_latency):
+                with feed_scopes(self._optimise_latency, self._buffer_depth):
                     give(self._failures.guard(self._put), values)
             return ()
 

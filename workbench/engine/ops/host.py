@@ -38,7 +38,7 @@ class Host(Family):
         if leaving:
             emit.sync("external")
         for tensor in leaving:
-            emit.stream(f"{label}/to_host", tensor, "to_host")
+            emit.stream(f"{label}/to_host", tensor, "to_host", ahead=node.attr(PREFETCH_DEPTH) or 0)
         if node.results:
             self._arrive(node, label, lowering)
 
