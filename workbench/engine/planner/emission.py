@@ -10,13 +10,13 @@ import numpy as np
 from workbench.engine.emit import vertex_groups
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_
+from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_, transfer
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.adapted import packed_places, step_of, step_places
-from workbench.engine.planner.placement import Places, places_of
-from workbench.engine.planner.problem import Planned
+from workbench.engine.planner.placement import Places, oriented, places_of
+from workbench.engine.planner.problem import Labels, Operands, Planned
 from workbench.engine.planner.reduction import FAST_GRAIN
 from workbench.engine.planner.vertices import strided_copies, vertices_of
 from workbench.engine.program import Exchange, VertexGroup
@@ -41,6 +41,7 @@ class Work:
     label: str
     dtype: str
     finish: Callable[[Mapping], Tensor]
+    axes: Operands  # of the operand that streams, the held one and the result
     wished: Mapping | None = None
 
 
@@ -65,6 +66,7 @@ def lower_plan(node: Node, lowering: Lowering, planned: Planned, plan: ConvPlan)
         label=label,
         dtype=value.dtype,
         finish=finish,
+        axes=oriented(planned.operands, plan.swapped),
         wished=wished_outputs(node, lowering, planned),
     )
     streams, held = (lowering.get(node.operands[index]) for index in operand_order(plan))
@@ -167,22 +169,49 @@ def _gathered(work: Work, streams: Tensor, held: Tensor) -> list[int]:
     moved = work.plan.transforms
     inputs = (work.packed if "inputs" in moved else work.places).inputs
     weights = (work.packed if "weights" in moved else work.places).weights
+    left = work.axes.left if "inputs" in moved else ()
+    right = work.axes.right if "weights" in moved else ()
     wanted = (
-        Wanted(name="inputs", source=streams, place=inputs, paired=work.plan.paired),
-        Wanted(name="weights", source=held, place=weights, interleaved=work.plan.wide_load),
+        Wanted(name="inputs", source=streams, place=inputs, paired=work.plan.paired, axes=left),
+        Wanted(name="weights", source=held, place=weights, interleaved=work.plan.wide_load, axes=right),
     )
     return brought(work, work.label, wanted, together=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wanted:
-    """A tensor and what tiles need of it; `paired`: neighbours need the same and share their exchange bus."""
+    """A tensor and what tiles need of it; `paired`: neighbours need the same and share their exchange bus.
+
+    `axes` are the labels of one that was rearranged: input channels are innermost in its memory.
+    """
 
     name: str
     source: Tensor
     place: Placement
     paired: bool = False
     interleaved: bool = False
+    axes: Labels = ()
+
+
+def _laid_out(mapping: Placement, labels: Labels) -> Grid | None:
+    """A rearranged operand in the order of its memory, input channels last; None where axes are joined or cut."""
+    if not isinstance(mapping, Grid) or len(mapping.axes) != len(labels):
+        return None
+    order = sorted(range(len(labels)), key=lambda axis: labels[axis][0] == "c")
+    axes = [mapping.axes[axis] for axis in order]
+    sizes = [axis.size for axis in axes]
+    return grid_of_cuts(sizes, axes, dims=sizes, first_tile=mapping.first_tile, replicas=mapping.replicas)
+
+
+def _moved(work: Work, one: Wanted) -> tuple[Exchange, IntArray]:
+    """The exchange and the bytes already there; pieces of what was rearranged are those of its new order."""
+    emit = work.lowering.emit
+    exchange, local_bytes = emit.move(one.source, one.place)
+    source, place = _laid_out(one.source.mapping, one.axes), _laid_out(one.place, one.axes)
+    if source is None or place is None:
+        return exchange, local_bytes
+    found = transfer(source, place, one.source.itemsize_bytes, work.lowering.tiles)
+    return replace(exchange, fragments=found.fragments), local_bytes
 
 
 def brought(work: Work, name: str, wanted: Sequence[Wanted], *, together: bool = False) -> list[int]:
@@ -197,7 +226,7 @@ def brought(work: Work, name: str, wanted: Sequence[Wanted], *, together: bool =
     used: list[int] = []
     local = np.zeros(work.lowering.tiles, np.int64)
     for one in wanted:
-        exchange, local_bytes = emit.move(one.source, one.place)
+        exchange, local_bytes = _moved(work, one)
         if not exchange.received_bytes.any():
             used += one.source.variables
             continue
