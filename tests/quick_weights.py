@@ -11,12 +11,14 @@ import pytest
 
 
 def drawn(self: Any, shape: Sequence[int], dtype: Any = None) -> Any:
-    """Uniform numbers whose variance is about scale / fan in; the same ones for the same seed of the initialiser."""
+    """Uniform numbers with the variance of the initialiser; the same ones for the same seed of it."""
     import keras
 
     dtype = keras.backend.standardize_dtype(dtype)
     seed = self.seed if isinstance(self.seed, int) else 0
-    limit = sqrt(3 * self.scale / max(1, prod(shape[:-1])))
+    fan_in, fan_out = prod(shape[:-1]), prod((*shape[:-2], *shape[-1:]))
+    fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
+    limit = sqrt(3 * self.scale / max(1, fan))
     numbers = np.random.default_rng(seed).uniform(-limit, limit, tuple(shape)).astype("float32")
     return keras.ops.convert_to_tensor(numbers, dtype)
 
