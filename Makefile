@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=20
 
+# Tests start many processes: each would compile our modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DELETE_ON_ERROR:
 .PHONY: help lab test test-all check golden fidelity notebooks bench clean
 

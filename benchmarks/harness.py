@@ -24,7 +24,8 @@ Budgets: TypeAlias = Sequence[tuple[str, str, float | None, str]]
 def in_fresh_process(measurement: str) -> Figures:
     """The figures of one measurement, taken by a new interpreter that runs the same benchmark with caches off."""
     command = [sys.executable, sys.argv[0], "--measure", measurement]
-    done = subprocess.run(command, env={**os.environ, **CACHES_OFF}, stdout=subprocess.PIPE, text=True, check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env={**environment, **CACHES_OFF}, stdout=subprocess.PIPE, text=True, check=True)
     figures: Figures = json.loads(done.stdout.splitlines()[-1])
     return figures
 
