@@ -117,7 +117,7 @@ def test_resnet50_in_two_stages(schedule: str, recomputation: bool) -> None:
         source = with_recomputation(source, Recomputation(mode=mode_for("Auto", schedule)))
     losses, expected = two_losses(Runner(source, schedule=schedule)), resnet_unpipelined()
     assert losses[0] == pytest.approx(expected[0], rel=1e-6)
-    # XLA compiles a forward pass that is made again differently: its rounding, amplified, was 2 % of an update's effect.
+    # XLA compiles a forward pass that is made again differently: its rounding, amplified, was 2 % of an update.
     tolerance = 0.1 * abs(expected[1] - expected[0]) if recomputation else 1e-3 * expected[1]
     assert losses[1] == pytest.approx(expected[1], abs=tolerance)
     assert abs(losses[1] - losses[0]) > 1e-2
