@@ -116,7 +116,7 @@ def test_resnet50_in_two_stages(schedule: str, recomputation: bool) -> None:
     if recomputation:
         source = with_recomputation(source, Recomputation(mode=mode_for("Auto", schedule)))
     losses, expected = two_losses(Runner(source, schedule=schedule)), resnet_unpipelined()
-    assert losses[0] == pytest.approx(expected[0], rel=1e-6)
+    assert losses[0] == pytest.approx(expected[0], rel=1e-5)
     # XLA compiles a forward pass that is made again differently: its rounding, amplified, was 2 % of an update.
     tolerance = 0.1 * abs(expected[1] - expected[0]) if recomputation else 1e-3 * expected[1]
     assert losses[1] == pytest.approx(expected[1], abs=tolerance)
