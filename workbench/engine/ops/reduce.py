@@ -24,7 +24,7 @@ from workbench.engine.mapping import (
 from workbench.engine.mapping_align import folded_axes
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS, Family, register
-from workbench.engine.ops.codelets import counted
+from workbench.engine.ops.codelets import WORKERS, counted
 from workbench.engine.planner.reduction import stages
 from workbench.engine.program import VertexGroup
 from workbench.engine.tensor import Tensor
@@ -40,7 +40,6 @@ OPERATIONS = {
     "reduce_or": "LOGICAL_OR",
 }
 SUMS = frozenset({"ADD", "SQUARE_ADD"})
-WORKERS = 6
 VECTOR_WIDTH = {"float": 2, "half": 4}  # elements
 MARKS_AT_MOST = 1 << 26
 MOST_STAGES = 3
