@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -21,10 +22,10 @@ MODELS = {"plain": stack, "skip": skipping}
 SIX = [f"d{number}" for number in range(6)]
 
 
-def deep() -> Any:
+def deep(activation: str = "tanh") -> Any:
     """Six layers in two stages of three."""
     keras.utils.set_random_seed(4)
-    layers = [keras.layers.Dense(8, activation="tanh", name=name) for name in SIX]
+    layers = [keras.layers.Dense(8, activation=activation, name=name) for name in SIX]
     model = keras.Sequential([keras.Input((8,)), *layers])
     model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mean_squared_error")
     return model
@@ -93,6 +94,19 @@ def test_between_checkpoints_only_one_part_is_made_again_at_a_time() -> None:
     # behind the last checkpoint nothing is made again; before it, each part right before its backward pass
     assert [layer for way, layer in first if way == "recompute"] == ["d2", "d0"]
     assert first["backward", "d4"] < first["recompute", "d2"] < first["backward", "d2"] < first["recompute", "d0"]
+
+
+def test_what_only_the_backward_pass_reads_is_made_again_too() -> None:
+    """No checkpoint comes of the slopes of a GELU; those of d0 to d3 lie before one all the same."""
+    how = Recomputation(mode=INTERLEAVED, checkpoints=("d1", "d3"))
+    graph = with_recomputation(source_of(partial(deep, "gelu"), [0] * 6, 2), how).graph
+    forward, backward = (node for node in graph.body.nodes if node.calls[0] in ("stage0_forward", "stage0_backward"))
+    makers = {id(value): node for node in graph.functions["stage0_forward"].nodes for value in node.results}
+    inner = dict(zip(map(id, forward.results), graph.functions["stage0_forward"].results, strict=True))
+    kept = [makers[id(inner[id(value)])] for value in backward.operands if id(value) in inner]
+    layers = [node.origin.layer for node in kept]
+    assert [layers.count(name) for name in SIX[:4]] == [0, 1, 0, 1]
+    assert {"d4", "d5"} < set(layers)  # behind the last checkpoint
 
 
 def test_without_a_checkpoint_one_stage_makes_nothing_again() -> None:

@@ -198,7 +198,7 @@ class _Stage:
         return self._without(names), backward
 
     def _before(self, checkpoints: set[Any], maker: Mapping[Any, int]) -> set[int]:
-        """The equations that some checkpoint comes of."""
+        """The equations that some checkpoint comes of, and what branches off them for the backward pass alone."""
         found: set[int] = set()
         pending = [maker[var] for var in checkpoints]
         while pending:
@@ -206,6 +206,11 @@ class _Stage:
             if number not in found:
                 found.add(number)
                 pending += [maker[var] for var in _read(self.jaxpr.eqns[number]) if var in maker]
+        last = checkpoints - {var for number in found for var in _read(self.jaxpr.eqns[number])}
+        for number, eqn in enumerate(self.jaxpr.eqns):
+            read = [var for var in _read(eqn) if var in maker]
+            if read and all(maker[var] in found and var not in last for var in read):
+                found.add(number)
         return found
 
 
