@@ -44,8 +44,8 @@ class Owners:
 
     def call(self, node: Call, repetition: int) -> None:
         steps = list(self.steps(self.program.functions[node.function]))
-        if node.function.endswith(("_fifo", "_fifo_back")):
-            self.turn(steps)
+        if node.function.endswith(("_fifo", "_fifo_back", "_fifo_drained")):
+            self.turn(steps, drained=node.function.endswith("_drained"))
             return
         if "_to_stage" in node.function:
             self.cross(steps)
@@ -75,12 +75,15 @@ class Owners:
             for source, destination in zip(step.reads, step.writes, strict=True):
                 self.of[destination] = self.of.get(source, -1)
 
-    def turn(self, steps: list[Step]) -> None:
+    def turn(self, steps: list[Step], *, drained: bool) -> None:
+        """Turn the FIFOs of a stage; a drained one goes on with slots that hold the value of no micro-batch."""
         for step in steps:
             if step.name == "fifo/pop":
                 for stash, left in zip(step.reads, step.writes, strict=True):
                     slots = self.slots[stash]
                     self.of[left] = slots.popleft() if len(slots) == self.depths[stash] else -1  # type: ignore[assignment]
+                    if drained:
+                        slots.append(-1)
             elif step.name == "fifo/push":
                 for current, stash in zip(step.reads[: len(step.writes)], step.writes, strict=True):
                     self.slots[stash].append(self.of.get(current, -1))

@@ -13,6 +13,7 @@ from tests.engine.passes.owners import Owners
 from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, graph_of, pipeline
 from workbench.engine import schedule as schedule_module
 from workbench.engine.compile import Compiled, compile_graph
+from workbench.engine.lifetimes import lifetimes
 from workbench.engine.options import Options
 from workbench.engine.passes import pipeline_buffers
 from workbench.engine.program import (
@@ -197,6 +198,22 @@ def test_fifo_bytes_are_depth_times_residual_bytes() -> None:
         assert (held, left) == (depth * residuals[stage], residuals[stage])
     # the last stage's backward pass is a column later: what its neighbour sends meanwhile must not reach it
     assert sum(v.size_bytes for v in named(compiled, "/stash") if v.ipu == 2) == BATCH * WIDTH * 4
+
+
+def test_what_entered_a_fifo_last_is_not_kept_until_it_is_empty() -> None:
+    """Behind the last micro-batch FIFOs are only read; what a stage makes is live from its forward call to its turn."""
+    program = pipeline(*THREE).program
+    names = {step.id: step.name for step in program.steps}
+    found = lifetimes(program)
+    for stage in (0, 1):
+        timeline = [names[step] for step in found.timelines[stage]]
+        turns = {name: [at for at, each in enumerate(timeline) if each == name] for name in ("fifo/push", "fifo/pop")}
+        (push,) = [step for step in program.steps if step.name == "fifo/push" and step.ipu == stage]
+        entering = [v for v in push.reads if program.variables[v].function == f"stage{stage}_forward"]
+        assert entering
+        assert turns["fifo/push"][-1] < turns["fifo/pop"][-1]
+        for spans in (found.intervals[variable] for variable in entering):
+            assert [last for _, last in spans] == turns["fifo/push"]
 
 
 def test_nothing_is_stashed_in_sequence_or_in_inference() -> None:

@@ -121,7 +121,6 @@ class _PipelineLowering:
         for number, (value, result) in enumerate(zip(node.results, function.results, strict=True)):
             held = function.params[carries[number]] if number in carries else result
             tensor = before.get(number) or self.lowering.get(held)
-            self._outlive(tensor)
             buffers.made[id(value)] = (stage.number, tensor)
 
     def _before(self, function: Function) -> dict[int, Tensor]:
@@ -177,13 +176,6 @@ class _PipelineLowering:
         for value, result in zip(node.results, function.results, strict=True):
             if id(value) in leaving and value.elements:
                 self.emit.stream(f"{leaving[id(value)]}/to_host", self.lowering.get(result), "to_host")
-
-    def _outlive(self, tensor: Tensor) -> None:
-        """What a body returns is alive after the call: its variables belong to the pipeline."""
-        for name in tensor.variables:
-            variable = self.emit.variables[name]
-            if variable.function:
-                self.emit.variables[name] = replace(variable, function="")
 
     def _forward(self, stage: Stage) -> None:
         self._body(stage, stage.forward, {})

@@ -45,6 +45,7 @@ class Columns:
         for stage in stages:
             self._fifo(stage, back=False)
             self._fifo(stage, back=True)
+            self._drained_fifo(stage)
 
     # -- FIFOs -------------------------------------------------------------------------------------------
 
@@ -79,6 +80,18 @@ class Columns:
             current, left = _variables(fifo.current for fifo in flat), _variables(fifo.left for fifo in flat)
             self._copy("fifo/keep", flat, current, left)
 
+    @staticmethod
+    def _drained_name(stage: Stage) -> str:
+        return f"stage{stage.number}_fifo_drained"
+
+    def _drained_fifo(self, stage: Stage) -> None:
+        """What turns them behind the last micro-batch: nothing new comes, so what last came need not be kept for it."""
+        if any(fifo.stash is None or fifo.stash in self.emit.settled for fifo in stage.fifos):
+            return
+        stashes = [fifo.stash for fifo in stage.fifos if fifo.stash is not None]
+        with self._body(stage, self._drained_name(stage)):
+            self._copy("fifo/pop", stage.fifos, stashes, _variables(fifo.left for fifo in stage.fifos))
+
     def _copy(self, name: str, fifos: Sequence[Fifo], reads: Sequence[int], writes: Sequence[int]) -> None:
         if fifos:
             self.emit.compute(name, self.emit.copy_groups(self._bytes([f.current for f in fifos])), reads, writes)
@@ -95,7 +108,9 @@ class Columns:
             stage = self.stages[2 * len(self.stages) - 1 - element if back else element]
             held = 0 if back else stash_depth(self.schedule, len(self.stages), stage.number)
             wanted = 0 <= micro_batch < self.count + held
-            name = self._fifo_name(stage, back)
+            drained = self._drained_name(stage)
+            late = micro_batch >= self.count and drained in self.emit.functions
+            name = drained if late else self._fifo_name(stage, back)
             if stage.ipu == ipu and wanted and name in self.emit.functions:
                 found.append((element, Call(function=name, ipu=ipu, stage=stage.number)))
         return [turn for _, turn in sorted(found, key=lambda item: -item[0])]
