@@ -88,7 +88,9 @@ class NumericError(WorkbenchError, FloatingPointError):
         self.operation = operation
         self.layer = layer
         super().__init__(
-            f"the run stopped at {cause} in operation {operation!r}" + (f" of layer {layer!r}" if layer else ""),
+            f"the run stopped at {cause} in operation {operation!r}"
+            + (f" of layer {layer!r}" if layer else "")
+            + ", which leaves tiles in an excepted state",
             todo="mend the numbers that reach it, or switch the exception off in config.floating_point_behaviour",
         )
 

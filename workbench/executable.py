@@ -18,7 +18,7 @@ from workbench.engine.passes.shard import shards_of
 from workbench.engine.target import Target
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OutOfMemoryError, WorkbenchError
-from workbench.ipu.config import current_options, use_emulation
+from workbench.ipu.config import current_options, is_configured, use_emulation
 from workbench.ipu.devices import check_ipus
 from workbench.pipelining import devices_of, recomputation_options, recomputed_source
 from workbench.profiler.collect import collect
@@ -73,6 +73,7 @@ class Request:
     gradient_accumulation_steps: int = 1
     replicas: int = 1
     trip_counts: Mapping[str, int] | None = None
+    configured: bool = False  # by an IPUConfig, given or in force: numbers are an IPU's own where it has others
 
     def replace(self, **changes: Any) -> Request:
         """The request with some fields changed; `options` may be a table of option values to set.
@@ -168,7 +169,7 @@ class Executable:
         options = self.request.options
         source = recomputed_source(self._traced, options)
         runner = Runner(source, schedule=str(options.get("pipeline.schedule")), devices=devices_of(options))
-        return Numbers(runner, options)
+        return Numbers(runner, options, self.request.configured)
 
     def run(self, *args: Any, sample_weight: Any = None) -> Any:
         """One call of the program, with numbers from XLA on the host.
@@ -351,6 +352,7 @@ def make_request(
         mode=mode,
         batch_size=batch_size,
         gradient_accumulation_steps=int(options.get(ACCUMULATION)),
+        configured=config is not None or is_configured(),
         **more,
     )
 

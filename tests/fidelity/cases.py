@@ -38,6 +38,7 @@ from tests.fidelity.family_pipeline import (
 from tests.fidelity.family_products import vision
 from tests.fidelity.family_recurrent import long_short, recurrent
 from tests.fidelity.family_reports import documented, products
+from tests.fidelity.family_semantics import semantics
 from tests.fidelity.family_vertex import amp, described_vertex, vertex_row
 from tests.fidelity.outcome import Case, NotRun
 
@@ -78,6 +79,7 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "XFER": transfer,
     "CARRY": carry,
     "LIVE": live,
+    "SEM": semantics,
 }
 
 

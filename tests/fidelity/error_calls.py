@@ -60,6 +60,29 @@ def twice_initialized() -> None:
         _ = queue.initializer
 
 
+def lent(end: str) -> Call:
+    """What a queue made from a specification raises when it is asked to begin or to end."""
+
+    def ask() -> None:
+        queue = IPUInfeedQueue(_DATA)
+        _ = queue.initializer
+        getattr(IPUInfeedQueue._from_type_spec(queue._type_spec), end)
+
+    return in_graph(ask)
+
+
+class Unmarked(IPUInfeedQueue):
+    """Gives elements without noting that it did."""
+
+    @property
+    def dequeued(self) -> bool:
+        return False
+
+
+class EstimatorSpec:
+    """What a model function of an estimator returns."""
+
+
 def twice_enqueued() -> None:
     queue = IPUOutfeedQueue()
     for _ in range(2):
@@ -72,9 +95,9 @@ def iterated_in_graph() -> None:
     iter(queue)
 
 
-def ragged() -> Any:
-    """A dataset whose first dimension is not known, as tf.data declares one."""
-    return SimpleNamespace(element_spec=tf.placeholder(tf.float32, [None, 2]), as_numpy_iterator=lambda: iter(_DATA))
+def declared(spec: Any) -> Any:
+    """A dataset that declares its elements, as tf.data does."""
+    return SimpleNamespace(element_spec=spec, as_numpy_iterator=lambda: iter(_DATA))
 
 
 def _outside() -> None:
@@ -171,6 +194,8 @@ _CONFIG: dict[tuple[str, str], Call] = {
     ("IPUConfig._to_protobuf", "num_io_tiles"): lambda: configured(io_tiles__num_io_tiles=32, **{_GROUP: 2}),
     ("_get_type_check_fn_from_AST_type_hints.helper", "Enum"): lambda: typed(int | ipu.config.SelectionOrder),
     ("_annotation_to_str", ""): lambda: typed(Callable[[], int]),
+    ("_get_assignment_node_from_call_frame", ""): lambda: heard(lambda: Attribute(name="", default=lambda: 1)),
+    ("_get_type_check_fn_from_AST_type_hints.get_attribute_full_path", ""): lambda: typed("a list of numbers"),
     ("_get_type_check_fn_from_AST_type_hints.helper", ""): lambda: typed(Callable[[], int]),
 }
 _INFEED: dict[tuple[str, str], Call] = {
@@ -179,7 +204,18 @@ _INFEED: dict[tuple[str, str], Call] = {
     ("IPUInfeedQueue.__init__", "prefetch_depth >"): in_graph(lambda: IPUInfeedQueue(_DATA, prefetch_depth=256)),
     ("IPUInfeedQueue.__init__", "isinstance(device_ordinal"): in_graph(lambda: IPUInfeedQueue(_DATA, "0")),  # type: ignore[arg-type]
     ("IPUInfeedQueue.__init__", "device_ordinal <"): in_graph(lambda: IPUInfeedQueue(_DATA, -1)),
-    ("IPUInfeedQueue.__init__", "is_fully_defined"): in_graph(lambda: IPUInfeedQueue(ragged())),
+    ("IPUInfeedQueue.__init__", "is_fully_defined"): in_graph(
+        lambda: IPUInfeedQueue(declared(tf.placeholder(tf.float32, [None, 2])))
+    ),
+    ("IPUInfeedQueue.__init__", "isinstance(output_shape"): in_graph(
+        lambda: IPUInfeedQueue(declared(SimpleNamespace(shape=([2], [3]))))
+    ),
+    ("IPUInfeedQueue.initializer", "_from_spec"): lent("initializer"),
+    ("IPUInfeedQueue.deleter", "_from_spec"): lent("deleter"),
+    ("IPUInfeedQueue._type_spec", "not self._initialized"): in_graph(lambda: IPUInfeedQueue(_DATA)._type_spec),
+    ("IPUIterator._gather_saveables_for_checkpoint", ""): in_graph(
+        lambda: IPUIterator(_DATA)._gather_saveables_for_checkpoint()
+    ),
     ("IPUInfeedQueue.initializer", "_initialized"): in_graph(twice_initialized),
     ("IPUIterator.__init__", "AND dataset is None"): in_graph(IPUIterator),
     ("IPUIterator.__init__", "AND not (dataset is None)"): in_graph(lambda: IPUIterator(_DATA, element_spec=1)),
@@ -201,6 +237,7 @@ _LOOPS: dict[tuple[str, str], Call] = {
     ("repeat", "body_arg_error"): on_ipu(lambda: repeated(lambda: None)),
     ("while_loop", "body_arg_error"): on_ipu(lambda: waited(small, lambda: None)),
     ("while_loop", "condition_arg_error"): on_ipu(lambda: waited(lambda: True, same)),
+    ("while_loop", "not infeed_queue.dequeued"): on_ipu(lambda: waited(small, lambda one, more: one, Unmarked(_DATA))),
     ("while_loop.body_wrapper", "output_operations"): on_ipu(
         lambda: waited(small, lambda one: (tf.no_op(), one))
     ),
@@ -216,7 +253,10 @@ _PIPELINING: dict[tuple[str, str], Call] = {
     ("pipeline", "len(flat_device_mapping)"): lambda: piped(device_mapping=[0, 0], pipeline_schedule="Interleaved"),
     ("pipeline", "gradient_accumulation_count < 0"): lambda: piped(gradient_accumulation_steps=-1),
 }
-_COMPILER: dict[tuple[str, str], Call] = {("compile", "not placed_on_ipu"): in_graph(unplaced)}
+_COMPILER: dict[tuple[str, str], Call] = {
+    ("compile", "is_estimator"): on_ipu(lambda: ipu.ipu_compiler.compile(EstimatorSpec)),
+    ("compile", "not placed_on_ipu"): in_graph(unplaced),
+}
 _MINI_BATCHES: dict[tuple[str, str], Call] = {
     (f"{kind}.__init__", "num_mini_batches < 1"): lambda: piped(stages=None, gradient_accumulation_steps=0)
     for kind in (
@@ -236,12 +276,24 @@ CALLS: dict[str, dict[tuple[str, str], Call]] = {
     "ops/pipelining_ops.py": _PIPELINING,
     "optimizers/gradient_accumulation_optimizer.py": _MINI_BATCHES,
 }
+
+
+def excepted() -> str:
+    """A division by zero on a tile, in a run that is to stop at it."""
+    config = ipu.config.IPUConfig()
+    config.floating_point_behaviour.div0 = True
+    given = np.zeros(4, np.float32)
+    made = wb.compile(lambda x: 1 / x, given, config=config, target=wb.target("ipu2", tiles_per_ipu=4))
+    return heard(lambda: made.run(given))
+
+
 # What is no raise site of Python, by the words of its id.
 NAMED: dict[str, Call] = {
     "ERR-AMP-neg": lambda: heard(
         lambda: find_option("matmuls.poplar_options.availableMemoryProportion").check("-123.0")
     ),
     "ERR-MULTI-IPU": sharded,
+    "ERR-EXCEPTED": excepted,
     "ERR-OOM": too_large,
     "ERR-POPART-depth": lambda: heard(lambda: check_count("Grouped", 3, 2, training=True)),
 }  # fmt: skip

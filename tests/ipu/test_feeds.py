@@ -324,3 +324,19 @@ def test_outfeeds_are_enqueued_to_once_with_tensors_and_before_they_are_dequeued
         iter(queue)
     with pytest.raises(RuntimeError, match="mode ALL"):
         iter(IPUOutfeedQueue(IPUOutfeedMode.LAST))
+
+
+def test_a_queue_of_a_specification_shares_all_but_its_ends() -> None:
+    queue = Queue([np.float32(number) for number in range(6)])
+    with pytest.raises(RuntimeError, match="before its initializer"):
+        _ = queue._type_spec
+    assert queue.initializer is not None
+    lent = Queue._from_type_spec(queue._type_spec)
+    assert run(summed(lent))[0] == [3.0]
+    assert queue.dequeued
+    assert run(summed(queue))[0] == [12.0]
+    for end in ("initializer", "deleter"):
+        with pytest.raises(RuntimeError, match="specification"):
+            getattr(lent, end)
+    spec = ipu.ipu_infeed_queue.IPUIterator(infeed_spec=queue._type_spec, element_spec=queue.structure).infeed_spec
+    assert spec.prefetch_depth == queue.prefetch_depth

@@ -137,3 +137,27 @@ def test_a_program_is_traced_once_on_a_configured_device() -> None:
     (result,), _ = run(lambda x: _graph.record("Identity", watched, x) * 2, ONES)
     assert result.tolist() == [2, 2]
     assert len(seen) == 2  # once for the result's shape, as the operation is made, and once in the program
+
+
+def test_none_runs_all_that_has_an_effect() -> None:
+    queue = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
+
+    def nothing() -> None:
+        count.assign_add(1.0)
+        queue.enqueue(tf.constant(3.0))
+        tf.constant(1.0)
+
+    result, held = compiled(nothing), queue.dequeue()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(result) is None
+        assert (session.run(count), session.run(held).tolist()) == (1, [3.0])
+
+
+def test_what_an_estimator_returns_is_refused() -> None:
+    class EstimatorSpec:
+        """As an estimator's model function returns one."""
+
+    with pytest.raises(ValueError, match="an estimator compiles its model function itself"):
+        compiled(lambda: [tf.constant(1.0), EstimatorSpec()])

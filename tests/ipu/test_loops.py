@@ -138,3 +138,25 @@ def test_a_condition_takes_the_values_alone() -> None:
         compiled(lambda: while_loop(lambda one, fed: one < 3, lambda one, fed: one + fed, [0.0], queue))
     with pytest.raises(TypeError, match="with 1 inputs and 1 from the infeed queue"):
         compiled(lambda: repeat(2, lambda one: one, [0.0], queue))
+
+
+def test_a_loop_that_changes_nothing_runs_as_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    (same,), _ = run(lambda x: repeat(3, lambda value: (value, tf.no_op()), x), [1.0, 2.0])
+    assert same.tolist() == [1, 2]
+    result = compiled(lambda: repeat(3, tf.no_op))
+    with tf.Session() as session:
+        assert session.run(result) is None
+    assert "without results" in caplog.text
+
+
+@pytest.mark.parametrize(("count", "text"), [("three", "n of a loop is 'three'"), (True, "True"), (2.0, "2.0")])
+def test_a_count_is_a_whole_number(count: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        compiled(lambda: repeat(count, lambda value: value, [1.0]))
+    with pytest.raises(TypeError, match="maximum_iterations"):
+        compiled(lambda: while_loop(lambda value: value < 3, lambda value: value, [1.0], maximum_iterations=count))
+
+
+def test_a_dataset_is_no_queue() -> None:
+    with pytest.raises(TypeError, match="IPUInfeedQueue"):
+        compiled(lambda: repeat(2, lambda value, more: value + more, [1.0], [np.float32(1)]))  # type: ignore[arg-type]

@@ -75,6 +75,11 @@ class Attribute:
     deprecated: str = ""
 
     def __post_init__(self) -> None:
+        if not all(part.isidentifier() for part in self.name.split(".")):
+            raise OptionError(
+                f"an attribute is declared as {self.name!r}, which no assignment can name",
+                expected="names joined by dots, such as io_tiles.num_io_tiles",
+            )
         _check_annotation(self.name, self.annotation)
         members = get_args(self.annotation)
         if int in members and any(isinstance(each, type) and issubclass(each, Enum) for each in members):
@@ -93,7 +98,8 @@ def _check_annotation(name: str, annotation: Any) -> None:
     ):
         return
     if get_origin(annotation) not in (list, tuple, typing.Union, types.UnionType):
-        raise OptionError(
+        unsupported = OptionValueError if get_origin(annotation) is None else OptionError
+        raise unsupported(
             f"{name} is declared with the type {annotation}", expected="a class, or a list, tuple or union of classes"
         )
     for each in get_args(annotation):

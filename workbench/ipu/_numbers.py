@@ -24,11 +24,12 @@ class Numbers:
 
     runner: Any
     options: Options
+    configured: bool = False
     _resets: int = -1
 
     def __post_init__(self) -> None:
         self._resets = 0
-        source = with_numerics(self.runner.source, self.options, STATE.draw)
+        source = with_numerics(self.runner.source, self.options, STATE.draw, self.configured)
         if self._connection() == "PRE_COMPILE":
             source = replace(source, compute=_zeros(source), weighted=None)
         self.runner.source = source

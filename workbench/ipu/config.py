@@ -112,6 +112,11 @@ def current_options() -> Options:
     return (STATE.configured[0] if STATE.configured else IPUConfig()).freeze()
 
 
+def is_configured() -> bool:
+    """Whether a configuration is in force."""
+    return bool(STATE.configured)
+
+
 def use_emulation() -> bool:
     """Whether `TF_POPLAR_FLAGS` asks for the IPU model, which runs programs that do not fit."""
     return _freeze.on_model()

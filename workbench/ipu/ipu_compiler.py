@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from workbench.errors import WorkbenchError
+from workbench.errors import InputError, WorkbenchError
 from workbench.ipu.scopes import ipu_jit_scope
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor
@@ -24,14 +24,15 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
 
     Returns what the computation returns, with operations at its end run with its tensors, except: None and operations
     alone give one operation that runs them, and a single value a list of it. Tensors must come before operations.
-    Errors: `NotOnIpuError` outside an `ipu_scope`.
+    Errors: `NotOnIpuError` outside an `ipu_scope`; `ValueError` for what an estimator's model function returns.
     """
     graph = _graph.get_default_graph()
     first = len(graph.operations)
     with ipu_jit_scope(0):
         given = jax.tree_util.tree_map(_tensor, list(inputs or []))
         returned = computation(*given)
-        result = _packed(returned)
+        _refuse_estimators(returned)
+        result = _packed(returned, graph.operations[first:])
     made = graph.operations[first:]
     if any(operation.type != "NoOp" for operation in made) and not any(each.scopes.on_ipu for each in made):
         raise NotOnIpuError(
@@ -46,10 +47,25 @@ def _tensor(value: Any) -> Any:
     return found if isinstance(found, Tensor) else as_tensor(found)
 
 
-def _packed(returned: Any) -> Any:
-    """What `compile` returns for what the computation returned."""
+def _refuse_estimators(returned: Any) -> None:
+    """An estimator compiles its model function itself, so what that returns is no result of a computation."""
+    for each in jax.tree_util.tree_leaves(returned, is_leaf=_is_specification):
+        if _is_specification(each):
+            raise InputError(
+                f"a computation given to ipu_compiler.compile returned an {type(each).__name__}",
+                expected="tensors and operations",
+                todo="leave out compile: an estimator compiles its model function itself",
+            )
+
+
+def _is_specification(value: Any) -> bool:
+    return any(kind.__name__.endswith("EstimatorSpec") for kind in type(value).__mro__)
+
+
+def _packed(returned: Any, made: Sequence[Operation]) -> Any:
+    """What `compile` returns for what the computation returned, which made these operations."""
     if returned is None:
-        return no_op(_graph.get_default_graph().operations[-1:])
+        return no_op([each for each in made if each.effects.writes or each.effects.queues])
     if isinstance(returned, Operation):
         return no_op([returned])
     if not isinstance(returned, list | tuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -151,6 +152,23 @@ class IPUInfeedQueue:
         return self._prefetch_depth
 
     @property
+    def _type_spec(self) -> InfeedSpec:
+        """What another function needs to take elements from this queue; a `RuntimeError` before `initializer`."""
+        if not self._initialized:
+            raise RuntimeError(
+                "A specification of an IPUInfeedQueue was asked for before its initializer. "
+                "To mend it: ask for queue.initializer first."
+            )
+        return InfeedSpec(queue=self)
+
+    @staticmethod
+    def _from_type_spec(spec: InfeedSpec) -> IPUInfeedQueue:
+        """The queue of a specification, which neither initialises nor deletes what it shares."""
+        lent = _LentQueue.__new__(_LentQueue)
+        lent.__dict__ = spec.queue.__dict__
+        return lent
+
+    @property
     def initializer(self) -> Operation:
         """The operation that makes it ready; asked for once, a second time is a `ValueError`."""
         if self._initialized:
@@ -190,6 +208,41 @@ class IPUInfeedQueue:
         )
 
 
+class _LentQueue(IPUInfeedQueue):
+    """A queue that shares everything with the one it was made from, which alone begins and ends."""
+
+    @property
+    def initializer(self) -> Operation:
+        """Always a `RuntimeError`."""
+        raise RuntimeError(
+            "An IPUInfeedQueue made from a specification is initialized already. "
+            "To mend it: use the initializer of the queue the specification is of."
+        )
+
+    @property
+    def deleter(self) -> Operation:
+        """Always a `RuntimeError`."""
+        raise RuntimeError(
+            "An IPUInfeedQueue made from a specification cannot be deleted. "
+            "To mend it: use the deleter of the queue the specification is of."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class InfeedSpec:
+    """What a function is given to take elements from a queue: `_from_components` gives the queue without its ends."""
+
+    queue: IPUInfeedQueue
+
+    @property
+    def value_type(self) -> type[IPUInfeedQueue]:
+        """What it specifies."""
+        return IPUInfeedQueue
+
+    def _from_components(self, components: Any = ()) -> IPUInfeedQueue:
+        return IPUInfeedQueue._from_type_spec(self)
+
+
 def synthetic_value() -> float:
     """What every element is when data are synthetic: the number of --synthetic_data_initializer, else 0."""
     given = flags().synthetic_data_initializer
@@ -211,6 +264,11 @@ def _check_spec(spec: Any) -> None:
     """The static shapes a tf dataset or one of ours declares must be known."""
     for leaf in jax.tree_util.tree_leaves(spec, is_leaf=lambda each: hasattr(each, "shape")):
         shape = getattr(leaf, "shape", ())
+        if shape is not None and any(isinstance(size, list | tuple) for size in shape):
+            raise InputError(
+                f"an element of the dataset has the nested shape {shape}",
+                expected="one shape of numbers for each array",
+            )
         if shape is None or any(size is None for size in shape):
             raise InputError(
                 f"an element of the dataset has shape {shape}, which is not fully defined",
@@ -227,7 +285,12 @@ class IPUIterator:
             raise InputError(
                 "an IPUIterator needs a dataset, or both infeed_spec and element_spec", expected="one of the two"
             )
-        self._infeed_queue: IPUInfeedQueue = infeed_spec if dataset is None else IPUInfeedQueue(dataset, **kwargs)
+        if dataset is not None:
+            self._infeed_queue = IPUInfeedQueue(dataset, **kwargs)
+        elif isinstance(infeed_spec, InfeedSpec):
+            self._infeed_queue = infeed_spec._from_components()
+        else:
+            self._infeed_queue = infeed_spec
         self._element_spec = element_spec if dataset is None else self._infeed_queue.structure
 
     def __iter__(self) -> IPUIterator:
@@ -250,6 +313,10 @@ class IPUIterator:
     def get_next_as_optional(self) -> Any:
         """Not supported: a `NotImplementedError`."""
         raise NotImplementedError("an IPUIterator does not give optional elements")
+
+    def _gather_saveables_for_checkpoint(self) -> Any:
+        """Not supported: a `NotImplementedError`."""
+        raise NotImplementedError("an IPUIterator cannot be saved: its place in the dataset is the host's")
 
     @property
     def element_spec(self) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from workbench.tf import _graph
 from workbench.tf._control import Body, as_tensor, carried, loop, trace, type_of
@@ -46,6 +47,8 @@ def while_loop(
 
 
 def _loop(condition: Callable[..., Any] | None, body: Callable[..., Any], inputs: Any, queue: Any, count: Any) -> Any:
+    _check_count(count, condition is None)
+    _check_queue(queue)
     first = [as_tensor(each) for each in _as_list(inputs)]
     _check_arguments("body", body, first, queue)
     if condition is not None:
@@ -56,12 +59,31 @@ def _loop(condition: Callable[..., Any] | None, body: Callable[..., Any], inputs
     bodies = [traced]
     if condition is not None:
         bodies.insert(0, trace(condition, types)[0])
+    if queue is not None and not queue.dequeued:
+        raise ValueError("The loop took nothing from its infeed queue: the queue has not been dequeued.")
     operation = loop(
         "While" if condition is not None else "Repeat", bodies, first, len(first), _execution(bodies, count)
     )
     if not first:
         return operation
     return operation.outputs[0] if len(first) == 1 else list(operation.outputs)
+
+
+def _check_count(count: Any, counted: bool) -> None:
+    """How often a body runs: a whole number, which `while_loop` may leave open."""
+    if (isinstance(count, int | np.integer) and not isinstance(count, bool)) or (count is None and not counted):
+        return
+    name = "n" if counted else "maximum_iterations"
+    raise TypeError(f"{name} of a loop is {count!r}, but it must be a whole number known when the program is built.")
+
+
+def _check_queue(queue: Any) -> None:
+    """A loop takes elements from a queue only."""
+    if queue is not None and not hasattr(queue, "_dequeue"):
+        raise TypeError(
+            f"infeed_queue of a loop is a {type(queue).__name__}, but it must be an IPUInfeedQueue. "
+            "To mend it: pass ipu_infeed_queue.IPUInfeedQueue(dataset)."
+        )
 
 
 def _as_list(values: Any) -> list[Any]:

@@ -16,7 +16,6 @@ from workbench.engine.frontends.replicas import AXIS, axis_env, meta, on_each
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
-from workbench.errors import InputError
 from workbench.ipu._outputs import write
 from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Graph, Operation, Tensor, known_shape
@@ -54,6 +53,11 @@ class Cluster:
     name: str = "main"
     replicas: int = 1
     traced: Source | None = None  # for one replica, when it was traced before
+
+    @property
+    def idle(self) -> bool:
+        """Whether running it would change nothing: no output, no variable written, nothing given to the host."""
+        return not self.outputs and not self.written and not any(op.effects.queues for op in self.operations)
 
     def __call__(self, *values: Any) -> list[Any]:
         """Evaluate it: values of the inputs and variables in; outputs and new values of what is written out."""
@@ -131,8 +135,6 @@ def cluster(
 
 def compile_cluster(found: Cluster, options: Options, progress: Callable[[str], None] | None = None) -> Any:
     """The executable of a cluster with these options."""
-    if not found.outputs and not found.written and not any(op.effects.queues for op in found.operations):
-        raise InputError("the program makes nothing", todo="return a tensor, or enqueue to an outfeed queue")
     compiler = import_module(COMPILER)
     request = compiler.make_request(found, replicas=found.replicas).replace(options=options)
     executable = compiler.compile_request(request, progress)

@@ -36,7 +36,13 @@ class Device:
     programs: dict[Any, Any] = field(default_factory=dict)
 
     def run(self, found: Cluster, values: list[Any]) -> tuple[Any, list[Any]]:
-        """The executable and the values of the cluster's outputs; variables it writes are kept."""
+        """The executable and the values of the cluster's outputs; variables it writes are kept.
+
+        A cluster that changes nothing is not run, as the SDK's driver leaves out an empty program: no executable.
+        """
+        if found.idle:
+            LOGGER.warning("%s was asked to run a program without results: nothing ran", self.name)
+            return None, []
         executable = self.program(found, current_options())
         with failures(found):
             results = executable.run(*values)

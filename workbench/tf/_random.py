@@ -75,36 +75,34 @@ def random_uniform(
     )  # fmt: skip
 
 
-def random_normal(
-    shape: Any,
-    mean: float = 0.0,
-    stddev: float = 1.0,
-    dtype: Any = "float32",
-    seed: Any = None,
-    name: Any = None,
-    deferred: bool = False,
-) -> Any:
-    """Numbers of a normal distribution."""
-    return draw(
-        "RandomNormal", shape, dtype,
-        lambda key, size, kind: jax.random.normal(key, size, kind) * stddev + mean, name, deferred,
-    )  # fmt: skip
+def _scaled(
+    kind: str, standard: Callable[[Any, tuple[int, ...], str], Any], text: str
+) -> Callable[..., Any]:  # fmt: skip
+    """A function that draws standard numbers, scaled and moved."""
+
+    def drawn(
+        shape: Any,
+        mean: float = 0.0,
+        stddev: float = 1.0,
+        dtype: Any = "float32",
+        seed: Any = None,
+        name: Any = None,
+        deferred: bool = False,
+    ) -> Any:
+        return draw(
+            kind, shape, dtype, lambda key, size, wanted: standard(key, size, wanted) * stddev + mean, name, deferred
+        )
+
+    drawn.__doc__ = text
+    return drawn
 
 
-def truncated_normal(
-    shape: Any,
-    mean: float = 0.0,
-    stddev: float = 1.0,
-    dtype: Any = "float32",
-    seed: Any = None,
-    name: Any = None,
-    deferred: bool = False,
-) -> Any:
-    """Numbers of a normal distribution within two standard deviations."""
-    return draw(
-        "TruncatedNormal", shape, dtype,
-        lambda key, size, kind: jax.random.truncated_normal(key, -2.0, 2.0, size, kind) * stddev + mean, name, deferred,
-    )  # fmt: skip
+random_normal = _scaled("RandomNormal", jax.random.normal, "Numbers of a normal distribution.")
+truncated_normal = _scaled(
+    "TruncatedNormal",
+    lambda key, size, kind: jax.random.truncated_normal(key, -2.0, 2.0, size, kind),
+    "Numbers of a normal distribution within two standard deviations.",
+)
 
 
 def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, rate: Any = None, name: Any = None) -> Any:

@@ -256,3 +256,31 @@ def test_enable_prng_stability_rounds_alike_what_replicas_share(stable: bool) ->
     first, second = made.run(np.zeros((2, 512), np.float16), np.float32(1))
     assert len(np.unique(first)) == 2  # rounded at random
     assert np.array_equal(first, second) is stable
+
+
+def own(function: Callable[..., Any], *values: Any, **behaviour: Any) -> Any:
+    """What an IPU of a configuration gives, which switches no exception on unless `behaviour` does."""
+    config = IPUConfig()
+    for name, value in behaviour.items():
+        setattr(config.floating_point_behaviour, name, value)
+    small = wb.target("ipu2", tiles_per_ipu=4)
+    return np.asarray(wb.compile(function, *values, config=config, target=small).run(*values))
+
+
+def test_a_configured_ipu_has_halves_of_its_own() -> None:
+    x = np.array([300, -300, 250], np.float16)
+    assert own(lambda value: value * jnp.abs(value), x).tolist() == [65504, -65504, 62496]
+    assert own(lambda value: 1 / (value - 250), x).tolist()[:2] == [np.float16(1 / 50), np.float16(-1 / 550)]
+    assert np.isnan(own(lambda value: 1 / (value - 250), x)[2])
+    assert np.isinf(np.asarray(wb.compile(jnp.square, x, target="ipu2").run(x))[0])  # the host's, unconfigured
+
+
+def test_what_is_no_number_is_the_least_integer_and_invalid() -> None:
+    x = np.array([np.nan, -2.5, 7.0], np.float32)
+    assert own(lambda value: value.astype(jnp.int32), x).tolist() == [-(2**31), -2, 7]
+    with pytest.raises(NumericError, match="an invalid operation in operation 'convert_element_type'"):
+        own(lambda value: value.astype(jnp.int32), x, inv=True)
+    largest = np.array([-(2.0**31), 2147483520.0], np.float32)  # the least and the greatest that are integers
+    assert own(lambda value: value.astype(jnp.int32), largest, inv=True).tolist() == [-(2**31), 2147483520]
+    with pytest.raises(NumericError, match="excepted state"):
+        own(lambda value: value.astype(jnp.int32), np.array([2.0**31], np.float32), inv=True)

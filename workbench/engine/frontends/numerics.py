@@ -4,6 +4,9 @@ The traced program is interpreted again, equation by equation, and compiled by X
 exception is the number of the first equation that raised it, carried through calls, branches and loops; so a run that
 stops can say which operation of which layer it was. The exceptions are those of IEEE 754-2019 section 7; what a half
 does on overflow and that rounding is random under `esr` is told of `floating_point_behaviour` in the API reference.
+Without any exception switched on, an IPU still has numbers of its own: an overflow is the largest half, a half divided
+by zero is no number, and neither is an integer made of what is none
+(graphcore/tensorflow@b2127bba tensorflow/python/ipu/tests/floating_point_control_bits_test.py:50-120).
 """
 
 from __future__ import annotations
@@ -22,9 +25,17 @@ from jax.extend.core import Literal
 from workbench.engine.frontends.flatten import INLINED, Context, Converter, open_program
 from workbench.engine.frontends.index_checks import OUTSIDE, index_outside
 from workbench.engine.frontends.jaxpr import new_converter
-from workbench.engine.frontends.jaxpr_params import is_program
 from workbench.engine.frontends.keras_layers import layer_classes
 from workbench.engine.frontends.name_stack import HOST_REGION, Stack, attributes_of
+from workbench.engine.frontends.numeric_sites import (
+    ALWAYS,
+    MOVES,
+    NEVER,
+    ROUNDING,
+    differs_from_host,
+    makes_integers,
+    rounds_somewhere,
+)
 from workbench.engine.frontends.replicas import replicas_apart
 from workbench.engine.frontends.rounding import draw_key, first_key, round_half, rounded_equation, turn_key
 from workbench.engine.frontends.source import Source
@@ -33,17 +44,8 @@ from workbench.errors import NumericError, RowIndexError
 
 LARGEST_HALF = 65504.0
 _ROUNDS_BEYOND = 65520.0  # half way to where the next half would be
-# What they give is among what they are given: nothing is computed, so nothing is raised.
-MOVES = frozenset({
-    "reshape", "broadcast_in_dim", "slice", "transpose", "concatenate", "gather", "select_n", "copy", "squeeze", "rev",
-    "dynamic_slice", "dynamic_update_slice", "pad", "stop_gradient", "optimization_barrier", "expand_dims", "scatter",
-    "reduce_max", "reduce_min", "max", "min", "neg", "abs", "sign", "sort", "random_wrap", "random_unwrap",
-    "bitcast_convert_type", "iota", "io_callback", "pure_callback", "copy_p", "real", "split", "clamp", "is_finite",
-})  # fmt: skip
 # A finite operand of these gives an exact infinity: division by zero, in the sense of IEEE 754.
 DIVIDE = frozenset({"div", "log", "log1p", "rsqrt", "integer_pow", "pow", "atanh", "lgamma", "digamma"})
-# The attribute that scopes.stochastic_rounding sets, and its values.
-ROUNDING, ALWAYS, NEVER = "STOCHASTIC_ROUNDING", "THREESTATE_ON", "THREESTATE_OFF"
 CAUSES = ("an invalid operation", "a division by zero", "an overflow")
 
 
@@ -58,11 +60,13 @@ class Behaviour:
     stochastic: bool = False
     apart: bool = False  # each replica rounds by its own chance, also what all have in common
     indices: bool = False  # an index outside a table stops the run
+    own: bool = False  # halves and integers are the IPU's where it has others than the host
 
     @property
     def active(self) -> bool:
         """Whether anything differs from the host's numbers."""
-        return self.inv or self.div0 or self.oflo or self.nanoo or self.stochastic or self.indices
+        asked = self.inv or self.div0 or self.oflo or self.nanoo or self.stochastic
+        return asked or self.indices or self.own
 
 
 def behaviour_of(options: Options) -> Behaviour:
@@ -78,13 +82,16 @@ def behaviour_of(options: Options) -> Behaviour:
     )
 
 
-def with_numerics(source: Source, options: Options, draw: Callable[[], np.ndarray[Any, Any]]) -> Source:
+def with_numerics(
+    source: Source, options: Options, draw: Callable[[], np.ndarray[Any, Any]], configured: bool = False
+) -> Source:
     """The source computing with the behaviour of the options; `draw` gives uint32[2] for each run's rounding.
 
-    The same source when nothing is asked for. A run that raises an exception is a `NumericError` and keeps nothing.
+    `configured`: the options are those of a configured IPU, whose own numbers the program has. The same source when
+    nothing is asked for. A run that raises an exception is a `NumericError` and keeps nothing.
     """
-    behaviour = behaviour_of(options)
-    rounds = behaviour.stochastic or _rounds_somewhere(source)
+    behaviour = replace(behaviour_of(options), own=configured and differs_from_host(source))
+    rounds = behaviour.stochastic or rounds_somewhere(source)
     if not behaviour.active and not rounds:
         return source
     behaviour = replace(behaviour, apart=behaviour.apart and rounds)
@@ -96,23 +103,6 @@ def with_numerics(source: Source, options: Options, draw: Callable[[], np.ndarra
         compute=lambda values: compute(list(values)),
         weighted=None if weighted is None else _weighted(weighted, behaviour, layers, draw),
     )
-
-
-def _rounds_somewhere(source: Source) -> bool:
-    """Whether a scope of the program asks for stochastic rounding."""
-    converter = new_converter(None)
-
-    def asks(jaxpr: Any) -> bool:
-        for eqn in jaxpr.eqns:
-            if attributes_of(converter.read_stack(eqn)).get(ROUNDING) == ALWAYS:
-                return True
-            for value in eqn.params.values():
-                programs = value if isinstance(value, list | tuple) else [value]
-                if any(is_program(each) and asks(open_program(each)[0]) for each in programs):
-                    return True
-        return False
-
-    return source.jaxpr is not None and asks(source.jaxpr.jaxpr)
 
 
 def _weighted(weighted: Any, behaviour: Behaviour, layers: Any, draw: Any) -> Callable[[Any, Any], Any]:
@@ -211,17 +201,20 @@ class Interpreter:
         raised, kept = self.rows(eqn, values, inside.stack), []
         if eqn.primitive.name in MOVES:
             return raised, results
+        if makes_integers(eqn):
+            found, integers = self.integers(eqn, values[0], results[0], inside.stack)
+            return [*raised, *found], [integers]
         for var, result in zip(eqn.outvars, results, strict=True):
             if not _is_real(result):
                 kept.append(result)
                 continue
             half = var.aval.dtype == jnp.float16
-            found, overflown = self.check(eqn, values, result, half, inside.stack)
+            found, overflown, divided = self.check(eqn, values, result, half, inside.stack)
             raised += found
             if exact is not None:
                 self._draws += 1
                 result = round_half(result, draw_key(inside.key, self._draws))
-            kept.append(self._half(result, overflown) if half else result)
+            kept.append(self._half(result, overflown, divided) if half else result)
         return raised, kept
 
     def rows(self, eqn: Any, values: list[Any], stack: Stack) -> list[Any]:
@@ -232,8 +225,20 @@ class Interpreter:
         self.sites.append((OUTSIDE, eqn.primitive.name, self.converter.place(Context(), stack).layer))
         return [outside.astype(jnp.int32) * len(self.sites)]
 
-    def check(self, eqn: Any, values: list[Any], result: Any, half: bool, stack: Stack) -> tuple[list[Any], Any]:
-        """The exceptions an operation raised, and which elements overflow."""
+    def integers(self, eqn: Any, value: Any, made: Any, stack: Stack) -> tuple[list[Any], Any]:
+        """Integers of real numbers: what is none is the least integer, and invalid as what is beyond them all."""
+        info = jnp.iinfo(made.dtype)
+        wide = value.astype(jnp.promote_types(value.dtype, jnp.float32))
+        kept = jnp.where(jnp.isnan(wide), jnp.asarray(info.min, made.dtype), made)
+        if not self.behaviour.inv:
+            return [], kept
+        least, beyond = float(info.min), float(info.max) + 1
+        inside = (jnp.trunc(wide) >= least) & (wide < beyond)
+        self.sites.append((CAUSES[0], eqn.primitive.name, self.converter.place(Context(), stack).layer))
+        return [jnp.any(~inside).astype(jnp.int32) * len(self.sites)], kept
+
+    def check(self, eqn: Any, values: list[Any], result: Any, half: bool, stack: Stack) -> tuple[list[Any], Any, Any]:
+        """The exceptions an operation raised, which elements overflow, and which were divided by zero."""
         name = eqn.primitive.name
         given = [value for value in values if _is_real(value)]
         wide = half and result.dtype != jnp.float16
@@ -253,12 +258,13 @@ class Interpreter:
         for cause, where in tests:
             self.sites.append((cause, name, layer))
             raised.append(jnp.any(where).astype(jnp.int32) * len(self.sites))
-        return raised, overflown
+        return raised, overflown, False if exact is None else beyond & exact
 
-    def _half(self, result: Any, overflown: Any) -> Any:
-        """A half that overflowed: not a number with `nanoo`, else the largest half."""
+    def _half(self, result: Any, overflown: Any, divided: Any) -> Any:
+        """A half that overflowed: not a number with `nanoo`, else the largest half. Divided by zero it is none."""
         beyond = jnp.nan if self.behaviour.nanoo else jnp.sign(result) * LARGEST_HALF
-        return jnp.where(overflown, beyond, result).astype(jnp.float16)
+        kept = jnp.where(overflown, beyond, result)
+        return jnp.where(divided, jnp.nan, kept).astype(jnp.float16)
 
     def _stochastic(self, stack: Stack) -> bool:
         return {ALWAYS: True, NEVER: False}.get(attributes_of(stack).get(ROUNDING, ""), self.behaviour.stochastic)
