@@ -237,7 +237,7 @@ def allocate(
     decisive = list(dict.fromkeys(place for ipu in range(program.ipus) for place in _first_of(found, ipu)))
     most_bytes = max(found.tile(*place).total_with_gaps_bytes for place in decisive)
     alignments = (ALIGNMENT_BYTES, INTERLEAVED_ALIGNMENT_BYTES)
-    needs = np.stack([liveness.aligned_bytes(ipu, *alignments) for ipu in range(program.ipus)])
+    needs = np.stack([liveness.aligned_bytes(ipu, *alignments, above=most_bytes) for ipu in range(program.ipus)])
     others = sorted(
         {(ipu, int(tile)) for ipu in range(program.ipus) for tile in np.unique(classes[ipu])} - set(decisive),
         key=lambda place: (-needs[place], place),

@@ -132,8 +132,13 @@ class Liveness:
                 result[variable.kind] += variable.bytes_per_tile
         return result | {name: self.footprint.categories[name][ipu].copy() for name in CATEGORIES}
 
-    def aligned_bytes(self, ipu: int, alignment_bytes: int, interleaved_alignment_bytes: int) -> IntArray:
-        """Always-live bytes plus live peak with every block rounded up to its alignment, int64[tiles]."""
+    def aligned_bytes(
+        self, ipu: int, alignment_bytes: int, interleaved_alignment_bytes: int, *, above: int = -1
+    ) -> IntArray:
+        """Always-live bytes plus live peak with every block rounded up to its alignment, int64[tiles].
+
+        Of tiles that need at most `above` bytes only a bound is worked out, which is not above it either.
+        """
         table, count = self.tables[ipu], len(self.tables[ipu].rows)
         rows = np.concatenate((_up(table.rows, alignment_bytes), _up(table.rows, interleaved_alignment_bytes)))
 
@@ -143,10 +148,23 @@ class Liveness:
 
         costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in CATEGORIES])
         always = _up(costs, alignment_bytes).sum(axis=0) + rows[[row for _, row in wide(table.kept)]].sum(axis=0)
-        peak = np.zeros(rows.shape[1], np.int64)
-        for _, chunk in self._chunks(ipu, replace(table, rows=rows, members=wide(table.members))):
-            np.maximum(peak, chunk.max(axis=0), out=peak)
-        return np.asarray((always + peak)[table.class_of], np.int64)
+        most_rounding = max(alignment_bytes, interleaved_alignment_bytes) - 1
+        needed = always + self._curves(ipu).peak + most_rounding * self._most_members(ipu)
+        exact = np.flatnonzero(needed > above)
+        peak = np.zeros(len(exact), np.int64)
+        if len(exact):
+            fewer = replace(table, rows=rows[:, exact], members=wide(table.members), always=table.always[exact])
+            for _, chunk in self._chunks(ipu, fewer):
+                np.maximum(peak, chunk.max(axis=0), out=peak)
+        needed[exact] = always[exact] + peak
+        return np.asarray(needed[table.class_of], np.int64)
+
+    def _most_members(self, ipu: int) -> int:
+        """The most not-always-live variables of an IPU that are live at one position."""
+        position, _, sign = self._events(self.tables[ipu])
+        change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
+        np.add.at(change, position, sign)
+        return int(np.cumsum(change).max(initial=0))
 
     def _events(self, table: _Table) -> tuple[IntArray, IntArray, IntArray]:
         """Position, row of the table and sign of what becomes live (1) or stops to be (-1), each int64[events]."""

@@ -89,6 +89,7 @@ class _Temporaries:
         variables, accesses, intervals = tables["variables"], tables["accesses"], tables["intervals"]
         self.per_tile, self.index = per_tile, variables["bytes_index"]
         temporary = variables["kind"] == "temporary"
+        self.known: dict[frozenset[int], int] = {}
         self.written: dict[int, list[int]] = {}
         chosen = accesses["write"] & temporary[accesses["variable"]]
         for step, variable in zip(
@@ -103,19 +104,24 @@ class _Temporaries:
 
     def most(self, steps: Sequence[int]) -> int:
         """The most bytes on one tile that the temporaries written by these steps take at one time."""
-        own = {variable for step in steps for variable in self.written.get(step, ())}
+        own = frozenset(variable for step in steps for variable in self.written.get(step, ()))
+        if own not in self.known:  # operators that share a body ask for the same
+            self.known[own] = self._most(own)
+        return self.known[own]
+
+    def _most(self, own: frozenset[int]) -> int:
         begins: dict[int, list[int]] = {}
         ends: dict[int, list[int]] = {}
         for variable in own:
-            for first, last in self.lives.get(variable, ()):
+            for first, last in self.lives.get(variable, ()):  # disjoint, so a variable is live once at most
                 begins.setdefault(first, []).append(variable)
                 ends.setdefault(last + 1, []).append(variable)
-        live: Counter[int] = Counter()
+        live: set[int] = set()
         seen: set[frozenset[int]] = set()  # a body that is called often has the same temporaries each time
         for moment in sorted({*begins, *ends}):
-            live.subtract(ends.get(moment, ()))
-            live.update(begins.get(moment, ()))
+            live.difference_update(ends.get(moment, ()))
             if moment in begins:
-                seen.add(frozenset((+live).keys()))
+                live.update(begins[moment])
+                seen.add(frozenset(live))
         sums = (self.per_tile[[self.index[variable] for variable in sorted(each)]].sum(axis=0) for each in seen)
         return max((int(total.max()) for total in sums), default=0)

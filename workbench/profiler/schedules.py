@@ -44,8 +44,9 @@ class ScheduleComparison(Comparison):
     @cached_property
     def table_of_schedules(self) -> pd.DataFrame:
         """`schedule, recomputation, fits, total_cycles, seconds, samples_per_second, bubble` (idle share of IPUs x
-        pipeline)`, max_tile_bytes`, then `ipu_0_tile_bytes …` (the fullest tile of each IPU) and `ipu_0_bytes …` (all
-        its tiles), `stash_bytes`, `problem`."""
+        pipeline)`, max_tile_bytes`, then `ipu_0_tile_bytes …` (of the tiles that can decide the verdict the fullest of
+        each IPU, gaps included) and `ipu_0_bytes …` (what its tiles hold always and at their peaks, together),
+        `stash_bytes`, `problem`. No further tile is allocated for it."""
         found = iter(self.profiles)
         rows = [
             {"schedule": trial.schedule, "recomputation": trial.recomputation}
@@ -109,9 +110,8 @@ class ScheduleComparison(Comparison):
 
 
 def _numbers(profile: Profile) -> dict[str, Any]:
-    tiles, stages = profile.tiles, profile.stages
-    fullest = tiles.groupby("ipu")["total_with_gaps_bytes"].max()
-    every = tiles.groupby("ipu")["total_bytes"].sum()
+    stages, placed = profile.stages, profile.arrays["total_with_gaps"]
+    fullest, needed = placed.max(axis=1), profile.arrays["always_live"] + profile.arrays["live_peak"]
     return {
         "fits": profile.fits,
         "total_cycles": profile.total_cycles,
@@ -119,8 +119,8 @@ def _numbers(profile: Profile) -> dict[str, Any]:
         "samples_per_second": profile.samples_per_second,
         "bubble": profile.pipeline.bubbles()["fraction"],
         "max_tile_bytes": profile.max_tile_bytes,
-        **{f"ipu_{ipu}_tile_bytes": int(value) for ipu, value in fullest.items()},
-        **{f"ipu_{ipu}_bytes": int(value) for ipu, value in every.items()},
+        **{f"ipu_{ipu}_tile_bytes": int(value) for ipu, value in enumerate(fullest)},
+        **{f"ipu_{ipu}_bytes": int(value) for ipu, value in enumerate(needed.sum(axis=1))},
         "stash_bytes": int(stages["stash_bytes"].sum()) if len(stages) else 0,
     }
 
@@ -130,8 +130,8 @@ def compare_schedules(
 ) -> ScheduleComparison:
     """Compile a request under each schedule, with and without recomputation; the model is traced once.
 
-    `compile(request, None, like)` makes an executable, taking the trace of `like`. Errors: `InputError` when nothing
-    is to be compared, and what the first problem says when nothing compiles.
+    `compile(request, None, like)` makes an executable, taking from `like` what both have in common. Errors:
+    `InputError` when nothing is to be compared, and what the first problem says when nothing compiles.
     """
     wanted = [
         (str(getattr(schedule, "name", schedule)), bool(again)) for again in recomputation for schedule in schedules
@@ -139,15 +139,19 @@ def compare_schedules(
     if not wanted:
         raise InputError("there is no schedule to compare", expected=f"some of: {', '.join(SCHEDULES)}")
     trials: list[Trial] = []
-    like = None
     for schedule, again in wanted:
-        trial = _tried(request, compile, schedule, again, like)
-        like = like or trial.executable
-        trials.append(trial)
-    if like is None:
+        trials.append(_tried(request, compile, schedule, again, _like(trials, again)))
+    if all(trial.executable is None for trial in trials):
         raise InputError(f"no schedule compiles: {trials[0].problem}")
     profiles = tuple(trial.executable.profile for trial in trials if trial.executable is not None)
     return ScheduleComparison(profiles=profiles, trials=tuple(trials))
+
+
+def _like(trials: Sequence[Trial], again: bool) -> Any:
+    """The executable a further trial has most in common with: the last one that recomputes alike, else the first."""
+    alike = [trial.executable for trial in reversed(trials) if trial.recomputation == again]
+    every = (*alike, *(trial.executable for trial in trials))
+    return next((executable for executable in every if executable is not None), None)
 
 
 def _tried(request: Any, compile: Compile, schedule: str, again: bool, like: Any) -> Trial:

@@ -71,13 +71,13 @@ def _of_call(graph: Graph, entry: Function, node: Node, memory: dict[int, int]) 
     """Results that update an entry parameter the call reads, and sums that go back into their accumulators."""
     place = {memory.get(id(value), id(value)): number for number, value in enumerate(node.operands)}
     pairs: dict[int, int] = {}
+    number_of = {id(result): number for number, result in reversed(list(enumerate(node.results)))}
     for output, value in zip(graph.outputs, entry.results, strict=True):
-        if output.updates is None or not any(value is result for result in node.results):
+        if output.updates is None or id(value) not in number_of:
             continue
         param = entry.params[output.updates]
         if id(param) in place:
-            number = next(i for i, result in enumerate(node.results) if result is value)
-            pairs[number] = place[id(param)]
+            pairs[number_of[id(value)]] = place[id(param)]
     if node.origin.direction != "update" and node.attr("direction", "") != "update":
         buffers = {
             place[id(value)]
