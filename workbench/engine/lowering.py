@@ -39,6 +39,7 @@ def op_word(node: Node) -> str:
     return OP_WORDS.get(node.op, node.op)
 
 
+LEAST_BYTES = 128  # of a tensor on a tile, PopLibs' default
 LINEAR_PLACES = 8  # first tiles at which linear mappings begin
 
 
@@ -66,6 +67,7 @@ class Lowering:
 
     `reuse` maps a result (by identity) to the operand whose memory it may take. `wishes` maps a value to the mapping
     its readers would like. `plans` maps a node to what its family planned for it.
+    `names` counts the operators of each label, `next_tile` is where linear mappings of each IPU begin next.
     """
 
     graph: Graph
@@ -74,6 +76,7 @@ class Lowering:
     emit: Emitter
     reuse: Table[int, Value] = field(default_factory=dict)
     wishes: Table[int, Mapping] = field(default_factory=dict)
+    summed_halves: set[int] = field(default_factory=set)
     destinations: dict[int, Tensor] = field(default_factory=dict)
     check: Callable[[], None] = lambda: None
     outliner: Outliner = field(default_factory=Outliner)
@@ -83,8 +86,8 @@ class Lowering:
     unmodelled: list[tuple[str, str]] = field(default_factory=list)
     _tensors: dict[int, Tensor] = field(default_factory=dict)
     _scalars: dict[int, Value] = field(default_factory=dict)
-    _names: dict[str, int] = field(default_factory=dict)
-    _next_tile: dict[int, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    next_tile: dict[int, int] = field(default_factory=dict)
 
     @property
     def tiles(self) -> int:
@@ -112,13 +115,13 @@ class Lowering:
 
     def marked(self) -> Callable[[], None]:
         """Remember what has been placed and emitted; the answer forgets everything made since, outside open bodies."""
-        emit, tensors, next_tile = self.emit, dict(self._tensors), dict(self._next_tile)
+        emit, tensors, next_tile = self.emit, dict(self._tensors), dict(self.next_tile)
         variables, step, repeated = len(emit.variables), emit.next_step, dict(emit.repeated)
 
         def back() -> None:
             del emit.variables[variables:]
             emit.next_step, emit.repeated = step, repeated
-            self._tensors, self._next_tile = tensors, next_tile
+            self._tensors, self.next_tile = tensors, next_tile
 
         return back
 
@@ -126,17 +129,20 @@ class Lowering:
         """The function a node calls."""
         return self.graph.functions[node.calls[number]]
 
-    def default_mapping(self, value: Value) -> Mapping:
+    def default_mapping(self, value: Value, *, dtype: str = "", least_bytes: int = LEAST_BYTES) -> Mapping:
         """PopLibs' linear mapping, beginning behind the last one, so that small tensors spread over the tiles.
 
         The driver keeps the next tile to map to for each IPU (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/
         poplar/driver/tools/mapping_helper.cc); here it moves on to the next of a few places, which keeps layouts few.
+        Every tile in use gets `least_bytes` in whole vectors, both counted in `dtype` (default: the value's own,
+        float for halves that are summed).
         """
-        first = self._next_tile.get(self.emit.ipu, 0)
-        mapping = linear(value.shape, value.dtype, self.tiles, first_tile=first)
+        first = self.next_tile.get(self.emit.ipu, 0)
+        counted = dtype or ("float32" if id(value) in self.summed_halves else value.dtype)
+        mapping = linear(value.shape, counted, self.tiles, least_bytes, first)
         step = -(-self.tiles // LINEAR_PLACES)
         moved = first + -(-mapping.tiles_used // step) * step
-        self._next_tile[self.emit.ipu] = moved if moved < self.tiles else 0
+        self.next_tile[self.emit.ipu] = moved if moved < self.tiles else 0
         return mapping
 
     def wish(self, value: Value) -> Mapping | None:
@@ -190,8 +196,8 @@ class Lowering:
             if not self.outliner.covers(node):
                 self.lower_node(node)
             return
-        number = self._names.get(self.label(node), 0)
-        self._names[self.label(node)] = number + 1
+        number = self.names.get(self.label(node), 0)
+        self.names[self.label(node)] = number + 1
         name = f"{self.label(node)}:{node.origin.direction}" + (f"#{number}" if number else "")
         previous = self.emit.operator
         self.emit.operator = name

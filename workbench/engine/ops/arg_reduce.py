@@ -12,7 +12,8 @@ from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Placement, reshape
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.codelets import counted
-from workbench.engine.ops.reduce import Partials, arrived_groups, partials_of
+from workbench.engine.ops.reduce import Partials, arrived_reduction, partials_of
+from workbench.engine.ops.reduce_tile import emit_reductions
 from workbench.engine.tensor import Tensor
 from workbench.engine.tileset import IntArray
 
@@ -80,21 +81,21 @@ class AnyReduce(Family):
             kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
             parts = partials_of(source.mapping, axes, kept)
             inner = len(source.shape) - 1 in axes
-            groups = arrived_groups(source.mapping, parts.held, (source.dtype,) * 2, "LOGICAL_OR", tiles, inner=inner)
+            found = arrived_reduction(source.mapping, parts.held, (source.dtype,) * 2, "LOGICAL_OR", tiles, inner=inner)
             if parts.depth == 1:
                 result = lowering.result(node, number, reshape(parts.result, value.shape))
-                lowering.emit.compute(label, groups, source.variables, result.variables)
+                emit_reductions(lowering.emit, label, [found], source.variables, result.variables)
                 continue
             held = source.view(parts.held, parts.held.shape)
-            if groups:
+            if found:
                 held = lowering.emit.tensor(f"{label}/partials", held.shape, source.dtype, parts.held, "temporary")
-                lowering.emit.compute(f"{label}/tile", groups, source.variables, held.variables)
+                emit_reductions(lowering.emit, f"{label}/tile", [found], source.variables, held.variables)
             mapping = lowering.wish(value) or lowering.default_mapping(value)
             wanted = parts.needed(reshape(mapping, parts.kept))
             (landed,) = lowering.emit.rearrange(label, [(held, wanted)])
             result = lowering.result(node, number, mapping)
-            final = arrived_groups(wanted, mapping, (source.dtype,) * 2, "LOGICAL_OR", tiles)
-            lowering.emit.compute(f"{label}/final", final, landed.variables, result.variables)
+            final = arrived_reduction(wanted, mapping, (source.dtype,) * 2, "LOGICAL_OR", tiles)
+            emit_reductions(lowering.emit, f"{label}/final", [final], landed.variables, result.variables)
 
 
 register(ArgReduce())

@@ -215,9 +215,10 @@ def _carries(node: Node, lowering: Lowering, first: int, count: int) -> list[Ten
         value = node.operands[first + number]
         source = lowering.get(value)
         mapping = source.mapping if source.mapping.is_owner else lowering.default_mapping(value)
-        carry = lowering.result(node, number, mapping)
-        if carry.variables != source.variables:
-            lowering.emit.move_into(f"{lowering.label(node)}/start", source, carry)
+        with _on_ipu_of(source, lowering):
+            carry = lowering.result(node, number, mapping)
+            if carry.variables != source.variables:
+                lowering.emit.move_into(f"{lowering.label(node)}/start", source, carry)
         found.append(carry)
     return found
 
@@ -229,12 +230,24 @@ def assign(label: str, pairs: Sequence[tuple[Tensor, Tensor]], lowering: Lowerin
     saved = []
     for source, target in moves:
         if overwritten.intersection(source.variables):
-            copy = lowering.emit.tensor(f"{label}/saved", source.shape, source.dtype, source.mapping, "temporary")
-            lowering.emit.move_into(f"{label}/save", source, copy)
+            with _on_ipu_of(source, lowering):
+                copy = lowering.emit.tensor(f"{label}/saved", source.shape, source.dtype, source.mapping, "temporary")
+                lowering.emit.move_into(f"{label}/save", source, copy)
             source = copy
         saved.append((source, target))
     for source, target in saved:
-        lowering.emit.move_into(f"{label}/carry", source, target)
+        with _on_ipu_of(target, lowering):
+            lowering.emit.move_into(f"{label}/carry", source, target)
+
+
+@contextmanager
+def _on_ipu_of(tensor: Tensor, lowering: Lowering) -> Iterator[None]:
+    """What is emitted inside is on the tensor's IPU: a loop over several has carries on each of them."""
+    previous, lowering.emit.ipu = lowering.emit.ipu, tensor.ipu
+    try:
+        yield
+    finally:
+        lowering.emit.ipu = previous
 
 
 def _is_at(source: Tensor, target: Tensor) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench.engine.emit import vertex_groups
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import (
@@ -22,11 +21,10 @@ from workbench.engine.mapping import (
     runs_of_elements,
 )
 from workbench.engine.mapping_align import folded_axes
-from workbench.engine.mapping_grid import whole
-from workbench.engine.ops import DTYPE_WORDS, Family, register
-from workbench.engine.ops.codelets import WORKERS, counted
+from workbench.engine.mapping_grid import VECTOR_BYTES, whole
+from workbench.engine.ops import Family, register
+from workbench.engine.ops.reduce_tile import SUMS, TileReduction, emit_reductions, tile_reduction
 from workbench.engine.planner.reduction import stages
-from workbench.engine.program import VertexGroup
 from workbench.engine.tensor import Tensor
 from workbench.engine.tileset import IntArray
 
@@ -39,10 +37,9 @@ OPERATIONS = {
     "reduce_and": "LOGICAL_AND",
     "reduce_or": "LOGICAL_OR",
 }
-SUMS = frozenset({"ADD", "SQUARE_ADD"})
-VECTOR_WIDTH = {"float": 2, "half": 4}  # elements
 MARKS_AT_MOST = 1 << 26
 MOST_STAGES = 3
+VECTORS_OF_RESULTS = 4  # whose results one tile makes at least
 LEAST_RESULTS = 32  # results of one intermediate tile: 128 bytes of float, as tensors are spread
 
 
@@ -69,7 +66,7 @@ class Reduction:
     op: str
     source: Tensor
     parts: Partials
-    groups: tuple[VertexGroup, ...]
+    groups: TileReduction | None
 
     @property
     def between(self) -> str:
@@ -88,9 +85,10 @@ def lower_reductions(nodes: list[Node], lowering: Lowering) -> None:
     results = [lowering.result(one.node, 0, reshape(one.parts.result, one.node.results[0].shape)) for one in here]
     held = [_held(one, label, lowering) for one in across]
     made = [tensor for one, tensor in zip(across, held, strict=True) if one.groups]
-    emit.compute(
+    emit_reductions(
+        emit,
         f"{label}/tile" if across else label,
-        [group for one in started for group in one.groups],
+        [one.groups for one in started if one.groups],
         [name for one in started if one.groups for name in one.source.variables],
         [name for tensor in (*results, *made) for name in tensor.variables],
     )
@@ -117,9 +115,9 @@ def _start(node: Node, lowering: Lowering) -> Reduction | None:
     kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
     parts = partials_of(source.mapping, axes, kept)
     inner = len(source.shape) - 1 in axes
-    started = Reduction(node=node, op=OPERATIONS[node.op], source=source, parts=parts, groups=())
+    started = Reduction(node=node, op=OPERATIONS[node.op], source=source, parts=parts, groups=None)
     dtypes = (source.dtype, started.between if parts.depth > 1 else value.dtype)
-    groups = arrived_groups(source.mapping, parts.held, dtypes, started.op, lowering.tiles, inner=inner)
+    groups = arrived_reduction(source.mapping, parts.held, dtypes, started.op, lowering.tiles, inner=inner)
     started = replace(started, groups=groups)
     return _once_reduced(started) if groups and parts.depth > 1 else started
 
@@ -228,9 +226,9 @@ def _distinct(numbers: IntArray, limit: int) -> IntArray:
 
 
 @lru_cache(maxsize=4096)
-def arrived_groups(
+def arrived_reduction(
     arrived: Placement, results: Mapping, dtypes: tuple[str, str], op: str, tiles: int, *, inner: bool = False
-) -> tuple[VertexGroup, ...]:
+) -> TileReduction:
     """Vertices that reduce what lies on each tile to the results it owns, on its six workers.
 
     `dtypes` are those of what is read and what is written.
@@ -238,55 +236,7 @@ def arrived_groups(
     owned = results.elements_per_tile(tiles)
     held = arrived.elements_per_tile(tiles)
     depth = np.where(owned > 0, -(-held // np.maximum(1, owned)), 0)
-    return tuple(reduction_groups(dtypes, owned, depth, op, inner=inner))
-
-
-def reduction_groups(
-    dtypes: tuple[str, str], results: IntArray, depth: IntArray, op: str, *, inner: bool
-) -> list[VertexGroup]:
-    """Reduce vertices: results cut over the workers; fewer than six results: their elements are, then once more."""
-    source, result = (DTYPE_WORDS[dtype] for dtype in dtypes)
-    fixed = {"op": op, **_types(source, result)}
-    many = np.where((results >= WORKERS) & (depth > 1), results, 0)
-    few = np.where((results > 0) & (results < WORKERS) & (depth > 1), results, 0)
-    groups: list[VertexGroup] = []
-    if many.any():
-        groups += _many(inner, many, depth, fixed)
-    if few.any():
-        share = -(-depth // WORKERS) * few
-        between = "float" if result == "half" and op in SUMS else result
-        scalar = {"specialisation": "SCALAR_OUTPUT_SINGLE_INPUT", "num_outputs": 1, "op": op}
-        groups += _spread(vertex_groups("popops::Reduce", {"num_partials": share}, **scalar, **_types(source, between)))
-        arguments = {"num_partials": np.where(few > 0, few * WORKERS, 0)}
-        groups += vertex_groups("popops::Reduce", arguments, **scalar, **_types(between, result))
-    return groups
-
-
-def _types(source: str, result: str) -> dict[str, str]:
-    return {"type": source} if source == result else {"type": source, "out_type": result}
-
-
-def _many(inner: bool, results: IntArray, depth: IntArray, fixed: dict[str, str]) -> list[VertexGroup]:
-    """One vertex for several results on each worker; strided ones take whole vectors, their rows filled up to them.
-
-    Workers get multiples of two vectors of a sum, of one of another operation (poplibs@7eac0f26 lib/popops/reduction/
-    ReductionStages.cpp:49-65).
-    """
-    if inner:
-        share = -(-results // WORKERS)
-        arguments = {"num_outputs": share, "num_partials": np.where(results > 0, depth, 0)}
-        return _spread(vertex_groups("popops::Reduce", arguments, specialisation="ALL_REGIONS_CONTINUOUS", **fixed))
-    grain = VECTOR_WIDTH.get(fixed["type"], 1) * (2 if fixed["op"] in SUMS else 1)
-    vectors = -(-results // grain)
-    per_worker = -(-vectors // WORKERS)
-    workers = -(-vectors // np.maximum(1, per_worker))
-    share = np.minimum(per_worker * grain, -(-results // grain) * grain)
-    arguments = {"num_outputs": share, "num_partials": np.where(results > 0, depth, 0), "stride": share}
-    return counted("popops::Reduce", arguments, workers, specialisation="STRIDED_REDUCE", num_outer_strides=1, **fixed)
-
-
-def _spread(groups: list[VertexGroup]) -> list[VertexGroup]:
-    return [VertexGroup(group.vertex, group.arguments, group.tiles, WORKERS) for group in groups]
+    return tile_reduction(dtypes, owned, depth, op, inner=inner)
 
 
 def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowering, label: str) -> None:
@@ -299,11 +249,21 @@ def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowerin
         held = _intermediate(f"{label}/stage{stage}", across, held, nexts, lowering)
         parts = [part if found is None else found[0] for part, found in zip(parts, nexts, strict=True)]
         across = [one if found is None else _once_reduced(one) for one, found in zip(across, nexts, strict=True)]
-    mappings = [lowering.wish(one.node.results[0]) or lowering.default_mapping(one.node.results[0]) for one in across]
+    mappings = [_home(one, lowering) for one in across]
     wanted = [part.needed(reshape(mapping, part.kept)) for part, mapping in zip(parts, mappings, strict=True)]
     landed = lowering.emit.rearrange(label, list(zip(held, wanted, strict=True)))
     results = [lowering.result(one.node, 0, mapping) for one, mapping in zip(across, mappings, strict=True)]
     _reduce_arrived(f"{label}/final", across, landed, wanted, results, lowering)
+
+
+def _home(one: Reduction, lowering: Lowering) -> Mapping:
+    """Where its readers want the result, else spread: a tile makes at least four vectors of the type of its sums.
+
+    Source: poplibs@7eac0f26 lib/popops/reduction/ReductionStages.cpp:827-857, there of the type that is read.
+    """
+    value = one.node.results[0]
+    least_bytes = VECTORS_OF_RESULTS * VECTOR_BYTES
+    return lowering.wish(value) or lowering.default_mapping(value, dtype=one.between, least_bytes=least_bytes)
 
 
 def _intermediate(
@@ -337,12 +297,14 @@ def _reduce_arrived(
     lowering: Lowering,
 ) -> None:
     """Vertices that reduce what arrived on each tile to the results it owns."""
-    groups: list[VertexGroup] = []
-    for one, arrived, needed, result in zip(ones, landed, wanted, results, strict=True):
-        groups += arrived_groups(needed, result.mapping, (arrived.dtype, result.dtype), one.op, lowering.tiles)
-    lowering.emit.compute(
+    found = [
+        arrived_reduction(needed, result.mapping, (arrived.dtype, result.dtype), one.op, lowering.tiles)
+        for one, arrived, needed, result in zip(ones, landed, wanted, results, strict=True)
+    ]
+    emit_reductions(
+        lowering.emit,
         label,
-        groups,
+        found,
         [name for tensor in landed for name in tensor.variables],
         [name for tensor in results for name in tensor.variables],
     )

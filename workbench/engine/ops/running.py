@@ -16,7 +16,7 @@ from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Grid, even_cuts, grid_of_cuts, reshape, transpose
 from workbench.engine.ops import DTYPE_WORDS, Family, register
-from workbench.engine.ops.reduce import reduction_groups
+from workbench.engine.ops.reduce_tile import emit_reductions, tile_reduction
 from workbench.engine.tensor import Tensor
 
 OPERATIONS = {
@@ -92,11 +92,11 @@ def _carry_over(node: Node, lowering: Lowering, cut: Grid, result: Tensor) -> No
     (landed,) = emit.rearrange(f"{label}/before", [(totals, before)])
     here = owned.elements_per_tile(lowering.tiles)
     depth = np.where(here > 0, before.elements_per_tile(lowering.tiles) // np.maximum(1, here), 0)
-    groups = reduction_groups((result.dtype,) * 2, here, depth, REDUCED[node.op], inner=True)
+    found = tile_reduction((result.dtype,) * 2, here, depth, REDUCED[node.op], inner=True)
     carried = landed.variables
-    if groups:  # a single piece before needs no reduction
+    if found:  # a single piece before needs no reduction
         carried = (emit.new(f"{label}/before", shape, result.dtype, owned, "temporary"),)
-        emit.compute(f"{label}/before", groups, landed.variables, carried)
+        emit_reductions(emit, f"{label}/before", [found], landed.variables, carried)
     last = cut.elements_per_tile(lowering.tiles)
     apply = vertex_groups(
         "popops::MapExpression",

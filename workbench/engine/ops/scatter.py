@@ -16,7 +16,7 @@ from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.codelets import added_in_place
 from workbench.engine.ops.free import fill_groups
 from workbench.engine.ops.gather import assumed_of, linear_indices, lookups, per_part, planned_table
-from workbench.engine.ops.reduce import reduction_groups
+from workbench.engine.ops.reduce_tile import emit_reductions, tile_reduction
 from workbench.engine.ops.rows import (
     Assumed,
     Layout,
@@ -132,8 +132,8 @@ def _total_of_tables(
     total = emit.tensor(f"{label}/total", layout.home.shape, dtype, layout.home, "temporary")
     owned = layout.home.elements_per_tile(tiles)
     depth = np.where(owned > 0, layout.partials.shape[0], 0)
-    final = reduction_groups((dtype, dtype), owned, depth, "ADD", inner=False)
-    emit.compute(f"{label}/reduce", final, landed.variables, total.variables)
+    final = tile_reduction((dtype, dtype), owned, depth, "ADD", inner=False)
+    emit_reductions(emit, f"{label}/reduce", [final], landed.variables, total.variables)
     return total
 
 

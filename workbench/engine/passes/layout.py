@@ -35,8 +35,27 @@ def find_wishes(lowering: Lowering) -> Wishes:
                 _hand_back(node, wishes)
             for node in nodes:
                 hand_across(node, wishes)
+        lowering.summed_halves |= _summands(nodes)
     _anchor_parameters(lowering, wishes)
     return wishes
+
+
+def _summands(nodes: list[Node]) -> set[int]:
+    """Halves that are summed: ids of the values that nothing here makes, of which sums of halves are made.
+
+    Sums of halves have float partials. By PopLibs' 128 bytes a tile their terms lie on half the tiles of floats, and a
+    product with a vector, which the driver rewrites to such a sum, would cost more in half than in single precision.
+    """
+    makers = {id(value): node for node in nodes for value in node.results}
+    ahead = [node.operands[0] for node in nodes if node.op == "reduce_sum" and node.operands[0].dtype == "float16"]
+    seen = {id(value) for value in ahead}
+    while ahead:
+        node = makers.get(id(ahead.pop()))
+        if node is not None and ops.family_of(node).name in ("views", "elementwise"):
+            halves = [one for one in node.operands if one.dtype == "float16" and id(one) not in seen]
+            ahead += halves
+            seen |= {id(one) for one in halves}
+    return seen - makers.keys()
 
 
 def _written(node: Node) -> int:

@@ -61,8 +61,9 @@ def weaker_dot(node: Node, writer: Writer, *, partials: str) -> list[Value] | No
             "broadcast_in_dim", [factors], terms.shape, shape=terms.shape, broadcast_dimensions=along
         )
     product = writer.write("mul", [terms, factors], terms.shape)
-    if product.elements != result.elements:
-        narrow = product.dtype not in FLOATS or (product.dtype == "float16" and partials == "half")
+    halves = product.dtype == "float16" and partials == "half"
+    narrow = halves or product.dtype not in FLOATS
+    if halves or product.elements != result.elements:  # a sum over one term is a view: halves are laid out as for a sum
         terms = product if narrow else writer.cast(product, "float32")
         kept = len(terms.shape) - len(full.contract)
         axes = tuple(range(kept, len(terms.shape)))

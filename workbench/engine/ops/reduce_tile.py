@@ -1,0 +1,149 @@
+"""What reduces on one tile: its vertices, which of its six workers take what, and when two steps pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from workbench.engine.emit import Emitter
+from workbench.engine.mapping import runs_of_elements
+from workbench.engine.ops import DTYPE_WORDS
+from workbench.engine.ops.codelets import WORKERS, counted
+from workbench.engine.program import VertexGroup
+from workbench.engine.tileset import IntArray
+
+SUMS = frozenset({"ADD", "SQUARE_ADD"})
+CONTINUOUS = SUMS | {"MAX", "MIN"}
+VECTOR_WIDTH = {"float": 2, "half": 4}  # elements
+STAGE_OVERHEAD_CYCLES = 30  # of one vertex, as popops weighs it against splitting
+LEAST_SPLIT_CYCLES = 4
+LEAST_SPLIT_ROWS = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileReduction:
+    """Vertices of a reduction on the tiles, and those that add up what several workers made of one result.
+
+    `between` counts the partial results that wait for the second step: int64[tiles], of type `dtype`.
+    """
+
+    first: tuple[VertexGroup, ...]
+    second: tuple[VertexGroup, ...]
+    between: IntArray
+    dtype: str
+
+    def __bool__(self) -> bool:
+        return bool(self.first)
+
+
+def emit_reductions(
+    emit: Emitter, label: str, found: Sequence[TileReduction], reads: Iterable[int], writes: Iterable[int]
+) -> None:
+    """One compute set for all of them, and one more if some take two steps."""
+    results = tuple(writes)
+    waiting: list[int] = []
+    for one in found:
+        if one.second:
+            owners = np.repeat(np.arange(len(one.between), dtype=np.int64), one.between)
+            held = runs_of_elements(owners.shape, owners)
+            waiting.append(emit.new(f"{label}/second_stage", owners.shape, one.dtype, held, "temporary"))
+    emit.compute(label, [group for one in found for group in one.first], reads, (*results, *waiting))
+    second = [group for one in found for group in one.second]
+    emit.compute(f"{label}/second_stage", second, (*waiting, *results), results)
+
+
+def tile_reduction(
+    dtypes: tuple[str, str], results: IntArray, depth: IntArray, op: str, *, inner: bool
+) -> TileReduction:
+    """Reduce vertices of `results` results of `depth` elements, both int64[tiles].
+
+    Six results or more are shared out to the workers. Fewer have a worker each, or several where popops expects that to
+    take fewer cycles: then each of these leaves a partial result, and the worker of the result adds them up.
+    `inner`: a result's elements lie side by side. `dtypes` are those of what is read and what is written.
+    Source: poplibs@7eac0f26 lib/popops/reduction/ReductionConnection.cpp:113-117, 277-372, 1048-1067.
+    """
+    source, result = (DTYPE_WORDS[dtype] for dtype in dtypes)
+    summed = op in SUMS
+    between = "float" if result == "half" and summed else result
+    many = np.where((results >= WORKERS) & (depth > 1), results, 0)
+    few = np.where((results > 0) & (results < WORKERS) & (depth > 1), results, 0)
+    splits = _splits(few, depth, VECTOR_WIDTH.get(between, 1) * (2 if summed else 1))
+    vector = VECTOR_WIDTH.get(source, 1)
+    share = np.minimum(depth, -(-depth // (vector * splits)) * vector)
+    alone, shared = np.where(splits == 1, few, 0), np.where(splits > 1, few, 0)
+    first = [
+        *_many(inner, many, depth, {"op": op, **_types(source, result)}),
+        *_scalars(alone, depth, op=op, **_types(source, result)),
+        *_scalars(shared * splits, share, op=op, **_types(source, between)),
+    ]
+    second = _scalars(shared, splits, op="ADD" if summed else op, **_types(between, result))
+    dtype = "float32" if dtypes[1] == "float16" and summed else dtypes[1]
+    return TileReduction(first=tuple(first), second=tuple(second), between=shared * splits, dtype=dtype)
+
+
+def _scalars(count: IntArray, depth: IntArray, **fixed: str) -> list[VertexGroup]:
+    """As many vertices on each tile, each of so many elements to one.
+
+    popops prefers the form for elements side by side where it has assembler for the operation
+    (poplibs@7eac0f26 lib/popops/reduction/ReductionConnection.cpp:2222-2240).
+    """
+    arguments = {"num_partials": np.where(count > 0, depth, 0)}
+    form = "ALL_REGIONS_CONTINUOUS" if fixed["op"] in CONTINUOUS else "SCALAR_OUTPUT_SINGLE_INPUT"
+    return counted("popops::Reduce", arguments, count, specialisation=form, num_outputs=1, **fixed)
+
+
+def _splits(few: IntArray, depth: IntArray, per_cycle: int) -> IntArray:
+    """Workers of each result on every tile: int64[tiles]."""
+    splits = np.ones(len(few), np.int64)
+    tiles = np.flatnonzero(few)
+    for results, elements in {*zip(few[tiles].tolist(), depth[tiles].tolist(), strict=True)}:
+        splits[(few == results) & (depth == elements)] = workers_of_a_result(results, elements, per_cycle)
+    return splits
+
+
+@lru_cache(maxsize=8192)
+def workers_of_a_result(results: int, depth: int, per_cycle: int) -> int:
+    """How many workers share one of `results` equal reductions of `depth` elements, the most over the results.
+
+    The slowest gets another worker while one is free, that takes fewer cycles by popops' rough count and no share falls
+    under two elements; if the slowest stays as slow, none is shared.
+    """
+    work = -(-depth // per_cycle)
+    alone = STAGE_OVERHEAD_CYCLES + work
+    most = min(depth // LEAST_SPLIT_ROWS, alone // LEAST_SPLIT_CYCLES)
+    cycles, splits = [alone] * results, [1] * results
+    for _ in range(WORKERS - results):
+        slowest = cycles.index(max(cycles))
+        shared = 2 * STAGE_OVERHEAD_CYCLES + work // (splits[slowest] + 1)
+        if splits[slowest] + 1 >= most or shared >= cycles[slowest]:
+            break
+        splits[slowest] += 1
+        cycles[slowest] = shared
+    return 1 if max(cycles) == alone else min(splits)
+
+
+def _types(source: str, result: str) -> dict[str, str]:
+    return {"type": source} if source == result else {"type": source, "out_type": result}
+
+
+def _many(inner: bool, results: IntArray, depth: IntArray, fixed: dict[str, str]) -> list[VertexGroup]:
+    """One vertex for several results on each worker; strided ones take whole vectors, their rows filled up to them.
+
+    Workers get multiples of two vectors of a sum, of one of another operation (poplibs@7eac0f26 lib/popops/reduction/
+    ReductionStages.cpp:49-65).
+    """
+    if inner:
+        share = -(-results // WORKERS)
+        workers = -(-results // np.maximum(1, share))
+        arguments = {"num_outputs": share, "num_partials": np.where(results > 0, depth, 0)}
+        return counted("popops::Reduce", arguments, workers, specialisation="ALL_REGIONS_CONTINUOUS", **fixed)
+    grain = VECTOR_WIDTH.get(fixed["type"], 1) * (2 if fixed["op"] in SUMS else 1)
+    vectors = -(-results // grain)
+    per_worker = -(-vectors // WORKERS)
+    workers = -(-vectors // np.maximum(1, per_worker))
+    share = np.minimum(per_worker * grain, -(-results // grain) * grain)
+    arguments = {"num_outputs": share, "num_partials": np.where(results > 0, depth, 0), "stride": share}
+    return counted("popops::Reduce", arguments, workers, specialisation="STRIDED_REDUCE", num_outer_strides=1, **fixed)
