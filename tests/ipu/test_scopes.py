@@ -218,3 +218,38 @@ def test_stochastic_rounding_of_a_scope_overrides_the_configuration() -> None:
     assert (len(rounded(None)), len(rounded(True)), len(rounded(False))) == (1, 2, 1)
     configure(1, **{"floating_point_behaviour.esr": 1})  # ON
     assert (len(rounded(None)), len(rounded(True)), len(rounded(False))) == (2, 2, 1)
+
+
+def test_a_training_loop_spans_shards() -> None:
+    """Ten updates of two weights, one on each IPU; the same numbers as on one."""
+
+    def losses(ipus: int) -> tuple[Any, Any]:
+        _graph.reset_default_graph()
+        configure(ipus)
+        elements = [np.full((2, 4), number + 1, np.float32) for number in range(10)]
+        infeed, outfeed = ipu.ipu_infeed_queue.IPUInfeedQueue(elements), ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+        def body(x: Any) -> Any:
+            with tf.variable_scope("vs", use_resource=True):
+                with scopes.ipu_shard(0):
+                    first = tf.get_variable("first", [4, 4], initializer=tf.constant_initializer(0.1))
+                    hidden = tf.matmul(x, first)
+                with scopes.ipu_shard(ipus - 1):
+                    second = tf.get_variable("second", [4, 1], initializer=tf.constant_initializer(0.1))
+                    loss = tf.reduce_mean((tf.matmul(hidden, second) - 3.0) ** 2)
+            train = tf.train.GradientDescentOptimizer(1e-3).minimize(loss)
+            with tf.control_dependencies([train]):
+                return outfeed.enqueue(loss)
+
+        result = compiled(lambda: ipu.loops.repeat(10, body, infeed_queue=infeed))
+        held, session = outfeed.dequeue(), tf.Session()
+        session.run(tf.global_variables_initializer())
+        session.run(result)
+        return session.run(held), session
+
+    (alone, _), (apart, session) = losses(1), losses(2)
+    assert np.allclose(alone, apart, rtol=1e-6)
+    steps = rows(session).query("times == 10")
+    assert (steps["kind"] == "GlobalExchange").sum() == 2  # the hidden values, and the gradient of them
+    updates = steps.query("direction == 'update' and kind == 'OnTileExecute'")
+    assert set(updates["ipu"]) == {0, 1}

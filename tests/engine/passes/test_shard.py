@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -190,3 +191,65 @@ def test_gradients_of_a_function_follow_its_scopes() -> None:
     graph = shard(trace_function(step, square, square, np.zeros((4, 16), "float32")).graph)
     assert copies(graph) == [(0, 1), (1, 0)]
     assert isinstance(graph.body.nodes[0], Node)
+
+
+def looped(times: Any, x: Any, first: Any, second: Any) -> Any:
+    """A loop with one product on each of two IPUs; `times` as a number is known, as an array is not."""
+
+    def turn(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state, total = carry
+        with ipu_shard(0):
+            hidden, state = jnp.tanh(state @ first), state * 0.5
+        with ipu_shard(1):
+            out = hidden @ second
+            return state, total + jnp.sum(out * out)
+
+    return jax.lax.fori_loop(0, times, turn, (x, jnp.float32(0)))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_loop_that_carries_spans_ipus(known: bool) -> None:
+    """Each turn: `hidden` crosses; `state` stays on IPU 0 and `total` on IPU 1, so nothing crosses back."""
+    square, x = jax.ShapeDtypeStruct((16, 16), "float32"), np.zeros((4, 16), "float32")
+    body = (lambda *given: looped(5, *given)) if known else looped
+    given = (x, square, square) if known else (np.int32(5), x, square, square)
+    graph = verify_graph(shard(trace_function(body, *given).graph))
+    inside = [function for name, function in graph.functions.items() if "/shards" in name]
+    found = [copies(replace(graph, entry=function.name)) for function in inside]
+    assert [(0, 1)] in found
+    assert all(each in ([], [(0, 1)]) for each in found)
+    result = compiled(trace_function(body, *given).graph)
+    for step in result.program.steps:
+        assert isinstance(step, Step)
+        assert all(result.program.variables[number].ipu in step.ipus for number in (*step.reads, *step.writes))
+    (crossing,) = [step.id for step in result.program.steps if isinstance(step, GlobalExchange)]
+    assert result.trace.executions[crossing] == (5 if known else 1)
+    multiplied = {step.ipu for step in result.program.steps if "matmul" in step.name}
+    assert multiplied == {0, 1}
+
+
+def test_a_loop_inside_a_loop_spans_ipus() -> None:
+    def nested(x: Any, first: Any, second: Any) -> Any:
+        return jax.lax.fori_loop(0, 3, lambda _, carry: looped(2, carry[0], first, second), (x, jnp.float32(0)))
+
+    square, x = jax.ShapeDtypeStruct((16, 16), "float32"), np.zeros((4, 16), "float32")
+    result = compiled(trace_function(nested, x, square, square).graph)
+    (crossing,) = [step.id for step in result.program.steps if isinstance(step, GlobalExchange)]
+    assert result.trace.executions[crossing] == 6
+
+
+def test_a_loop_over_slices_stays_on_one_ipu() -> None:
+    def sliced(xs: Any, w: Any) -> Any:
+        def turn(total: Any, x: Any) -> tuple[Any, Any]:
+            with ipu_shard(0):
+                y = x @ w
+            with ipu_shard(1):
+                return total + jnp.sum(y), y
+
+        return jax.lax.scan(turn, jnp.float32(0), xs)
+
+    given = (np.zeros((3, 4, 16), "float32"), jax.ShapeDtypeStruct((16, 16), "float32"))
+    with pytest.raises(
+        InputError, match=r"spans the shards \[0, 1\]. Expected: branches, and loops over slices, on one"
+    ):
+        shard(trace_function(sliced, *given).graph)
