@@ -36,10 +36,18 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientOf:
-    """What a gradient operation asks: of `targets`, with respect to `sources` (tensors or variables)."""
+    """What a gradient operation asks: of `targets`, with respect to `sources` (tensors or variables).
+
+    `spans`: numbers of operations, first and behind the last, that are differentiated through; all when there is none.
+    """
 
     targets: tuple[Tensor, ...]
     sources: tuple[Any, ...]
+    spans: tuple[tuple[int, int], ...] = ()
+
+    def through(self, operation: Operation) -> bool:
+        """Whether an operation is differentiated through."""
+        return not self.spans or any(first <= operation.number < behind for first, behind in self.spans)
 
 
 @dataclass(slots=True, eq=False)
@@ -219,7 +227,11 @@ def path_between(asked: GradientOf) -> tuple[Operation, ...]:
     for operation in ancestors:
         from_source = any(id(tensor) in tensors or tensor.op in reached for tensor in operation.inputs)
         reads = bool(variables & operation.effects.reads) and not operation.effects.writes & variables
-        if (from_source or reads) and not any(id(tensor) in tensors for tensor in operation.outputs):
+        if (
+            (from_source or reads)
+            and asked.through(operation)
+            and not any(id(tensor) in tensors for tensor in operation.outputs)
+        ):
             reached.add(operation)
     return tuple(operation for operation in ancestors if operation in reached)
 

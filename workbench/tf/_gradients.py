@@ -26,7 +26,12 @@ def gradients(
     targets = tuple(as_tensor(symbolic(each)) for each in _as_list(ys))
     sources = tuple(each if isinstance(each, Variable) else as_tensor(each) for each in _as_list(xs))
     given = [] if grad_ys is None else [as_tensor(each) for each in _as_list(grad_ys)]
-    asked = GradientOf(targets, sources)
+    return gradient_operation(GradientOf(targets, sources), given, name)
+
+
+def gradient_operation(asked: GradientOf, given: Sequence[Tensor], name: str) -> list[Any]:
+    """The operation that differentiates as asked, `given` the gradients of the targets, ones when there are none."""
+    targets, sources = asked.targets, asked.sources
     types = [(each.shape, str(each.dtype)) if isinstance(each, Variable) else type_of(each) for each in sources]
 
     def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
@@ -227,5 +232,6 @@ __all__ = [
     "MomentumOptimizer",
     "Optimizer",
     "RMSPropOptimizer",
+    "gradient_operation",
     "gradients",
 ]

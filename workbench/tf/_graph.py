@@ -261,6 +261,11 @@ def get_default_graph() -> Graph:
     return _STATE.graphs[-1]
 
 
+def next_number() -> int:
+    """A number above those of all operations made so far, and below those of all that follow."""
+    return next(_numbers)
+
+
 def reset_default_graph() -> None:
     """Begin a new outermost graph."""
     if len(_STATE.graphs) > 1:
@@ -373,6 +378,7 @@ __all__ = [
     "default_session",
     "get_default_graph",
     "known_shape",
+    "next_number",
     "record",
     "reset_default_graph",
     "scoped",

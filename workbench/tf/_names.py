@@ -15,6 +15,7 @@ from workbench.tf._dtypes import DTYPES, DType, as_dtype
 from workbench.tf._graph import Operation, Tensor
 from workbench.tf._math import OPERATIONS
 from workbench.tf._shapes import TensorShape
+from workbench.tf._tape import GradientTape
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
@@ -183,6 +184,7 @@ PUBLIC: Mapping[str, Any] = {
     **DTYPES,
     "AUTO_REUSE": _variables.AUTO_REUSE,
     "DType": DType,
+    "GradientTape": GradientTape,
     "Graph": _graph.Graph,
     "InteractiveSession": _session.InteractiveSession,
     "Operation": Operation,

@@ -1,0 +1,158 @@
+"""`tf.GradientTape` in a graph: gradients of what was made while it was open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+
+from workbench.errors import InputError
+from workbench.tf import _graph
+from workbench.tf._control import as_tensor
+from workbench.tf._convert import is_symbolic, symbolic
+from workbench.tf._evaluate import GradientOf, path_between
+from workbench.tf._gradients import gradient_operation
+from workbench.tf._graph import Tensor
+from workbench.tf._math import OPERATIONS
+from workbench.tf._variables import GLOBAL, TRAINABLE, Variable
+
+NONE, ZERO = "none", "zero"
+
+
+class GradientTape:
+    """Notes which operations are made inside, and differentiates through those.
+
+    `persistent`: `gradient` may be asked for more than once. `watch_accessed_variables`: trainable variables are
+    watched without being named. What was computed before is a constant. Gradients run on the shards of what they
+    differentiate, whatever `ipu_shard` surrounds the call.
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent = persistent
+        self._watches_variables = watch_accessed_variables
+        self._watched: dict[int, Any] = {}
+        self._spans: list[tuple[int, int]] = []
+        self._opened: int | None = None
+        self._used = False
+
+    def __enter__(self) -> GradientTape:
+        if self._opened is not None:
+            raise ValueError("A GradientTape that is open was entered again. To mend it: leave it first.")
+        self._opened = _graph.next_number()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._pause()
+
+    def _pause(self) -> None:
+        if self._opened is not None:
+            self._spans.append((self._opened, _graph.next_number()))
+            self._opened = None
+
+    def watch(self, tensor: Any) -> None:
+        """Differentiate with respect to these tensors or variables too."""
+        for each in jax.tree_util.tree_leaves(tensor):
+            if not isinstance(each, Tensor | Variable):
+                raise InputError(f"a GradientTape cannot watch {each!r}", expected="a tensor of a graph or a variable")
+            self._watched[id(each)] = each
+
+    @contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """What is made inside is a constant for the tape."""
+        if self._opened is None:
+            raise ValueError("A GradientTape that is not open cannot stop recording.")
+        self._pause()
+        try:
+            yield
+        finally:
+            self._opened = _graph.next_number()
+
+    def reset(self) -> None:
+        """Forget all that was made and watched."""
+        self._spans.clear()
+        self._watched.clear()
+        if self._opened is not None:
+            self._opened = _graph.next_number()
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The variables it differentiates with respect to, in the order of their making."""
+        known = _graph.get_default_graph().root.get_collection(GLOBAL)
+        return tuple(each for each in known if self._is_watched(each))
+
+    def _is_watched(self, source: Any) -> bool:
+        if id(source) in self._watched:
+            return True
+        if isinstance(source, Variable):
+            return bool(source.trainable) and self._watches_variables
+        automatic = _graph.get_default_graph().root.get_collection(TRAINABLE) if self._watches_variables else []
+        first = (*self._watched.values(), *automatic)
+        return source.op in path_between(GradientOf((source,), first, self._inside()))
+
+    def gradient(
+        self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: Any = NONE
+    ) -> Any:
+        """The gradients of the sum of `target` in the structure of `sources`.
+
+        None (or zeros, when `unconnected_gradients` is "zero") for what the target does not depend on through the
+        tape. Errors: `RuntimeError` for a second call of a tape that is not persistent.
+        """
+        if self._used and not self._persistent:
+            raise RuntimeError(
+                "A GradientTape gives gradients once. To mend it: make it with tf.GradientTape(persistent=True)."
+            )
+        self._used = True
+        if self._opened is not None and not self._persistent:
+            self._pause()
+        leaves, tree = jax.tree_util.tree_flatten(sources, is_leaf=lambda each: isinstance(each, Variable))
+        wanted = [each if isinstance(each, Variable) else as_tensor(symbolic(each)) for each in leaves]
+        targets = self._targets(target)
+        asked = [self._reaches(targets, source) for source in wanted]
+        connected = [source for source, reached in zip(wanted, asked, strict=True) if reached]
+        given = [] if output_gradients is None else [as_tensor(each) for each in _flat(output_gradients)]
+        made = iter(self._gradients(targets, connected, given))
+        zeros = str(getattr(unconnected_gradients, "value", unconnected_gradients)).lower() == ZERO
+        found = [
+            next(made) if reached else _zeros(source) if zeros else None
+            for source, reached in zip(wanted, asked, strict=True)
+        ]
+        return jax.tree_util.tree_unflatten(tree, found)
+
+    def _targets(self, target: Any) -> tuple[Tensor, ...]:
+        flat = _flat(target)
+        if not all(is_symbolic(each) for each in flat):
+            raise InputError(
+                "a GradientTape was asked for the gradient of a value that no graph computes",
+                todo="compute it inside the function given to ipu_compiler.compile, or from tf.placeholder tensors",
+            )
+        return tuple(as_tensor(symbolic(each)) for each in flat)
+
+    def _inside(self) -> tuple[tuple[int, int], ...]:
+        still = () if self._opened is None else ((self._opened, _graph.next_number()),)
+        return (*self._spans, *still)
+
+    def _reaches(self, targets: Sequence[Tensor], source: Any) -> bool:
+        """Whether a target depends on a watched source through operations of the tape."""
+        if not self._is_watched(source):
+            return False
+        if any(each is source for each in targets):
+            return True
+        path = set(path_between(GradientOf(tuple(targets), (source,), self._inside())))
+        return any(each.op in path for each in targets)
+
+    def _gradients(self, targets: Sequence[Tensor], sources: Sequence[Any], given: Sequence[Tensor]) -> Sequence[Any]:
+        if not sources:
+            return ()
+        return gradient_operation(GradientOf(tuple(targets), tuple(sources), self._inside()), given, "gradient_tape")
+
+
+def _flat(value: Any) -> list[Any]:
+    return list(jax.tree_util.tree_leaves(value, is_leaf=lambda each: isinstance(each, Variable)))
+
+
+def _zeros(source: Any) -> Any:
+    return OPERATIONS["zeros"](source.shape, source.dtype)
+
+
+__all__ = ["GradientTape"]
