@@ -89,7 +89,10 @@ def compile_graph(
     else:
         known = prepare(graph, options, clock.phase, clock.phases)
     with clock.phase("lower") as changed:
-        lowered = lower(known.graph, target, options, known.in_place, ipus=ipus, check=lambda: progress("lower"))
+        lowered = lower(
+            known.graph, target, options, known.in_place, ipus=ipus, check=lambda: progress("lower"),
+            bodies=known.bodies,
+        )  # fmt: skip
         verify_program(lowered.program)
         changed.append(f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables")
     return replace(measure(lowered.program, options, clock, graph=known.graph, lowered=lowered), prepared=known)

@@ -109,7 +109,7 @@ class _Counting:
     def spent(self, program: Program, scope: frozenset[int]) -> Spent:
         """Cycles by (IPU, cause) of one execution, for the IPUs of `scope` only."""
         if isinstance(program, Step):
-            return self._step(program, scope)
+            return Counter(self._step(program, scope))
         if isinstance(program, Call):
             key = (program.function, scope)
             if key not in self._calls:
@@ -121,16 +121,17 @@ class _Counting:
             return self.spent(program.arms[self.dearest(program)], scope) if program.arms else Counter()
         result: Spent = Counter()
         for child in children(program):
-            for spent_by, cycles in self.spent(child, scope).items():
+            spent = self._step(child, scope) if isinstance(child, Step) else self.spent(child, scope)
+            for spent_by, cycles in spent.items():
                 result[spent_by] += cycles
         if isinstance(program, Repeat):
             return Counter({key: cycles * program.times for key, cycles in result.items()})
         return result
 
-    def _step(self, step: Step, scope: frozenset[int]) -> Spent:
+    def _step(self, step: Step, scope: frozenset[int]) -> dict[tuple[int, Cause], int]:
         cost = self.steps[step.id]
         waiting: Cause = "idle_wait_host" if cost.cause == "host" else "idle_wait_stage"
-        return Counter({(ipu, cost.cause if ipu in step.ipus else waiting): cost.cycles for ipu in scope})
+        return {(ipu, cost.cause if ipu in step.ipus else waiting): cost.cycles for ipu in scope}
 
     def length(self, program: Program) -> int:
         """Cycles of one execution: everything one of its IPUs does and waits for."""

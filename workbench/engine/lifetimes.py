@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from workbench.engine.program import Call, If, Overlap, Program, Repeat, Step, TileProgram, Variable, children
+from workbench.engine.program import Call, If, Overlap, Program, Repeat, Step, TileProgram, children
 from workbench.errors import VerificationError
 
 Interval: TypeAlias = tuple[int, int]
@@ -94,6 +94,16 @@ class _Part:
             later = life.shifted(offset)
             self.lives[variable] = later if before is None else before.then(later)
 
+    def append_step(self, step: Step, shared: Iterable[int]) -> None:
+        """Append a step of this IPU, of whose variables `shared` are not always live."""
+        place = len(self.steps)
+        self.steps.append(step.id)
+        here = (_Span(place, place, place, place),)
+        for number in dict.fromkeys(shared):
+            life = _Life(here, number in step.reads, number in step.writes)
+            before = self.lives.get(number)
+            self.lives[number] = life if before is None else before.then(life)
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Lifetimes:
@@ -145,35 +155,30 @@ class _Analysis:
         self.ipu = ipu
         self._mine: dict[str, bool] = {}
         self._functions: dict[str, _Part] = {}
+        self._shared = {each.id for each in program.variables if each.ipu == ipu and not each.always_live}
 
     def part(self, program: Program) -> _Part:
         """The node's timeline and lives."""
+        result = _Part()
         if isinstance(program, Step):
-            return self._step(program)
+            self._append_step(program, result)
+            return result
         if isinstance(program, Call):
             return self._function(program.function)
         if isinstance(program, If):
             return _branches([self.part(arm) for arm in program.arms])
-        result = _Part()
         for child in children(program):
-            if not isinstance(program, Overlap) or self._concerns(child):
+            if isinstance(child, Step):
+                self._append_step(child, result)
+            elif not isinstance(program, Overlap) or self._concerns(child):
                 result.append(self.part(child))
         if isinstance(program, Repeat):
             return self._repeat(program, result)
         return result
 
-    def _step(self, step: Step) -> _Part:
-        if self.ipu not in step.ipus:
-            return _Part()
-        lives: dict[int, _Life] = {}
-        here = (_Span(0, 0, 0, 0),)
-        for number in (*step.reads, *step.writes):
-            if number not in lives and self._shared(self.program.variables[number]):
-                lives[number] = _Life(here, number in step.reads, number in step.writes)
-        return _Part([step.id], lives)
-
-    def _shared(self, variable: Variable) -> bool:
-        return variable.ipu == self.ipu and not variable.always_live
+    def _append_step(self, step: Step, part: _Part) -> None:
+        if self.ipu in step.ipus:
+            part.append_step(step, (number for number in (*step.reads, *step.writes) if number in self._shared))
 
     def _repeat(self, program: Repeat, body: _Part) -> _Part:
         lives = body.lives

@@ -15,6 +15,7 @@ from workbench.engine.graph import Graph, verify_graph
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
 from workbench.engine.passes.in_place import InPlace, find_in_place, verify_in_place
+from workbench.engine.passes.stage_bodies import StageBodies
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Phase
@@ -42,13 +43,17 @@ def _reading(options: Options) -> _Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What the graph passes made of `source`; `read` are the options they read, with the values they had."""
+    """What the graph passes made of `source`; `read` are the options they read, with the values they had.
+
+    `bodies` keeps what lowerings of the graph have in common.
+    """
 
     source: Graph
     graph: Graph
     in_place: InPlace
     read: tuple[tuple[str, Plain], ...]
     phases: tuple[Phase, ...] = field(repr=False)
+    bodies: StageBodies = field(default_factory=StageBodies, repr=False, compare=False)
 
     def serves(self, graph: Graph, options: Options) -> bool:
         """Whether the passes would make the same of a graph with these options."""

@@ -341,28 +341,34 @@ def verify_program(program: TileProgram) -> TileProgram:
     ids = [step.id for step in program.steps]
     if len(set(ids)) != len(ids):
         raise VerificationError("two steps have one id")
+    negative = {id(each.bytes_per_tile): each.bytes_per_tile for each in program.variables}  # shared between many
+    negative = {place: array for place, array in negative.items() if (array < 0).any()}
     for index, variable in enumerate(program.variables):
         if variable.id != index:
             raise VerificationError(f"{variable} stands at place {index}")
-        if len(variable.bytes_per_tile) != tiles or (variable.bytes_per_tile < 0).any():
+        if len(variable.bytes_per_tile) != tiles or id(variable.bytes_per_tile) in negative:
             raise VerificationError(f"{variable} is not mapped over {tiles} tiles")
         if not 0 <= variable.ipu < program.ipus:
             raise VerificationError(f"{variable} is on an IPU outside 0..{program.ipus - 1}")
-    known = len(program.variables)
+    known, ranges = len(program.variables), dict[int, tuple[int, int]]()
     for step in program.steps:
         if any(not 0 <= name < known for name in (*step.reads, *step.writes)):
             raise VerificationError(f"step {step.id} {step.name} names an unknown variable")
         if isinstance(step, OnTileExecute):
-            _verify_compute_set(step.compute_set, tiles)
+            _verify_compute_set(step.compute_set, tiles, ranges)
         if isinstance(step, DoExchange) and step.exchange.multicast_extra_bytes < 0:
             raise VerificationError(f"step {step.id} {step.name} sends more bytes than are received")
     return program
 
 
-def _verify_compute_set(compute_set: ComputeSet, tiles: int) -> None:
+def _verify_compute_set(compute_set: ComputeSet, tiles: int, ranges: dict[int, tuple[int, int]]) -> None:
+    """`ranges` is filled with the lowest and highest tile of each set by identity: few sets serve many groups."""
     for group in compute_set.groups:
         vertices.find(group.vertex)
         if len(group.tiles) == 0 or group.count < 1:
             raise VerificationError(f"{compute_set.name}: {group} runs nowhere")
-        if int(np.max(group.tiles.tiles)) >= tiles or int(np.min(group.tiles.tiles)) < 0:
+        place = id(group.tiles)
+        if place not in ranges:
+            ranges[place] = (int(np.min(group.tiles.tiles)), int(np.max(group.tiles.tiles)))
+        if ranges[place][1] >= tiles or ranges[place][0] < 0:
             raise VerificationError(f"{compute_set.name}: {group} is on a tile outside 0..{tiles - 1}")

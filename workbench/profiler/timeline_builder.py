@@ -26,6 +26,7 @@ class Builder:
         self.bodies: Mapping[str, Any] = profile.meta["trace"]["functions"]
         self.made: dict[str, Node] = {}
         self._calls: dict[tuple[Any, ...], Node] = {}
+        self._spent: dict[tuple[Any, ...], Spent] = {}  # syncs and copies of one IPU often take the same
 
     def node(self, tree: Sequence[Any]) -> Node:
         """The node of a part of the trace."""
@@ -43,11 +44,9 @@ class Builder:
         return self._overlap(tree[1], tree[2], [self.node(child) for child in tree[3]])
 
     def _step(self, step: int) -> Node:
-        _, name, cycles, ipu, to_ipu, cause = self.steps[step]
-        working = frozenset({ipu} if to_ipu < 0 else {ipu, to_ipu})
-        own = Counter({(place, cause): cycles for place in working})
-        rest = Counter({_IDLE_OF_CAUSE.get(cause, "idle_wait_stage"): cycles})
-        return _made("step", name, cycles, Spent(own, rest, working), step=step)
+        _, name, *key = self.steps[step]
+        spent = self._spent.get(tuple(key)) or self._spent.setdefault(tuple(key), _spent(*key))
+        return _made("step", name, key[0], spent, step=step)
 
     def _sequence(self, name: str, children: list[Node]) -> Node:
         ends = list(accumulate((child.cycles for child in children), initial=0))
@@ -98,6 +97,13 @@ class Builder:
         cause = _IDLE_OF_PHASE[phase]
         spent = side_by_side([branch.spent for branch in branches], cycles, cause)
         return _made("overlap", name, cycles, spent, children=tuple(branches), idle_cause=cause)
+
+
+def _spent(cycles: int, ipu: int, to_ipu: int, cause: str) -> Spent:
+    """What one execution of a step takes of the IPUs it occupies, and of each other one."""
+    working = frozenset({ipu} if to_ipu < 0 else {ipu, to_ipu})
+    own = Counter({(place, cause): cycles for place in working})
+    return Spent(own, Counter({_IDLE_OF_CAUSE.get(cause, "idle_wait_stage"): cycles}), working)
 
 
 def _made(kind: str, name: str, cycles: int, spent: Spent, **more: Any) -> Node:

@@ -15,10 +15,9 @@ from workbench.engine.options import Options
 from workbench.engine.origin import Origin
 from workbench.engine.passes.in_place import InPlace
 from workbench.engine.passes.io_tiles import apart, check_overlap, compute_target, io_tiles_of
-from workbench.engine.passes.layout import find_wishes
-from workbench.engine.passes.outline import outliner
 from workbench.engine.passes.pipeline import lower_pipeline
 from workbench.engine.passes.roles import KIND_OF_ROLE
+from workbench.engine.passes.stage_bodies import StageBodies, begin
 from workbench.engine.program import TileProgram
 from workbench.engine.remote_buffers import merged
 from workbench.engine.target import Target
@@ -43,25 +42,27 @@ def lower(
     *,
     ipus: int = 1,
     check: Callable[[], None] = lambda: None,
+    bodies: StageBodies | None = None,
 ) -> Lowered:
-    """Lower the entry of a graph for `ipus` IPUs; `check` is called before each operator and may raise to cancel."""
+    """Lower the entry of a graph for `ipus` IPUs; `check` is called before each operator and may raise to cancel.
+
+    `bodies` is what earlier lowerings of the same graph have made of its stages.
+    """
     ops.load()
     io = io_tiles_of(options, target)
     within = compute_target(target, io)
     prefetched = bool(options.get("optimizations.prefetch_data_streams"))
     emit = Emitter(target=within, prefetched=prefetched)
     lowering = Lowering(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
-    lowering.wishes = find_wishes(lowering)
-    if options.get("optimizations.enable_graph_outlining"):
-        merged_inputs = bool(options.get("optimizations.merge_infeed_io_copies"))
-        # A run reads all its arguments at its start, where inputs copied one by one have not come yet.
-        lowering.outliner = outliner(graph, in_place.reuse, runs=merged_inputs)
+    bodies = bodies or StageBodies()
     pipeline: dict[str, int | str] = {}
     if any(node.op == "call" for node in graph.body.nodes):
         mapping = options.get("pipeline.device_mapping")
         devices = mapping if isinstance(mapping, tuple) else (mapping,)  # an option of one value is that value
-        pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")), devices)
+        bodies.begin(lowering)
+        pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")), bodies, devices)
     else:
+        begin(lowering)
         _lower_whole(lowering)
     check_overlap(io, str(options.get("pipeline.schedule")), ipus, pipelined=bool(pipeline))
     program = TileProgram(

@@ -20,20 +20,24 @@ from workbench.engine.passes.layout import Wishes, hand_across
 from workbench.engine.passes.pipeline_buffers import Buffers
 from workbench.engine.passes.pipeline_columns import Columns, call_of
 from workbench.engine.passes.pipeline_stages import Stage, check_one_place, stages_of
+from workbench.engine.passes.stage_bodies import StageBodies
 from workbench.engine.program import Program
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.schedule import check_count, stretches
 from workbench.engine.tensor import Tensor
 
 
-def lower_pipeline(lowering: Lowering, schedule: str, devices: Sequence[int] = ()) -> dict[str, int | str]:
+def lower_pipeline(
+    lowering: Lowering, schedule: str, bodies: StageBodies, devices: Sequence[int] = ()
+) -> dict[str, int | str]:
     """Lower a staged entry; returns what the program says of its pipeline. `devices` is the IPU of each stage."""
-    return _PipelineLowering(lowering, schedule, devices).run()
+    return _PipelineLowering(lowering, schedule, bodies, devices).run()
 
 
 class _PipelineLowering:
-    def __init__(self, lowering: Lowering, schedule: str, devices: Sequence[int]) -> None:
+    def __init__(self, lowering: Lowering, schedule: str, bodies: StageBodies, devices: Sequence[int]) -> None:
         self.lowering = lowering
+        self.bodies = bodies
         self.emit = lowering.emit
         self.graph = lowering.graph
         self.stages = stages_of(self.graph.body.nodes, devices)
@@ -114,7 +118,7 @@ class _PipelineLowering:
             before = self._before(function)
             self._hand_wishes(function)
             self._set_destinations(function)
-            self.lowering.lower_function(function)
+            self.bodies.lower(self.lowering, function)
             self._write_back(function)
             self._send_out(node, function)
         carries = self.carries.get(function.name, {})

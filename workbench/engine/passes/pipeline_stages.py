@@ -86,10 +86,11 @@ def stages_of(nodes: Sequence[Node], devices: Sequence[int] = ()) -> list[Stage]
 
 def check_one_place(graph: Graph, stages: Sequence[Stage]) -> None:
     """A variable used by stages on two IPUs is an `InputError` that names its layer."""
+    read = [{id(value) for node in stage.calls for value in node.operands} for stage in stages]
     for value, described in zip(graph.body.params, graph.inputs, strict=True):
         if described.role not in ONE_PLACE or described.role not in RESIDENT_ROLES:
             continue
-        users = [stage for stage in stages if any(read is value for node in stage.calls for read in node.operands)]
+        users = [stage for stage, values in zip(stages, read, strict=True) if id(value) in values]
         if len({stage.ipu for stage in users}) > 1:
             where = ", ".join(f"stage {stage.number} on IPU {stage.ipu}" for stage in users)
             raise InputError(
