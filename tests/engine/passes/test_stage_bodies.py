@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ def build() -> Any:
 
 
 @pytest.fixture
-def replayed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def replayed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The bodies that were taken over, by name."""
     found: list[str] = []
     play = stage_bodies._play
@@ -33,7 +32,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     monkeypatch.setattr(stage_bodies, "_play", noted)
     monkeypatch.setenv("WORKBENCH_CACHE", "off")
-    yield found
+    return found
 
 
 def request(schedule: str = "Grouped", **more: Any) -> Any:
