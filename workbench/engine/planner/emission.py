@@ -169,8 +169,7 @@ def _gathered(work: Work, streams: Tensor, held: Tensor) -> list[int]:
     moved = work.plan.transforms
     inputs = (work.packed if "inputs" in moved else work.places).inputs
     weights = (work.packed if "weights" in moved else work.places).weights
-    left = work.axes.left if "inputs" in moved else ()
-    right = work.axes.right if "weights" in moved else ()
+    left, right = work.axes.left, work.axes.right
     wanted = (
         Wanted(name="inputs", source=streams, place=inputs, paired=work.plan.paired, axes=left),
         Wanted(name="weights", source=held, place=weights, interleaved=work.plan.wide_load, axes=right),
@@ -182,7 +181,7 @@ def _gathered(work: Work, streams: Tensor, held: Tensor) -> list[int]:
 class Wanted:
     """A tensor and what tiles need of it; `paired`: neighbours need the same and share their exchange bus.
 
-    `axes` are the labels of one that was rearranged: input channels are innermost in its memory.
+    `axes` are the labels of its axes: input channels are innermost in an operand's memory, outputs in that of partials.
     """
 
     name: str
@@ -194,17 +193,22 @@ class Wanted:
 
 
 def _laid_out(mapping: Placement, labels: Labels) -> Grid | None:
-    """A rearranged operand in the order of its memory, input channels last; None where axes are joined or cut."""
+    """An operand or partials in the order of their memory, channels last; None where axes are joined or cut.
+
+    Source: poplibs@7eac0f26 lib/poplin/Convolution.cpp:1445-1545 and 1579-1690 (inputs and weights as the plan groups
+    them), 2627-2640 (partials).
+    """
     if not isinstance(mapping, Grid) or len(mapping.axes) != len(labels):
         return None
-    order = sorted(range(len(labels)), key=lambda axis: labels[axis][0] == "c")
+    inner = "c" if any(label[0] == "c" for label in labels) else "o"
+    order = sorted(range(len(labels)), key=lambda axis: labels[axis][0] == inner)
     axes = [mapping.axes[axis] for axis in order]
     sizes = [axis.size for axis in axes]
     return grid_of_cuts(sizes, axes, dims=sizes, first_tile=mapping.first_tile, replicas=mapping.replicas)
 
 
 def _moved(work: Work, one: Wanted) -> tuple[Exchange, IntArray]:
-    """The exchange and the bytes already there; pieces of what was rearranged are those of its new order."""
+    """The exchange and the bytes already there; its pieces are those of the order in memory."""
     emit = work.lowering.emit
     exchange, local_bytes = emit.move(one.source, one.place)
     source, place = _laid_out(one.source.mapping, one.axes), _laid_out(one.place, one.axes)
@@ -268,18 +272,23 @@ def _reduced(work: Work, partials: Tensor) -> Tensor:
         return partials if partials.dtype == work.dtype else cast(work, partials)
     partials = _travelling(work, partials)
     for stage in places.stages:
-        landed = brought(work, f"{work.label}/reduce", [Wanted(name="partials", source=partials, place=stage.wanted)])
+        landed = _partials_brought(work, partials, stage.wanted)
         sums = emit.tensor(f"{work.label}/sums", stage.held.shape, partials.dtype, stage.held, "temporary")
         groups = _adds(work, stage.wanted, stage.held, partials.dtype, partials.dtype)
         emit.compute(f"{work.label}/reduce", groups, landed, sums.variables)
         partials = sums
     wished = work.wished if isinstance(work.wished, Grid) and work.wished.is_owner else places.result
     wanted = partials_needed(partials.mapping, wished)
-    landed = brought(work, f"{work.label}/reduce", [Wanted(name="partials", source=partials, place=wanted)])
+    landed = _partials_brought(work, partials, wanted)
     result = work.finish(wished)
     groups = _adds(work, wanted, wished, partials.dtype, work.dtype)
     emit.compute(f"{work.label}/reduce", groups, landed, result.variables)
     return result
+
+
+def _partials_brought(work: Work, partials: Tensor, place: Placement) -> list[int]:
+    axes = ("depth", *work.axes.out)
+    return brought(work, f"{work.label}/reduce", [Wanted(name="partials", source=partials, place=place, axes=axes)])
 
 
 def _travelling(work: Work, partials: Tensor) -> Tensor:
