@@ -8,6 +8,7 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from workbench.engine.mapping_axes import (
     AxisSet,
@@ -28,7 +29,7 @@ from workbench.engine.tileset import IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatRuns:
-    """Disjoint flat intervals [lo, hi), sorted, each held by a tile."""
+    """Flat intervals [lo, hi), each from the end of the last one, each held by a tile."""
 
     lo: IntArray
     hi: IntArray
@@ -63,7 +64,8 @@ class _Flat:
         at = position_of(where, tiles)[runs.tile]
         met = np.flatnonzero(at >= 0)
         local, kept, kept_pieces = self._own(met, at[met] // copies)
-        covered = product_within(runs.lo, runs.hi, self.dims, [cover.covered() for cover in self.covers])
+        below, inside = product_below(self.edges, self.dims, [cover.covered() for cover in self.covers])
+        covered = np.diff(below)
         received_pieces = add_at(where, np.repeat(self._runs_met(), copies), tiles)
         own = add_at(runs.tile[met], (local > 0) + kept_pieces, tiles)
         local_of_tile = add_at(runs.tile[met], local, tiles)
@@ -71,12 +73,17 @@ class _Flat:
             sent=add_at(runs.tile, covered, tiles) - add_at(runs.tile[met], kept, tiles),
             received=self.need.elements_per_tile(tiles) - local_of_tile,
             local=local_of_tile,
-            pieces=received_pieces + add_at(runs.tile, self._sent_pieces(), tiles) - own,
+            pieces=received_pieces + add_at(runs.tile, self._sent_pieces(inside), tiles) - own,
         )
 
     @cached_property
     def covers(self) -> list[Cover]:
         return [cover_of(axis) for axis in self.axes]
+
+    @cached_property
+    def edges(self) -> IntArray:
+        """Where the runs begin, and where the last one ends."""
+        return np.append(self.runs.lo, self.runs.hi[-1:])
 
     def _own(self, met: IntArray, parts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Of each run whose tile also needs: elements it needs itself, those only it needs, pieces of the latter."""
@@ -98,12 +105,13 @@ class _Flat:
         inside = product_below(lo, self.dims, sets)[1]
         return product_below(hi, self.dims, first)[0] - before + (inside & ~starts)
 
-    def _sent_pieces(self) -> IntArray:
-        """Of each run: pieces with one set of receivers, those that stay among them."""
+    def _sent_pieces(self, inside: npt.NDArray[np.bool_]) -> IntArray:
+        """Of each run: pieces with one set of receivers, those that stay among them; `inside`: of the edges, needed."""
         cut = max((axis for axis, cover in enumerate(self.covers) if len(cover) > 1), default=0)
         covered = [cover.covered() for cover in self.covers]
         first = [*covered[:cut], *(cover.starts() for cover in self.covers[cut:])]
-        return self._pieces(self.runs.lo, self.runs.hi, covered, first)
+        before, starts = product_below(self.edges, self.dims, first)
+        return np.diff(before) + (inside[:-1] & ~starts[:-1])
 
     def _runs_met(self) -> IntArray:
         """How many runs have an element of each part.

@@ -6,28 +6,41 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import jax
 import keras
 
 from workbench.engine.frontends.name_stack import call_scope
 
+_KINDS: WeakKeyDictionary[type, type | None] = WeakKeyDictionary()
+
+
+def _kind(value: Any) -> type | None:
+    """Which of layer, mapping and list a value is; asked of every attribute of every layer, so told by its class."""
+    held = type(value)
+    if held not in _KINDS:
+        _KINDS[held] = next(
+            (kind for kind in (keras.layers.Layer, Mapping, list, tuple) if issubclass(held, kind)), None
+        )
+    return _KINDS[held]
+
 
 def _layers_in(value: Any) -> Iterator[Any]:
-    if isinstance(value, keras.layers.Layer):
+    kind = _kind(value)
+    if kind is keras.layers.Layer:
         yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _layers_in(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _layers_in(item)
+    elif kind is not None:
+        for item in value.values() if kind is Mapping else value:
+            if _kind(item) is not None:
+                yield from _layers_in(item)
 
 
 def _children(layer: Any) -> list[Any]:
     """Layers a layer holds, each once, in the order they were assigned."""
     held = list(layer.layers) if isinstance(layer, keras.Model) else []
-    held += [child for value in list(vars(layer).values()) for child in _layers_in(value)]
+    values = [value for value in list(vars(layer).values()) if _kind(value) is not None]
+    held += [child for value in values for child in _layers_in(value)]
     return list({id(child): child for child in held if child is not layer}.values())
 
 
