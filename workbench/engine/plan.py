@@ -166,9 +166,11 @@ class ConvPlan:
     `swapped`: the right operand is the one that streams through the unit and the left one is held as weights.
     `expanded`: field axes whose kernel positions are laid out as input channels beforehand. `serial_in`, `serial_out`:
     steps in which input and output channels are worked off one after the other. `stages`: partials left after each
-    intermediate stage of the reduction. `transforms`: what is rearranged on tiles before or after. `paired`: neighbours
-    need the same inputs and share their exchange bus. `wide_load`: the unit loads weights 16 bytes a cycle. `cost` is
-    in cycles, of the whole operation; `temporary_bytes` on the fullest tile; `bound_bytes` what it had to fit (or 0).
+    intermediate stage of the reduction. `transforms`: what is rearranged on tiles before or after. `pads`: operands are
+    only to have their channels filled up, and are copied in whole blocks. `fills`: weights are used as they lie, but
+    for the last block of outputs, which is filled up. `paired`: neighbours need the same inputs and share their
+    exchange bus. `wide_load`: the unit loads weights 16 bytes a cycle. `cost` is in cycles, of the whole operation;
+    `temporary_bytes` on the fullest tile; `bound_bytes` what it had to fit (or 0).
     """
 
     problem: ConvProblem
@@ -181,6 +183,8 @@ class ConvPlan:
     serial_out: int = 1
     stages: tuple[int, ...] = ()
     transforms: tuple[str, ...] = ()
+    pads: bool = False
+    fills: bool = False
     paired: bool = False
     wide_load: bool = False
     cost: Cost = default(default_factory=Cost)
@@ -211,6 +215,7 @@ class ConvPlan:
                 f" kernel of field {','.join(map(str, self.expanded))} as channels" if self.expanded else "",
                 f" reduce by way of {','.join(map(str, self.stages))}" if self.stages else "",
                 f" rearranges {', '.join(self.transforms)}" if self.transforms else "",
+                " fills weights" if self.fills else "",
             ]
         )
         terms = ", ".join(f"{part.name} {part.value}" for part in self.cost.terms if part.value)

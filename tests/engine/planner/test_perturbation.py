@@ -1,4 +1,4 @@
-"""One more row, column or channel costs little where it needs no more blocks of channels and no other padding."""
+"""One more row, column or channel costs little beyond what padding to blocks of channels explains."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from workbench.profiler.profile import Profile
 
 pytestmark = pytest.mark.slow
 BLOCK = 8  # channels of the smallest block of a vertex; both sizes lie inside one, so both are padded alike
+DEEPEST = 16  # channels of the largest block
 MOST = 1.15
 DTYPES = st.sampled_from(("float16", "float32"))
 
@@ -48,6 +49,30 @@ def convolution(dtype: str, images: int, height: int, width: int, ins: int, outs
 
     shapes = (images, height, width, ins), (size, size, ins, outs)
     return device_cycles(api.compile(program, *(struct(dtype, *shape) for shape in shapes), target="bow").profile)
+
+
+def with_padding_apart(dtype: str, sizes: tuple[int, int, int]) -> tuple[int, int]:
+    """Cycles of a product, and those of the copies that fill its channels up to whole blocks."""
+    m, k, n = sizes
+    profile = api.profile(lambda a, b: a @ b, struct(dtype, m, k), struct(dtype, k, n), target="bow")
+    steps = profile.steps[profile.steps["kind"] == "OnTileExecute"]
+    copies = steps["name"].str.rsplit("/", n=1).str[-1].isin(("rearrange", "fill"))
+    return device_cycles(profile), int(steps["total_cycles"][copies].sum())
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("columns", [64, 256, 1024])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_whole_blocks_and_one_element_less_or_more(dtype: str, columns: int, axis: int) -> None:
+    whole = (1024, 1024, columns)
+    cycles, none = with_padding_apart(dtype, whole)
+    assert none == 0
+    for less_or_more in (-1, 1):
+        jittered = [size + less_or_more * (place == axis) for place, size in enumerate(whole)]
+        padded = [-(-size // DEEPEST) * DEEPEST for size in jittered]
+        most = max(cycles, with_padding_apart(dtype, (padded[0], padded[1], padded[2]))[0])
+        found, copies = with_padding_apart(dtype, (jittered[0], jittered[1], jittered[2]))
+        assert found - copies < MOST * most, (jittered, found, copies, most)
 
 
 def check(one: int, other: int) -> None:

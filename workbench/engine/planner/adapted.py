@@ -50,7 +50,7 @@ def step_of(plan: ConvPlan) -> ConvPlan:
         out_chans=tuple(sizes[f"o{index}"] for index in range(len(cutting.problem.out_chans))),
     )
     problem = swapped_problem(problem) if plan.swapped else problem
-    return replace(plan, problem=problem, serial_in=1, serial_out=1, transforms=())
+    return replace(plan, problem=problem, serial_in=1, serial_out=1, transforms=(), fills=False)
 
 
 def step_places(step: ConvPlan, planned: Planned, tiles: int) -> Places:

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
-from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_, transfer
+from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_
 from workbench.engine.mapping_grid import whole
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.adapted import packed_places, step_of, step_places
+from workbench.engine.planner.operands import Wanted, Work, brought, gathered, rearranged
 from workbench.engine.planner.placement import Places, oriented, places_of
-from workbench.engine.planner.problem import Labels, Operands, Planned
+from workbench.engine.planner.problem import Planned
 from workbench.engine.planner.reduction import FAST_GRAIN
 from workbench.engine.planner.vertices import strided_copies, vertices_of
-from workbench.engine.program import Exchange, VertexGroup
+from workbench.engine.program import VertexGroup
 from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray, frozen
+from workbench.engine.tileset import IntArray
 
 DTYPE_OF_WORD = {"half": "float16", "float": "float32"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Work:
-    """What one lowering of a plan needs at hand.
-
-    `finish` makes the tensor that the sums go to, in the mapping it is given; `dtype` is its type, `wished` where its
-    readers would like it.
-    """
-
-    lowering: Lowering
-    plan: ConvPlan
-    places: Places
-    packed: Places  # of operands that were rearranged
-    label: str
-    dtype: str
-    finish: Callable[[Mapping], Tensor]
-    axes: Operands  # of the operand that streams, the held one and the result
-    wished: Mapping | None = None
 
 
 def lower_plan(node: Node, lowering: Lowering, planned: Planned, plan: ConvPlan) -> None:
@@ -70,7 +52,7 @@ def lower_plan(node: Node, lowering: Lowering, planned: Planned, plan: ConvPlan)
         wished=wished_outputs(node, lowering, planned),
     )
     streams, held = (lowering.get(node.operands[index]) for index in operand_order(plan))
-    streams, held = _rearranged(work, streams, held)
+    streams, held = rearranged(work, streams, held)
     steps = plan.serial_in * plan.serial_out
     result = multiplied(work, streams, held) if steps == 1 else in_steps(work, planned, streams, held)
     if planned.spread:
@@ -123,7 +105,7 @@ def _spread(work: Work, node: Node, planned: Planned, outputs: Tensor) -> None:
 
 def multiplied(work: Work, streams: Tensor, held: Tensor) -> Tensor:
     """Operands to the tiles that need them, vertices, partials together: the sums."""
-    return _reduced(work, _partials(work, _gathered(work, streams, held)))
+    return _reduced(work, _partials(work, gathered(work, streams, held)))
 
 
 def operand_order(plan: ConvPlan) -> tuple[int, int]:
@@ -136,116 +118,6 @@ def node_places(node: Node, planned: Planned, plan: ConvPlan, tiles: int) -> Pla
     streams, held = operand_order(plan)
     shapes = (node.operands[streams].shape, node.operands[held].shape, outputs_shape(node, planned))
     return places_of(plan, planned, shapes, tiles)
-
-
-def _rearranged(work: Work, streams: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
-    """Operands in another order on their tiles: brought to their owners, then copied there element by element."""
-    plan, places, packed, emit = work.plan, work.places, work.packed, work.lowering.emit
-    wanted: list[Wanted] = []
-    after: list[tuple[Grid, Grid]] = []
-    if "inputs" in plan.transforms:
-        wanted.append(Wanted(name="inputs", source=streams, place=places.staging))
-        after.append((places.staged_owner, packed.staged_owner))
-    if "weights" in plan.transforms:
-        wanted.append(Wanted(name="weights", source=held, place=places.weight_owner))
-        after.append((places.weight_owner, packed.weight_owner))
-    if not wanted:
-        return streams, held
-    arrived = brought(work, f"{work.label}/rearrange", wanted)
-    staged: list[Tensor] = []
-    elements = np.zeros(work.lowering.tiles, np.int64)
-    for one, (owner, filled) in zip(wanted, after, strict=True):
-        staged.append(emit.tensor(f"{work.label}/rearranged", filled.shape, one.source.dtype, filled, "temporary"))
-        elements = elements + owner.elements_per_tile(work.lowering.tiles)
-    groups = strided_copies(elements, plan.problem.in_type)
-    emit.compute(f"{work.label}/rearrange", groups, arrived, [name for tensor in staged for name in tensor.variables])
-    if "inputs" in plan.transforms:
-        streams = staged.pop(0)
-    return streams, staged.pop(0) if staged else held
-
-
-def _gathered(work: Work, streams: Tensor, held: Tensor) -> list[int]:
-    """Variables that hold what every tile multiplies: copies brought by exchange, or the operands themselves."""
-    moved = work.plan.transforms
-    inputs = (work.packed if "inputs" in moved else work.places).inputs
-    weights = (work.packed if "weights" in moved else work.places).weights
-    left, right = work.axes.left, work.axes.right
-    wanted = (
-        Wanted(name="inputs", source=streams, place=inputs, paired=work.plan.paired, axes=left),
-        Wanted(name="weights", source=held, place=weights, interleaved=work.plan.wide_load, axes=right),
-    )
-    return brought(work, work.label, wanted, together=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Wanted:
-    """A tensor and what tiles need of it; `paired`: neighbours need the same and share their exchange bus.
-
-    `axes` are the labels of its axes: input channels are innermost in an operand's memory, outputs in that of partials.
-    """
-
-    name: str
-    source: Tensor
-    place: Placement
-    paired: bool = False
-    interleaved: bool = False
-    axes: Labels = ()
-
-
-def _laid_out(mapping: Placement, labels: Labels) -> Grid | None:
-    """An operand or partials in the order of their memory, channels last; None where axes are joined or cut.
-
-    Source: poplibs@7eac0f26 lib/poplin/Convolution.cpp:1445-1545 and 1579-1690 (inputs and weights as the plan groups
-    them), 2627-2640 (partials).
-    """
-    if not isinstance(mapping, Grid) or len(mapping.axes) != len(labels):
-        return None
-    inner = "c" if any(label[0] == "c" for label in labels) else "o"
-    order = sorted(range(len(labels)), key=lambda axis: labels[axis][0] == inner)
-    axes = [mapping.axes[axis] for axis in order]
-    sizes = [axis.size for axis in axes]
-    return grid_of_cuts(sizes, axes, dims=sizes, first_tile=mapping.first_tile, replicas=mapping.replicas)
-
-
-def _moved(work: Work, one: Wanted) -> tuple[Exchange, IntArray]:
-    """The exchange and the bytes already there; its pieces are those of the order in memory."""
-    emit = work.lowering.emit
-    exchange, local_bytes = emit.move(one.source, one.place)
-    source, place = _laid_out(one.source.mapping, one.axes), _laid_out(one.place, one.axes)
-    if source is None or place is None:
-        return exchange, local_bytes
-    found = transfer(source, place, one.source.itemsize_bytes, work.lowering.tiles)
-    return replace(exchange, fragments=found.fragments), local_bytes
-
-
-def brought(work: Work, name: str, wanted: Sequence[Wanted], *, together: bool = False) -> list[int]:
-    """Bring tensors to the tiles that need them; returns the variables to read them from.
-
-    What a tile already has is read where it is, unless it must lie `together` with what arrives: then it is copied.
-    """
-    emit = work.lowering.emit
-    moves: list[Exchange] = []
-    sources: list[int] = []
-    arrivals: list[int] = []
-    used: list[int] = []
-    local = np.zeros(work.lowering.tiles, np.int64)
-    for one in wanted:
-        exchange, local_bytes = _moved(work, one)
-        if not exchange.received_bytes.any():
-            used += one.source.variables
-            continue
-        variable = emit.new(
-            f"{name}/{one.name}", one.place.shape, one.source.dtype, one.place, "temporary", interleaved=one.interleaved
-        )
-        moves.append(replace(exchange, shared_bytes=exchange.received_bytes) if one.paired else exchange)
-        local = local + local_bytes
-        sources += one.source.variables
-        arrivals.append(variable)
-        used += (variable,) if together else (variable, *one.source.variables)
-    emit.exchange(f"{name}/exchange", moves, sources, arrivals)
-    if together:
-        emit.compute(f"{name}/copy", emit.copy_groups(frozen(local)), sources, arrivals)
-    return used
 
 
 def _partials(work: Work, operands: Sequence[int]) -> Tensor:

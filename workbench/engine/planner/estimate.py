@@ -55,6 +55,9 @@ class Rules:
     rearrange_inputs: bool
     rearrange_weights: bool
     rearrange_outputs: bool
+    pads_operands: bool  # whether operands are rearranged for no other reason than channels that fill no block
+    fills_weights: bool  # whether weights are rearranged for no other reason than outputs that fill no block
+    trims_outputs: bool  # the same of results
     brings_operands: bool  # whether what is rearranged lies on other tiles
     output_elements: int  # of the whole result
     multi_stage: bool

@@ -29,6 +29,7 @@ ONCE: tuple[int, ...] = (1,)
 SERIAL: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
 UNREACHED = np.iinfo(np.int64).max
 FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
+MOST_VIEWED = 7  # receivers of weights that are not rearranged: poplibs@7eac0f26 lib/poplin/Convolution.cpp:2585
 FEWER_CYCLES = 0.8  # serial steps never make a cut cheaper than this part of its cost without them
 
 
@@ -268,10 +269,11 @@ def _finished(problem: ConvProblem, choice: Choice, bound: int, warning: str) ->
     share, parts = chosen_columns(tables_of(variant), choice.rows)
     shares = shares_of(variant, share, parts, choice.serial_in, choice.serial_out)
     specs = term_specs(variant.problem, variant.method, shares, rules)
+    fills = rules.fills_weights and shares.position_parts <= MOST_VIEWED
     moved = {
         "inputs": rules.rearrange_inputs,
-        "weights": rules.rearrange_weights,
-        "outputs": rules.rearrange_outputs,
+        "weights": rules.rearrange_weights and not fills,
+        "outputs": rules.rearrange_outputs and not rules.trims_outputs,
     }
     return ConvPlan(
         problem=problem,
@@ -284,6 +286,8 @@ def _finished(problem: ConvProblem, choice: Choice, bound: int, warning: str) ->
         serial_out=choice.serial_out,
         stages=stages(int(shares.depth), rules.multi_stage),
         transforms=tuple(name for name, needed in moved.items() if needed),
+        pads=rules.pads_operands,
+        fills=bool(fills),
         paired=bool(shares.out_parts % 2 == 0),
         wide_load=rules.wide_load,
         cost=Cost(tuple(term(name, formula_id, **_plain(arguments)) for name, formula_id, arguments in specs)),

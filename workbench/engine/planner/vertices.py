@@ -119,7 +119,9 @@ def _outer_products(method: Method, sizes: Any, here: IntArray, in_type: str, ta
     return found
 
 
-def strided_copies(elements: IntArray, item_type: str) -> list[VertexGroup]:
-    """Copies on tiles that move single elements."""
-    item_bytes = TYPE_BYTES[item_type]
-    return vertex_groups("poplar::StridedMemcpy", {"bytes": np.asarray(elements) * item_bytes}, run_bytes=item_bytes)
+def strided_copies(elements: IntArray, item_type: str, run: int = 1) -> list[VertexGroup]:
+    """Copies on tiles that move `run` elements at a time."""
+    size_bytes = TYPE_BYTES[item_type]
+    return vertex_groups(
+        "poplar::StridedMemcpy", {"bytes": np.asarray(elements) * size_bytes}, run_bytes=run * size_bytes
+    )
