@@ -370,3 +370,23 @@ def test_overlapped_io_needs_two_micro_batches_more_than_a_round_and_no_multiple
 def test_a_map_of_another_length_is_an_error() -> None:
     with pytest.raises(InputError, match=r"^device_mapping has 2 entries for 3 stages\. Expected: the IPU"):
         stretches("Grouped", 3, 6, devices=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ("Sequential", 3, (0, 1)),
+            "the stages [0, 1] are to be computed again in the column before their backward pass, under the Sequential "
+            "schedule, where nothing else runs in it. Expected: the Grouped or the Interleaved schedule, or "
+            "recomputation within the backward pass. "
+            "To mend it: set the recomputation mode to 'RecomputeAndBackpropagateInterleaved'.",
+        ),
+        (("Grouped", 3, (1, 3)), "the stages [3] are to be computed again. Expected: stages 0 to 2."),
+    ],
+)
+def test_what_cannot_be_computed_again(arguments: tuple[str, int, tuple[int, ...]], text: str) -> None:
+    schedule, stages, again = arguments
+    with pytest.raises(InputError) as caught:
+        stretches(schedule, stages, 6, recomputed=again)
+    assert str(caught.value) == text

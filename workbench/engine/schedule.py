@@ -161,6 +161,20 @@ def _check_devices(schedule: str, stages: int, devices: tuple[int, ...], trainin
         )
 
 
+def _check_recomputed(schedule: str, stages: int, recomputed: Sequence[int]) -> None:
+    """A stage computes again behind its forward pass of the column before; Sequential has none there."""
+    unknown = [stage for stage in recomputed if not 0 <= stage < stages]
+    if unknown:
+        raise InputError(f"the stages {unknown} are to be computed again", expected=f"stages 0 to {stages - 1}")
+    if recomputed and schedule == "Sequential":
+        raise InputError(
+            f"the stages {sorted(recomputed)} are to be computed again in the column before their backward pass, "
+            "under the Sequential schedule, where nothing else runs in it",
+            expected="the Grouped or the Interleaved schedule, or recomputation within the backward pass",
+            todo="set the recomputation mode to 'RecomputeAndBackpropagateInterleaved'",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """A schedule of `count` micro-batches over stages on `devices`."""
@@ -241,6 +255,7 @@ def stretches(
     `devices` is the IPU of each stage, default one each in order; `recomputed` are the stages with a recomputation.
     """
     check_count(schedule, stages, count, training=training, devices=devices, overlapped_io=overlapped_io)
+    _check_recomputed(schedule, stages, recomputed)
     plan = _Plan(schedule, tuple(devices or range(stages)), count, training, frozenset(recomputed))
     first, last, end = plan.offsets[-1], plan.start(count), plan.start(count - 1) + plan.rounds
     length, stride = plan.period()
