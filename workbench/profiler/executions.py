@@ -6,22 +6,23 @@ pipeline of many micro-batches costs as much as one of few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.collection import paused_collection
-from workbench.profiler.timeline import Node, Timeline
+from workbench.profiler.timeline import Node, Timeline, in_turn
 
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
 IntArray = npt.NDArray[np.int64]
-Kind = Literal["stage", "copy", "other", "idle", "column"]
+Kind = Literal["stage", "copy", "collective", "other", "idle", "column"]
 Mix = tuple[tuple[str, float], ...]
 
 MANY_LAYERS = 3
@@ -29,7 +30,8 @@ _PHASES = {"idle_fill": "fill", "idle_drain": "drain", "idle_wait_stage": "stead
 
 
 class Body(NamedTuple):
-    """What recurs: a stage in one direction, a copy between IPUs, other work, waiting, or a column.
+    """What recurs: a stage in one direction, a copy between IPUs, a collective of replicas, other work, waiting, or a
+    column. An update is cut where collectives stand in it.
 
     `mix` is the share of its cycles by cause, on its IPU. `ipu` of waiting and of a column is the IPU that all wait
     for, -1 the host. `layers` are those of a stage, in order; `phase` that of a column: fill, steady, drain, update.
@@ -107,7 +109,7 @@ class Executions:
     @cached_property
     def kinds(self) -> npt.NDArray[np.str_]:
         """The kind of each body."""
-        return np.array([body.kind for body in self.bodies], dtype="U6")
+        return np.array([body.kind for body in self.bodies], dtype="U10")
 
     def window(self, first: int, last: int, kinds: tuple[Kind, ...]) -> Blocks:
         """Blocks of some kinds that touch cycles [first, last), sorted by IPU, then by start."""
@@ -199,6 +201,8 @@ class _Collector:
             return
         if node.kind == "overlap":
             self._overlap(node, at)
+        elif is_stage(node) and node.call.direction == "update" and "collective" in _busy(node):
+            self._update(node, at, alone)
         elif is_stage(node) or not self._has_stages(node):
             self._leaf(node, at, alone)
         elif node.kind == "sequence":
@@ -243,6 +247,14 @@ class _Collector:
                 idle = self._place(Body(kind="idle", mix=self._mix(node, ipu), ipu=waited))
                 self._add(ipu, idle, at, node.cycles)
 
+    def _update(self, node: Node, at: _Place, alone: bool) -> None:
+        """An update with collectives in it, piece by piece."""
+        start = 0
+        for collective, run in groupby(_units(node), lambda unit: _busy(unit) == {"collective"}):
+            piece = _joined(node, tuple(run), whole=not collective)
+            self._leaf(piece, at.later(start), alone)
+            start += piece.cycles
+
     def _body(self, node: Node, ipu: int) -> int:
         """The place of what a node does on an IPU; calls of one function differ by micro-batch alone."""
         key = (node.name, node.call[:1], node.call.direction, node.children[0] if node.kind == "call" else node, ipu)
@@ -252,7 +264,8 @@ class _Collector:
                 kind: Kind = "copy" if copies else "stage"
                 body = Body(kind, node.name, node.call.stage, node.call.direction, self._layers_of(node), mix)
             else:
-                body = Body(kind="copy" if copies else "other", name=node.name or node.function, mix=mix)
+                kind = "copy" if copies else "collective" if _busy(node) == {"collective"} else "other"
+                body = Body(kind=kind, name=node.name or node.function, mix=mix)
             self._known[key] = self._place(body)
         return self._known[key]
 
@@ -293,6 +306,31 @@ class _Collector:
 def is_stage(node: Node) -> bool:
     """Whether a node is the call of a stage's work in some direction."""
     return node.kind == "call" and node.call.stage >= 0 and bool(node.call.direction)
+
+
+def _units(node: Node) -> Iterator[Node]:
+    """What runs in a node in turn, in parts that are a collective or hold none, as far as its sequences go."""
+    if node.kind in ("sequence", "call") and _is_mixed(node):
+        for child in node.children:
+            yield from _units(child)
+    elif node.cycles:
+        yield node
+
+
+def _is_mixed(node: Node) -> bool:
+    busy = _busy(node)
+    return "collective" in busy and len(busy) > 1
+
+
+def _joined(node: Node, run: tuple[Node, ...], *, whole: bool) -> Node:
+    """Neighbours as one node: as a call of what `node` calls when they are its own work."""
+    spent, cycles = in_turn([unit.spent for unit in run]), sum(unit.cycles for unit in run)
+    body = Node(
+        kind="sequence", name=run[0].name, cycles=cycles, totals=spent.own, rest=spent.rest, ipus=spent.ipus,
+        children=run, offsets=(*accumulate((unit.cycles for unit in run[:-1]), initial=0),),
+    )  # fmt: skip
+    found = replace(node, cycles=cycles, totals=spent.own, rest=spent.rest, children=(body,), sums={})
+    return found if whole else body
 
 
 def _is_repeat(node: Node) -> bool:

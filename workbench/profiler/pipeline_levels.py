@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from workbench.profiler.executions import Blocks, Body, Executions, IntArray, Kind
 
-WORK: tuple[Kind, ...] = ("stage", "copy", "other", "idle")
+WORK: tuple[Kind, ...] = ("stage", "copy", "collective", "other", "idle")
 MAX_SLOTS = 400
 MAX_SUMS = 4_000_000
 # Of the budget, what the rectangles of stages may take; the parts between them get the rest.

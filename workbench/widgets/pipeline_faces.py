@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from workbench.profiler.reports.pipeline import Pipeline as Report
 
-# Here colour is the micro-batch, so what lies between the stages has two greys of its own.
-WORK = {"copy": "#3f4750", "other": "#6b7480"}
+# Here colour is the micro-batch, so what lies between the stages is in two greys, and collectives in their colour.
+WORK = {"copy": "#3f4750", "collective": CAUSES["collective"]["colour"], "other": "#6b7480"}
 DRAWN = 1_500
 POINTS = 20_000
 # From the top of a lane down, where several blocks share a rectangle.
-ROWS = ("forward", "recompute", "backward", "update", "copy", "other")
+ROWS = ("forward", "recompute", "backward", "update", "copy", "collective", "other")
 BUBBLE = "#aeb5bd"
 _BUBBLE: Paint = {"label": "bubble: the IPU waits", "colour": "#c3c8ce", "pattern": "rising"}
 
@@ -57,6 +57,7 @@ def keys(seen: set[str]) -> list[Paint]:
     found: list[Paint] = [{**paint(DIRECTIONS, row), "colour": GREY} for row in ROWS[:4] if row in seen]
     between = {**CAUSES["inter_ipu"], "colour": WORK["copy"]}
     found += [between] if "copy" in seen else []  # type: ignore[list-item]
+    found += [CAUSES["collective"]] if "collective" in seen else []
     return [*found, {"label": "other work", "colour": WORK["other"], "pattern": ""}] if "other" in seen else found
 
 
@@ -105,8 +106,9 @@ def _draw_lane(picture: svg.Picture, shown: Level, ipu: int, box: svg.Box, axis:
             part *= float(shown.busy[i]) / max(1, int(shown.span[i]))
         colour = colour_of(batch, shown.group)
         fill = picture.fill({**paint(DIRECTIONS, body.direction), "colour": colour})
+        between = picture.fill(CAUSES["collective"]) if body.kind == "collective" else WORK.get(body.kind, "")
         shape = f"M{x:.1f} {box.y + top * box.h:.1f}h{max(0.4, wide - 0.5):.1f}v{part * box.h:.1f}H{x:.1f}z"
-        paths.setdefault(fill if body.kind == "stage" else WORK[body.kind], []).append(shape)
+        paths.setdefault(fill if body.kind == "stage" else between, []).append(shape)
         if shown.group == 1 and body.kind == "stage" and wide > 24 and batch >= 0 and box.h > 14:
             captions.append((x + wide / 2, box.y + box.h / 2, f"{body.direction[:1].upper()}{batch}", colour))
     for fill, parts in paths.items():

@@ -199,7 +199,8 @@ class _PipelineLowering:
         function = self.graph.functions[stage.update.calls[0]]
         wishes: Wishes = self.lowering.wishes  # type: ignore[assignment]
         for value, param in zip(stage.update.operands, function.params, strict=True):
-            placed = self.buffers.placed.get(self.buffers.place(stage, value))
+            home, made = self.buffers.made.get(id(value), (-1, None))  # sums of gradients; LAMB's slots meet no weights
+            placed = made if home == stage.number else self.buffers.placed.get(self.buffers.place(stage, value))
             if placed is not None:
                 wishes[id(param)] = placed.mapping
         for node in flat_nodes(self.graph, function):

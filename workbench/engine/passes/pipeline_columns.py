@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
+from workbench.engine.origin import Origin
 from workbench.engine.passes.offload_fifos import turn
 from workbench.engine.passes.pipeline_stages import Fifo, Stage, direction_of
 from workbench.engine.program import Call, Exchange, GlobalExchange, Overlap, Program, Repeat
@@ -67,10 +68,21 @@ class Columns:
         if collected:
             emit.functions[name] = ProgramSequence(children=tuple(collected), name=name)
 
+    @contextmanager
+    def _stamped(self, fifos: Sequence[Fifo], *, back: bool) -> Iterator[None]:
+        """What turns FIFOs belongs to the direction they turn with, and to the layer that made all that is in them."""
+        emit, before = self.emit, self.emit.origin
+        held = [emit.variables[number].origin.layer for number in _variables(fifo.current for fifo in fifos)]
+        emit.origin = Origin(layer=_common(held), direction="backward" if back else "forward")
+        try:
+            yield
+        finally:
+            emit.origin = before
+
     def _fifo(self, stage: Stage, back: bool) -> None:
         """What turns a stage's FIFOs: the oldest slot leaves, the newest value takes its place."""
         fifos = stage.fifos_back if back else stage.fifos
-        with self._body(stage, self._fifo_name(stage, back)):
+        with self._body(stage, self._fifo_name(stage, back)), self._stamped(fifos, back=back):
             turn(self.emit, [fifo for fifo in fifos if fifo.stash in self.emit.settled])
             deep = [fifo for fifo in fifos if fifo.stash is not None and fifo.stash not in self.emit.settled]
             flat = [fifo for fifo in fifos if fifo.stash is None]
@@ -89,7 +101,7 @@ class Columns:
         if any(fifo.stash is None or fifo.stash in self.emit.settled for fifo in stage.fifos):
             return
         stashes = [fifo.stash for fifo in stage.fifos if fifo.stash is not None]
-        with self._body(stage, self._drained_name(stage)):
+        with self._body(stage, self._drained_name(stage)), self._stamped(stage.fifos, back=False):
             self._copy("fifo/pop", stage.fifos, stashes, _variables(fifo.left for fifo in stage.fifos))
 
     def _copy(self, name: str, fifos: Sequence[Fifo], reads: Sequence[int], writes: Sequence[int]) -> None:
@@ -100,8 +112,11 @@ class Columns:
         parts = [t.mapping.bytes_per_tile(t.itemsize_bytes, self.lowering.tiles) for t in tensors]
         return frozen(np.sum(parts, axis=0))
 
-    def _turns(self, column: Column, ipu: int) -> list[Program]:
-        """FIFOs whose turn it is, of the last element first, as long as something in them is wanted."""
+    def _turns(self, column: Column, ipu: int, later: int) -> list[Program]:
+        """FIFOs whose turn it is, of the last element first, as long as something in them is wanted.
+
+        A turn belongs to the micro-batch that enters; behind the last one, to the one that leaves.
+        """
         found: list[tuple[int, Program]] = []
         for element, micro_batch in column.turns:
             back = element >= len(self.stages)
@@ -112,7 +127,8 @@ class Columns:
             late = micro_batch >= self.count and drained in self.emit.functions
             name = drained if late else self._fifo_name(stage, back)
             if stage.ipu == ipu and wanted and name in self.emit.functions:
-                found.append((element, Call(function=name, ipu=ipu, stage=stage.number)))
+                moved = micro_batch + later if micro_batch < self.count else micro_batch - held
+                found.append((element, Call(function=name, ipu=ipu, stage=stage.number, micro_batch=moved)))
         return [turn for _, turn in sorted(found, key=lambda item: -item[0])]
 
     # -- columns -----------------------------------------------------------------------------------------
@@ -150,7 +166,12 @@ class Columns:
             ]
 
         here = [self._handing_on(item) for item in work]
-        parts = [*calls(False), *self._turns(column, ipu), *(step for steps in here for step in steps), *calls(True)]
+        parts = [
+            *calls(False),
+            *self._turns(column, ipu, later),
+            *(step for steps in here for step in steps),
+            *calls(True),
+        ]
         stages = list(dict.fromkeys(item.stage for item in work)) or [ipu]
         return ProgramSequence(children=tuple(parts), name=" ".join(f"stage {number}" for number in stages))
 
@@ -246,3 +267,14 @@ def _apart(crossings: Sequence[tuple[frozenset[int], Call]]) -> list[tuple[froze
 
 def _variables(tensors: Iterable[Tensor]) -> list[int]:
     return [name for tensor in tensors for name in tensor.variables]
+
+
+def _common(layers: Sequence[str]) -> str:
+    """The innermost layer that all of these are or are in; "" when there is none."""
+    paths = [layer.split("/") for layer in layers]
+    shared = []
+    for parts in zip(*paths, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return "/".join(shared)
