@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench import ipu
+from tests.ipu.graphs import compiled, configure, run
+from workbench import ipu, tf
 from workbench.ipu.config import DeviceConnectionType, IPUConfig, StochasticRoundingBehaviour
 
 
@@ -83,3 +84,19 @@ def test_a_device_never_attached_to_runs_nothing() -> None:
     assert executable.profile.fits
     with pytest.raises(wb.InputError, match="never attaches to a device"):
         executable.run(np.ones(2, np.float32))
+
+
+def test_replica_identical_only_rounds_feeds_and_not_elements_of_a_queue() -> None:
+    """The published program of 1 + 1e-3 on two replicas, which are fed the same; a queue gives each its own."""
+    options = {
+        "floating_point_behaviour.esr": StochasticRoundingBehaviour.REPLICA_IDENTICAL_ONLY.value,
+        "experimental.enable_prng_stability": True,
+    }
+    configure(2, **options)
+    ones, small = np.ones(4096, np.float16), np.full(4096, 1e-3, np.float16)
+    (fed,), _ = run(lambda x, y: x + y, ones, small)
+    assert len(np.unique(fed)) == 2
+    queue = ipu.ipu_infeed_queue.IPUInfeedQueue([(ones, small)] * 2)
+    taken = compiled(lambda: ipu.loops.repeat(1, lambda v, x, y: x + y, [tf.zeros([4096], tf.float16)], queue))
+    with tf.Session() as session:
+        assert len(np.unique(session.run(taken))) == 1

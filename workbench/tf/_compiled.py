@@ -12,7 +12,7 @@ import jax.extend
 import jax.numpy as jnp
 
 from workbench.engine.frontends.jaxpr import graph_from_jaxpr
-from workbench.engine.frontends.replicas import AXIS, axis_env, meta, on_each
+from workbench.engine.frontends.replicas import axis_env, for_each, meta, on_each
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
@@ -93,7 +93,7 @@ class Cluster:
         """Evaluate it on every replica, each with its own elements of infeeds; the results are those of the first."""
         placed = [on_each(value, self.replicas) for value in values]
         axes = (0, [axis for _, axis in placed])
-        batched = jax.vmap(lambda number, held: self(*held), in_axes=axes, axis_name=AXIS, axis_size=self.replicas)
+        batched = for_each(lambda number, held: self(*held), axes, self.replicas)
         return [value[0] for value in batched(jnp.arange(self.replicas), [value for value, _ in placed])]
 
     def _described(self) -> list[Input]:

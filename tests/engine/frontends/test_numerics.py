@@ -284,3 +284,32 @@ def test_what_is_no_number_is_the_least_integer_and_invalid() -> None:
     assert own(lambda value: value.astype(jnp.int32), largest, inv=True).tolist() == [-(2**31), 2147483520]
     with pytest.raises(NumericError, match="excepted state"):
         own(lambda value: value.astype(jnp.int32), np.array([2.0**31], np.float32), inv=True)
+
+
+@pytest.mark.parametrize(("stable", "shared", "own_data"), [(True, 2, 1), (False, 1, 1)])
+def test_replica_identical_only_rounds_what_replicas_share(stable: bool, shared: int, own_data: int) -> None:
+    """512 numbers 0.3 of the way between two halves: of what replicas share, of their data, and of its mean.
+
+    The counts are of different halves found; the mean over replicas is the same on each, so it is rounded too.
+    """
+    config = IPUConfig()
+    config.floating_point_behaviour.esr = ipu.config.StochasticRoundingBehaviour.REPLICA_IDENTICAL_ONLY
+    config.experimental.enable_prng_stability = stable
+    config.ipu_model.tiles_per_ipu = 4
+    exact = np.float32(1 + 0.3 * 2**-10)
+
+    def step(batch: Any, scale: Any) -> Any:
+        def turn(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+            same, own = carry
+            return same * scale, own * scale
+
+        same, own = jax.lax.fori_loop(0, 2, turn, (jnp.full((1, 512), exact), batch * exact))
+        mean = jax.lax.pmean(own, "replicas")
+        return tuple(each.astype(jnp.float16) for each in (same, own, mean))
+
+    target = wb.target("ipu2", tiles_per_ipu=4)
+    made = wb.compile(step, np.ones((1, 512), np.float32), np.float32(1), config=config, replicas=2, target=target)
+    same, own, mean = made.run(np.ones((2, 512), np.float32), np.float32(1))
+    assert [len(np.unique(each)) for each in (same, own, mean)] == [shared, own_data, shared]
+    assert np.array_equal(same[0], same[1])
+    assert np.array_equal(mean[0], mean[1])

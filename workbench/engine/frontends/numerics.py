@@ -59,6 +59,7 @@ class Behaviour:
     nanoo: bool = False
     stochastic: bool = False
     apart: bool = False  # each replica rounds by its own chance, also what all have in common
+    alike: bool = False  # only what is the same on every replica is rounded by chance
     indices: bool = False  # an index outside a table stops the run
     own: bool = False  # halves and integers are the IPU's where it has others than the host
 
@@ -70,14 +71,22 @@ class Behaviour:
 
 
 def behaviour_of(options: Options) -> Behaviour:
-    """The behaviour that options ask for."""
+    """The behaviour that options ask for.
+
+    REPLICA_IDENTICAL_ONLY needs seeds that replicas share, so without `enable_prng_stability` nothing is rounded by
+    chance (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/passes/
+    add_stochastic_rounding_options.cc:228-252,325).
+    """
+    rounding = str(options.get("floating_point_behaviour.esr")).rpartition(".")[2]
+    stable = bool(options.get("experimental.enable_prng_stability"))
     return Behaviour(
         inv=bool(options.get("floating_point_behaviour.inv")),
         div0=bool(options.get("floating_point_behaviour.div0")),
         oflo=bool(options.get("floating_point_behaviour.oflo")),
         nanoo=bool(options.get("floating_point_behaviour.nanoo")),
-        stochastic=str(options.get("floating_point_behaviour.esr")).rpartition(".")[2] != "OFF",
-        apart=not options.get("experimental.enable_prng_stability"),
+        stochastic=rounding == "ON" or (rounding == "REPLICA_IDENTICAL_ONLY" and stable),
+        apart=not stable,
+        alike=rounding == "REPLICA_IDENTICAL_ONLY",
         indices=bool(options.get("slices.poplar_options.validateIndices")),
     )
 
@@ -123,7 +132,7 @@ class _Checked:
 
     def __call__(self, values: list[Any]) -> Sequence[Any]:
         if self._compiled is None:
-            with replicas_apart(self.behaviour.apart):
+            with replicas_apart(self.behaviour.apart, self.behaviour.alike):
                 closed = jax.make_jaxpr(lambda *arrays: self.function(list(arrays)))(*values)
             self._sites = []
             reader = Interpreter(self.behaviour, new_converter(self.layers), self._sites)

@@ -23,16 +23,31 @@ SEED_STRIDE = 0x9E3779B9  # 2^32 over the golden ratio: seeds of replicas far fr
 
 
 _APART = ContextVar("replicas hold everything apart", default=False)
+_ALIKE = ContextVar("only what is alike on all replicas is rounded", default=False)
 
 
 @contextmanager
-def replicas_apart(apart: bool) -> Iterator[None]:
-    """What is traced inside gives every replica variables of its own, so that each rounds them by its own chance."""
-    token = _APART.set(apart)
+def replicas_apart(apart: bool, only_alike: bool = False) -> Iterator[None]:
+    """What is traced inside gives every replica variables of its own, so that each rounds them by its own chance.
+
+    `only_alike`: what differs between replicas is marked not to be rounded by chance.
+    """
+    tokens = (_APART.set(apart), _ALIKE.set(only_alike))
     try:
         yield
     finally:
-        _APART.reset(token)
+        _APART.reset(tokens[0])
+        _ALIKE.reset(tokens[1])
+
+
+def for_each(compute: Callable[..., Any], axes: Any, replicas: int) -> Callable[..., Any]:
+    """`compute` of one replica for all of them; `axes` are None for arguments they share."""
+    if _ALIKE.get():
+        from workbench.engine.frontends.replica_identical import only_identical_rounds
+
+        compute = only_identical_rounds(compute, axes)
+    batched: Callable[..., Any] = jax.vmap(compute, in_axes=axes, axis_name=AXIS, axis_size=replicas)
+    return batched
 
 
 def on_each(value: Any, replicas: int) -> tuple[Any, int | None]:
@@ -91,7 +106,7 @@ def for_all(
         ]
         behind = [parts(value) for value in more]
         axes = ([axis for _, axis in placed], *(axis for _, axis in behind))
-        batched = jax.vmap(lambda *args: list(compute(*args)), in_axes=axes, axis_name=AXIS, axis_size=replicas)
+        batched = for_each(lambda *args: list(compute(*args)), axes, replicas)
         try:
             results = batched([value for value, _ in placed], *(value for value, _ in behind))
         except NotImplementedError:
