@@ -94,6 +94,17 @@ def _unshared(executable: Executable) -> int:
     return int(sum(each.bytes_per_tile.sum() for each in executable.program.variables if each.kind != "temporary"))
 
 
+def _reached(executable: Executable) -> list[int]:
+    """By tile: where the last thing on it ends. What Poplar calls used with gaps: the unused end of the first region
+    counts where something lies in the second. 1,400 tiles with 6,400 B behind 212,992 B, the others as without gaps.
+    """
+    allocation = executable.compiled.allocation
+    ends = {}
+    for tile in sorted(set(allocation.classes[0].tolist())):
+        ends[tile] = max((each.address + each.size_bytes for each in allocation.tile(0, tile).blocks), default=0)
+    return [ends[tile] for tile in allocation.classes[0].tolist()]
+
+
 def _interleaved(executable: Executable) -> int:
     found = [variable.bytes_per_tile for variable in executable.program.variables if variable.interleaved]
     return int(np.sum(found)) if found else 0
@@ -160,7 +171,7 @@ _PRODUCTS: dict[str, Callable[[Executable], Any]] = {
     "cs": _compute_sets,
     "vertices": _vertices,
     "vars": _pieces,
-    "incgaps": _column("total_with_gaps_bytes"),
+    "incgaps": lambda executable: sum(_reached(executable)),
     "excgaps": _column("total_bytes"),
     "nonint": lambda executable: _column("total_bytes")(executable) - _interleaved(executable),
     "int": _interleaved,
@@ -183,7 +194,7 @@ _ADDER: dict[str, Callable[[Executable], Any]] = {
     "vertices": _vertices,
     "vars": _pieces,
     "cs": _compute_sets,
-    "incgaps": _column("total_with_gaps_bytes"),
+    "incgaps": lambda executable: sum(_reached(executable)),
     "nonint": _column("total_bytes"),
     "variables": _variables,
     "hosthdr": _column("host_exchange_packet_headers"),
@@ -195,5 +206,5 @@ _ADDER: dict[str, Callable[[Executable], Any]] = {
     "hexch": _column("host_exchange_code"),
     "instr": lambda executable: INSTRUMENTATION_BYTES * executable.program.target.tiles_per_ipu,
     "tile0": _most("total_bytes"),
-    "tile0inc": _most("total_with_gaps_bytes"),
+    "tile0inc": lambda executable: max(_reached(executable)),
 }
