@@ -197,3 +197,9 @@ def test_keras_layers_are_parts_of_a_graph() -> None:
         losses = [session.run([loss, train], feeds)[0] for _ in range(20)]
     assert losses[-1] < losses[0]
     assert not np.array_equal(dense.kernel.value, before)
+
+
+def test_products_are_of_matrices() -> None:
+    row, matrix = tf.placeholder(tf.float32, [4]), tf.placeholder(tf.float32, [4, 2])
+    with pytest.raises(ValueError, match=r"tf.matmul was given shape \(4,\). Expected: two dimensions or more"):
+        tf.matmul(row, matrix)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import keras
 
+from workbench.errors import InputError
 from workbench.tf._convert import array, lift
 from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import Tensor, record
@@ -97,6 +98,13 @@ for _name, _function in _REDUCTIONS.items():
 
 @public("matmul")
 def _matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+    for each in (a, b):
+        if jnp.ndim(each) < 2:
+            raise InputError(
+                f"tf.matmul was given shape {jnp.shape(each)}",
+                expected="two dimensions or more",
+                todo="use tf.reshape or tf.tensordot",
+            )
     left = jnp.swapaxes(a, -1, -2) if transpose_a else a
     right = jnp.swapaxes(b, -1, -2) if transpose_b else b
     return jnp.matmul(left, right)

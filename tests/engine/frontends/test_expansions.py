@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 from workbench.engine.frontends.expansions import EXPANSIONS, Expander
 from workbench.engine.frontends.functions import trace_function
@@ -198,3 +199,15 @@ def test_no_primitive_that_expands_is_left_in_a_graph(function: Callable[..., An
 def test_a_branch_on_a_known_number_is_taken() -> None:
     graph = trace_function(lambda x: jax.lax.switch(jnp.int32(1), [jnp.sin, jnp.cos], x), ROWS).graph
     assert [node.op for _, node in walk(graph)] == ["cos"]
+
+
+@pytest.mark.parametrize("matrix", [SQUARE[0], TALL, WIDE], ids=["square", "tall", "wide"])
+def test_reflections_of_pivoted_columns_are_those_of_lapack(matrix: Any) -> None:
+    """geqp3, which a pivoted QR is lowered to: all in one matrix, the order of columns from 1, and the factors."""
+    scaled = matrix * np.float32([1, 3, 2, 5, 4])[: matrix.shape[-1]]
+    held, order, taus = jax.jit(EXPANSIONS["geqp3"]({}))(scaled, np.zeros(matrix.shape[1], "int32"))
+    theirs, as_theirs, their_taus, _, failed = scipy.linalg.lapack.sgeqp3(scaled)
+    assert failed == 0
+    np.testing.assert_array_equal(order, as_theirs)
+    np.testing.assert_allclose(held, theirs, atol=1e-4)
+    np.testing.assert_allclose(taus, their_taus, atol=1e-4)

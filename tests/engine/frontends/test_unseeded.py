@@ -103,3 +103,12 @@ def test_stages_and_micro_batches_draw_too(stages: Any) -> None:
     )  # fmt: skip
     assert [item.name for item in found.graph.inputs if item.role == "seed"] == ["unseeded/seed"]
     reconcile.reconciles(found.compiled)
+
+
+def test_a_seed_set_after_the_compile_begins_the_draws_anew() -> None:
+    ours = wb.compile(two_paths(), batch_size=4, mode="training", optimizer=keras.optimizers.SGD(0.0), loss="mse")
+    keras.utils.set_random_seed(5)
+    first = [ours.run(X, Y)["loss"] for _ in range(6)]
+    keras.utils.set_random_seed(5)
+    assert [ours.run(X, Y)["loss"] for _ in range(6)] == first
+    assert len(set(first)) > 1

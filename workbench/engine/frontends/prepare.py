@@ -18,6 +18,7 @@ from workbench.engine.frontends.keras_layers import slot_layer, variable_layers
 from workbench.engine.frontends.losses import Recipe, find_recipe, fresh_optimizer, target_spec
 from workbench.engine.frontends.source import ArraySpec
 from workbench.engine.frontends.training import Step, Variables
+from workbench.engine.frontends.unseeded import SessionState
 from workbench.engine.graph import Input, Role
 from workbench.errors import InputError
 
@@ -206,7 +207,7 @@ def with_draws(prepared: Prepared, draws: int) -> Prepared:
     held, variables = len(prepared.variables.all), prepared.variables
     inputs = prepared.inputs
     if not variables.unseeded:
-        variables = replace(variables, unseeded=[building.unseeded_generator().state])
+        variables = replace(variables, unseeded=[SessionState(building.unseeded_generator)])
         inputs = (*inputs[:held], Input(name="unseeded/seed", role="seed"), *inputs[held:])
     return replace(prepared, variables=variables, inputs=inputs, draws=draws)
 

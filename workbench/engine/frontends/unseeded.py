@@ -7,7 +7,7 @@ before anything is differentiated or looped over, and the last one is its new va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,16 @@ class Draws:
         """The state of the next draw."""
         self.asked += 1
         return self.seeds[self.asked - 1 if self.asked < len(self.seeds) else 0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SessionState:
+    """The state of the generator Keras draws from at the moment, which `keras.utils.set_random_seed` makes anew."""
+
+    generator: Callable[[], Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.generator().state, name)
 
 
 def states(state: Any, draws: int) -> list[Any]:
