@@ -68,6 +68,19 @@ def test_centred_activations_are_made_again_from_the_activations(golden: object)
     golden("passes/rematerialise.centred.txt", before_and_after(graph, rematerialise(graph)))  # type: ignore[operator]
 
 
+def test_what_is_computed_again_for_the_backward_pass_is_not_kept_for_it_either() -> None:
+    d = Draft()
+    with d.at(layer="norm", direction="recompute"):
+        x = d.point("exp", d.param("x", (32, 4)))
+        mean = d.broadcast(d.reduce("reduce_sum", x, 0), (32, 4), (1,))
+        apart, cosine = d.point("sub", x, mean), d.point("cos", x)
+    with d.at(layer="norm", direction="backward"):
+        slope = d.point("mul", apart, d.point("mul", cosine, d.param("g", (32, 4))))
+    graph = rematerialise(d.graph(slope))
+    made = directions(graph)
+    assert (made["exp"], made["reduce_sum"], made["sub"], made["cos"]) == ("recompute",) * 2 + ("backward",) * 2
+
+
 def test_what_the_forward_pass_reads_too_is_made_twice_if_its_root_is_kept() -> None:
     def subtractions(kept: bool) -> list[str]:
         nodes = rematerialise(centred(Draft(), kept=kept)).body.nodes

@@ -15,7 +15,7 @@ from workbench.engine.ops.pointwise import is_pointwise
 from workbench.engine.passes.clusters import Flow, flow_of
 from workbench.engine.passes.recipes import FreshIds, find_recipe, without_dead
 from workbench.engine.passes.rematerialise_stages import rematerialise_stages
-from workbench.engine.passes.residual_roots import keep_roots
+from workbench.engine.passes.residual_roots import AHEAD, keep_roots
 
 
 def rematerialise(graph: Graph) -> Graph:
@@ -85,9 +85,9 @@ def _move(function: Function) -> Function:
 
 
 def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
-    """Made elementwise going forward, read only going backward."""
+    """Made elementwise going forward, for the first time or again, read only going backward."""
     return (
-        node.origin.direction == "forward"
+        node.origin.direction in AHEAD
         and len(node.results) == 1
         and is_pointwise(node)
         and value.elements > 1

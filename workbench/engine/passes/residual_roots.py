@@ -17,6 +17,7 @@ from workbench.engine.passes.clusters import Flow, flow_of
 from workbench.engine.passes.recipes import FreshIds, find_recipe, without_dead
 
 MOST_ROOTS = 16  # values of one layer call that are tried as the one to keep
+AHEAD = ("forward", "recompute")  # of what backward passes read
 REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min")
 
 Group = tuple[str, int]
@@ -49,11 +50,13 @@ def keep_roots(function: Function) -> Function:
 
 
 def _residuals(function: Function, flow: Flow) -> dict[Group, list[_Residual]]:
-    """By layer call: values made elementwise going forward that elementwise nodes or sums of it read going backward."""
+    """By layer call: values made elementwise going forward, for the first time or again, that elementwise nodes or sums
+    of it read going backward.
+    """
     returned = {id(value) for value in function.results}
     groups: dict[Group, list[_Residual]] = {}
     for node in function.nodes:
-        if node.origin.direction != "forward" or not is_pointwise(node) or len(node.results) != 1:
+        if node.origin.direction not in AHEAD or not is_pointwise(node) or len(node.results) != 1:
             continue
         value = node.results[0]
         places = [p for p in flow.uses.get(id(value), ()) if function.nodes[p].origin.direction == "backward"]
