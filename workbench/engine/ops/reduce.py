@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -243,7 +244,8 @@ def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowerin
     """Bring the partials of every result together and reduce them, deep ones over intermediate tiles."""
     parts = [one.parts for one in across]
     for stage in range(MOST_STAGES):
-        nexts = [_fold(part, lowering.tiles) for part in parts]
+        starts = [_start_of(one, number, stage) for number, one in enumerate(across)]
+        nexts = [_fold(part, lowering.tiles, start) for part, start in zip(parts, starts, strict=True)]
         if all(found is None for found in nexts):
             break
         held = _intermediate(f"{label}/stage{stage}", across, held, nexts, lowering)
@@ -310,12 +312,20 @@ def _reduce_arrived(
     )
 
 
-def _fold(parts: Partials, tiles: int) -> tuple[Partials, Placement] | None:
+def _start_of(one: Reduction, number: int, stage: int) -> int:
+    """A number that differs from reduction to reduction and is the same for equal ones: their stages begin at tiles as
+    if chosen at random, which balances what whole models leave on a tile (poplibs@7eac0f26 lib/popops/reduction/
+    Reduction.cpp:90-112).
+    """
+    return crc32(repr((one.source.shape, one.node.results[0].shape, one.op, number, stage)).encode())
+
+
+def _fold(parts: Partials, tiles: int, start: int) -> tuple[Partials, Placement] | None:
     """The next stage of a deep reduction: partials of the partials, on tiles of their own, and what these need."""
     ahead = stages(parts.depth, True)
     if not ahead:
         return None
-    held, columns = _intermediate_tiles(parts.kept, ahead[0], tiles)
+    held, columns = _intermediate_tiles(parts.kept, ahead[0], tiles, start)
     if parts.first_partial is not None:
         wanted = _needed_of_list(parts.held.shape, parts.first_partial, held, columns)
     else:
@@ -324,15 +334,18 @@ def _fold(parts: Partials, tiles: int) -> tuple[Partials, Placement] | None:
 
 
 @lru_cache(maxsize=1024)
-def _intermediate_tiles(kept: tuple[int, ...], left: int, tiles: int) -> tuple[Grid, IntArray]:
-    """Where `left` partials of each result are made, and the bounds of the results that one tile has."""
+def _intermediate_tiles(kept: tuple[int, ...], left: int, tiles: int, start: int) -> tuple[Grid, IntArray]:
+    """Where `left` partials of each result are made, and the bounds of the results that one tile has; `start` chooses
+    among the tiles at which they can begin.
+    """
     results = int(np.prod(kept, dtype=np.int64))
     pieces = max(1, min(-(-results // LEAST_RESULTS), tiles // left))
     bounds = even_cuts(results, pieces, LEAST_RESULTS)
     columns = (bounds[:-1], bounds[1:], np.arange(pieces, dtype=np.int64))
     row = np.arange(left, dtype=np.int64)
-    held = grid_of_cuts((left, *kept), [(row, row + 1, row * pieces), columns], dims=(left, results))
-    return held, bounds
+    first = start % (tiles - left * pieces + 1)
+    cuts: list[Any] = [(row, row + 1, row * pieces), columns]
+    return grid_of_cuts((left, *kept), cuts, dims=(left, results), first_tile=first), bounds
 
 
 def _needed_of_grid(shape: tuple[int, ...], depth: int, held: Grid, bounds: IntArray) -> Placement:
@@ -341,7 +354,7 @@ def _needed_of_grid(shape: tuple[int, ...], depth: int, held: Grid, bounds: IntA
     cut = even_cuts(depth, left)
     rows = (cut[:-1], cut[1:], np.arange(left, dtype=np.int64) * pieces)
     columns = (bounds[:-1], bounds[1:], np.arange(pieces, dtype=np.int64))
-    return grid_of_cuts(shape, [rows, columns], dims=(depth, int(bounds[-1])))
+    return grid_of_cuts(shape, [rows, columns], dims=(depth, int(bounds[-1])), first_tile=held.first_tile)
 
 
 def _needed_of_list(shape: tuple[int, ...], first: IntArray, held: Grid, bounds: IntArray) -> Placement | None:
@@ -352,7 +365,7 @@ def _needed_of_list(shape: tuple[int, ...], first: IntArray, held: Grid, bounds:
         return None
     cut = first[:-1, None] + counts[:, None] * np.arange(left + 1, dtype=np.int64) // left
     column = np.searchsorted(bounds, np.arange(len(counts)), side="right") - 1
-    tile = np.arange(left, dtype=np.int64) * pieces + column[:, None]
+    tile = np.arange(left, dtype=np.int64) * pieces + column[:, None] + held.first_tile
     return demand(shape, tile.reshape(-1), cut[:, :-1].reshape(-1), cut[:, 1:].reshape(-1))
 
 

@@ -1,0 +1,51 @@
+"""Where the intermediate stages of deep reductions are."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from tests.engine import reconcile
+from tests.engine.small_graphs import Draft
+from workbench.engine.compile import Compiled, compile_graph
+from workbench.engine.options import options
+from workbench.engine.target import target
+
+TILES = 256
+SHAPES = {"wide": (64, 1024), "same": (64, 1024), "tall": (1024, 64), "more": (128, 1024)}
+
+
+@cache
+def summed() -> Compiled:
+    """A sum of all elements of each tensor."""
+    draft = Draft()
+    sums = []
+    for name, shape in SHAPES.items():
+        with draft.at(layer=name):
+            sums.append(draft.reduce("reduce_sum", draft.point("tanh", draft.param(name, shape)), 0, 1))
+    return compile_graph(draft.graph(*sums), target("ipu2", tiles_per_ipu=TILES), options())
+
+
+def stage_tiles(name: str) -> list[int]:
+    """The tiles that hold the partials of a layer's first intermediate stage."""
+    (found,) = [v for v in summed().program.variables if v.name == f"{name}/reduce_sum/stage0/partials"]
+    return [int(tile) for tile in np.flatnonzero(found.bytes_per_tile)]
+
+
+def test_stages_begin_at_a_tile_of_their_shapes_so_that_no_tile_has_them_all() -> None:
+    tiles = {name: stage_tiles(name) for name in SHAPES}
+    assert tiles["wide"] == tiles["same"]
+    assert len({tiles[name][0] for name in ("wide", "tall", "more")}) == 3
+    for name, held in tiles.items():
+        assert held == list(range(held[0], held[0] + len(held))), name
+        assert held[-1] < TILES
+
+
+def test_partials_reach_their_stage_and_leave_it() -> None:
+    """All that is left of 65,536 elements on 256 tiles is one float, and every part of the sum is received once."""
+    reconcile.reconciles(summed())
+    for name in SHAPES:
+        (arrived,) = [v for v in summed().program.variables if v.name == f"{name}/reduce_sum/stage0/arranged"]
+        assert arrived.size_bytes == 4 * TILES
+        assert set(np.flatnonzero(arrived.bytes_per_tile)) == set(stage_tiles(name))
