@@ -10,36 +10,11 @@ from dataclasses import replace
 
 from workbench.engine.emit_links import collective, held_bytes, part, remote_copy
 from workbench.engine.graph import Node, Value
+from workbench.engine.homes import home_bytes, home_of, settle
 from workbench.engine.lowering import Lowering
 from workbench.engine.ops import Family, register
-from workbench.engine.remote_buffers import LOAD, STORE, RemoteBuffer
+from workbench.engine.remote_buffers import LOAD, STORE
 from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
-
-
-def _bytes(tensor: Tensor, lowering: Lowering) -> IntArray:
-    return tensor.mapping.bytes_per_tile(tensor.itemsize_bytes, lowering.tiles)
-
-
-def _settle(node: Node, home: Tensor, lowering: Lowering) -> None:
-    """Leave on the chip only what stays there, and keep the rest in a remote buffer."""
-    (number,) = home.variables
-    emit, shards = lowering.emit, int(node.attr("shards"))
-    if number in emit.settled:
-        return
-    share = part(_bytes(home, lowering), 1, shards)
-    remote = bool(node.attr("remote"))
-    emit.settled[number] = RemoteBuffer(
-        variable=number,
-        name=str(node.attr("name")),
-        ipu=emit.ipu,
-        dtype=home.dtype,
-        shape=home.shape,
-        size_bytes=int(share.sum()) if remote else 0,
-        shards=shards,
-    )
-    left = part(share, 0, 1) if remote else share
-    emit.variables[number] = replace(emit.variables[number], bytes_per_tile=left)
 
 
 class Load(Family):
@@ -56,12 +31,12 @@ class Load(Family):
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Copy it, or its share, from streaming memory, and gather the other shares."""
         emit, (value,) = lowering.emit, node.operands
-        key, name, shards = str(node.attr("key")), str(node.attr("name")), int(node.attr("shards"))
-        home = lowering.homes[key][1] if key in lowering.homes else lowering.get(value)
-        _settle(node, home, lowering)
+        name, shards = str(node.attr("name")), int(node.attr("shards"))
+        home = home_of(node, lowering)
+        settle(node, home, lowering)
         kind = emit.variables[home.variables[0]].kind
         loaded = emit.tensor(f"{name}/loaded", home.shape, home.dtype, home.mapping, kind)
-        whole = _bytes(home, lowering)
+        whole = home_bytes(home, lowering)
         source = home.variables
         if node.attr("remote"):
             share = part(whole, 1, shards)
@@ -73,7 +48,7 @@ class Load(Family):
             size_bytes, moved = home.elements * home.itemsize_bytes, part(whole, shards - 1, shards)
             collective(emit, f"{name}/all_gather", "all_gather", shards, size_bytes, moved, source, loaded.variables)
         _stand_in(value, loaded, home, lowering)
-        lowering.homes[key] = (value, home)
+        lowering.homes[str(node.attr("key"))] = (value, home)
 
 
 def _stand_in(value: Value, loaded: Tensor, home: Tensor, lowering: Lowering) -> None:
@@ -98,7 +73,7 @@ class Store(Family):
         tensor = lowering.get(new)
         if tensor.mapping != home.mapping:
             (tensor,) = emit.rearrange(f"{name}/back", [(tensor, home.mapping)])
-        share = part(_bytes(home, lowering), 1, shards)
+        share = part(home_bytes(home, lowering), 1, shards)
         if node.attr("remote"):
             remote_copy(emit, f"{name}/to_remote", share, "to_host", tensor.variables, home.variables[0])
         else:

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.passes.carries import callees_first
 from workbench.engine.passes.outline_calls import SharedRuns
+from workbench.engine.passes.outline_room import held_at_once
 from workbench.engine.passes.outline_runs import LEAST_CALLS, Runs
 from workbench.engine.program import Call
 from workbench.engine.program import Sequence as ProgramSequence
+from workbench.engine.tileset import IntArray
 
 if TYPE_CHECKING:
     from workbench.engine.lowering import Lowering
@@ -52,6 +54,7 @@ def outliner(graph: Graph, reuse: Mapping[int, Value], *, runs: bool = True) -> 
     """An outliner for a graph; without `runs` only single planned operators are shared."""
     functions = callees_first(graph)
     made = Outliner(repeated(functions))
+    made.runs.room.add(graph)
     for function in functions if runs else ():
         found = Runs(graph, function, reuse)
         made.runs.add(found.classes(), found)
@@ -63,6 +66,7 @@ class _Body:
     name: str
     arguments: tuple[Tensor, ...]
     results: tuple[Tensor, ...]
+    held_bytes: IntArray  # while it runs
 
 
 @dataclass(slots=True)
@@ -90,6 +94,7 @@ class Outliner:
         if place not in self.bodies:
             self.bodies[place] = self._body(node, operands, lowering)
         body = self.bodies[place]
+        self.runs.room.note(node, body.held_bytes, lowering)
         label = lowering.label(node)
         with lowering.at(node):
             emit.move_all(f"{label}/arguments", list(zip(operands, body.arguments, strict=True)))
@@ -108,6 +113,7 @@ class Outliner:
         """Lower the node once, on arguments of its own that lie as the first call's operands do."""
         emit = lowering.emit
         name = f"shared{len(self.bodies) + self.runs.made}_{BODY_WORDS[node.op]}"
+        first = len(emit.variables)
         function, emit.function = emit.function, name
         operator, emit.operator = emit.operator, ""
         try:
@@ -124,5 +130,6 @@ class Outliner:
             emit.function, emit.operator = function, operator
             for value, tensor in zip(node.operands, operands, strict=True):
                 lowering.bind(value, tensor)
-        emit.functions[name] = ProgramSequence(children=tuple(collected), name=name)
-        return _Body(name, arguments, results)
+        program = emit.functions[name] = ProgramSequence(children=tuple(collected), name=name)
+        own = frozenset(range(first, len(emit.variables)))
+        return _Body(name, arguments, results, held_at_once(program, own, lowering))

@@ -1,25 +1,30 @@
 """Outline, calls: equal runs of operators are lowered once, and called with copies of what differs between them.
 
 The first run decides whether its class is worth a body: it is lowered on arguments of its own, and its code and that of
-the copies are measured. A body is kept when calling it at least halves the code on the fullest tile and leaves room
-for the arguments and results that then exist twice. What is the same value for all runs is read where it is; what a run
-overwrites must lie as in the body, and is overwritten by the copy of the result. A call whose operands lie so
-differently that bringing them would take more than half the body's code is lowered in its place instead.
+the copies are measured. A body is kept when calling it at least halves the code on the fullest tile and leaves room for
+the arguments and results that then exist twice; where the copies take little of the time, as far as these rise over
+what is needed anyway (`outline_room.py`). What is the same value for all runs is read where it is; what a run
+overwrites must lie as in the body, and is overwritten by the copy of the result; what it loads and stores again comes
+from a row of the same remote buffer. A call whose operands lie so differently that bringing them would take more than
+half the body's code is lowered in its place instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from workbench.engine.footprint import footprint
-from workbench.engine.mapping import reshape
+from workbench.engine.homes import home_of, leave, may_lie
+from workbench.engine.mapping import Mapping, reshape
+from workbench.engine.passes.outline_room import Room
 from workbench.engine.passes.outline_runs import LEAST_CALLS, Run, RunClass, Runs, is_view
 from workbench.engine.program import Call, Program, TileProgram, leaves
 from workbench.engine.program import Sequence as ProgramSequence
+from workbench.engine.step_cost import StepCosts
 from workbench.engine.tileset import IntArray
 
 if TYPE_CHECKING:
@@ -27,21 +32,27 @@ if TYPE_CHECKING:
     from workbench.engine.lowering import Lowering
     from workbench.engine.tensor import Tensor
 
-CODE = ("internal_exchange_code", "control_code", "vertex_instance_state", "copy_descriptor")
+CODE = (
+    "internal_exchange_code", "global_exchange_code", "host_exchange_code", "host_exchange_packet_headers",
+    "control_code", "vertex_instance_state", "copy_descriptor",
+)  # fmt: skip
 """What a step keeps on its tiles for itself; the code of codelets is there once for all."""
+
+LEAST_TIMES = 10  # a body that is kept for the room there is takes this many times as long as its copies
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RunBody:
     """A run lowered once. `arguments` and `results` (by number of the class) are where the body reads and leaves them.
 
-    `overwritten` are the variables of arguments that the body writes, `own` all variables that belong to it, and
-    `paths` the parts of the body by number of the operator.
+    `homes` is how the variables lie that the body loads, `overwritten` are the variables of arguments that it writes,
+    `own` all variables that belong to it, and `paths` the parts of the body by number of the operator.
     """
 
     name: str
     arguments: tuple[Tensor, ...]
     results: tuple[Tensor, ...]
+    homes: tuple[Mapping, ...]
     overwritten: frozenset[int]
     own: frozenset[int]
     paths: tuple[str, ...]
@@ -57,6 +68,7 @@ class SharedRuns:
     starts: dict[int, tuple[RunClass, Run]] = field(default_factory=dict)
     bodies: dict[tuple[int, int, str], list[RunBody]] = field(default_factory=dict)
     paths: dict[int, str] = field(default_factory=dict)  # id(operator) → its part of the body that has been called
+    room: Room = field(default_factory=Room)
     made: int = 0  # bodies
 
     def add(self, found: Sequence[RunClass], runs: Runs) -> None:
@@ -88,7 +100,7 @@ class SharedRuns:
         """A further body for runs that lie otherwise; of the runs left it takes as many to come as each body before."""
         left = next(place for place, each in enumerate(shared.runs) if each is run)
         calls = (len(shared.runs) - left) // (1 + len(bodies))
-        body = first_body(shared, run, lowering, number, calls) if calls >= LEAST_CALLS else None
+        body = first_body(shared, run, lowering, number, calls, self.room) if calls >= LEAST_CALLS else None
         if body is None or not call(body, shared, run, lowering):
             return None
         bodies.append(body)
@@ -104,30 +116,41 @@ class SharedRuns:
             self.add(runs.equal([node] for run in shared.runs for node in run.nodes if not is_view(node)), runs)
 
 
-def first_body(shared: RunClass, run: Run, lowering: Lowering, number: int, calls: int) -> RunBody | None:
+def first_body(shared: RunClass, run: Run, lowering: Lowering, number: int, calls: int, room: Room) -> RunBody | None:
     """The body of a class as this run makes it, or None when it is not worth the copies of so many calls."""
     back = lowering.marked()
     body = _body(shared, run, lowering, number)
-    if body is None or not _is_worth_calling(body, shared, run, lowering, calls):
+    if body is None or not _is_worth_calling(body, shared, run, lowering, calls, room):
         back()
         return None
     return body
 
 
-def _is_worth_calling(body: RunBody, shared: RunClass, run: Run, lowering: Lowering, calls: int) -> bool:
+def _is_worth_calling(body: RunBody, shared: RunClass, run: Run, lowering: Lowering, calls: int, room: Room) -> bool:
     """Whether the body and all calls, taken to be as the first, keep less on the fullest tile; nothing is emitted."""
     back = lowering.marked()
     copies = _copies(body, shared, run, lowering)
     if copies is None:
         return False
-    emit = lowering.emit
-    copied_bytes = code_bytes((*copies.before, *copies.after), lowering)
+    copied = (*copies.before, *copies.after)
+    copied_bytes = code_bytes(copied, lowering)
     twice = {name for tensor in (*body.arguments, *body.results) for name in tensor.variables} & body.own
-    held_bytes = sum((emit.variables[name].bytes_per_tile for name in twice), np.zeros(emit.tiles, np.int64))
+    held_bytes = _bytes_of(twice, lowering)
+    rising_bytes = np.minimum(held_bytes, room.beyond(run.nodes[0], _bytes_of(body.own, lowering), lowering))
     kept_bytes = body.code_bytes + calls * copied_bytes
     each_bytes = calls * int(body.code_bytes.max())
+    copied_cycles = room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
     back()
-    return 2 * int(kept_bytes.max()) <= each_bytes and int((kept_bytes + held_bytes).max()) <= each_bytes
+    is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), lowering)
+    more_bytes = rising_bytes if is_quick else held_bytes
+    return 2 * int(kept_bytes.max()) <= each_bytes and int((kept_bytes + more_bytes).max()) <= each_bytes
+
+
+def _bytes_of(names: Iterable[int], lowering: Lowering) -> IntArray:
+    total = np.zeros(lowering.tiles, np.int64)
+    for name in names:
+        total += lowering.emit.variables[name].bytes_per_tile
+    return total
 
 
 def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> bool:
@@ -149,6 +172,7 @@ def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> bool:
         emit.add(program)
     for value, tensor in copies.bound:
         lowering.bind(value, tensor)
+    leave(run.loads, run.stores, body.homes, lowering)
     for place in shared.shown:
         lowering.lower_node(run.nodes[place])
     return True
@@ -157,6 +181,12 @@ def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> bool:
 def _worth(copies: _Copies, body: RunBody, lowering: Lowering) -> bool:
     taken = code_bytes((*copies.before, *copies.after), lowering)
     return 2 * int(taken.max()) <= int(body.code_bytes.max())
+
+
+def cycles(programs: Iterable[Program], lowering: Lowering) -> int:
+    """How long the steps take, one after the other."""
+    costs = StepCosts(lowering.emit.target, None, lowering.emit.ipu + 1)
+    return sum(costs.cost(step).cycles for program in programs for step in leaves(program))
 
 
 def code_bytes(programs: Sequence[Program], lowering: Lowering) -> IntArray:
@@ -182,7 +212,10 @@ def _body(shared: RunClass, run: Run, lowering: Lowering, number: int) -> RunBod
     emit = lowering.emit
     if any(id(value) in lowering.destinations for value in run.values):
         return None
+    if run.loads and lowering.options.get("optimizations.merge_remote_buffers") == "NO_MERGING":
+        return None
     operands = [lowering.get(value) for value in run.arguments]
+    homes = tuple(home_of(load, lowering).mapping for load in run.loads)
     if not all(tensor.mapping.is_owner for tensor in operands):
         return None
     word = lowering.label(next(node for node in run.nodes if not is_view(node))).rsplit("/", 1)[-1]
@@ -214,6 +247,7 @@ def _body(shared: RunClass, run: Run, lowering: Lowering, number: int) -> RunBod
         name=name,
         arguments=arguments,
         results=results,
+        homes=homes,
         overwritten=frozenset(written & {v for tensor in arguments for v in tensor.variables}),
         own=own,
         paths=tuple("/".join((name, part)) if part else name for part, _ in parts),
@@ -253,6 +287,9 @@ class _Copies:
 def _copies(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> _Copies | None:
     """What a call takes for a run; None when it overwrites what lies otherwise than in the body, or has its place."""
     if any(id(value) in lowering.destinations for value in run.values):
+        return None
+    homes = zip(run.loads, body.homes, strict=True)
+    if not all(may_lie(load, mapping, lowering) for load, mapping in homes):
         return None
     pairs = list(zip(map(lowering.get, run.arguments), body.arguments, strict=True))
     for place, (outside, inside) in enumerate(pairs):

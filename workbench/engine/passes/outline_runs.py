@@ -1,9 +1,10 @@
 """Outline, runs: which runs of operators of a function are equal, so that one body can stand for all of them.
 
-A run is a stretch of neighbouring operators of one layer and direction that only compute on the tiles of one IPU:
-chains, reductions, norms and the like, with the views between them. Two runs are equal when they do the same to
-values of the same types, use each other's results alike and overwrite the same operands. A constant from outside
-belongs to the run, any other value from outside is an argument; what outside reads of any of them is a result of all.
+A run is a stretch of neighbouring operators of one layer and direction that are not planned by themselves: chains,
+reductions, norms and the like, with the views between them, sums over replicas, and loads of variables that the stretch
+stores again. Two runs are equal when they do the same to values of the same types, use each other's results alike and
+overwrite the same operands. A constant from outside belongs to the run, any other value from outside is an argument;
+what outside reads of any of them is a result of all.
 """
 
 from __future__ import annotations
@@ -15,19 +16,35 @@ from workbench.engine import ops
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.passes.carries import INLINE, flat
 from workbench.engine.passes.in_place import flat_nodes
+from workbench.engine.remote_buffers import LOAD, STORE
 
 Signature = tuple[object, ...]
 LEAST_CALLS = 3  # with two calls the copies of arguments take about what the second body would
-FAMILIES = frozenset({"elementwise", "regions", "reduce", "broadcast", "views", "constants", "random_keys"})
+FAMILIES = frozenset(
+    {
+        "elementwise", "regions", "reduce", "broadcast", "views", "constants", "random_keys", "all_reduce",
+        "remote_load", "remote_store",
+    }
+)  # fmt: skip
 """Families whose code follows from types, layouts and attributes alone, and that leave nothing behind on the chip."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Neighbouring operators with the values they read from outside, in order of first use."""
+    """Neighbouring operators with the values they read from outside, in order of first use, but for those they load."""
 
     nodes: tuple[Node, ...]
     arguments: tuple[Value, ...]
+
+    @property
+    def loads(self) -> tuple[Node, ...]:
+        """The loads among the operators, in order."""
+        return tuple(node for node in self.nodes if node.op == LOAD)
+
+    @property
+    def stores(self) -> tuple[Node, ...]:
+        """The stores among the operators, in order."""
+        return tuple(node for node in self.nodes if node.op == STORE)
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -102,8 +119,9 @@ class Runs:
 
     def _leaving(self, run: Run) -> Iterator[int]:
         own = {id(node) for node in run.nodes}
+        gone = {id(node.operands[0]) for node in run.stores}  # they are where they were stored
         for number, value in enumerate(run.values):
-            if self._readers.get(id(value), set()) - own:
+            if id(value) not in gone and self._readers.get(id(value), set()) - own:
                 yield number
 
     def _read_by(self, node: Node) -> Iterator[Value]:
@@ -163,16 +181,21 @@ class _Reading:
     constants: Mapping[int, Node]
     arguments: list[Value] = field(default_factory=list)
     known: dict[int, Signature] = field(default_factory=dict)
+    loaded: dict[object, int] = field(default_factory=dict)  # key of a load → its number
+    stored: set[object] = field(default_factory=set)
     made: int = 0
 
     def signature(self, nodes: Sequence[Node]) -> Signature | None:
-        """The stretch without names and places; None when it overwrites what it does not read."""
+        """The stretch without names and places; None if it overwrites what it does not read or keeps what it loads."""
         parts = [part for node in nodes for part in self._node(node)]
-        over = self._overwritten(nodes)
+        over = self._overwritten(nodes) if self.stored == set(self.loaded) else None
         types = tuple((value.shape, value.dtype) for value in self.arguments)
         return None if over is None else (tuple(parts), over, types, nodes[0].origin.shard)
 
     def _node(self, node: Node) -> Iterator[Signature]:
+        if node.op in (LOAD, STORE):
+            yield self._remote(node)
+            return
         if node.op in INLINE:
             operands = tuple(self._reference(value) for value in node.operands)
             for inner in self.graph.functions[node.calls[0]].nodes:
@@ -185,6 +208,16 @@ class _Reading:
                 self.made += 1
         results = tuple((*self.known[id(value)], value.shape, value.dtype) for value in node.results)
         yield (node.op, node.attrs, node.times, operands, results, node.origin.direction, node.origin.region)
+
+    def _remote(self, node: Node) -> Signature:
+        """A load or store without the name of its variable; a load of what has been read before is like no other."""
+        (value,), key = node.operands, node.attr("key")
+        if node.op == STORE:
+            self.stored.add(key)
+            return (STORE, self.loaded.get(key, key), self._reference(value), node.origin.direction)
+        number = self.loaded.setdefault(key, len(self.loaded))
+        told = (LOAD, number, node.attr("remote"), node.attr("shards"), value.shape, value.dtype, node.origin.direction)
+        return told if self.known.setdefault(id(value), ("loaded", number)) == ("loaded", number) else (*told, key)
 
     def _reference(self, value: Value) -> Signature:
         if id(value) not in self.known:

@@ -1,0 +1,121 @@
+"""Outline, room: how much may be held around a call without more memory being needed at any time.
+
+What a body holds twice counts only as far as it rises over what the IPU needs anyway. That is known of the planned
+operators lowered so far: what is live where each of them stands, and what it holds itself. Where a run stands, what is
+live is left free of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.passes.carries import flat
+from workbench.engine.program import Program, Variable, leaves
+from workbench.engine.tileset import IntArray
+
+if TYPE_CHECKING:
+    from workbench.engine.lowering import Lowering
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A value of a function, the place of the node that makes it (-1: none) and that of the last that reads it."""
+
+    value: Value
+    made: int
+    last: int
+
+
+@dataclass(slots=True)
+class Room:
+    """What has been needed so far, int64[tiles] by IPU; known in the entry and what it calls as stages."""
+
+    spans: dict[str, list[_Span]] = field(default_factory=dict)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)  # id(node) → function and place in it
+    turns: dict[str, int] = field(default_factory=dict)  # function → runs of it in a step
+    needed: dict[int, IntArray] = field(default_factory=dict)
+
+    def add(self, graph: Graph) -> None:
+        """Take over the functions of a graph."""
+        self.turns = {node.calls[0]: node.times for node in graph.body.nodes if node.op == "call"}
+        for function in (graph.functions[name] for name in (graph.entry, *self.turns)):
+            self.places.update((id(node), (function.name, place)) for place, node in enumerate(function.nodes))
+            self.spans[function.name] = _spans(graph, function)
+
+    def live_bytes(self, node: Node, lowering: Lowering) -> IntArray | None:
+        """What is live where a node stands, of the values of its function, int64[tiles]; None if that is unknown."""
+        if id(node) not in self.places:
+            return None
+        name, place = self.places[id(node)]
+        live = {
+            variable
+            for span in self.spans[name]
+            if span.made < place <= span.last and lowering.has(span.value)
+            for variable in lowering.get(span.value).variables
+        }
+        return _sum((lowering.emit.variables[number] for number in live), lowering.tiles)
+
+    def share_of_turns(self, node: Node) -> float:
+        """How often the function of a node runs, of the times that those run which run most: once for many
+        micro-batches, or with each.
+        """
+        name, _ = self.places.get(id(node), ("", 0))
+        return self.turns[name] / max(self.turns.values()) if name in self.turns else 1.0
+
+    def note(self, node: Node, held_bytes: IntArray, lowering: Lowering) -> None:
+        """A planned operator holds so much while it runs, int64[tiles], besides what is live."""
+        live = self.live_bytes(node, lowering)
+        if live is not None:
+            ipu = lowering.emit.ipu
+            self.needed[ipu] = np.maximum(self.needed.get(ipu, 0), live + held_bytes)
+
+    def beyond(self, node: Node, held_bytes: IntArray, lowering: Lowering) -> IntArray:
+        """How far a body that holds so much where a node stands rises over what is needed anyway, int64[tiles]."""
+        live = self.live_bytes(node, lowering)
+        needed = self.needed.get(lowering.emit.ipu)
+        if live is None or needed is None:
+            return held_bytes
+        return np.asarray(np.clip(live + held_bytes - needed, 0, held_bytes), dtype=np.int64)
+
+
+def _spans(graph: Graph, function: Function) -> list[_Span]:
+    made = {id(value): -1 for value in function.params}
+    values = {id(value): value for value in function.params}
+    last: dict[int, int] = {}
+    for place, node in enumerate(function.nodes):
+        for value in node.results:
+            made[id(value)], values[id(value)] = place, value
+        inner = flat(graph, graph.functions[node.calls[0]]) if node.op in ("fused", "region") else ()
+        for value in (value for each in (node, *inner) for value in each.operands):
+            last[id(value)] = place
+    last.update((id(value), len(function.nodes)) for value in function.results)
+    return [_Span(value, made[name], last[name]) for name, value in values.items() if name in last]
+
+
+def held_at_once(program: Program, names: Collection[int], lowering: Lowering) -> IntArray:
+    """The least that variables of a body need, int64[tiles]: each is held from its first access to its last."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for place, step in enumerate(leaves(program)):
+        for name in (*step.reads, *step.writes):
+            if name in names:
+                first.setdefault(name, place)
+                last[name] = place
+    most = np.zeros(lowering.tiles, np.int64)
+    for place in set(first.values()):  # what is live is most where something has just come
+        live = [lowering.emit.variables[name] for name in first if first[name] <= place <= last[name]]
+        most = np.maximum(most, _sum(live, lowering.tiles))
+    return most
+
+
+def _sum(variables: Iterable[Variable], tiles: int) -> IntArray:
+    total = np.zeros(tiles, np.int64)
+    for variable in variables:
+        if not variable.always_live:
+            total += variable.bytes_per_tile
+    return total
