@@ -106,8 +106,15 @@ def _reached(executable: Executable) -> list[int]:
 
 
 def _interleaved(executable: Executable) -> int:
-    found = [variable.bytes_per_tile for variable in executable.program.variables if variable.interleaved]
-    return int(np.sum(found)) if found else 0
+    """Addresses of what must lie in the interleaved region, each once: on each tile the reach of such blocks."""
+    allocation = executable.compiled.allocation
+    border = executable.program.target.memory.non_interleaved_bytes
+    must = {each.id for each in executable.program.variables if each.interleaved}
+    ends = {}
+    for tile in sorted(set(allocation.classes[0].tolist())):
+        blocks = [each for each in allocation.tile(0, tile).blocks if each.variable in must]
+        ends[tile] = max((each.address + each.size_bytes - border for each in blocks), default=0)
+    return sum(ends[tile] for tile in allocation.classes[0].tolist())
 
 
 def _compute_sets(executable: Executable) -> int:
