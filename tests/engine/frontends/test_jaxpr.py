@@ -226,3 +226,15 @@ def test_mutable_arrays_of_a_program_are_passed_along() -> None:
     for one, other in zip(found, reference, strict=True):
         assert one.shape == other.shape
         np.testing.assert_allclose(one, other)
+
+
+def test_a_function_of_the_host_is_an_assumption() -> None:
+    """Its copies are modelled; how long the host takes is not, and the profile says so."""
+
+    def on_host(x: Any) -> Any:
+        return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    x = np.ones(8, "float32")
+    (said,) = trace_function(lambda x: on_host(on_host(x)), x).graph.assumptions
+    assert said.startswith("host: 2 functions of the host")
+    assert trace_function(jnp.sin, x).graph.assumptions == ()

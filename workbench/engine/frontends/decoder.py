@@ -6,52 +6,24 @@ from typing import Any
 
 import keras
 
+from workbench.engine.frontends.encoder import PreNormBlock
+
 GPT2_EPSILON = 1e-5  # openai/gpt-2 src/model.py norm
 LLAMA_EPSILON = 1e-5  # meta-llama/llama model.py ModelArgs
 ROTARY_BASE = 10000.0  # Su et al., "RoFormer", 2021
 
 
-class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]
-    """Causal attention and feed-forward with GELU, each behind a layer normalisation and added (pre-norm, GPT-2).
-
-    Input and output: [batch, sequence, hidden]. The feed-forward width is four times `hidden`.
-    """
-
-    def __init__(self, hidden: int, heads: int, **options: Any) -> None:
-        super().__init__(**options)
-        self.hidden = hidden
-        self.heads = heads
-        policy = self.dtype_policy
-        self.attention_norm = keras.layers.LayerNormalization(epsilon=GPT2_EPSILON, name="attention_norm", dtype=policy)
-        self.attention = keras.layers.MultiHeadAttention(heads, hidden // heads, name="attention", dtype=policy)
-        self.feed_forward_norm = keras.layers.LayerNormalization(
-            epsilon=GPT2_EPSILON, name="feed_forward_norm", dtype=policy
-        )
-        self.intermediate = keras.layers.Dense(4 * hidden, activation=_gelu, name="intermediate", dtype=policy)
-        self.output_dense = keras.layers.Dense(hidden, name="output", dtype=policy)
-
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Make the weights of the parts."""
-        self.attention_norm.build(input_shape)
-        self.attention.build(input_shape, input_shape)
-        self.feed_forward_norm.build(input_shape)
-        self.intermediate.build(input_shape)
-        self.output_dense.build((*input_shape[:-1], 4 * self.hidden))
-
-    def call(self, x: Any) -> Any:
-        """One block."""
-        normed = self.attention_norm(x)
-        x = x + self.attention(normed, normed, use_causal_mask=True)
-        return x + self.output_dense(self.intermediate(self.feed_forward_norm(x)))
-
-    def get_config(self) -> dict[str, Any]:
-        """Arguments of the constructor."""
-        return {**super().get_config(), "hidden": self.hidden, "heads": self.heads}
-
-
 def _gelu(x: Any) -> Any:
     """GELU by its tangent, as GPT-2 has it."""
     return keras.activations.gelu(x, approximate=True)
+
+
+class DecoderBlock(PreNormBlock):
+    """A block of GPT-2: causal, with GELU by its tangent."""
+
+    epsilon = GPT2_EPSILON
+    activation = staticmethod(_gelu)
+    causal = True
 
 
 class TiedHead(keras.layers.Layer):  # type: ignore[misc]

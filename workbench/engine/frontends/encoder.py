@@ -45,25 +45,30 @@ class EncoderBlock(keras.layers.Layer):  # type: ignore[misc]
         return {**super().get_config(), "hidden": self.hidden, "heads": self.heads}
 
 
-class VisionBlock(keras.layers.Layer):  # type: ignore[misc]
-    """Attention and feed-forward with GELU, each behind a layer normalisation and added (pre-norm, ViT).
+class PreNormBlock(keras.layers.Layer):  # type: ignore[misc]
+    """Attention and feed-forward with GELU, each behind a layer normalisation and added (pre-norm).
 
-    Input and output: [batch, patches, hidden]. The feed-forward width is four times `hidden`.
+    Input and output: [batch, sequence, hidden]. The feed-forward width is four times `hidden`. `epsilon` is that of
+    both norms, `activation` GELU in the form its model has it; with `causal` a position sees those before it only.
     """
+
+    epsilon: float
+    activation: Any = "gelu"
+    causal = False
 
     def __init__(self, hidden: int, heads: int, **options: Any) -> None:
         super().__init__(**options)
         self.hidden = hidden
         self.heads = heads
         policy = self.dtype_policy
-        self.attention_norm = keras.layers.LayerNormalization(
-            epsilon=VISION_EPSILON, name="attention_norm", dtype=policy
-        )
+        self.attention_norm = keras.layers.LayerNormalization(epsilon=self.epsilon, name="attention_norm", dtype=policy)
         self.attention = keras.layers.MultiHeadAttention(heads, hidden // heads, name="attention", dtype=policy)
         self.feed_forward_norm = keras.layers.LayerNormalization(
-            epsilon=VISION_EPSILON, name="feed_forward_norm", dtype=policy
+            epsilon=self.epsilon, name="feed_forward_norm", dtype=policy
         )
-        self.intermediate = keras.layers.Dense(4 * hidden, activation="gelu", name="intermediate", dtype=policy)
+        self.intermediate = keras.layers.Dense(
+            4 * hidden, activation=self.activation, name="intermediate", dtype=policy
+        )
         self.output_dense = keras.layers.Dense(hidden, name="output", dtype=policy)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -77,12 +82,18 @@ class VisionBlock(keras.layers.Layer):  # type: ignore[misc]
     def call(self, x: Any) -> Any:
         """One block."""
         normed = self.attention_norm(x)
-        x = x + self.attention(normed, normed)
+        x = x + self.attention(normed, normed, use_causal_mask=self.causal)
         return x + self.output_dense(self.intermediate(self.feed_forward_norm(x)))
 
     def get_config(self) -> dict[str, Any]:
         """Arguments of the constructor."""
         return {**super().get_config(), "hidden": self.hidden, "heads": self.heads}
+
+
+class VisionBlock(PreNormBlock):
+    """A block of ViT, whose positions are patches."""
+
+    epsilon = VISION_EPSILON
 
 
 class PositionEmbedding(keras.layers.Layer):  # type: ignore[misc]

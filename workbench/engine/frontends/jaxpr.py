@@ -141,6 +141,16 @@ def _owner(output: Output, inputs: Sequence[Input]) -> str:
     return {"loss": LOSS_LAYER, "metric": METRICS_LAYER}.get(output.role, "")
 
 
+def _of_the_host(functions: Mapping[str, Function]) -> list[str]:
+    """What is assumed of functions that the host computes; a feed's waiting is modelled, so it is none of them."""
+    nodes = [node for function in functions.values() for node in function.nodes]
+    count = sum(node.op in ("pure_callback", "host_call") for node in nodes)
+    if not count:
+        return []
+    calls = "1 function" if count == 1 else f"{count} functions"
+    return [f"host: {calls} of the host with the copies there and back, but without the host's own time"]
+
+
 def graph_from_jaxpr(
     closed_jaxpr: Any,
     inputs: Sequence[Input],
@@ -166,7 +176,7 @@ def graph_from_jaxpr(
     return verify_graph(
         Graph(
             functions, "main", described, tuple(outputs), name=name, batch_size=batch_size, mode=mode,
-            assumptions=tuple(assumptions), meta=dict(meta or {}),
+            assumptions=(*assumptions, *_of_the_host(functions)), meta=dict(meta or {}),
         )
     )  # fmt: skip
 
