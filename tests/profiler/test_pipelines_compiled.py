@@ -98,3 +98,25 @@ def test_slots_that_meet_no_weights_lie_as_the_sums_they_meet(recomputation: boo
     for slot in ("momentum", "velocity"):
         own = variables.loc[f"optimizer/sequential_dense_0_kernel_{slot}"]
         assert own["tiles"] == variables.loc["sequential/dense_0/kernel/accumulator"]["tiles"]
+
+
+@pytest.mark.parametrize(("devices", "count"), [((0, 1, 0, 1, 2), 12), ((0, 1, 1, 0), 6)])
+def test_interleaved_inference_enters_at_uneven_offsets(devices: tuple[int, ...], count: int) -> None:
+    """A round of five columns takes two micro-batches, one behind the other: the gaps are one column and four."""
+    import keras
+    import numpy as np
+
+    from workbench.engine.schedule import offsets
+
+    assert offsets("Interleaved", (0, 1, 0, 1, 2)) == (0, 1)
+    keras.utils.set_random_seed(0)
+    layers = [keras.layers.Dense(16, activation="relu", name=f"d{number}") for number in range(len(devices))]
+    model = keras.Sequential([keras.Input((16,)), *layers])
+    found = wb.compile(
+        model, batch_size=4, mode="inference", stages=list(range(len(devices))), device_mapping=devices,
+        pipeline_schedule="Interleaved", gradient_accumulation_steps=count, target=wb.target("ipu2", tiles_per_ipu=4),
+    )  # fmt: skip
+    inputs = np.random.default_rng(0).normal(size=(4 * count, 16)).astype("float32")
+    np.testing.assert_allclose(found.run(inputs), model.predict_on_batch(inputs), atol=1e-6)
+    spent = found.profile.cycle_breakdown.groupby("ipu")["cycles"].sum()
+    assert set(spent) == {found.profile.total_cycles}

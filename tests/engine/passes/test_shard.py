@@ -100,12 +100,23 @@ def test_a_weight_of_two_ipus_is_an_error_that_names_it() -> None:
 
 
 def test_stages_and_scopes_do_not_mix() -> None:
+    """The driver refuses it too. Layers and stage are named; where micro-batches accumulate, what does the same."""
     model = keras.Sequential([keras.Input((8,)), Scoped(8, 1), keras.layers.Dense(2, name="out")])
     model.compile(optimizer="sgd", loss="mse")
     graph = trace_keras(model, 4, "training", stages=[0, 1]).graph
     assert shards_of(graph) == 2
-    with pytest.raises(InputError, match="ipu_shard inside pipeline stages"):
+    with pytest.raises(InputError) as caught:
         shard(graph)
+    assert str(caught.value) == (
+        "the pipeline stage 0 has layers in scopes of ipu_shard: 'on_1/dense' on IPU 1. Expected: one IPU for each "
+        "stage. To mend it: leave ipu_shard out; stages= and device_mapping= say where layers are."
+    )
+    with pytest.raises(InputError) as caught:
+        shard(trace_keras(model, 4, "training", gradient_accumulation_steps=4).graph)
+    assert str(caught.value).startswith(
+        "micro-batches are accumulated over layers in scopes of ipu_shard: 'on_1/dense' on IPU 1. Expected: "
+    )
+    assert "pipeline_schedule='Sequential'" in str(caught.value)
 
 
 class Scoped(keras.layers.Layer):

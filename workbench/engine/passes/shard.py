@@ -32,15 +32,41 @@ def shard(graph: Graph) -> Graph:
     if count == 1:
         return graph
     if any(node.op == "call" for node in graph.body.nodes):
-        raise InputError(
-            "the model uses ipu_shard inside pipeline stages or accumulated micro-batches",
-            expected="one IPU for each stage",
-            todo="leave ipu_shard out, or compile without stages and gradient accumulation",
-        )
+        raise _in_stages(graph)
     work = _Sharding(graph, graph.body, dict(graph.functions))
     work.functions[graph.entry] = work.run(work.result)
     places = tuple(work.home.get(id(value), 0) for value in graph.body.params)
     return replace(graph, functions=work.functions, meta={**graph.meta, "shards": count, "input_shards": places})
+
+
+def _in_stages(graph: Graph) -> InputError:
+    """Shards in a stage, or in the micro-batches of an accumulation, which are one stage.
+
+    The driver refuses them too: a stage has one sharding, which all of it must have (graphcore/tensorflow@b2127bba
+    tensorflow/compiler/plugin/poplar/driver/passes/pipeline_verifier.cc:35-53).
+    """
+    found: dict[int, dict[str, int]] = {}
+    for call in graph.body.nodes:
+        for name in call.calls:
+            for node in graph.functions[name].nodes:
+                if node.origin.shard >= 0 and node.origin.layer:
+                    found.setdefault(int(call.attr("stage", 0)), {}).setdefault(node.origin.layer, node.origin.shard)
+    stages = len({int(node.attr("stage", 0)) for node in graph.body.nodes if node.op == "call"})
+    stage, layers = next(iter(found.items()), (0, dict[str, int]()))
+    listed = ", ".join(f"{layer!r} on IPU {shard}" for layer, shard in list(layers.items())[:4])
+    named = f": {listed}{', …' if len(layers) > 4 else ''}" if listed else ""
+    if stages > 1:
+        return InputError(
+            f"the pipeline stage {stage} has layers in scopes of ipu_shard{named}",
+            expected="one IPU for each stage",
+            todo="leave ipu_shard out; stages= and device_mapping= say where layers are",
+        )
+    return InputError(
+        f"micro-batches are accumulated over layers in scopes of ipu_shard{named}",
+        expected="gradient accumulation on one IPU, or over pipeline stages",
+        todo="leave ipu_shard out, and give stages= with the same numbers and pipeline_schedule='Sequential': one "
+        "stage after the other, as shards run",
+    )
 
 
 @dataclass(slots=True)
