@@ -17,27 +17,42 @@ MODELS = {
     "mobilenet-v3-large": ("MobileNetV3Large", 224),
     "efficientnet-b0": ("EfficientNetB0", 224),
 }
+# The layer that begins a stage there -> the last one before it here.
+CUT_AFTER = {
+    "blocks/3/0/conv_pw": "block3b_add",
+    "mb_block/2/seq/0": "expanded_conv_1_project_bn",
+    "mb_block/7/seq/0": "expanded_conv_6_project_bn",
+    "mb_block/11/seq/0": "expanded_conv_10_project_bn",
+}
+CHANNELS_OF_GROUP, NORM_GROUPS = 16, 4  # of EfficientNet-B0-G16-GN: Masters et al., arXiv 2106.03640
 HEAD_SIZE = 64  # of every BERT: google-research/bert README
 PRECISIONS = {"16.16": "float16", "32.32": "float32"}
 
 
 def configuration(case: Case) -> Any:
-    """`{"fits", "items_per_s"}` of a configuration on Bow."""
+    """`{"fits", "items_per_s"}` of a configuration on Bow.
+
+    PopTorch computes pipelined stages again unless told otherwise (graphcore/poptorch poptorch/source/Compiler.cpp,
+    `ExecutionMode::Pipelined`: "If we are pipelining we want to turn on recompute by default").
+    """
     if "hidden_size" in case:
         return _bert(case)
     if not case.get("complete", True) or "model" not in case:
         return NotRun("the configuration is a part of others")
-    if case.get("pipeline_splits"):
-        return NotRun("stages cut by the layer names of another framework")
     model = MODELS.get(case["model"])
     if model is None:
         return NotRun(f"no model called {case['model']!r}")
+    splits = case.get("pipeline_splits", [])
+    if not set(splits) <= CUT_AFTER.keys():
+        return NotRun(f"layers of another framework: {sorted(set(splits) - CUT_AFTER.keys())}")
     training = "optimizer" in case
     profile = api.profile(
-        _source(*model),
+        _source(*model, grouped=case.get("norm_type") == "group"),
         mode="training" if training else "inference",
         batch_size=case["micro_batch_size"],
-        gradient_accumulation_steps=case.get("gradient_accumulation", 1) if training else None,
+        stages=[CUT_AFTER[split] for split in splits] or None,
+        recomputation=bool(splits) or None,
+        gradient_accumulation_steps=_accumulation(case) if training else None,
         precision=PRECISIONS[case.get("precision", "16.16")],
         replicas=case.get("replicas", 1),
         config=_options(case),
@@ -95,16 +110,46 @@ def _optimizer(name: str) -> Any:
     return keras.optimizers.Lamb(1e-3) if name.startswith("LAMB") else keras.optimizers.AdamW(1e-3)
 
 
-def _source(name: str, side: int) -> Any:
+def _accumulation(case: Case) -> int:
+    """Micro-batches of an update, up to whole rounds of a Grouped pipeline: PopART's takes any number."""
+    count = int(case.get("gradient_accumulation", 1))
+    stages = len(case.get("pipeline_splits", ())) + 1
+    return count if stages == 1 else -(-count // (2 * stages)) * 2 * stages
+
+
+def _source(name: str, side: int, *, grouped: bool = False) -> Any:
+    """A ready name, or a builder; `grouped` makes it convolutions in groups of 16 channels, and group norms."""
     if name.islower():
         return name
 
     def build() -> Any:
         import keras
 
-        return getattr(keras.applications, name)(weights=None, input_shape=(side, side, 3))
+        made = getattr(keras.applications, name)(weights=None, input_shape=(side, side, 3))
+        if not grouped:
+            return made
+        return keras.models.clone_model(
+            made,
+            clone_function=_in_groups,
+            call_function=lambda layer, *inputs, mask=None, **more: layer(*inputs, **more),
+        )
 
     return build
+
+
+def _in_groups(layer: Any) -> Any:
+    """The layer with groups of 16 channels where it has each by itself, and with a group norm for a batch norm."""
+    import keras
+
+    settings = layer.get_config()
+    if isinstance(layer, keras.layers.DepthwiseConv2D):
+        channels = int(layer.input.shape[-1])
+        kept = ("kernel_size", "strides", "padding", "use_bias", "name")
+        groups = channels // CHANNELS_OF_GROUP
+        return keras.layers.Conv2D(channels, groups=groups, **{key: settings[key] for key in kept})
+    if isinstance(layer, keras.layers.BatchNormalization):
+        return keras.layers.GroupNormalization(groups=NORM_GROUPS, name=settings["name"])
+    return layer.__class__.from_config(settings)
 
 
 def _options(case: Case) -> IPUConfig:
@@ -112,5 +157,5 @@ def _options(case: Case) -> IPUConfig:
     if proportion := case.get("available_memory_proportion"):
         library["availableMemoryProportion"] = str(proportion[0])
     made: IPUConfig = config(matmuls=library, convolutions=library)
-    made.auto_select_ipus = case.get("replicas", 1)
+    made.auto_select_ipus = case.get("replicas", 1) * (len(case.get("pipeline_splits", ())) + 1)
     return made
