@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.engine.mapping_align import axes_of_shape
 from workbench.engine.mapping_grid import Cuts, Grid, cuts, grid_of_cuts, whole
-from workbench.engine.mapping_types import Mapping, Runs, Shape, runs, runs_of_elements, union
+from workbench.engine.mapping_parts import join
+from workbench.engine.mapping_types import Mapping, Shape, runs_of_elements
 from workbench.engine.mapping_views import dense, regrid, reshape
 from workbench.errors import InputError
 
@@ -26,7 +26,7 @@ def concatenate(mappings: Sequence[Mapping], axis: int) -> Mapping:
     joined = _joined_grids(filled, axis, shape)
     if joined is not None:
         return joined
-    return _joined_runs(filled, axis, shape)
+    return join(filled, axis, shape)
 
 
 def _joined_grids(mappings: Sequence[Mapping], axis: int, shape: Sequence[int]) -> Grid | None:
@@ -59,22 +59,6 @@ def _joined_grids(mappings: Sequence[Mapping], axis: int, shape: Sequence[int]) 
 
 def _plain(cut: Cuts) -> tuple[int, bytes, bytes, bytes]:
     return cut.size, cut.lo.tobytes(), cut.hi.tobytes(), cut.offset.tobytes()
-
-
-def _joined_runs(mappings: Sequence[Mapping], axis: int, shape: Sequence[int]) -> Runs:
-    inner = prod(shape[axis + 1 :])
-    row, at = prod(shape[axis:]), 0
-    starts, owners = [], []
-    for mapping in mappings:
-        width = mapping.shape[axis] * inner
-        first, tile = mapping.runs()
-        cut = union(first, np.arange(0, mapping.size, width))
-        owners.append(tile[np.searchsorted(first, cut, side="right") - 1])
-        starts.append(cut // width * row + cut % width + at)
-        at += width
-    flat = np.concatenate(starts) if starts else np.zeros(0, dtype=np.int64)
-    order = np.argsort(flat, kind="stable")
-    return runs(shape, flat[order], np.concatenate(owners)[order] if owners else flat)
 
 
 def pad(

@@ -10,8 +10,9 @@ import numpy as np
 from workbench.engine.mapping_align import axes_of_shape, folded_axes
 from workbench.engine.mapping_boxes import box_rows, boxes
 from workbench.engine.mapping_grid import Cuts, Grid, grid_of_cuts, spread
+from workbench.engine.mapping_parts import end_to_end, parts_of
 from workbench.engine.mapping_turned import Turned, as_turned, by_shape
-from workbench.engine.mapping_types import Demand, Mapping, Placement, demand, runs
+from workbench.engine.mapping_types import Demand, Mapping, Placement, Shape, demand, runs
 from workbench.engine.mapping_views import reshape
 from workbench.engine.tileset import IntArray
 from workbench.errors import InputError
@@ -37,6 +38,9 @@ def needed_by(result: Mapping, operand_shape: Sequence[int], broadcast_dims: Seq
         raise InputError(f"broadcast dims {along!r}", expected="rising axes", todo="transpose the operand first")
     if prod(shape) == result.size:
         return reshape(result, shape)
+    of_parts = _needs_of_parts(result, shape, along)
+    if of_parts is not None:
+        return of_parts
     groups = axes_of_shape(result) if isinstance(result, Grid) else None
     if isinstance(result, Grid) and groups is not None:
         return _grid_needs(result, groups, shape, along)
@@ -46,6 +50,18 @@ def needed_by(result: Mapping, operand_shape: Sequence[int], broadcast_dims: Seq
         if all(kept.issuperset(axes) or kept.isdisjoint(axes) for axes in folded):
             return _folded_needs(result, [bool(axes) and kept.issuperset(axes) for axes in folded], shape)
     return _runs_need(result, shape, along)
+
+
+def _needs_of_parts(result: Mapping, shape: Shape, along: Sequence[int]) -> Demand | None:
+    """Needs of an operand with one axis, that along which the result was joined, part by part."""
+    found = parts_of(result)
+    sized = [axis for size, axis in zip(shape, along, strict=True) if size > 1]
+    if found is None or sized != [found[0]]:
+        return None
+    axis, parts = found
+    at = along.index(axis)
+    cut = [(part, (*shape[:at], part.size(axis), *shape[at + 1 :])) for part in parts]
+    return end_to_end(shape, [(part.first, needed_by(part.mapping, piece, along)) for part, piece in cut])
 
 
 def _grid_needs(result: Grid, groups: Sequence[Sequence[Cuts]], shape: Sequence[int], along: Sequence[int]) -> Grid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ from workbench.engine.mapping_dense import owner_to_owner
 from workbench.engine.mapping_flat import FlatRuns, grid_to_runs, runs_to_grid
 from workbench.engine.mapping_grid import Grid
 from workbench.engine.mapping_lines import turned_to_turned
+from workbench.engine.mapping_parts import clipped, parts_of
 from workbench.engine.mapping_separable import grid_to_grid
 from workbench.engine.mapping_sweep import Counts, sweep
 from workbench.engine.mapping_turned import Turned, as_turned, pulled
@@ -35,7 +37,7 @@ class Transfer:
     counts it once per receiver; `local_bytes` is what a tile needs and already holds. `fragments` are contiguous
     pieces of a tile's own memory: those it receives (each from one tile) plus those it sends (each to one set of
     tiles). A tile keeps its elements in the order of the tensor's flat index; for a turned view, in that of its base;
-    between two grids, in groups of channels (`in_memory_order`).
+    between two grids, in groups of channels (`in_memory_order`); of a joined tensor, part by part.
     """
 
     sent_bytes: IntArray
@@ -99,6 +101,36 @@ def transfer_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
     return sweep(src.runs(), dst.intervals(), src.size, tiles)
 
 
+def _by_parts(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """What every part of a joined tensor sends: each is a variable, whose elements lie together."""
+    pairs = _pairs_of_parts(src, dst)
+    if pairs is None:
+        return None
+    counts = [transfer_counts(have, need, tiles) for have, need in pairs]
+    return Counts(
+        sent=_total([each.sent for each in counts]),
+        received=_total([each.received for each in counts]),
+        local=_total([each.local for each in counts]),
+        pieces=_total([each.pieces for each in counts]),
+    )
+
+
+def _pairs_of_parts(src: Mapping, dst: Placement) -> list[tuple[Mapping, Grid]] | None:
+    """The parts of a joined tensor and what is needed of each, where this is a grid."""
+    found = parts_of(src)
+    if found is None or not isinstance(dst, Grid) or dst.shape != src.shape:
+        return None
+    axis, parts = found
+    needs = [clipped(dst, axis, part.first, part.size(axis)) for part in parts]
+    pairs = [(part.mapping, need) for part, need in zip(parts, needs, strict=True) if need is not None]
+    return pairs if len(pairs) == len(parts) else None
+
+
+def _total(per_tile: Sequence[IntArray]) -> IntArray:
+    total: IntArray = np.sum(per_tile, axis=0)
+    return total
+
+
 def _by_axes(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     if not isinstance(src, Grid) or not isinstance(dst, Grid):
         return None
@@ -143,7 +175,7 @@ def _by_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
 
 
 # Fastest first; the sweep takes what they leave.
-METHODS = (_by_axes, _by_turning, _by_products, _by_lines, _by_elements)
+METHODS = (_by_parts, _by_axes, _by_turning, _by_products, _by_lines, _by_elements)
 
 
 def _row_count(mapping: Mapping) -> int:
@@ -183,8 +215,9 @@ def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> N
         "received_bytes": remote.sum(axis=1) * itemsize,
         "local_bytes": (needs & holds).sum(axis=1) * itemsize,
     }
-    if not isinstance(src, Turned) and not isinstance(dst, Turned):
-        expected["fragments"] = _pieces(*_in_order(src, dst, tiles), tiles)
+    pairs: Sequence[tuple[Mapping, Placement]] = _pairs_of_parts(src, dst) or [(src, dst)]
+    if not any(isinstance(one, Turned) for pair in pairs for one in pair):
+        expected["fragments"] = _total([_pieces(*_in_order(have, need, tiles), tiles) for have, need in pairs])
     for name, right in expected.items():
         found = getattr(moved, name)
         if not np.array_equal(found, right):
