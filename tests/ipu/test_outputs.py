@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import keras
@@ -84,15 +85,85 @@ def test_what_a_program_updates_is_kept_with_the_loaded_one(tmp_path: Path) -> N
     assert [float(loaded.run()[0]) for _ in range(3)] == [2, 4, 6]
 
 
-def test_programs_that_talk_to_the_host_are_saved_with_their_profile_alone(tmp_path: Path) -> None:
+def test_programs_with_feeds_run_on_elements_that_are_given(tmp_path: Path) -> None:
+    """A weight pulled to each element in turn; the loaded program gives the host the same losses."""
+    configure(1, serialization_output_folder=str(tmp_path))
+    elements = [(np.full((2, 3), number, np.float32), np.float64(number)) for number in range(12)]
+    infeed, outfeed = ipu.ipu_infeed_queue.IPUInfeedQueue(elements), ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+    def body(total: Any, x: Any, y: Any) -> Any:
+        with tf.variable_scope("vs", use_resource=True):
+            w = tf.get_variable("w", [3], initializer=tf.ones_initializer())
+        loss = tf.reduce_mean((x * w - y * 2.0) ** 2)
+        train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+        with tf.control_dependencies([train, outfeed.enqueue({"loss": loss, "w": w})]):
+            return total + loss
+
+    result = compiled(lambda: ipu.loops.repeat(2, lambda v: ipu.loops.repeat(3, body, v, infeed), [0.0]))
+    held = outfeed.dequeue()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        (total,), taken = session.run(result), session.run(held)
+        (behind,) = session.run(result)
+    (path,) = tmp_path.glob("*.wbexec")
+    loaded = ipu.utils.load_executable(path)
+    (summed,) = loaded.run(feeds=elements)
+    assert summed == pytest.approx(total)
+    ((losses, weights),) = loaded.outfeeds.values()
+    assert np.allclose(losses, taken["loss"])
+    assert np.allclose(weights, taken["w"])
+    assert losses.shape == (6,)
+    (again,) = loaded.run(feeds={next(feed.name for feed in loaded.feeds if not feed.gives): elements[6:]})
+    assert again == pytest.approx(behind)  # the next elements, from the weights of the last call
+    with pytest.raises(wb.InputError, match=r"ended after 2 elements\. Expected: 6 for one call"):
+        loaded.run(feeds=elements[:2])
+    with pytest.raises(wb.InputError, match="without the elements of infeed_"):
+        loaded.run()
+    with pytest.raises(wb.InputError, match="have the shapes"):
+        loaded.run(feeds=[(np.zeros(2, np.float32), np.float32(1))] * 6)
+
+
+def test_an_outfeed_takes_what_a_branch_gives_it(tmp_path: Path) -> None:
     configure(1, serialization_output_folder=str(tmp_path))
     queue = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
-    result = compiled(lambda x: (x, queue.enqueue(x)), [tf.constant(X)])
+
+    def body(value: Any) -> Any:
+        given = tf.cond(value > 2.0, lambda: tf.group(queue.enqueue(value)), tf.no_op)
+        with tf.control_dependencies([given]):
+            return value + 1.0
+
+    result, held = compiled(lambda: ipu.loops.repeat(5, body, [0.0])), queue.dequeue()
+    with tf.Session() as session:
+        session.run(result)
+        assert session.run(held).tolist() == [3, 4]
+    (path,) = tmp_path.glob("*.wbexec")
+    loaded = ipu.utils.load_executable(path)
+    assert float(loaded.run()[0]) == 5
+    assert [each.tolist() for (each,) in loaded.outfeeds.values()] == [[3, 4]]
+
+
+@pytest.mark.parametrize("kind", ["function", "loop"])
+def test_programs_that_nobody_can_tell_the_feeds_of_are_saved_with_their_profile_alone(
+    kind: str, tmp_path: Path
+) -> None:
+    configure(1, serialization_output_folder=str(tmp_path))
+    queue = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+    def on_host(x: Any) -> Any:
+        with ipu.scopes.outside_compilation_scope():
+            return tf.py_function(np.cbrt, [x], tf.float32)
+
+    def unknown(x: Any) -> Any:
+        return ipu.loops.while_loop(
+            lambda v: tf.reduce_sum(v) < 100.0, lambda v: (v * 2.0, queue.enqueue(v)), [x + 1.0]
+        )  # fmt: skip
+
+    result = compiled(on_host if kind == "function" else unknown, [tf.constant(X)])
     tf.Session().run(result)
     (path,) = tmp_path.glob("*.wbexec")
     loaded = ipu.utils.load_executable(path)
     assert loaded.profile.fits
-    with pytest.raises(wb.InputError, match="talks to the host"):
+    with pytest.raises(wb.InputError, match="saved without its numbers"):
         loaded.run()
 
 

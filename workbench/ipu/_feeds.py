@@ -108,8 +108,8 @@ class Failures:
 
     raised: list[BaseException] = field(default_factory=list)
 
-    def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, its errors kept besides."""
+    def guard(self, function: Callable[..., Any], feed: str = "") -> Callable[..., Any]:
+        """The function, its errors kept besides; `feed` names the queue it serves."""
 
         def guarded(*values: Any) -> Any:
             try:
@@ -118,6 +118,7 @@ class Failures:
                 self.raised.append(error)
                 raise
 
+        guarded.feed = feed  # type: ignore[attr-defined]
         return guarded
 
     def take(self) -> BaseException | None:

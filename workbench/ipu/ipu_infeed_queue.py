@@ -104,7 +104,7 @@ class IPUInfeedQueue:
         if flags().synthetic("Infeed"):
             return [np.full(spec.shape, synthetic_value(), spec.dtype) for spec in specs]
         with feed_scopes(self._optimise_latency, self._prefetch_depth):
-            return take(self._failures.guard(self._next), specs)
+            return take(self._failures.guard(self._next, f"infeed_{self._id}"), specs)
 
     def _next(self) -> list[Any]:
         """The next element on the host."""

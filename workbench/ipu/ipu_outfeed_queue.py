@@ -81,7 +81,7 @@ class IPUOutfeedQueue:
         def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
             if not flags().synthetic("Outfeed"):
                 with feed_scopes(self._optimise_latency, self._buffer_depth):
-                    give(self._failures.guard(self._put), values)
+                    give(self._failures.guard(self._put, f"outfeed_{self._feed_name}"), values)
             return ()
 
         self._operation = Operation(
