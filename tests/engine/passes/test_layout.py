@@ -11,7 +11,7 @@ from tests.engine.small_graphs import Draft
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.graph import Graph
 from workbench.engine.options import Options
-from workbench.engine.passes import lower as lower_module
+from workbench.engine.passes import stage_bodies
 from workbench.engine.program import DoExchange, Variable
 from workbench.engine.target import target
 
@@ -85,7 +85,7 @@ def test_the_forward_plan_decides_where_the_weight_lies(kind: str, monkeypatch: 
     """Spread as the plan reads it, so that less has to move than from PopLibs' linear mapping."""
     found = compiled(kind)
     assert variable(found, "layer/kernel").mapping_text.startswith("Grid")
-    monkeypatch.setattr(lower_module, "find_wishes", lambda lowering: {})
+    monkeypatch.setattr(stage_bodies, "find_wishes", lambda lowering: {})
     linear = compile_graph(dense_step(kind), target("ipu2", tiles_per_ipu=16), Options())
     assert variable(linear, "layer/kernel").mapping_text.startswith("Linear")
     assert received_for_weight(found) < received_for_weight(linear)

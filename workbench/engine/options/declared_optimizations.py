@@ -69,7 +69,7 @@ option(
     True,
     bool,
     "Keep repeated operators once and call them; trades copies of arguments for code.",
-    read_by="engine/passes/lower.py",
+    read_by="engine/passes/stage_bodies.py",
     form_label="outlining",
 )
 option(
