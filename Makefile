@@ -11,6 +11,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
+BENCHMARKS := resnet50_compile model_width pipeline_schedules full_size_numbers
+
 .PHONY: help lab test test-all check golden fidelity notebooks bench clean
 
 help: ## list the commands
@@ -41,7 +43,7 @@ notebooks: $(VENV)/.lab-ready ## run every notebook and store it with its output
 		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 bench: $(VENV)/.lab-ready ## the speed benchmarks, in fresh processes
-	$(BIN)/python benchmarks/resnet50_compile.py
+	failed=0; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || failed=1; done; exit $$failed
 
 clean: ## remove what the commands made, the environment too
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis workbench.egg-info
