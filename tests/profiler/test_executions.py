@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +17,7 @@ from workbench.errors import InputError
 from workbench.profiler.executions import Executions
 from workbench.profiler.pipeline_levels import WORK, level
 from workbench.profiler.profile import Profile
+from workbench.profiler.timeline import Later, Node
 
 PROFILES = {
     "by hand": handmade_pipeline,
@@ -160,3 +163,26 @@ def test_an_unknown_micro_batch_is_named() -> None:
         scheduled_profile("Grouped", 4, 16).pipeline.of_micro_batch(16)
     with pytest.raises(InputError, match="a program with pipeline stages"):
         handmade_profile().pipeline.of_micro_batch(0)
+
+
+def test_branches_are_made_when_somebody_looks_into_them() -> None:
+    """The pipeline of 64 IPUs opens without the nodes of its branches; a window of the timeline makes those it cuts."""
+    profile = scheduled_profile("Grouped", 64, 128)
+    spent = profile.pipeline.bubbles()
+    assert len(profile.pipeline.executions.table) > 50_000
+    overlaps = [node for node in every(profile.timeline.root) if node.kind == "overlap"]
+    made = sum(isinstance(node.parts, Later) and node.parts._made is not None for node in overlaps)
+    assert made < 0.01 * len(overlaps)
+    first, last = profile.pipeline.span
+    whole = profile.pipeline.spent(first, last)["cycles"].sum()
+    assert whole == 64 * (last - first)
+    parts = [profile.pipeline.bubbles(cut, end) for cut, end in ((first, first + 12_345), (first + 12_345, last))]
+    assert sum(sum(part["by_ipu"]) for part in parts) == sum(spent["by_ipu"])
+
+
+def every(node: Node) -> Iterator[Node]:
+    """A node and those below it that have been made."""
+    yield node
+    if not isinstance(node.parts, Later):
+        for child in node.parts:
+            yield from every(child)

@@ -6,17 +6,19 @@ pipeline of many micro-batches costs as much as one of few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.collection import paused_collection
-from workbench.profiler.timeline import Node, Timeline, in_turn
+from workbench.profiler.timeline import Later, Node, Timeline
+from workbench.profiler.timeline_builder import calls_of
+from workbench.profiler.update_pieces import busy, joined, units
 
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
@@ -170,6 +172,10 @@ def _turns(table: IntArray, first: int, last: int) -> tuple[IntArray, IntArray]:
     return low, np.maximum(0, high - low)
 
 
+_Plain = tuple[int, tuple[tuple[int, int], ...], bool, frozenset[int]]
+"""Of a call: cycles, (IPU, place of its body) where it works, whether it is a stage's, and the IPUs it works on."""
+
+
 class _Place(NamedTuple):
     """Where a node stands: its start, and how often it recurs; `stride` is 1 where a call counts those turns."""
 
@@ -194,6 +200,7 @@ class _Collector:
     _layers: dict[Node, tuple[str, ...]] = field(default_factory=dict)
     _mixes: dict[tuple[Node, int], Mix] = field(default_factory=dict)
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    _plain: dict[tuple[Any, ...], _Plain | None] = field(default_factory=dict)
 
     def visit(self, node: Node, at: _Place, *, alone: bool) -> None:
         """Add a node. `alone`: nothing runs beside it, so the other IPUs wait."""
@@ -201,7 +208,7 @@ class _Collector:
             return
         if node.kind == "overlap":
             self._overlap(node, at)
-        elif is_stage(node) and node.call.direction == "update" and "collective" in _busy(node):
+        elif is_stage(node) and node.call.direction == "update" and "collective" in busy(node):
             self._update(node, at, alone)
         elif is_stage(node) or not self._has_stages(node):
             self._leaf(node, at, alone)
@@ -222,27 +229,69 @@ class _Collector:
             self.visit(body, at.later(turn * body.cycles), alone=alone)
 
     def _overlap(self, node: Node, at: _Place) -> None:
-        slowest = max(node.children, key=lambda branch: branch.cycles)
-        waited = min(slowest.ipus, default=-1)
+        branches = self._branches(node, at)
+        slowest = max(branches, key=lambda branch: branch[0])[1]
+        waited = min(slowest, default=-1)
         idle = self._place(Body(kind="idle", mix=((node.idle_cause, 1.0),), ipu=waited))
         resting = set(range(self.timeline.ipus))
-        for branch in node.children:
-            self.visit(branch, at, alone=False)
-            resting -= branch.ipus
-            for ipu in branch.ipus:
-                if branch.cycles < node.cycles:
-                    self._add(ipu, idle, at.later(branch.cycles), node.cycles - branch.cycles)
+        for cycles, ipus in branches:
+            resting -= ipus
+            for ipu in ipus if cycles < node.cycles else ():
+                self._add(ipu, idle, at.later(cycles), node.cycles - cycles)
         for ipu in resting:
             self._add(ipu, idle, at, node.cycles)
-        if _busy(node) != {"inter_ipu"}:
+        if busy(node) != {"inter_ipu"}:
             phase = "update" if _all_update(node) else _PHASES[node.idle_cause]
             self._add(-1, self._place(Body(kind="column", ipu=waited, phase=phase)), at, node.cycles)
+
+    def _branches(self, node: Node, at: _Place) -> list[tuple[int, frozenset[int]]]:
+        """Add the branches of an overlap; cycles and IPUs of each. Calls are added without a node for each."""
+        found = []
+        trees = _trees(node) or [None] * len(node.children)
+        for place, tree in enumerate(trees):
+            calls = None if tree is None else self._plain_calls(tree, node)
+            if calls is None:
+                branch = node.children[place]
+                self.visit(branch, at, alone=False)
+                found.append((branch.cycles, branch.ipus))
+                continue
+            start, ipus = at.start, frozenset[int]()
+            for (cycles, pairs, staged, working), call in zip(calls, calls_of(tree), strict=True):
+                batch = call[6] if staged and call[6] is not None else -1
+                row = (start, cycles, at.period, at.times, batch, at.stride)
+                for ipu, body in pairs:
+                    self.rows.append((ipu, body, *row))
+                start, ipus = start + cycles, ipus | working
+            found.append((start - at.start, ipus))
+        return found
+
+    def _plain_calls(self, tree: Sequence[Any], node: Node) -> list[_Plain] | None:
+        """What the calls of a branch add; None when it is more than calls that each stand for themselves."""
+        found = []
+        for call in calls_of(tree):
+            key = (call[0], *call[1:6], *call[7:]) if call[0] == "call" else ()
+            if key not in self._plain:
+                self._plain[key] = self._plain_call(call, node) if key else None
+            plain = self._plain[key]
+            if plain is None:
+                return None
+            found.append(plain)
+        return found
+
+    def _plain_call(self, call: Sequence[Any], node: Node) -> _Plain | None:
+        assert isinstance(node.parts, Later)
+        made = node.parts.make(call)
+        pieces = made.call.direction == "update" and "collective" in busy(made)
+        if pieces or not (is_stage(made) or not self._has_stages(made)):
+            return None
+        pairs = tuple((ipu, self._body(made, ipu)) for ipu in sorted(made.ipus)) if made.cycles else ()
+        return made.cycles, pairs, is_stage(made), made.ipus
 
     def _leaf(self, node: Node, at: _Place, alone: bool) -> None:
         for ipu in sorted(node.ipus):
             self._add(ipu, self._body(node, ipu), at, node.cycles, node.call.micro_batch if is_stage(node) else -1)
         if alone:
-            waited = -1 if "host" in _busy(node) else min(node.ipus, default=-1)
+            waited = -1 if "host" in busy(node) else min(node.ipus, default=-1)
             for ipu in set(range(self.timeline.ipus)) - node.ipus:
                 idle = self._place(Body(kind="idle", mix=self._mix(node, ipu), ipu=waited))
                 self._add(ipu, idle, at, node.cycles)
@@ -250,8 +299,8 @@ class _Collector:
     def _update(self, node: Node, at: _Place, alone: bool) -> None:
         """An update with collectives in it, piece by piece."""
         start = 0
-        for collective, run in groupby(_units(node), lambda unit: _busy(unit) == {"collective"}):
-            piece = _joined(node, tuple(run), whole=not collective)
+        for collective, run in groupby(units(node), lambda unit: busy(unit) == {"collective"}):
+            piece = joined(node, tuple(run), whole=not collective)
             self._leaf(piece, at.later(start), alone)
             start += piece.cycles
 
@@ -259,12 +308,12 @@ class _Collector:
         """The place of what a node does on an IPU; calls of one function differ by micro-batch alone."""
         key = (node.name, node.call[:1], node.call.direction, node.children[0] if node.kind == "call" else node, ipu)
         if key not in self._known:
-            mix, copies = self._mix(node, ipu), _busy(node) == {"inter_ipu"}
+            mix, copies = self._mix(node, ipu), busy(node) == {"inter_ipu"}
             if is_stage(node):
                 kind: Kind = "copy" if copies else "stage"
                 body = Body(kind, node.name, node.call.stage, node.call.direction, self._layers_of(node), mix)
             else:
-                kind = "copy" if copies else "collective" if _busy(node) == {"collective"} else "other"
+                kind = "copy" if copies else "collective" if busy(node) == {"collective"} else "other"
                 body = Body(kind=kind, name=node.name or node.function, mix=mix)
             self._known[key] = self._place(body)
         return self._known[key]
@@ -287,7 +336,11 @@ class _Collector:
 
     def _has_stages(self, node: Node) -> bool:
         if node not in self._staged:
-            self._staged[node] = is_stage(node) or any(self._has_stages(child) for child in node.children)
+            self._staged[node] = (
+                is_stage(node)
+                or any(map(_has_stage, _trees(node)))
+                or (any(self._has_stages(child) for child in node.children))
+            )
         return self._staged[node]
 
     def _layers_of(self, node: Node) -> tuple[str, ...]:
@@ -308,31 +361,6 @@ def is_stage(node: Node) -> bool:
     return node.kind == "call" and node.call.stage >= 0 and bool(node.call.direction)
 
 
-def _units(node: Node) -> Iterator[Node]:
-    """What runs in a node in turn, in parts that are a collective or hold none, as far as its sequences go."""
-    if node.kind in ("sequence", "call") and _is_mixed(node):
-        for child in node.children:
-            yield from _units(child)
-    elif node.cycles:
-        yield node
-
-
-def _is_mixed(node: Node) -> bool:
-    busy = _busy(node)
-    return "collective" in busy and len(busy) > 1
-
-
-def _joined(node: Node, run: tuple[Node, ...], *, whole: bool) -> Node:
-    """Neighbours as one node: as a call of what `node` calls when they are its own work."""
-    spent, cycles = in_turn([unit.spent for unit in run]), sum(unit.cycles for unit in run)
-    body = Node(
-        kind="sequence", name=run[0].name, cycles=cycles, totals=spent.own, rest=spent.rest, ipus=spent.ipus,
-        children=run, offsets=(*accumulate((unit.cycles for unit in run[:-1]), initial=0),),
-    )  # fmt: skip
-    found = replace(node, cycles=cycles, totals=spent.own, rest=spent.rest, children=(body,), sums={})
-    return found if whole else body
-
-
 def _is_repeat(node: Node) -> bool:
     return node.kind == "repeat"
 
@@ -341,11 +369,17 @@ def _any(node: Node, test: Callable[[Node], bool]) -> bool:
     return test(node) or (not is_stage(node) and any(_any(child, test) for child in node.children))
 
 
+def _trees(node: Node) -> Sequence[Any]:
+    """The parts of an overlap whose nodes may not have been made."""
+    return node.parts.trees if isinstance(node.parts, Later) else ()
+
+
+def _has_stage(tree: Sequence[Any], but: str = "") -> bool:
+    """Whether a branch calls a stage, in a direction other than `but`."""
+    return any(call[0] == "call" and call[4] is not None and call[5] not in ("", None, but) for call in calls_of(tree))
+
+
 def _all_update(node: Node) -> bool:
+    if any(_has_stage(tree, but="update") for tree in _trees(node)):
+        return False
     return node.call.direction == "update" if is_stage(node) else all(map(_all_update, node.children))
-
-
-def _busy(node: Node) -> set[str]:
-    return {
-        cause for (ipu, cause), cycles in node.totals.items() if cycles and ipu in node.ipus and "idle" not in cause
-    }

@@ -52,6 +52,22 @@ class Block(NamedTuple):
         return self.start + self.node.cycles
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class Later:
+    """Nodes that are made when they are first asked for: one of each part of the trace, by `make`."""
+
+    trees: Sequence[Sequence[Any]]
+    make: Callable[[Sequence[Any]], Node]
+    _made: tuple[Node, ...] | None = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes."""
+        if self._made is None:
+            self._made = tuple(self.make(tree) for tree in self.trees)
+        return self._made
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Node:
     """One node: `cycles` of one execution; `totals` cycles by (ipu, cause) of the IPUs that work in it, busy and idle,
@@ -60,6 +76,7 @@ class Node:
     `kind` is step, sequence, repeat, call, if, overlap or run (some neighbours of a sequence). `arm` is the dearest arm
     of an `if`. `offsets` are the starts of a sequence's children. `ipus` are those that work in it. `function` names
     the body of a call. `sums` keeps what `totals` add up to before each child of a sequence, once it was asked for.
+    `parts` are the children; those of an overlap are made when somebody looks into it.
     """
 
     kind: str
@@ -68,7 +85,7 @@ class Node:
     totals: Totals
     rest: Counter[str]
     ipus: frozenset[int]
-    children: tuple[Node, ...] = ()
+    parts: tuple[Node, ...] | Later = ()
     offsets: tuple[int, ...] = ()
     times: int = 1
     step: int = -1
@@ -77,6 +94,11 @@ class Node:
     function: str = ""
     call: Context = field(default=Context())
     sums: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes below."""
+        return self.parts.nodes if isinstance(self.parts, Later) else self.parts
 
     @property
     def spent(self) -> Spent:
@@ -194,7 +216,7 @@ def _run(node: Node, first: int, stop: int) -> Node:
         totals=totals,
         rest=Counter(),
         ipus=frozenset(key[0] for key in totals if not key[1].startswith("idle_")),
-        children=node.children[first:stop],
+        parts=node.children[first:stop],
     )
 
 

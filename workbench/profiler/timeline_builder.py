@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from workbench.profiler.timeline import Context, Node, Spent, in_turn, repeated, side_by_side
+from workbench.profiler.timeline import Context, Later, Node, Spent, Totals, in_turn, repeated
 
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
@@ -26,6 +26,7 @@ class Builder:
         self.bodies: Mapping[str, Any] = profile.meta["trace"]["functions"]
         self.made: dict[str, Node] = {}
         self._calls: dict[tuple[Any, ...], Node] = {}
+        self._lengths: dict[tuple[str, ...], tuple[int, Spent]] = {}
         self._spent: dict[tuple[Any, ...], Spent] = {}  # syncs and copies of one IPU often take the same
 
     def node(self, tree: Sequence[Any]) -> Node:
@@ -41,7 +42,7 @@ class Builder:
             return self._call(tree)
         if kind == "if":
             return self._branch(tree[1], [self.node(child) for child in tree[2]])
-        return self._overlap(tree[1], tree[2], [self.node(child) for child in tree[3]])
+        return self._overlap(tree[1], tree[2], tree[3])
 
     def _step(self, step: int) -> Node:
         _, name, *key = self.steps[step]
@@ -51,10 +52,10 @@ class Builder:
     def _sequence(self, name: str, children: list[Node]) -> Node:
         ends = list(accumulate((child.cycles for child in children), initial=0))
         spent = in_turn([child.spent for child in children])
-        return _made("sequence", name, ends[-1], spent, children=tuple(children), offsets=tuple(ends[:-1]))
+        return _made("sequence", name, ends[-1], spent, parts=tuple(children), offsets=tuple(ends[:-1]))
 
     def _repeat(self, name: str, times: int, body: Node) -> Node:
-        return _made("repeat", name, body.cycles * times, repeated(body.spent, times), children=(body,), times=times)
+        return _made("repeat", name, body.cycles * times, repeated(body.spent, times), parts=(body,), times=times)
 
     def _call(self, tree: Sequence[Any]) -> Node:
         key = tuple(tree)
@@ -72,31 +73,68 @@ class Builder:
         micro_batch: int | None,
         layer: str = "",
     ) -> Node:
-        if function not in self.made:
-            self.made[function] = self.node(self.bodies[function])
-        body = self.made[function]
+        body = self._body(function)
         context = Context(
             stage=-1 if stage is None else int(stage),
             micro_batch=-1 if micro_batch is None else int(micro_batch),
             direction=direction or "",
             layer=layer,
         )
-        return _made(
-            "call", name or function, body.cycles, body.spent, children=(body,), function=function, call=context
-        )
+        return _made("call", name or function, body.cycles, body.spent, parts=(body,), function=function, call=context)
+
+    def _body(self, function: str) -> Node:
+        if function not in self.made:
+            self.made[function] = self.node(self.bodies[function])
+        return self.made[function]
 
     def _branch(self, name: str, arms: list[Node]) -> Node:
         dearest = max(arms, key=lambda arm: arm.cycles)
         # An IPU that works in another arm only waits in this one.
         everywhere = [Spent(Counter(), Counter(), arm.ipus) for arm in arms]
         spent = in_turn([dearest.spent, *everywhere])
-        return _made("if", name, dearest.cycles, spent, children=tuple(arms), arm=arms.index(dearest))
+        return _made("if", name, dearest.cycles, spent, parts=tuple(arms), arm=arms.index(dearest))
 
-    def _overlap(self, name: str, phase: str, branches: list[Node]) -> Node:
-        cycles = max((branch.cycles for branch in branches), default=0)
+    def _overlap(self, name: str, phase: str, trees: Sequence[Any]) -> Node:
+        branches = [self._length(tree) for tree in trees]
+        cycles = max((length for length, _ in branches), default=0)
         cause = _IDLE_OF_PHASE[phase]
-        spent = side_by_side([branch.spent for branch in branches], cycles, cause)
-        return _made("overlap", name, cycles, spent, children=tuple(branches), idle_cause=cause)
+        spent = _beside(branches, cycles, cause)
+        return _made("overlap", name, cycles, spent, parts=Later(trees=trees, make=self.node), idle_cause=cause)
+
+    def _length(self, tree: Sequence[Any]) -> tuple[int, Spent]:
+        """Cycles of a branch and what it takes; calls are added up by function, without a node for each."""
+        functions = functions_of(tree)
+        if functions is None:
+            node = self.node(tree)
+            return node.cycles, node.spent
+        if functions not in self._lengths:
+            bodies = [self._body(function) for function in functions]
+            self._lengths[functions] = (sum(body.cycles for body in bodies), in_turn([body.spent for body in bodies]))
+        return self._lengths[functions]
+
+
+def functions_of(tree: Sequence[Any]) -> tuple[str, ...] | None:
+    """The functions a branch calls one after another; None when it is anything else."""
+    calls = calls_of(tree)
+    return tuple([call[1] for call in calls]) if all(call[0] == "call" for call in calls) else None
+
+
+def calls_of(tree: Sequence[Any]) -> Sequence[Any]:
+    """The parts of a branch in turn."""
+    return tree[2] if tree[0] == "sequence" else (tree,)
+
+
+def _beside(branches: Sequence[tuple[int, Spent]], cycles: int, idle: str) -> Spent:
+    """Branches on different IPUs at the same time; each IPU's causes sum to its branch's length."""
+    own: Totals = Counter()
+    for length, part in branches:
+        for key, amount in part.own.items():
+            own[key] = own.get(key, 0) + amount
+        if cycles > length:
+            for ipu in part.ipus:
+                own[ipu, idle] = own.get((ipu, idle), 0) + cycles - length
+    ipus = frozenset(ipu for _, part in branches for ipu in part.ipus)
+    return Spent(own, Counter({idle: cycles} if cycles else {}), ipus)
 
 
 def _spent(cycles: int, ipu: int, to_ipu: int, cause: str) -> Spent:

@@ -62,7 +62,9 @@ def _fixed(report: Report) -> dict[str, Any]:
     """What does not depend on the window."""
     profile = report.profile
     stages = profile.stages
-    on_ipu = [stages["stage"][stages["ipu"] == ipu].tolist() for ipu in range(profile.ipus)]
+    on_ipu: list[list[int]] = [[] for _ in range(profile.ipus)]
+    for ipu, stage in zip(stages["ipu"].tolist(), stages["stage"].tolist(), strict=True):
+        on_ipu[ipu].append(stage)
     return {
         "sentence": report.sentence,
         "ipus": profile.ipus,
