@@ -55,9 +55,10 @@ def program_of(name: str, tiles: int) -> Executable:
     return build(target("ipu2", tiles_per_ipu=tiles), code)
 
 
-def _options(code: bool) -> Any:
+def _options(code: bool, *, dot_strength: bool = True) -> Any:
     made = config()
     made.ipu_model.compile_ipu_code = code
+    made.optimizations.math.dot_strength = dot_strength
     return made
 
 
@@ -69,10 +70,10 @@ def _function(name: str) -> Callable[..., Executable]:
     return build
 
 
-def _model(name: str, **arguments: Any) -> Callable[..., Executable]:
+def _model(name: str, *, dot_strength: bool = True, **arguments: Any) -> Callable[..., Executable]:
     def build(machine: Any, code: bool) -> Executable:
         model, more = getattr(programs, name)(**arguments)
-        return api.compile(model, target=machine, config=_options(code), **more)
+        return api.compile(model, target=machine, config=_options(code, dot_strength=dot_strength), **more)
 
     return build
 
@@ -90,9 +91,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Executable], bool]] = {
     "MM-bcast": (_function("broadcast_products"), False),
     "CONV-bcast": (_function("broadcast_convolutions"), False),
     "NORM": (_function("constant_norms"), False),
-    "MLP-inf": (_model("perceptron", batch=2, training=False), False),
-    "MLP-train1": (_model("perceptron", batch=1, training=True), False),
-    "MLP-train2": (_model("perceptron", batch=2, training=True), False),
+    "MLP-inf": (_model("perceptron", dot_strength=False, batch=2, training=False), False),
+    "MLP-train1": (_model("perceptron", dot_strength=False, batch=1, training=True), False),
+    "MLP-train2": (_model("perceptron", dot_strength=False, batch=2, training=True), False),
     "SERMM": (_function("serial_product"), False),
     "MANY-init": (_function("many_variables"), True),
     "RESNET-inf": (_model("residual", rule=""), False),

@@ -51,9 +51,18 @@ def test_operator_row_says_flops_and_plan() -> None:
 
 
 def test_half_operands_with_float_partials_are_cast_at_the_end() -> None:
-    case = lowered(dot_node((32, 16), (16, 32), ((1,), (0,)), dtype="float16"), FOUR)
+    case = lowered(dot_node((32, 32), (32, 32), ((1,), (0,)), dtype="float16"), FOUR)
     assert "popops::Cast1D" in case.vertices()
     assert case.plan.method.partials_type == "float"
+
+
+def test_what_one_block_of_channels_holds_is_written_in_half_at_once() -> None:
+    deep = lowered(dot_node((32, 16), (16, 32), ((1,), (0,)), dtype="float16"), FOUR)
+    assert (deep.plan.method.vertex, deep.plan.method.partials_type, deep.plan.method.units) == ("amp", "half", 16)
+    assert "popops::Cast1D" not in deep.vertices()
+    outer = lowered(dot_node((512, 1), (1, 512), ((1,), (0,)), dtype="float16"), FOUR)
+    assert (outer.plan.method.vertex, outer.plan.method.partials_type) == ("outer_product", "half")
+    assert "popops::Cast1D" not in outer.vertices()
 
 
 def test_deep_products_reduce_over_tiles() -> None:

@@ -22,23 +22,30 @@ def units_of(in_type: str, partials_type: str, target: Target) -> int:
 
 
 def _amp(problem: ConvProblem, target: Target, expanded: bool) -> list[Method]:
-    """Blocks as deep as the unit, and shallower ones that take several kernel rows at once if channels are few."""
+    """Blocks as deep as the unit, and shallower ones that take several kernel rows at once if channels are few.
+
+    Where one block holds all channels nothing is added up afterwards, and the unit may write the type of the result:
+    poplibs@7eac0f26 lib/poplin/ConvVertexType.cpp:403-432.
+    """
     depth = target.weights_per_conv_unit_bytes // TYPE_BYTES[problem.in_type]
-    units = units_of(problem.in_type, problem.partials_type, target)
     chans = prod(problem.in_chans)
     heights = [1]
     if problem.field and not expanded:
         heights += [height for height in (2, 4) if chans * height <= depth]
+    kinds = [(height, problem.partials_type) for height in heights]
+    narrower = TYPE_BYTES[problem.out_type] < TYPE_BYTES[problem.partials_type]
+    if narrower and chans <= depth and all(axis.kernel == 1 for axis in problem.field):
+        kinds.insert(0, (1, problem.out_type))
     return [
         Method(
             vertex="amp",
             in_block=depth // height,
-            out_block=units,
-            units=units,
+            out_block=units_of(problem.in_type, partials_type, target),
+            units=units_of(problem.in_type, partials_type, target),
             filter_height=height,
-            partials_type=problem.partials_type,
+            partials_type=partials_type,
         )
-        for height in heights
+        for height, partials_type in kinds
     ]
 
 
@@ -82,8 +89,9 @@ def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
     for oriented, swapped, expanded in layouts:
         if not expanded:
             found.append(Variant(problem=oriented, method=_mac(oriented), swapped=swapped))
-        if prod(oriented.in_chans) == 1 and not oriented.field and oriented.in_type == oriented.partials_type:
-            outer = Method(vertex="outer_product", out_block=GROUPING, partials_type=oriented.partials_type)
+        # Its results are of the type of its operands, as nothing is added up: ConvVertexType.cpp:615-628.
+        if prod(oriented.in_chans) == 1 and not oriented.field:
+            outer = Method(vertex="outer_product", out_block=GROUPING, partials_type=oriented.in_type)
             found.append(Variant(problem=oriented, method=outer, swapped=swapped))
     return tuple(found)
 
