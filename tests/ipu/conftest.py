@@ -5,17 +5,20 @@ from collections.abc import Iterator
 import pytest
 
 from workbench import ipu
+from workbench.ipu._state import STATE
 
 
 @pytest.fixture(autouse=True)
 def fresh_system(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test has a Pod16, no configuration and no flags."""
+    """Each test has a Pod16, no configuration, no flags and no seed; the next has too."""
     monkeypatch.delenv("TF_POPLAR_FLAGS", raising=False)
     ipu.devices.use("pod16")
     ipu.config.reset_ipu_configuration()
     yield
     ipu.devices.use("pod16")
     ipu.config.reset_ipu_configuration()
+    STATE.reset_seed(0, identical_replicas=False)
+    STATE.resets = 0
 
 
 @pytest.fixture(autouse=True)

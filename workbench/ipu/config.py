@@ -122,6 +122,9 @@ def use_emulation() -> bool:
     return _freeze.on_model()
 
 
+running_on_ipu_model = use_emulation
+
+
 def form_options() -> tuple[Option, ...]:
     """The declarations of the twelve options of the app's form: name, type, default, doc, choices or bounds, label."""
     return _form_options()
@@ -141,5 +144,6 @@ __all__ = [
     "form_options",
     "get_ipu_config",
     "reset_ipu_configuration",
+    "running_on_ipu_model",
     "use_emulation",
 ]
