@@ -161,3 +161,14 @@ def test_what_an_estimator_returns_is_refused() -> None:
 
     with pytest.raises(ValueError, match="an estimator compiles its model function itself"):
         compiled(lambda: [tf.constant(1.0), EstimatorSpec()])
+
+
+@pytest.mark.parametrize("wrong", ["text", object(), np.array(["a"])])
+def test_what_is_no_tensor_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="it must return tensors and operations"):
+        compiled(lambda: [tf.constant(1.0), wrong])
+
+
+def test_inputs_are_a_list() -> None:
+    with ipu.scopes.ipu_scope("/device:IPU:0"), pytest.raises(TypeError, match=r"pass \[value\]"):
+        ipu.ipu_compiler.compile(lambda x: x, tf.constant(1.0))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from workbench.errors import InputError, WorkbenchError
 from workbench.ipu.scopes import ipu_jit_scope
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor
-from workbench.tf._convert import convert_to_tensor
+from workbench.tf._convert import convert_to_tensor, is_symbolic
 from workbench.tf._graph import Operation, Tensor
+from workbench.tf._variables import Variable
 
 
 class NotOnIpuError(WorkbenchError):
@@ -26,12 +29,17 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     alone give one operation that runs them, and a single value a list of it. Tensors must come before operations.
     Errors: `NotOnIpuError` outside an `ipu_scope`; `ValueError` for what an estimator's model function returns.
     """
+    if inputs is not None and not isinstance(inputs, list | tuple):
+        raise TypeError(
+            f"inputs of ipu_compiler.compile is a {type(inputs).__name__}, but it must be a list. "
+            "To mend it: pass [value] for a computation of one value."
+        )
     graph = _graph.get_default_graph()
     first = len(graph.operations)
     with ipu_jit_scope(0):
         given = jax.tree_util.tree_map(_tensor, list(inputs or []))
         returned = computation(*given)
-        _refuse_estimators(returned)
+        _check_returned(returned)
         result = _packed(returned, graph.operations[first:])
     made = graph.operations[first:]
     if any(operation.type != "NoOp" for operation in made) and not any(each.scopes.on_ipu for each in made):
@@ -47,8 +55,8 @@ def _tensor(value: Any) -> Any:
     return found if isinstance(found, Tensor) else as_tensor(found)
 
 
-def _refuse_estimators(returned: Any) -> None:
-    """An estimator compiles its model function itself, so what that returns is no result of a computation."""
+def _check_returned(returned: Any) -> None:
+    """Tensors, operations and numbers only; an estimator compiles its model function itself, so none of its results."""
     for each in jax.tree_util.tree_leaves(returned, is_leaf=_is_specification):
         if _is_specification(each):
             raise InputError(
@@ -56,6 +64,17 @@ def _refuse_estimators(returned: Any) -> None:
                 expected="tensors and operations",
                 todo="leave out compile: an estimator compiles its model function itself",
             )
+        if not _is_result(each):
+            raise TypeError(
+                f"A computation given to ipu_compiler.compile returned {each!r}, of type {type(each).__name__}, "
+                "but it must return tensors and operations."
+            )
+
+
+def _is_result(value: Any) -> bool:
+    if is_symbolic(value) or isinstance(value, Operation | Variable | numbers.Number | np.bool_):
+        return True
+    return hasattr(value, "dtype") and np.dtype(value.dtype).kind not in "OUS"
 
 
 def _is_specification(value: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor, type_of
 from workbench.tf._convert import is_symbolic, symbolic
-from workbench.tf._evaluate import GradientOf, Run
+from workbench.tf._evaluate import GradientOf, Run, path_between
 from workbench.tf._graph import Effects, Operation, Tensor
 from workbench.tf._variables import TRAINABLE, Variable
 
@@ -19,14 +19,25 @@ from workbench.tf._variables import TRAINABLE, Variable
 def gradients(
     ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", stop_gradients: Any = None, **others: Any
 ) -> list[Any]:
-    """The gradients of the sum of `ys` with respect to each of `xs`, tensors or variables; zeros where none flows.
+    """The gradients of the sum of `ys` with respect to each of `xs`, tensors or variables; None where none flows.
 
     They run where the operations they differentiate run, so on the same shards.
     """
     targets = tuple(as_tensor(symbolic(each)) for each in _as_list(ys))
     sources = tuple(each if isinstance(each, Variable) else as_tensor(each) for each in _as_list(xs))
     given = [] if grad_ys is None else [as_tensor(each) for each in _as_list(grad_ys)]
-    return gradient_operation(GradientOf(targets, sources), given, name)
+    asked = [depends(targets, source) for source in sources]
+    connected = tuple(source for source, reached in zip(sources, asked, strict=True) if reached)
+    made = iter(gradient_operation(GradientOf(targets, connected), given, name) if connected else ())
+    return [next(made) if reached else None for reached in asked]
+
+
+def depends(targets: Sequence[Tensor], source: Any, spans: tuple[tuple[int, int], ...] = ()) -> bool:
+    """Whether a target depends on a tensor or a variable, through operations of these numbers if any are said."""
+    if any(each is source for each in targets):
+        return True
+    path = set(path_between(GradientOf(tuple(targets), (source,), spans)))
+    return any(each.op in path for each in targets)
 
 
 def gradient_operation(asked: GradientOf, given: Sequence[Tensor], name: str) -> list[Any]:
@@ -232,6 +243,7 @@ __all__ = [
     "MomentumOptimizer",
     "Optimizer",
     "RMSPropOptimizer",
+    "depends",
     "gradient_operation",
     "gradients",
 ]

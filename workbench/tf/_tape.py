@@ -13,7 +13,7 @@ from workbench.tf import _graph
 from workbench.tf._control import as_tensor
 from workbench.tf._convert import is_symbolic, symbolic
 from workbench.tf._evaluate import GradientOf, path_between
-from workbench.tf._gradients import gradient_operation
+from workbench.tf._gradients import depends, gradient_operation
 from workbench.tf._graph import Tensor
 from workbench.tf._math import OPERATIONS
 from workbench.tf._variables import GLOBAL, TRAINABLE, Variable
@@ -134,12 +134,7 @@ class GradientTape:
 
     def _reaches(self, targets: Sequence[Tensor], source: Any) -> bool:
         """Whether a target depends on a watched source through operations of the tape."""
-        if not self._is_watched(source):
-            return False
-        if any(each is source for each in targets):
-            return True
-        path = set(path_between(GradientOf(tuple(targets), (source,), self._inside())))
-        return any(each.op in path for each in targets)
+        return self._is_watched(source) and depends(targets, source, self._inside())
 
     def _gradients(self, targets: Sequence[Tensor], sources: Sequence[Any], given: Sequence[Tensor]) -> Sequence[Any]:
         if not sources:
