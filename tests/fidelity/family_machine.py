@@ -89,7 +89,7 @@ def _added() -> bool:
 
 
 def _dot() -> list[int]:
-    """Elements on the emptiest and the fullest tile of an outer product: the driver's mapping_test.py has no axes."""
+    """Elements on the emptiest and the fullest tile of an outer product, as the driver's mapping_test.py takes it."""
     import jax.numpy as jnp
 
     small = target("ipu2", tiles_per_ipu=8)

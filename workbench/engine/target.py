@@ -86,7 +86,9 @@ class Target:
     links_between_neighbours: int = 2  # the same place: two links up, two down, two across
     link_hop_seconds: float = 15e-9  # PLIBS lib/poplibs_test/Util.cpp:432: 15 ns a hop
     remote_buffer_bytes_per_second: float = 8.0e9  # not sourced; a parameter, bounded by PCIe Gen4 x8 (16 GB/s)
-    stack_bytes: int = 3168  # TFDOC: stack of each tile in the Mk1 sample; unknown for Mk2
+    # TFDOC: six workers' 512 B (what PopART and PopLibs' tools ask of target.workerStackSizeInBytes) and a supervisor's
+    # 96 B on Mk1. Not sourced for Mk2, where it is less: idle tiles of tutorial 4 hold 2,000 B of everything together.
+    stack_bytes: int = 3168
     code: CodeSizes = CodeSizes()
     ipus_limit: int = 64  # IPU-Links of a Pod64 join 64 IPUs in one domain (Graphcore's product pages)
     what_if: tuple[str, ...] = ()
