@@ -170,16 +170,24 @@ def _with_vector(expression: Expression, elements: IntArray, held: IntArray, suf
     if along == axes[len(axes) - len(along) :] and op in ("ADD", "SUBTRACT", "MULTIPLY", "DIVIDE"):
         return _with_inner_vector(op, dtype, elements, held, suffix)
     if along == axes[: len(along)] and knows(SCALAR_BINARY + suffix, op, dtype):
-        split = "Row" if int(held.max(initial=0)) >= WORKERS else "Column"
-        width = 2 if dtype == "float" else 4
-        return vertex_groups(
-            f"popops::BroadcastVectorOuterBy{split}1D{suffix}",
-            {"rows": held, "columns": times},
-            op=op,
-            type=dtype,
-            allow_misaligned=bool((times % width).any()),
-        )
+        return _with_outer_vector(op, dtype, elements, held, suffix)
     return None
+
+
+def _with_outer_vector(op: str, dtype: str, elements: IntArray, held: IntArray, suffix: str) -> list[VertexGroup]:
+    """Tiles that hold one element of the vector see a scalar, as popops finds it (poplibs@7eac0f26 lib/popops/
+    ElementWise.cpp:1639-1682); the others its outer vectors.
+    """
+    rows = np.where(held > 1, held, 0)
+    times = np.where(held > 1, elements // np.maximum(1, held), 0)
+    split = "Row" if int(rows.max(initial=0)) >= WORKERS else "Column"
+    width = 2 if dtype == "float" else 4
+    misaligned = bool((times % width).any())
+    outer, types = f"popops::BroadcastVectorOuterBy{split}1D{suffix}", {"op": op, "type": dtype}
+    return [
+        *vertex_groups(SCALAR_BINARY + suffix, {"n": np.where(held == 1, elements, 0)}, **types),
+        *vertex_groups(outer, {"rows": rows, "columns": times}, allow_misaligned=misaligned, **types),
+    ]
 
 
 def _with_inner_vector(
