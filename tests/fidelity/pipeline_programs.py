@@ -158,4 +158,4 @@ def _columns(node: TraceNode, times: int) -> Iterator[tuple[int, list[int]]]:
 
 def _passes(branch: TraceNode) -> int:
     calls = [child for child in branch.children if isinstance(child.program, ProgramCall)]
-    return sum(call.cycles for call in calls if getattr(call.program, "micro_batch", None) is not None)
+    return sum(call.cycles for call in calls if getattr(call.program, "direction", ""))  # turns of FIFOs have none
