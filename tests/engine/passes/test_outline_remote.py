@@ -13,7 +13,7 @@ from tests.engine import reconcile
 from tests.engine.small_graphs import Draft
 from tests.engine.small_programs import Builder
 from workbench.engine.compile import Compiled, compile_graph
-from workbench.engine.graph import Graph, GraphBuilder
+from workbench.engine.graph import Graph, GraphBuilder, Input
 from workbench.engine.lowering import Lowering
 from workbench.engine.options import options
 from workbench.engine.origin import Origin
@@ -163,7 +163,7 @@ def test_what_a_body_holds_counts_as_far_as_it_rises_over_what_is_needed_anyway(
     built, names = placed(x=100, a=50, b=30)
     lowering = lowered(built, {x.id: names["x"], a.id: names["a"], b.id: names["b"]})
     room = Room()
-    room.add(Graph(functions={"f": function}, entry="f", inputs=(), outputs=()))
+    room.add(Graph(functions={"f": function}, entry="f", inputs=(Input(name="x", role="input"),), outputs=()))
     _, product, behind = function.nodes
     held = np.full(built.tiles, 300)
     assert room.beyond(behind, held, lowering).tolist() == [300] * 4  # nothing is known yet
@@ -186,7 +186,8 @@ def test_what_runs_once_for_many_micro_batches_may_take_longer() -> None:
     made.node("call", (y,), (VALUE,), calls=("update",))
     entry = made.function(())
     room = Room()
-    room.add(Graph(functions={"f": entry, **{body.name: body for body in bodies}}, entry="f", inputs=(), outputs=()))
+    functions = {body.name: body for body in (entry, *bodies)}
+    room.add(Graph(functions=functions, entry="f", inputs=(Input(name="x", role="input"),), outputs=()))
     assert [room.share_of_turns(body.nodes[0]) for body in bodies] == [1, 1 / 16]
 
 

@@ -133,17 +133,18 @@ def _is_worth_calling(body: RunBody, shared: RunClass, run: Run, lowering: Lower
     if copies is None:
         return False
     copied = (*copies.before, *copies.after)
-    copied_bytes = code_bytes(copied, lowering)
+    kept_bytes = body.code_bytes + calls * code_bytes(copied, lowering)
+    each_bytes = calls * int(body.code_bytes.max())
     twice = {name for tensor in (*body.arguments, *body.results) for name in tensor.variables} & body.own
     held_bytes = _bytes_of(twice, lowering)
-    rising_bytes = np.minimum(held_bytes, room.beyond(run.nodes[0], _bytes_of(body.own, lowering), lowering))
-    kept_bytes = body.code_bytes + calls * copied_bytes
-    each_bytes = calls * int(body.code_bytes.max())
-    copied_cycles = room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
+    is_worth = 2 * int(kept_bytes.max()) <= each_bytes
+    if is_worth and int((kept_bytes + held_bytes).max()) > each_bytes:
+        rising_bytes = np.minimum(held_bytes, room.beyond(run.nodes[0], _bytes_of(body.own, lowering), lowering))
+        copied_cycles = room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
+        is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), lowering)
+        is_worth = is_quick and int((kept_bytes + rising_bytes).max()) <= each_bytes
     back()
-    is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), lowering)
-    more_bytes = rising_bytes if is_quick else held_bytes
-    return 2 * int(kept_bytes.max()) <= each_bytes and int((kept_bytes + more_bytes).max()) <= each_bytes
+    return is_worth
 
 
 def _bytes_of(names: Iterable[int], lowering: Lowering) -> IntArray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
 from workbench.engine.passes.carries import flat
 from workbench.engine.program import Program, Variable, leaves
 from workbench.engine.tileset import IntArray
@@ -22,30 +22,40 @@ if TYPE_CHECKING:
     from workbench.engine.lowering import Lowering
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """A value of a function, the place of the node that makes it (-1: none) and that of the last that reads it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spans:
+    """Values of a function with the place of the node that makes each (-1: none) and of the last that reads it."""
 
-    value: Value
-    made: int
-    last: int
+    values: tuple[Value, ...]
+    made: IntArray
+    last: IntArray
+
+    def live(self, place: int) -> list[Value]:
+        """What is there before the node at a place, and read by it or later."""
+        return [self.values[number] for number in np.flatnonzero((self.made < place) & (self.last >= place))]
 
 
 @dataclass(slots=True)
 class Room:
     """What has been needed so far, int64[tiles] by IPU; known in the entry and what it calls as stages."""
 
-    spans: dict[str, list[_Span]] = field(default_factory=dict)
+    spans: dict[str, _Spans] = field(default_factory=dict)
     places: dict[int, tuple[str, int]] = field(default_factory=dict)  # id(node) → function and place in it
     turns: dict[str, int] = field(default_factory=dict)  # function → runs of it in a step
     needed: dict[int, IntArray] = field(default_factory=dict)
 
     def add(self, graph: Graph) -> None:
         """Take over the functions of a graph."""
-        self.turns = {node.calls[0]: node.times for node in graph.body.nodes if node.op == "call"}
-        for function in (graph.functions[name] for name in (graph.entry, *self.turns)):
+        calls = {node.calls[0]: node for node in graph.body.nodes if node.op == "call"}
+        self.turns = {name: node.times for name, node in calls.items()}
+        described = zip(graph.body.params, graph.inputs, strict=True)
+        resident = {id(value) for value, given in described if given.role in RESIDENT_ROLES}
+        for function in (graph.functions[name] for name in (graph.entry, *calls)):
+            if function.name in calls:
+                pairs = zip(function.params, calls[function.name].operands, strict=True)
+                resident |= {id(param) for param, value in pairs if id(value) in resident}
             self.places.update((id(node), (function.name, place)) for place, node in enumerate(function.nodes))
-            self.spans[function.name] = _spans(graph, function)
+            self.spans[function.name] = _spans(graph, function, resident)
 
     def live_bytes(self, node: Node, lowering: Lowering) -> IntArray | None:
         """What is live where a node stands, of the values of its function, int64[tiles]; None if that is unknown."""
@@ -54,9 +64,9 @@ class Room:
         name, place = self.places[id(node)]
         live = {
             variable
-            for span in self.spans[name]
-            if span.made < place <= span.last and lowering.has(span.value)
-            for variable in lowering.get(span.value).variables
+            for value in self.spans[name].live(place)
+            if lowering.has(value)
+            for variable in lowering.get(value).variables
         }
         return _sum((lowering.emit.variables[number] for number in live), lowering.tiles)
 
@@ -83,7 +93,8 @@ class Room:
         return np.asarray(np.clip(live + held_bytes - needed, 0, held_bytes), dtype=np.int64)
 
 
-def _spans(graph: Graph, function: Function) -> list[_Span]:
+def _spans(graph: Graph, function: Function, resident: Collection[int]) -> _Spans:
+    """The spans of a function's values, but for those (by identity) that are always there."""
     made = {id(value): -1 for value in function.params}
     values = {id(value): value for value in function.params}
     last: dict[int, int] = {}
@@ -94,7 +105,12 @@ def _spans(graph: Graph, function: Function) -> list[_Span]:
         for value in (value for each in (node, *inner) for value in each.operands):
             last[id(value)] = place
     last.update((id(value), len(function.nodes)) for value in function.results)
-    return [_Span(value, made[name], last[name]) for name, value in values.items() if name in last]
+    read = [name for name in values if name in last and name not in resident]
+    return _Spans(
+        values=tuple(values[name] for name in read),
+        made=np.array([made[name] for name in read], dtype=np.int64),
+        last=np.array([last[name] for name in read], dtype=np.int64),
+    )
 
 
 def held_at_once(program: Program, names: Collection[int], lowering: Lowering) -> IntArray:
