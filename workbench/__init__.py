@@ -10,6 +10,8 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from workbench.collection import paused_collection
+
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
 __version__ = "0.1.0"
@@ -47,7 +49,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"workbench.{name}")
     if name in _IN_API:
-        return getattr(importlib.import_module("workbench.api"), name)
+        with paused_collection():
+            return getattr(importlib.import_module("workbench.api"), name)
     if name in _IN_ERRORS:
         return getattr(importlib.import_module("workbench.errors"), name)
     raise AttributeError(f"module 'workbench' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""A pause of Python's garbage collection while a model is traced and compiled, and while a profile is shown."""
+"""A pause of Python's garbage collection while libraries are loaded, models compiled and profiles shown."""
 
 from __future__ import annotations
 

@@ -309,6 +309,7 @@ def _ipus(request: Request, graph: Graph) -> int:
     return needed
 
 
+@paused_collection()
 def make_request(
     source: Any,
     *inputs: Any,
