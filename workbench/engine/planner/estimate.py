@@ -11,6 +11,8 @@ from workbench.engine.planner.formulas import shared_out, sums_of
 from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
 
+MOST_VIEWED = 7  # receivers of weights that are not rearranged: poplibs@7eac0f26 lib/poplin/Convolution.cpp:2585
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
@@ -58,6 +60,7 @@ class Rules:
     pads_operands: bool  # whether operands are rearranged for no other reason than channels that fill no block
     fills_weights: bool  # whether weights are rearranged for no other reason than outputs that fill no block
     trims_outputs: bool  # the same of results
+    operand_run: int  # elements that lie together in operands that are rearranged
     brings_operands: bool  # whether what is rearranged lies on other tiles
     output_elements: int  # of the whole result
     multi_stage: bool
@@ -207,9 +210,17 @@ def staged(shares: Shares, rules: Rules) -> Sizes:
 
 
 def rearranged(shares: Shares, rules: Rules) -> Sizes:
-    """Elements of the operands that a tile rearranges, all steps together: no zeros."""
+    """Elements of the operands that a tile rearranges, all steps together: no zeros, no weights that are filled up."""
     without = replace(shares, owned=shares.unfilled_owned, weights=shares.unfilled_weights)
-    return staged(without, rules)
+    if not rules.fills_weights:
+        return staged(without, rules)
+    inputs = staged(without, replace(rules, rearrange_weights=False))
+    return where(filled_up(shares, rules), inputs, staged(without, rules))
+
+
+def filled_up(shares: Shares, rules: Rules) -> Any:
+    """Whether weights are used where they lie, with the last block of outputs copied beside zeros."""
+    return (shares.position_parts <= MOST_VIEWED) & rules.fills_weights
 
 
 def _transforms(problem: ConvProblem, shares: Shares, rules: Rules) -> list[TermSpec]:
@@ -227,10 +238,17 @@ def _transforms(problem: ConvProblem, shares: Shares, rules: Rules) -> list[Term
         if rules.brings_operands:
             size_bytes = elements * item_bytes
             specs.append(("operands to rearrange", "plan.exchange", {"size_bytes": size_bytes, "rate": rate}))
-        specs.append(("rearrange operands", "plan.rearrange", {"elements": elements, "element_bytes": item_bytes}))
-    if rules.rearrange_outputs:
+        moved = {"elements": elements, "element_bytes": item_bytes, "run": rules.operand_run}
+        specs.append(("rearrange operands", "plan.rearrange", moved))
+    if rules.fills_weights:
+        own, lies = own_weights(shares)[0], _arriving(shares)[1] == 0
+        size_bytes = where(filled_up(shares, rules) & lies, own * item_bytes, 0)
+        specs.append(("fill weights", "plan.copy", {"size_bytes": size_bytes}))
+    if rules.rearrange_outputs and not rules.trims_outputs:
         results = own_outputs(shares) * shares.serial_out
-        specs.append(("rearrange outputs", "plan.rearrange", {"elements": results, "element_bytes": out_bytes}))
+        specs.append(
+            ("rearrange outputs", "plan.rearrange", {"elements": results, "element_bytes": out_bytes, "run": 1})
+        )
     return specs
 
 
@@ -275,12 +293,14 @@ def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
         reduce_steps = reduce_steps + where(together > 1, 1, 0)
     inputs, weights = _arriving(shares)
     gathers = where(inputs + weights > 0, 1, 0)
-    operands = int(rules.rearrange_inputs or rules.rearrange_weights)
-    brought = operands * int(rules.brings_operands)
+    operands: Sizes = int(rules.rearrange_inputs or rules.rearrange_weights)
+    if rules.fills_weights and not rules.rearrange_inputs:
+        operands = where(filled_up(shares, rules) & (weights > 0), 0, 1)
+    brought = int(rules.rearrange_inputs or rules.rearrange_weights) * int(rules.brings_operands)
     cast = int(method.partials_type != problem.out_type)
     narrow = int(method.partials_type != rules.travels_as(method.partials_type))
     spread = 2 * int(problem.result_elements > 0)
-    rearranged = operands + int(rules.rearrange_outputs)
+    rearranged = operands + int(rules.rearrange_outputs and not rules.trims_outputs)
     return (
         "phases",
         "plan.phases",

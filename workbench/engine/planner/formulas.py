@@ -79,12 +79,13 @@ def phase_cycles(exchanges: Sizes, computes: Sizes, exchange: int, launch: int) 
 
 @formula(
     "plan.rearrange",
-    text="6*23 + 11 + 5/4 cycle per element rearranged on the tile, rounded up; 0 for none",
+    text="6*23 + 11 + 5/4 cycle per access of a run of elements, at most 8 bytes, rounded up; 0 for none",
     source=f"{_MODEL}:1291 (addTransformCycleEstimate: 5/4 per access of one element)",
 )
-def rearrange_cycles(elements: Sizes, element_bytes: int) -> Sizes:
-    """Cycles of a copy on the tile that moves single elements."""
-    accesses = ceil_div(elements * element_bytes, min(8, element_bytes))
+def rearrange_cycles(elements: Sizes, element_bytes: int, run: int) -> Sizes:
+    """Cycles of a copy on the tile that moves `run` elements at a time."""
+    run_bytes = run * element_bytes
+    accesses = ceil_div(elements * element_bytes, min(8, run_bytes & -run_bytes))
     return where(elements > 0, 149 + ceil_div(5 * accesses, 4), 0)
 
 

@@ -120,8 +120,8 @@ def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: 
     A matmul's operands arrive as the swapped layout wants them, a convolution's as the plain one does; the other
     layout rearranges all three. A weight gradient rearranges its operands, as the sum runs over what is the batch
     elsewhere; an input gradient its weights, whose blocks are transposed; kernels as channels both; channels that fill
-    no whole group of 16 (without the unit: no whole block) are padded. PopLibs plans as if outputs that fill no block
-    rearranged weights and results; it only fills weights up, and the results are a view.
+    no whole group of 16 (without the unit: no whole block) are padded. Outputs that fill no block fill weights up, and
+    the results are a view; [D] PopLibs plans as if both were rearranged element by element, which its steps are not.
     Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:1345-1410; Convolution.cpp:2570-2625, 1177-1187.
     """
     problem, method = variant.problem, variant.method
@@ -134,11 +134,13 @@ def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: 
     convolution_gradient = gradient and problem.kind == "convolution"
     laid_out = bool(variant.expanded) or convolution_gradient or foreign or pad_in or pad_groups
     transposed = problem.direction == "backward" and problem.kind == "convolution"
+    pads = laid_out and not (bool(variant.expanded) or gradient or foreign or transposed)
     return Rules(
         rearrange_inputs=laid_out or gradient,
         rearrange_weights=laid_out or transposed or pad_out,
         rearrange_outputs=foreign or pad_out,
-        pads_operands=laid_out and not (bool(variant.expanded) or gradient or foreign or transposed),
+        pads_operands=pads,
+        operand_run=max(method.in_block, method.group_block) if pads else 1,
         fills_weights=pad_out and not (laid_out or transposed),
         trims_outputs=pad_out and not foreign,
         brings_operands=foreign or bool(variant.expanded) or problem.direction != "forward",

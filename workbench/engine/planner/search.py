@@ -11,7 +11,7 @@ import numpy as np
 from workbench.engine.cost import Cost, term
 from workbench.engine.options import Options
 from workbench.engine.plan import ConvPlan, ConvProblem
-from workbench.engine.planner.estimate import Rules, Shares, floor_cycles, term_specs, total_cycles
+from workbench.engine.planner.estimate import Rules, Shares, filled_up, floor_cycles, term_specs, total_cycles
 from workbench.engine.planner.memory import bounds, floor_bytes, temporary_bytes
 from workbench.engine.planner.methods import macs_per_cycle, rules_of, variants_of
 from workbench.engine.planner.reduction import stages
@@ -29,7 +29,6 @@ ONCE: tuple[int, ...] = (1,)
 SERIAL: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
 UNREACHED = np.iinfo(np.int64).max
 FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
-MOST_VIEWED = 7  # receivers of weights that are not rearranged: poplibs@7eac0f26 lib/poplin/Convolution.cpp:2585
 FEWER_CYCLES = 0.8  # serial steps never make a cut cheaper than this part of its cost without them
 
 
@@ -269,7 +268,7 @@ def _finished(problem: ConvProblem, choice: Choice, bound: int, warning: str) ->
     share, parts = chosen_columns(tables_of(variant), choice.rows)
     shares = shares_of(variant, share, parts, choice.serial_in, choice.serial_out)
     specs = term_specs(variant.problem, variant.method, shares, rules)
-    fills = rules.fills_weights and shares.position_parts <= MOST_VIEWED
+    fills = filled_up(shares, rules)
     moved = {
         "inputs": rules.rearrange_inputs,
         "weights": rules.rearrange_weights and not fills,
