@@ -124,7 +124,27 @@ def test_layers_of_an_encoder_have_paths() -> None:
     assert layers["encoder_1/attention"] == "MultiHeadAttention"
     assert layers["encoder_1/intermediate"] == "Dense"
     softmax = {node.origin.layer for node in graph.body.nodes if node.origin.region == "softmax"}
-    assert "encoder_0/attention" in softmax
+    assert "encoder_0/attention/softmax" in softmax  # asked for scores, Keras has a layer for their softmax
+
+
+def test_scores_of_an_encoder_are_of_its_type() -> None:
+    """BERT's scores, batch x heads x positions x positions, are as wide as its activations, forward and backward."""
+    made = ready("bert-base", **SMALL["bert-base"] | {"sequence_length": 5})
+    graph = trace_keras(made, batch_size=3, mode="training", precision="float16").graph
+    scores = [node for _, node in walk(graph) if node.results[0].shape == (3, 2, 5, 5) and node.op == "dot_general"]
+    assert len(scores) == 2 * 2  # two layers: the scores, and the gradients of what multiplies the values
+    assert {node.results[0].dtype for node in scores} == {"float16"}
+
+
+def test_the_gradient_of_a_softmax_reads_its_result_alone() -> None:
+    """One exponential is computed of the scores of each of two layers, and nothing going backward reads it."""
+    graph = trace_keras(ready("bert-base", **SMALL["bert-base"]), batch_size=2, mode="training").graph
+    inside = [node for _, node in walk(graph) if node.origin.region == "softmax"]
+    powers = {id(node.results[0]) for node in inside if node.op == "exp"}
+    assert len(powers) == 2 + 1  # the classifier's too
+    backward = [node for node in inside if node.origin.direction == "backward"]
+    assert backward
+    assert not any(id(value) in powers for node in backward for value in node.operands)
 
 
 def test_a_ready_model_brings_its_loss() -> None:

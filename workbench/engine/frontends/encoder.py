@@ -36,8 +36,13 @@ class EncoderBlock(keras.layers.Layer):  # type: ignore[misc]
         self.output_norm.build(input_shape)
 
     def call(self, x: Any) -> Any:
-        """One block."""
-        x = self.attention_norm(x + self.attention(x, x))
+        """One block.
+
+        Asked for its scores, the layer computes them and their softmax in its own type, as BERT does (google-research/
+        bert modeling.py attention_layer); unasked it goes through JAX's attention, whose scores are float32.
+        """
+        attended, _ = self.attention(x, x, return_attention_scores=True)
+        x = self.attention_norm(x + attended)
         return self.output_norm(x + self.output_dense(self.intermediate(x)))
 
     def get_config(self) -> dict[str, Any]:
