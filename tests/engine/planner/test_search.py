@@ -13,7 +13,7 @@ from workbench.engine import cost
 from workbench.engine.plan import ConvPlan, ConvProblem, FieldAxis
 from workbench.engine.planner.candidates import parts_of_axis
 from workbench.engine.planner.estimate import floor_cycles, term_specs, total_cycles
-from workbench.engine.planner.memory import floor_bytes, temporary_bytes
+from workbench.engine.planner.memory import floor_bytes, temporary_bytes, widest_partials
 from workbench.engine.planner.methods import rules_of, variants_of
 from workbench.engine.planner.reduction import stages, steps
 from workbench.engine.planner.search import FEWER_CYCLES, SERIAL, Settings, plan
@@ -201,6 +201,13 @@ def test_bounds_of_the_search_are_bounds(problem: ConvProblem, tiles: int, pick:
         case = (variant.problem, variant.method, shares, rules)
         assert floor_cycles(*case) <= total_cycles(term_specs(*case))
         assert floor_bytes(*case) <= temporary_bytes(*case)
+
+
+@pytest.mark.parametrize(("beyond", "landed"), [(0, 60 * 5), (1, 40 * 5), (3, 24 * 5), (9, 24 * 5)])
+def test_sums_are_spread_over_the_tiles_of_the_last_one(beyond: int, landed: int) -> None:
+    """22 partials of 120 outputs become five sums of 5, the last of 2: each lies on 2 tiles, or on 5 if there are."""
+    assert stages(22, True) == (5,)
+    assert widest_partials(120, 22, True, beyond) == landed
 
 
 def test_wide_weight_loads_make_the_unit_faster() -> None:

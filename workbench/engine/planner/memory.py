@@ -6,7 +6,7 @@ from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
 from workbench.engine.planner.estimate import Rules, Shares, own_outputs, staged
 from workbench.engine.planner.formulas import sums_of
 from workbench.engine.target import Target
-from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
+from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, smaller, where
 
 
 def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:
@@ -22,7 +22,8 @@ def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules:
     partials = shares.outputs * partial_bytes
     computing = (shares.inputs + shares.weights) * item_bytes + partials
     travelling_bytes = TYPE_BYTES[rules.travels_as(method.partials_type)]
-    landed = widest_partials(shares.outputs, shares.depth, rules.multi_stage) * travelling_bytes
+    beyond = larger(rules.target.tiles_per_ipu * shares.depth // shares.tiles - shares.depth, 0)
+    landed = widest_partials(shares.outputs, shares.depth, rules.multi_stage, beyond) * travelling_bytes
     reducing = where(shares.depth > 1, partials + landed, 0)
     sum_of_steps = where(shares.serial_in > 1, own_outputs(shares) * partial_bytes, 0)
     before_bytes = staged_bytes(problem, shares, rules)
@@ -45,14 +46,20 @@ def staged_bytes(problem: ConvProblem, shares: Shares, rules: Rules) -> Sizes:
     return staged(shares, rules) * TYPE_BYTES[problem.in_type]
 
 
-def widest_partials(elements: Sizes, depth: Sizes, multi_stage: bool) -> Sizes:
-    """Most partials that land on a tile in any step of the reduction of `elements` outputs."""
+def widest_partials(elements: Sizes, depth: Sizes, multi_stage: bool, beyond: Sizes) -> Sizes:
+    """Most partials that land on a tile in any step of the reduction of `elements` outputs.
+
+    A sum is spread over the tiles of its partials, all sums over as many: those of the last one, which may be fewer,
+    and the tiles that `beyond` further partials would be on.
+    """
     most: Sizes = 0
-    left = elements
+    left, partials = elements, depth
     for together in sums_of(depth, multi_stage):
-        after = ceil_div(left, together)
+        sums = ceil_div(partials, together)
+        count = smaller(together, partials - (sums - 1) * together + beyond)
+        after = ceil_div(left, count)
         most = larger(most, where(together > 1, after * together, 0))
-        left = after
+        left, partials, beyond = after, sums, beyond // together
     return most
 
 
