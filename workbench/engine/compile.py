@@ -78,7 +78,7 @@ def compile_graph(
     """Compile a graph for `ipus` IPUs of a target.
 
     `like` is an earlier compile: where it was of the same graph and the graph passes read the same options, what they
-    made is taken over.
+    made is taken over; of another graph, stage bodies that are lowered alike.
     `progress` hears the name of every phase and operator as it begins; an exception it raises stops the compile with
     nothing kept.
     """
@@ -87,7 +87,7 @@ def compile_graph(
     if known is not None and known.serves(graph, options):
         clock.phases.extend(known.repeated())
     else:
-        known = prepare(graph, options, clock.phase, clock.phases)
+        known = prepare(graph, options, clock.phase, clock.phases, known)
     with clock.phase("lower") as changed:
         lowered = lower(
             known.graph, target, options, known.in_place, ipus=ipus, check=lambda: progress("lower"),

@@ -64,8 +64,13 @@ class Prepared:
         return tuple(replace(phase, seconds=0.0, changed=f"{phase.changed}, as before") for phase in self.phases)
 
 
-def prepare(graph: Graph, options: Options, timed: Timed, phases: list[Phase]) -> Prepared:
-    """Run the graph passes and find what is updated in place; `timed` appends a row for each to `phases`."""
+def prepare(
+    graph: Graph, options: Options, timed: Timed, phases: list[Phase], like: Prepared | None = None
+) -> Prepared:
+    """Run the graph passes and find what is updated in place; `timed` appends a row for each to `phases`.
+
+    `like` is what was made of another graph, maybe of the same model: what both are lowered to is shared.
+    """
     source, before = graph, len(phases)
     read = _reading(options)
     for graph_pass in PIPELINE:
@@ -76,8 +81,9 @@ def prepare(graph: Graph, options: Options, timed: Timed, phases: list[Phase]) -
         in_place = verify_in_place(graph, find_in_place(graph))
         changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
     return Prepared(
-        source=source, graph=graph, in_place=in_place, read=tuple(read.noted.items()), phases=tuple(phases[before:])
-    )
+        source=source, graph=graph, in_place=in_place, read=tuple(read.noted.items()), phases=tuple(phases[before:]),
+        bodies=StageBodies() if like is None else like.bodies.of_another_graph(),
+    )  # fmt: skip
 
 
 def _nodes(graph: Graph) -> int:

@@ -74,8 +74,15 @@ class Room:
         """How often the function of a node runs, of the times that those run which run most: once for many
         micro-batches, or with each.
         """
-        name, _ = self.places.get(id(node), ("", 0))
-        return self.turns[name] / max(self.turns.values()) if name in self.turns else 1.0
+        return self.share_of(self.places.get(id(node), ("", 0))[0])
+
+    def share_of(self, function: str) -> float:
+        """The same of a function by name."""
+        return self.turns[function] / max(self.turns.values()) if function in self.turns else 1.0
+
+    def unused(self) -> Room:
+        """The same functions, of which nothing has been lowered yet."""
+        return Room(spans=self.spans, places=self.places, turns=self.turns)
 
     def note(self, node: Node, held_bytes: IntArray, lowering: Lowering) -> None:
         """A planned operator holds so much while it runs, int64[tiles], besides what is live."""
