@@ -42,6 +42,15 @@ def test_a_thousand_floats_over_ten_tiles_put_400_bytes_on_tile_3() -> None:
     assert found.tile(0, 3).category_bytes["state"] == 400
 
 
+def test_the_host_fetches_what_it_sends_while_tiles_wait_unless_it_has_it_ready() -> None:
+    """20 x 4 B from the host at 12.8 GB/s are 80 B in 8.3 cycles of 1.33 GHz; what goes back waits for nobody."""
+    g = Graph("ipu2", tiles=4)
+    x = g.variable("x", (20,), "float32").map_linearly(tiles=1)
+    program = g.sequence(g.host_copy(x), g.host_copy(x, "to_host"))
+    ready, late = (execute(program.compile_program(prefetched=value)) for value in (True, False))
+    assert late.total_cycles - ready.total_cycles == 9
+
+
 def test_one_tile_that_works_ten_times_harder_decides_the_step() -> None:
     def program(hard: int) -> TileProgram:
         g = Graph("ipu2", tiles=10)

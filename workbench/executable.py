@@ -247,7 +247,8 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     if hasattr(request.source, "compile_program"):
         clock = Clock(listener)
         with clock.phase("trace"):
-            program = request.source.compile_program()
+            prefetched = bool(request.options.get("optimizations.prefetch_data_streams"))
+            program = request.source.compile_program(prefetched=prefetched)
         return Executable(request, measure(program, request.options, clock))
     listener("trace")
     start = time.perf_counter()

@@ -141,13 +141,14 @@ class Graph:
             raise InputError(f"the condition {condition}", expected="one element")
         return If(self, condition, (then, otherwise or Sequence(self, ())))
 
-    def compile_program(self, program: Step) -> TileProgram:
+    def compile_program(self, program: Step, *, prefetched: bool = True) -> TileProgram:
         """The tile program of a step and all it contains.
 
+        `prefetched`: the host has fetched what it sends before it is asked for it; else the tiles wait until it has.
         Errors: variables with elements on no tile, and vertices of a compute set that write what another touches.
         """
         self._own(program)
-        return lower_by_hand(self.name, self.target, tuple(self._variables.values()), program)
+        return lower_by_hand(self.name, self.target, tuple(self._variables.values()), program, prefetched=prefetched)
 
     def run(self, program: Step, **given: npt.ArrayLike) -> dict[str, npt.NDArray[Any]]:
         """Execute the program with numpy and return arrays by variable name: what it copies to the host, else all.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.fidelity.compiling import config
 from workbench import api
 from workbench.engine import vertices
 from workbench.engine.program import OnTileExecute, StreamCopy
@@ -45,9 +46,11 @@ class Times:
         return self.total - self.idle_included - self.exchange - self.host
 
 
-def run_times(program: Step) -> Times:
-    """Compile a program by hand and add its steps up."""
-    trace = api.compile(program).compiled.trace
+def run_times(program: Step, *, prefetched: bool = True) -> Times:
+    """Compile a program by hand and add its steps up; `prefetched`: nobody waits until the host has its data ready."""
+    options = config()
+    options.optimizations.prefetch_data_streams = prefetched
+    trace = api.compile(program, config=options).compiled.trace
     tiles = trace.program.target.tiles_per_ipu
     incl = excl = exchange = host = 0.0
     for step in trace.program.steps:

@@ -24,7 +24,7 @@ class Owner(Protocol):
     def target(self) -> Target:
         """The machine."""
 
-    def compile_program(self, program: Step) -> TileProgram:
+    def compile_program(self, program: Step, *, prefetched: bool = True) -> TileProgram:
         """The tile program of a step and all it contains."""
 
 
@@ -54,9 +54,9 @@ class Step:
         """The steps directly inside."""
         return ()
 
-    def compile_program(self) -> TileProgram:
-        """The tile program of this step and all it contains."""
-        return self.graph.compile_program(self)
+    def compile_program(self, *, prefetched: bool = True) -> TileProgram:
+        """The tile program of this step and all it contains; `prefetched`: as in the program of a graph."""
+        return self.graph.compile_program(self, prefetched=prefetched)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

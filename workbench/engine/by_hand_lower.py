@@ -40,13 +40,15 @@ from workbench.errors import InputError
 _RESIDENT = ("parameter", "optimizer", "state", "constant")
 
 
-def lower_by_hand(name: str, target: Target, variables: Listed[HandVariable], program: hand.Step) -> TileProgram:
+def lower_by_hand(
+    name: str, target: Target, variables: Listed[HandVariable], program: hand.Step, *, prefetched: bool = True
+) -> TileProgram:
     """The tile program of a step over these variables.
 
     A step that stands several times becomes a function; a variable that is read before anything writes it, or that
-    no step uses, keeps its memory (it is always live).
+    no step uses, keeps its memory (it is always live). `prefetched`: the host has what it sends ready.
     """
-    lowering = _Lowering(target, variables, program)
+    lowering = _Lowering(target, variables, program, prefetched=prefetched)
     lowering.step(program)
     emit = lowering.emit
     result = TileProgram(
@@ -76,8 +78,10 @@ def _with_lives(program: TileProgram, arriving: set[int]) -> tuple[Variable, ...
 
 
 class _Lowering:
-    def __init__(self, target: Target, variables: Listed[HandVariable], program: hand.Step) -> None:
-        self.emit = Emitter(target=target)
+    def __init__(
+        self, target: Target, variables: Listed[HandVariable], program: hand.Step, *, prefetched: bool
+    ) -> None:
+        self.emit = Emitter(target=target, prefetched=prefetched)
         self.uses = hand.uses(program)
         self.arriving: set[int] = set()
         self.ids: dict[HandVariable, int] = {}
