@@ -41,6 +41,17 @@ def test_four_equal_matmuls_are_one_body(pair: tuple[Compiled, Compiled]) -> Non
     assert text.count("Call @shared0_matmul") == LAYERS
 
 
+def test_two_equal_products_are_one_body_and_a_third_of_another_shape_stands_alone() -> None:
+    def pair(x: jax.Array, one: jax.Array, two: jax.Array, last: jax.Array) -> jax.Array:
+        return jnp.tanh(jnp.tanh(x @ one) @ two) @ last
+
+    square = jax.ShapeDtypeStruct((32, 32), "float32")
+    inputs = (jax.ShapeDtypeStruct((16, 32), "float32"), square, square, jax.ShapeDtypeStruct((32, 8), "float32"))
+    program = compile_graph(trace_function(pair, *inputs).graph, target("ipu2", tiles_per_ipu=16), options({})).program
+    assert str(program).count("Call @shared0_matmul") == 2
+    assert list(program.functions) == ["shared0_matmul"]
+
+
 def test_vertices_and_exchange_code_are_kept_once(pair: tuple[Compiled, Compiled]) -> None:
     shared, plain = pair
     for category in ("vertex_instance_state", "internal_exchange_code"):

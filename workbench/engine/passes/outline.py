@@ -18,7 +18,7 @@ from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.passes.carries import callees_first
 from workbench.engine.passes.outline_calls import SharedRuns
 from workbench.engine.passes.outline_room import held_at_once
-from workbench.engine.passes.outline_runs import LEAST_CALLS, Runs
+from workbench.engine.passes.outline_runs import Runs
 from workbench.engine.program import Call
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.tileset import IntArray
@@ -31,6 +31,9 @@ Key = tuple[object, ...]
 # Operators whose plans make much code: the others would copy more than they share.
 BODY_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul"}
 OUTLINED = frozenset(BODY_WORDS)
+# The driver makes a function of every convolution and product, and compiles equal ones once (graphcore/tensorflow@
+# b2127bba driver/passes/outline_instructions.cc, driver/tools/subcomputation_graph_caching.cc); here a lone one stays.
+LEAST_EQUAL = 2
 
 
 def key_of(node: Node) -> Key | None:
@@ -46,7 +49,7 @@ def repeated(functions: Iterable[Function]) -> frozenset[Key]:
     found: set[Key] = set()
     for function in functions:
         counted = Counter(key for node in function.nodes if (key := key_of(node)) is not None)
-        found.update(key for key, count in counted.items() if count >= LEAST_CALLS)
+        found.update(key for key, count in counted.items() if count >= LEAST_EQUAL)
     return frozenset(found)
 
 
