@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
+
 from tests.engine.small_graphs import Draft, all_ops, before_and_after
+from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import Graph, Value
 from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.recognise import recognise
@@ -50,6 +54,26 @@ def test_a_batch_norm_is_one_region_forward_and_one_backward(golden: object) -> 
     found = recognise(graph)
     assert regions(found) == [("batch_norm", "norm", "forward"), ("batch_norm", "norm", "backward")]
     golden("passes/recognise.batch_norm.txt", before_and_after(graph, found))  # type: ignore[operator]
+
+
+def test_a_function_called_batch_normalization_is_a_norm_and_what_follows_is_not_in_it() -> None:
+    """As the driver has `tf.nn.batch_normalization`: one instruction, with which no neighbour is fused."""
+
+    @jax.jit
+    def batch_normalization(x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+        return (x - mean) / jnp.sqrt(variance + 1e-3)
+
+    def program(x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+        return jnp.tanh(batch_normalization(x, mean, variance))
+
+    channels = jax.ShapeDtypeStruct((8,), "float32")
+    graph = trace_function(program, jax.ShapeDtypeStruct((32, 8), "float32"), channels, channels).graph
+    found = recognise(canonicalise(graph))
+    assert regions(found) == [("batch_norm", "", "forward")]
+    (region,) = (node for node in found.body.nodes if node.op == "region")
+    inside = {node.op for node in found.functions[region.calls[0]].nodes}
+    assert {"sub", "sqrt", "div"} <= inside
+    assert "tanh" not in inside
 
 
 def test_every_node_is_kept_once() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 # The functions of JAX whose equations one kernel computes; aliases of one function share a region.
 KNOWN_REGIONS: Mapping[str, str] = {
     "softmax": "softmax", "_softmax": "softmax", "_softmax_deprecated": "softmax",
-    "log_softmax": "log_softmax", "logsumexp": "logsumexp",
+    "log_softmax": "log_softmax", "logsumexp": "logsumexp", "batch_normalization": "batch_normalization",
     "relu": "relu", "relu6": "relu6", "gelu": "gelu", "silu": "silu", "swish": "silu", "sigmoid": "sigmoid",
     "softplus": "softplus", "elu": "elu", "leaky_relu": "leaky_relu", "selu": "selu", "hard_swish": "hard_swish",
     "hard_sigmoid": "hard_sigmoid", "hard_silu": "hard_silu", "mish": "mish", "celu": "celu",

@@ -23,7 +23,10 @@ LAYER_REGIONS = {
     "Softmax": "softmax",
     "Dropout": "dropout",
 }
-FUNCTION_REGIONS = {"softmax": "softmax", "log_softmax": "log_softmax", "logsumexp": "logsumexp", "_softmax": "softmax"}
+FUNCTION_REGIONS = {
+    "softmax": "softmax", "log_softmax": "log_softmax", "logsumexp": "logsumexp", "_softmax": "softmax",
+    "batch_normalization": "batch_norm",
+}  # fmt: skip
 # Operators of their own, wherever they stand.
 OWN_OPERATORS = frozenset(
     {"dot_general", "conv_general_dilated", "gather", "scatter-add", "scan", "while", "cond", "call", "sort"}
