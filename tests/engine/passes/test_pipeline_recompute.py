@@ -117,6 +117,7 @@ def peak(result: Compiled) -> int:
 
 
 def test_checkpoints_lower_the_peak_of_one_ipu_and_cost_time() -> None:
+    """Kept without: the inputs of eight GELUs and the error of the loss. With: three results, two inputs, the error."""
     plain, again = single(()), single(("d1", "d3", "d5"))
     assert again.trace.total_cycles > plain.trace.total_cycles
-    assert peak(again) < 0.75 * peak(plain)
+    assert peak(plain) - peak(again) == (8 + 1 - (3 + 2 + 1)) * 64 * WIDTH * 4 // 8

@@ -16,14 +16,17 @@ from workbench.engine.passes.clusters import Flow, flow_of
 from workbench.engine.passes.recipes import FreshIds, find_recipe, without_dead
 from workbench.engine.passes.rematerialise_stages import rematerialise_stages
 from workbench.engine.passes.residual_roots import AHEAD, keep_roots
+from workbench.engine.passes.residual_stages import between_passes
 
 
 def rematerialise(graph: Graph) -> Graph:
     """Move what can be computed again to where it is read, in every function and between those of a stage."""
-    functions = {
-        name: _all_moved(keep_roots(_masks_from_outputs(function))) for name, function in graph.functions.items()
-    }
-    return rematerialise_stages(replace(graph, functions=functions))
+    functions = {name: _of_function(function) for name, function in graph.functions.items()}
+    return rematerialise_stages(between_passes(replace(graph, functions=functions), _of_function))
+
+
+def _of_function(function: Function) -> Function:
+    return _all_moved(keep_roots(_masks_from_outputs(function)))
 
 
 def _all_moved(function: Function) -> Function:
@@ -38,6 +41,7 @@ def _masks_from_outputs(function: Function) -> Function:
     outputs: dict[tuple[int, object], Value] = {}
     flow = flow_of(function)
     nodes: list[Node] = []
+    changed = False
     for node in function.nodes:
         if node.op == "max":
             bound = _scalar(node.operands[1], flow)
@@ -47,8 +51,9 @@ def _masks_from_outputs(function: Function) -> Function:
             output = outputs.get((id(node.operands[0]), _scalar(node.operands[1], flow)))
             if output is not None:
                 node = replace(node, operands=(output, node.operands[1]))
+        changed = changed or node is not function.nodes[len(nodes)]
         nodes.append(node)
-    return replace(function, nodes=tuple(nodes))
+    return replace(function, nodes=tuple(nodes)) if changed else function
 
 
 def _scalar(value: Value, flow: Flow) -> object:
