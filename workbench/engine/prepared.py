@@ -75,7 +75,7 @@ def prepare(
     read = _reading(options)
     for graph_pass in PIPELINE:
         with timed(graph_pass.name) as changed:
-            nodes, graph = _nodes(graph), verify_graph(graph_pass.apply(graph, read))
+            nodes, graph = _nodes(graph), verify_graph(graph_pass.apply(graph, read), known=graph)
             changed.append(f"{nodes} → {_nodes(graph)} nodes")
     with timed("in_place") as changed:
         in_place = verify_in_place(graph, find_in_place(graph))

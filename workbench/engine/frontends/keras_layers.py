@@ -6,40 +6,33 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import jax
 import keras
 
 from workbench.engine.frontends.name_stack import call_scope
 
-_KINDS: WeakKeyDictionary[type, type | None] = WeakKeyDictionary()
 
-
-def _kind(value: Any) -> type | None:
-    """Which of layer, mapping and list a value is; asked of every attribute of every layer, so told by its class."""
-    held = type(value)
-    if held not in _KINDS:
-        _KINDS[held] = next(
-            (kind for kind in (keras.layers.Layer, Mapping, list, tuple) if issubclass(held, kind)), None
-        )
-    return _KINDS[held]
+@functools.lru_cache(maxsize=1024)
+def _kind(held: type) -> type | None:
+    """Which of layer, mapping and list a class is; asked of every attribute of every layer."""
+    return next((kind for kind in (keras.layers.Layer, Mapping, list, tuple) if issubclass(held, kind)), None)
 
 
 def _layers_in(value: Any) -> Iterator[Any]:
-    kind = _kind(value)
+    kind = _kind(value.__class__)
     if kind is keras.layers.Layer:
         yield value
     elif kind is not None:
         for item in value.values() if kind is Mapping else value:
-            if _kind(item) is not None:
+            if _kind(item.__class__) is not None:
                 yield from _layers_in(item)
 
 
 def _children(layer: Any) -> list[Any]:
     """Layers a layer holds, each once, in the order they were assigned."""
     held = list(layer.layers) if isinstance(layer, keras.Model) else []
-    values = [value for value in list(vars(layer).values()) if _kind(value) is not None]
+    values = [value for value in list(vars(layer).values()) if _kind(value.__class__) is not None]
     held += [child for value in values for child in _layers_in(value)]
     return list({id(child): child for child in held if child is not layer}.values())
 

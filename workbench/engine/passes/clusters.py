@@ -18,31 +18,35 @@ class Flow:
     place_of: dict[int, int]  # id(node) → place
     producer: dict[int, Node]  # id(value) → node
     uses: dict[int, list[int]]  # id(value) → places of its readers
+    read: dict[int, list[Value]]  # id(node) → what it reads, through free nodes; none of a free node
 
     def read_before(self, members: Sequence[Node], place: int, *, allowed: Sequence[Sequence[Node]] = ()) -> bool:
         """Whether a node outside reads a value of `members` before `place`: then they cannot move there.
 
         `allowed` are other clusters that move along.
         """
-        places = {self.place_of[id(member)] for group in (members, *allowed) for member in group}
-        return any(
-            use < place and use not in places
-            for member in members
-            for value in member.results
-            for use in self.uses.get(id(value), ())
-        )
+        before: set[int] = set()
+        for member in members:
+            for value in member.results:
+                before.update(use for use in self.uses.get(id(value), ()) if use < place)
+        return bool(before) and not before <= {
+            self.place_of[id(member)] for group in (members, *allowed) for member in group
+        }
 
 
 def flow_of(function: Function) -> Flow:
     """The flow of a function's values. A free node is no reader: whoever reads its result reads its operands."""
     producer = {id(value): node for node in function.nodes for value in node.results}
     uses: dict[int, list[int]] = {}
+    read: dict[int, list[Value]] = {}
     for place, node in enumerate(function.nodes):
         if is_free(node):
             continue
-        for value in read_through(node, producer):
+        read[id(node)] = read_through(node, producer)
+        for value in read[id(node)]:
             uses.setdefault(id(value), []).append(place)
-    return Flow(place_of={id(node): place for place, node in enumerate(function.nodes)}, producer=producer, uses=uses)
+    places = {id(node): place for place, node in enumerate(function.nodes)}
+    return Flow(place_of=places, producer=producer, uses=uses, read=read)
 
 
 def read_through(node: Node, producer: dict[int, Node]) -> list[Value]:
@@ -119,10 +123,8 @@ def _read_outside(function: Function, cluster_of: dict[int, int], flow: Flow) ->
     owner = {id(value): cluster_of.get(id(node)) for node in function.nodes for value in node.results}
     found = {id(value) for value in _seen_through(function.results, flow.producer)}
     for node in function.nodes:
-        if is_free(node):
-            continue
         reader = cluster_of.get(id(node))
-        for value in read_through(node, flow.producer):
+        for value in flow.read.get(id(node), ()):
             if reader is None or owner.get(id(value)) != reader:
                 found.add(id(value))
     return found
