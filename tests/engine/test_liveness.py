@@ -12,6 +12,7 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence, small_target
+from workbench.engine import liveness as liveness_module
 from workbench.engine.footprint import CATEGORIES, Footprint, footprint
 from workbench.engine.lifetimes import lifetimes
 from workbench.engine.liveness import Liveness, liveness
@@ -65,6 +66,33 @@ def test_using_an_early_tensor_late_raises_liveness_by_its_bytes_between() -> No
     difference = curve(True) - curve(False)
     assert difference[:2].sum() == 0
     assert (difference[2:] == [64, 32, 0, 0]).all()
+
+
+def called_often() -> TileProgram:
+    """A body of three steps with a variable of its own, called four times beside one that is live from then on."""
+    b = Builder()
+    own, kept = b.variable([32], function="body"), b.variable([8])
+    b.functions["body"] = sequence(b.compute(writes=[own]), b.compute(reads=[own]), b.sync())
+    calls = [Call(function="body", ipu=0) for _ in range(4)]
+    return b.program(*calls[:2], b.compute(writes=[kept]), *calls[2:], b.compute(reads=[kept]))
+
+
+def test_positions_at_which_the_same_is_live_are_summed_once() -> None:
+    found = of(called_often())
+    states = found._states(0, found.tables[0])
+    assert states.of_position.tolist() == [0, 0, 1, 0, 0, 1, 2, 3, 3, 2, 3, 3, 2, 2]
+    assert states.first.tolist() == [0, 2, 6, 7]
+    assert found.live_bytes(0)[:, 0].tolist() == [32, 32, 0, 32, 32, 0, 8, 40, 40, 8, 40, 40, 8, 8]
+    assert (found.peak_bytes(0)[0], found.peak_positions(0)[0]) == (40, 7)
+
+
+def test_sets_that_are_told_apart_only_further_on_are_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first 64 bits of every row equal: positions are then summed one by one."""
+    numbers = liveness_module._numbers
+    monkeypatch.setattr(liveness_module, "_numbers", lambda count: numbers(count) * np.array([[0], [1]], np.uint64))
+    found = of(called_often())
+    assert found._states(0, found.tables[0]).first.tolist() == list(range(14))
+    assert found.live_bytes(0)[:, 0].tolist() == [32, 32, 0, 32, 32, 0, 8, 40, 40, 8, 40, 40, 8, 8]
 
 
 def test_loops() -> None:

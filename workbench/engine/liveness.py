@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 
 from workbench.engine.footprint import CATEGORIES, Footprint
 from workbench.engine.lifetimes import Interval, lifetimes
@@ -62,6 +64,19 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _States:
+    """What is live together at some position, in order of the first one.
+
+    `first` is int64[states], `of_position` int64[positions]; `changes` int64[changes, 3] are the state, the row of the
+    table, and how many more of it there are than in the state before.
+    """
+
+    first: IntArray
+    of_position: IntArray
+    changes: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Curves:
     """What one pass over the timeline of an IPU tells: its peaks by class of tiles, int64[classes], and its curve."""
 
@@ -86,6 +101,7 @@ class Liveness:
     intervals: tuple[tuple[Interval, ...], ...]
     tables: tuple[_Table, ...]
     _made: dict[int, _Curves] = field(default_factory=dict)
+    _known_spans: dict[int, IntArray] = field(init=False, default_factory=dict)
 
     def tile_classes(self, ipu: int) -> IntArray:
         """For each tile the lowest one whose memory is equal in every variable and category, int64[tiles]."""
@@ -100,8 +116,9 @@ class Liveness:
     def live_bytes(self, ipu: int) -> IntArray:
         """Not-always-live bytes, int64[positions, tiles]."""
         table = self.tables[ipu]
-        chunks = [chunk[:, table.class_of].astype(np.int64) for _, chunk in self._chunks(ipu, table)]
-        return np.concatenate(chunks) if chunks else np.zeros((0, len(table.class_of)), np.int64)
+        states = self._states(ipu, table)
+        chunks = [chunk[:, table.class_of].astype(np.int64) for _, chunk in self._chunks(table, states)]
+        return np.concatenate(chunks)[states.of_position] if chunks else np.zeros((0, len(table.class_of)), np.int64)
 
     def peak_bytes(self, ipu: int) -> IntArray:
         """Largest not-always-live bytes of each tile over the positions, int64[tiles]."""
@@ -154,45 +171,80 @@ class Liveness:
         peak = np.zeros(len(exact), np.int64)
         if len(exact):
             fewer = replace(table, rows=rows[:, exact], members=wide(table.members), always=table.always[exact])
-            for _, chunk in self._chunks(ipu, fewer):
+            for _, chunk in self._chunks(fewer, self._states(ipu, fewer)):
                 np.maximum(peak, chunk.max(axis=0), out=peak)
         needed[exact] = always[exact] + peak
         return np.asarray(needed[table.class_of], np.int64)
 
     def _most_members(self, ipu: int) -> int:
         """The most not-always-live variables of an IPU that are live at one position."""
-        position, _, sign = self._events(self.tables[ipu])
+        position, _, sign = self._events(ipu, self.tables[ipu])
         change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
         np.add.at(change, position, sign)
         return int(np.cumsum(change).max(initial=0))
 
-    def _events(self, table: _Table) -> tuple[IntArray, IntArray, IntArray]:
-        """Position, row of the table and sign of what becomes live (1) or stops to be (-1), each int64[events]."""
-        spans = [(row, *span) for number, row in table.members for span in self.intervals[number]]
-        row, first, last = np.array(spans, dtype=np.int64).reshape(-1, 3).T
+    def _spans(self, ipu: int) -> IntArray:
+        """Place among the members of an IPU's table, first and last position, int64[spans, 3]."""
+        if ipu not in self._known_spans:
+            held = [self.intervals[number] for number, _ in self.tables[ipu].members]
+            ends = np.fromiter(chain.from_iterable(chain.from_iterable(held)), np.int64).reshape(-1, 2)
+            places = np.repeat(np.arange(len(held)), [len(intervals) for intervals in held])
+            self._known_spans[ipu] = frozen(np.column_stack((places, ends)))
+        return self._known_spans[ipu]
+
+    def _events(self, ipu: int, table: _Table) -> tuple[IntArray, IntArray, IntArray]:
+        """Position, row of the table and sign of what becomes live (1) or stops to be (-1), each int64[events].
+
+        The members of the table are those of the IPU's own, in other rows maybe.
+        """
+        place, first, last = self._spans(ipu).T
+        row = np.array([row for _, row in table.members], np.int64)[place]
         signs = np.repeat(np.array([1, -1], np.int64), len(row))
         return np.concatenate((first, last + 1)), np.concatenate((row, row)), signs
 
-    def _chunks(self, ipu: int, table: _Table) -> Iterator[tuple[int, IntArray]]:
-        """(first position, integers[some positions, classes]) of live bytes, by summing what starts and what ended.
+    def _states(self, ipu: int, table: _Table) -> _States:
+        """Positions at which the same is live are one: bodies are called many times, and steps between change little.
+
+        What is live is told by a sum of numbers, one for each row, which come from 128 bits: that two sets have one
+        sum does not happen.
+        """
+        position, row, sign = self._events(ipu, table)
+        change = np.zeros((2, len(self.timelines[ipu]) + 1), np.uint64)
+        for told, numbers in zip(change, _numbers(len(table.rows)), strict=True):
+            np.add.at(told, position, np.where(sign > 0, numbers[row], -numbers[row]))
+        told, further = np.cumsum(change, axis=1, dtype=np.uint64)[:, :-1]
+        _, first, state_of = np.unique(told, return_index=True, return_inverse=True)
+        if (further != further[first][state_of]).any():
+            first = state_of = np.arange(len(told))
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        place = np.searchsorted(first[order], position)
+        here = place < len(first)
+        keys, which = np.unique(place[here] * len(table.rows) + row[here], return_inverse=True)
+        times = np.bincount(which, weights=sign[here], minlength=len(keys)).astype(np.int64)
+        found = np.stack((keys // max(1, len(table.rows)), keys % max(1, len(table.rows)), times), axis=1)
+        return _States(first=first[order], of_position=rank[state_of.reshape(-1)], changes=found[times != 0])
+
+    def _chunks(self, table: _Table, states: _States) -> Iterator[tuple[int, IntArray]]:
+        """(first state, integers[some states, classes]) of live bytes, by summing what came and what went.
 
         Integers of 32 bits where all bytes together fit in them: they take half the time.
         """
-        positions, width = len(self.timelines[ipu]), table.rows.shape[1]
-        found = np.stack(self._events(table))
-        most = int(table.rows.max(axis=1, initial=0)[found[1]].sum()) + int(table.always.max(initial=0))
+        count, width = len(states.first), table.rows.shape[1]
+        highest = table.rows.max(axis=1, initial=0)[states.changes[:, 1]] * np.abs(states.changes[:, 2])
+        most = int(highest.sum()) + int(table.always.max(initial=0))
         rows = table.rows.astype(np.int32 if most < 1 << 31 else np.int64)
-        events = found[:, found[0].argsort(kind="stable")].T.tolist()
+        changes = states.changes.tolist()
         length = max(1, _CHUNK_BYTES // (rows.itemsize * max(1, width)))
         before = np.zeros(width, rows.dtype)
         done = 0
-        for start in range(0, positions, length):
-            chunk = np.zeros((min(length, positions - start), width), rows.dtype)
+        for start in range(0, count, length):
+            chunk = np.zeros((min(length, count - start), width), rows.dtype)
             chunk[0] = before
-            while done < len(events) and events[done][0] < start + len(chunk):
-                position, row, sign = events[done]
-                change = np.add if sign > 0 else np.subtract
-                change(chunk[position - start], rows[row], out=chunk[position - start])
+            while done < len(changes) and changes[done][0] < start + len(chunk):
+                state, row, times = changes[done]
+                chunk[state - start] += rows[row] if times == 1 else times * rows[row]
                 done += 1
             np.cumsum(chunk, axis=0, dtype=rows.dtype, out=chunk)
             before = chunk[-1].copy()
@@ -201,7 +253,7 @@ class Liveness:
     def _live_of_all(self, ipu: int) -> IntArray:
         """Not-always-live bytes of all tiles together, int64[positions]."""
         table = self.tables[ipu]
-        position, row, sign = self._events(table)
+        position, row, sign = self._events(ipu, table)
         change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
         np.add.at(change, position, sign * (table.rows @ table.counts)[row])
         return np.cumsum(change)[:-1]
@@ -213,15 +265,16 @@ class Liveness:
 
     def _curves_of(self, ipu: int) -> _Curves:
         table = self.tables[ipu]
-        worst, worst_bytes = np.zeros((2, len(self.timelines[ipu])), np.int64)
+        states = self._states(ipu, table)
+        worst, worst_bytes = np.zeros((2, len(states.first)), np.int64)
         peak, where = np.zeros((2, table.rows.shape[1]), np.int64)
-        for start, chunk in self._chunks(ipu, table):
+        for start, chunk in self._chunks(table, states):
             here = slice(start, start + len(chunk))
             highest = chunk.argmax(axis=0)
             value = chunk[highest, np.arange(chunk.shape[1])]
             higher = value > peak
             peak[higher] = value[higher]
-            where[higher] = start + highest[higher]
+            where[higher] = states.first[start + highest[higher]]
             chunk += table.always.astype(chunk.dtype)
             chosen = chunk.argmax(axis=1)
             worst[here] = table.first_tile[chosen]
@@ -231,8 +284,8 @@ class Liveness:
             where=where,
             steps=StepPeaks(
                 live_bytes=frozen(self._live_of_all(ipu)),
-                worst_tile=frozen(worst),
-                worst_tile_bytes=frozen(worst_bytes),
+                worst_tile=frozen(worst[states.of_position]),
+                worst_tile_bytes=frozen(worst_bytes[states.of_position]),
             ),
         )
 
@@ -247,6 +300,15 @@ def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
         intervals=found.intervals,
         tables=tuple(_table(program, footprint, ipu, found.intervals) for ipu in range(program.ipus)),
     )
+
+
+def _numbers(count: int) -> npt.NDArray[np.uint64]:
+    """Numbers without relation to each other, uint64[2, count]: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    with np.errstate(over="ignore"):
+        mixed = np.arange(1, 2 * count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(31))).reshape(2, count)
 
 
 def _up(sizes: IntArray, alignment: int) -> IntArray:
