@@ -9,6 +9,7 @@ from typing import Any
 from tests.fidelity.compiling import config
 from tests.fidelity.outcome import Case, NotRun
 from workbench import api
+from workbench.engine.frontends.stages import even_stages
 from workbench.ipu.config import IPUConfig
 
 # Model of a configuration -> (ready name or class of keras.applications, side of its images)
@@ -24,6 +25,7 @@ CUT_AFTER = {
     "mb_block/7/seq/0": "expanded_conv_6_project_bn",
     "mb_block/11/seq/0": "expanded_conv_10_project_bn",
 }
+BLOCKS = (3, 4, 6, 3)  # of each of ResNet-50's four layers
 CHANNELS_OF_GROUP, NORM_GROUPS = 16, 4  # of EfficientNet-B0-G16-GN: Masters et al., arXiv 2106.03640
 HEAD_SIZE = 64  # of every BERT: google-research/bert README
 PRECISIONS = {"16.16": "float16", "32.32": "float32"}
@@ -46,12 +48,16 @@ def configuration(case: Case) -> Any:
     if not set(splits) <= CUT_AFTER.keys():
         return NotRun(f"layers of another framework: {sorted(set(splits) - CUT_AFTER.keys())}")
     training = "optimizer" in case
+    source = _source(*model, grouped=case.get("norm_type") == "group")
+    checkpoints = tuple(map(keras_name, case.get("recompute_checkpoints", ())))
+    stages = [CUT_AFTER[split] for split in splits] or (even_stages(source, 1) if checkpoints else None)
     profile = api.profile(
-        _source(*model, grouped=case.get("norm_type") == "group"),
+        source,
         mode="training" if training else "inference",
         batch_size=case["micro_batch_size"],
-        stages=[CUT_AFTER[split] for split in splits] or None,
-        recomputation=bool(splits) or None,
+        stages=stages,
+        recomputation=bool(stages) or None,
+        recomputation_checkpoints=checkpoints,
         gradient_accumulation_steps=_accumulation(case) if training else None,
         precision=PRECISIONS[case.get("precision", "16.16")],
         replicas=case.get("replicas", 1),
@@ -108,6 +114,22 @@ def _optimizer(name: str) -> Any:
     import keras
 
     return keras.optimizers.Lamb(1e-3) if name.startswith("LAMB") else keras.optimizers.AdamW(1e-3)
+
+
+def keras_name(node: str) -> str:
+    """The layer here of a node of torchvision's ResNet-50: "add_3", "layer4/0/downsample/1", "avgpool" or "fc"."""
+    last = {"avgpool": "avg_pool", "fc": "predictions"}
+    if node in last:
+        return last[node]
+    if node.startswith("add"):
+        blocks = [
+            f"conv{layer}_block{block + 1}_add" for layer, count in enumerate(BLOCKS, 2) for block in range(count)
+        ]
+        return blocks[int(node.partition("_")[2] or 0)]
+    layer, block, *rest = node.replace("downsample_", "downsample/").split("/")
+    kind = "conv" if rest[-1].startswith("conv") or rest[-1] == "0" else "bn"
+    number = 0 if rest[0] == "downsample" else int(rest[-1][-1])
+    return f"conv{int(layer[-1]) + 1}_block{int(block) + 1}_{number}_{kind}"
 
 
 def _accumulation(case: Case) -> int:
