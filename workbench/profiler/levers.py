@@ -129,9 +129,10 @@ def _set_in_groups(name: str, value: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def _present(profile: Profile, name: str, kind: Any) -> list[Any]:
-    """The value of an option in each group that the profile knows, in the type of `kind`."""
-    values = [profile.config.get(name.format(group)) for group in GROUPS]
-    return [type(kind)(value) for value in values if value is not None] or [kind]
+    """The values of an option in each group that the profile knows, in the type of `kind`."""
+    found = [profile.config.get(name.format(group)) for group in GROUPS]
+    several = [value if isinstance(value, list | tuple) else (value,) for value in found if value is not None]
+    return [type(kind)(value) for values in several for value in values] or [kind]
 
 
 def available_memory(situation: Situation) -> Proposal:

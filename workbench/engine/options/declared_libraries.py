@@ -48,10 +48,12 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         0.6,
         float,
         f"Share of a tile's memory that the plan of one {_label} may take for temporaries; 0 asks for the least. "
-        "PopLibs sets no upper bound; above 10 is taken for a slip here.",
+        "One number, or one for each IPU of a replica in stages. PopLibs sets no upper bound; above 10 is taken for a "
+        "slip here.",
         read_by=_PLANNER,
         minimum=0.0,
         maximum=10.0,
+        many=True,
         source="poplibs@7eac0f26 lib/poplin/ConvOptions.hpp:37",
         form_label=f"availableMemoryProportion ({_group})",
     )

@@ -14,6 +14,7 @@ from workbench.engine.passes.expand import expand
 from workbench.engine.passes.fuse import fuse
 from workbench.engine.passes.merge import merge
 from workbench.engine.passes.offload import offload
+from workbench.engine.passes.proportions import proportions
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.replicate import replicate
@@ -58,5 +59,6 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="merge", configured=merge, reason="before the schedule too, for the same reason"),
     GraphPass(name="schedule", configured=schedule, reason="after fusion: an update is one node that can move early"),
     GraphPass(name="accumulate", run=accumulate, reason="after fusion too, in bodies that the schedule leaves alone"),
+    GraphPass(name="proportions", configured=proportions, reason="late: every product there will be has its number"),
     GraphPass(name="offload", configured=offload, reason="last: loads and stores go beside the readers as they run"),
 )

@@ -21,7 +21,7 @@ from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
 from workbench.engine.planner.methods import is_foreign
 from workbench.engine.planner.problem import Planned, problem_of
-from workbench.engine.planner.search import plan, settings_of
+from workbench.engine.planner.search import PROPORTION, plan, settings_of
 
 
 def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
@@ -31,7 +31,8 @@ def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
     planned = problem_of(node, partials_type)
     if group == "matmuls" and lowering.options.get("matmuls.clear_pass_type"):
         planned = replace(planned, problem=replace(planned.problem, direction="forward"))
-    found = plan(planned.problem, lowering.target, settings_of(planned.problem, lowering.options))
+    settings = settings_of(planned.problem, lowering.options, node.attr(PROPORTION))
+    found = plan(planned.problem, lowering.target, settings)
     lowering.plans[id(node)] = found
     return planned, found
 

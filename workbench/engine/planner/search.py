@@ -28,6 +28,7 @@ from workbench.engine.tileset import IntArray
 ONCE: tuple[int, ...] = (1,)
 SERIAL: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
 UNREACHED = np.iinfo(np.int64).max
+PROPORTION = "available_memory_proportion"  # of a node whose IPU has a number of its own
 FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
 FEWER_CYCLES = 0.8  # serial steps never make a cut cheaper than this part of its cost without them
 
@@ -71,13 +72,13 @@ class Choice:
     serial_out: int = 1
 
 
-def settings_of(problem: ConvProblem, options: Options) -> Settings:
-    """The options of matmuls or of convolutions."""
+def settings_of(problem: ConvProblem, options: Options, proportion: float | None = None) -> Settings:
+    """The options of matmuls or of convolutions; `proportion` in place of theirs."""
     group = "matmuls" if problem.kind == "matmul" else "convolutions"
     prefix = f"{group}.poplar_options."
     travelling = options.get(prefix + "partialsType.interTile") if group == "convolutions" else ""
     return Settings(
-        proportion=options.get(prefix + "availableMemoryProportion"),
+        proportion=options.get(prefix + "availableMemoryProportion") if proportion is None else proportion,
         multi_stage=options.get(prefix + "enableMultiStageReduce"),
         wide_load=options.get(prefix + "use128BitConvUnitLoad"),
         fast_reduce=options.get(prefix + "enableFastReduce"),
