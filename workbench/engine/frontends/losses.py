@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -125,8 +126,42 @@ def find_recipe(model: Any, optimizer: Any, loss: Any, origin: Any, suggested: t
     )  # fmt: skip
 
 
+def as_optimizer(optimizer: Any) -> Any:
+    """A Keras optimizer: an instance as it is, one by name or as a dictionary as Keras finds it.
+
+    Keras knows no Lamb by name, so names it does not know are looked up among its public classes.
+    """
+    try:
+        return keras.optimizers.get(optimizer)
+    except (ValueError, KeyError):  # a wrapper by name asks its configuration for what it wraps
+        known = _optimizers()
+        if isinstance(optimizer, str) and optimizer.lower() in known:
+            return known[optimizer.lower()]()
+    raise InputError(
+        f"optimizer is {optimizer!r}",
+        expected=f"an optimizer, or in any case one of: {', '.join(each.__name__ for each in known.values())}",
+        todo="give an optimizer of keras.optimizers, such as keras.optimizers.Lamb(1e-3)",
+    )
+
+
+def _optimizers() -> dict[str, Any]:
+    """Optimizers that need no arguments, by their names in small letters."""
+    public = {name: each for name, each in sorted(vars(keras.optimizers).items()) if isinstance(each, type)}
+    return {
+        name.lower(): each
+        for name, each in public.items()
+        if issubclass(each, keras.optimizers.Optimizer) and not _asks(each) and each is not keras.optimizers.Optimizer
+    }
+
+
+def _asks(each: type) -> bool:
+    """Whether a class cannot be made without arguments."""
+    asked = inspect.signature(each).parameters.values()
+    return any(one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD for one in asked)
+
+
 def _usable(optimizer: Any, own: Any, same_variables: bool) -> Any:
-    found = keras.optimizers.get(optimizer)
+    found = as_optimizer(optimizer)
     if not found.built or (found is own and same_variables):
         return found
     return fresh_optimizer(found)
