@@ -46,9 +46,9 @@ def compile(
     in `recomputation_checkpoints` (names or patterns) are kept. `replicas`: copies of the program on IPUs of their own,
     each with micro-batches of its own; gradients are averaged over them, and `run` takes all their batches behind each
     other. `offload`: what lives in streaming memory, any of "weights", "activations", "optimizer_state" and
-    "gradient_accumulation_buffers". `execution_profile`: how much of the trace the profile keeps, an
-    `ipu.config.ExecutionProfileType` or its name, default all of it. `progress` hears the name of each phase as it
-    begins.
+    "gradient_accumulation_buffers"; with "optimizer_state_to_replicas" each replica keeps a share of the state on its
+    chip. `execution_profile`: how much of the trace the profile keeps, an `ipu.config.ExecutionProfileType` or its
+    name, default all of it. `progress` hears the name of each phase as it begins.
 
     Never raises for out-of-memory: ask `.profile.fits`. Errors: `InputError`, `OptionError`.
     """

@@ -364,6 +364,7 @@ OFFLOAD = {
     "activations": "pipeline.offload_activations",
     "optimizer_state": "pipeline.offload_weight_update_variables",
     "gradient_accumulation_buffers": "pipeline.offload_gradient_accumulation_buffers",
+    "optimizer_state_to_replicas": "pipeline.optimizer_state_sharding",
 }
 
 

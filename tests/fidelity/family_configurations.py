@@ -97,11 +97,18 @@ def _bert(case: Case) -> dict[str, Any]:
         replicas=case["replication_factor"],
         recomputation=case["recompute_checkpoint_every_layer"],
         recomputation_checkpoints=("encoder_*",),
-        offload=("optimizer_state",) if case["optimizer_state_offchip"] else (),
+        offload=_optimizer_state(case),
         config=made,
         target="bow",
     )
     return _answer(profile)
+
+
+def _optimizer_state(case: Case) -> tuple[str, ...]:
+    """Where the optimizer's state lives: in streaming memory, or on the chip, whole or in shares with the replicas."""
+    if case["optimizer_state_offchip"]:
+        return ("optimizer_state",)
+    return ("optimizer_state_to_replicas",) if case["replicated_tensor_sharding"] else ()
 
 
 def _optimizer(name: str) -> Any:

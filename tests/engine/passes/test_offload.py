@@ -28,6 +28,7 @@ SUMS = "pipeline.offload_gradient_accumulation_buffers"
 ACTIVATIONS = "pipeline.offload_activations"
 SHARE_STATE = "pipeline.replicated_optimizer_state_sharding"
 SHARE_WEIGHTS = "pipeline.replicated_weight_sharding"
+KEEP_SHARES = "pipeline.optimizer_state_sharding"
 
 
 def momentum(replicas: int = 1) -> Graph:
@@ -137,8 +138,19 @@ def test_sharded_weights_stay_on_the_chip_in_shares() -> None:
     assert [step.name for step in result.program.steps if "own_share" in step.name] == ["layer/w/own_share"]
 
 
+def test_state_stays_on_the_chip_in_shares() -> None:
+    """A quarter of 8,192 B each; gathered before the update, of which every replica keeps its own share."""
+    result = compiled(momentum(4), KEEP_SHARES)
+    assert on_chip(result, "layer/m") == WORDS
+    assert on_chip(result, "layer/w") == 4 * WORDS
+    assert result.program.remote_buffers == ()
+    (gather,) = [step for step in result.program.steps if isinstance(step, GlobalExchange)]
+    assert (gather.name, gather.size_bytes) == ("layer/m/all_gather", 4 * WORDS)
+    assert [step.name for step in result.program.steps if "own_share" in step.name] == ["layer/m/own_share"]
+
+
 def test_sharding_without_replicas_changes_nothing() -> None:
-    result = compiled(momentum(), SHARE_STATE, SHARE_WEIGHTS)
+    result = compiled(momentum(), SHARE_STATE, SHARE_WEIGHTS, KEEP_SHARES)
     assert on_chip(result, "layer/w") == on_chip(result, "layer/m") == 4 * WORDS
     assert copies(result) == []
 

@@ -25,6 +25,10 @@ for _name, _what in (
         "there is nothing to share.",
     ),
     (
+        "optimizer_state_sharding",
+        "Each replica keeps a share of what only the weight update reads on the chip, gathered for the update.",
+    ),
+    (
         "replicated_weight_sharding",
         "Each replica keeps a share of the weights on the chip, gathered at every use.",
     ),

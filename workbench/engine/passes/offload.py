@@ -58,7 +58,8 @@ def _homes(graph: Graph, options: Options) -> dict[int, Home]:
     state = bool(options.get("pipeline.offload_weight_update_variables"))
     sums = bool(options.get("pipeline.offload_gradient_accumulation_buffers"))
     weights = bool(options.get("pipeline.offload_weights"))
-    state_shards = replicas if options.get("pipeline.replicated_optimizer_state_sharding") else 1
+    shared = "pipeline.replicated_optimizer_state_sharding" if state else "pipeline.optimizer_state_sharding"
+    state_shards = replicas if options.get(shared) else 1
     weight_shards = replicas if weights or options.get("pipeline.replicated_weight_sharding") else 1
     found: dict[int, Home] = {}
     for number, (value, described) in enumerate(zip(graph.body.params, graph.inputs, strict=True)):
@@ -67,7 +68,7 @@ def _homes(graph: Graph, options: Options) -> dict[int, Home]:
         elif described.role == "optimizer" and described.name.endswith(ACCUMULATOR):
             remote, shards = sums, 1
         elif described.role == "optimizer":
-            remote, shards = state, state_shards if state else 1
+            remote, shards = state, state_shards
         else:
             continue
         if (remote or shards > 1) and value.elements and value.size_bytes >= least_bytes:
