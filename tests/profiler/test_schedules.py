@@ -9,6 +9,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import InputError
+from workbench.executable import compile_request
 from workbench.profiler.compare import Comparison
 from workbench.profiler.report import face
 from workbench.profiler.schedules import SCHEDULES, ScheduleComparison
@@ -54,6 +55,20 @@ def test_numbers_are_those_of_the_profiles() -> None:
         for ipu in range(4):
             found = getattr(row, f"ipu_{ipu}_tile_bytes")
             assert 0.99 * fullest[ipu] <= found <= fullest[ipu]  # decided among few tiles: as a verdict is
+
+
+def test_rows_are_those_of_separate_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What trials have in common changes nothing: every table, and every array, is that of a compile by itself."""
+    monkeypatch.setenv("WORKBENCH_CACHE", "off")
+    for trial, profile in zip(compared().trials, compared().profiles, strict=True):
+        alone = compile_request(trial.executable.request).profile
+        for name, table in alone.tables.items():
+            found = profile.tables[name]
+            assert {column: list(table[column]) for column in table} == {
+                column: list(found[column]) for column in found
+            }
+        assert all((profile.arrays[name] == array).all() for name, array in alone.arrays.items())
+        assert (profile.total_cycles, profile.max_tile_bytes) == (alone.total_cycles, alone.max_tile_bytes)
 
 
 def computing(again: bool, schedule: str) -> int:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.engine.cost import Plain
 from workbench.engine.graph import Graph, verify_graph
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
+from workbench.engine.passes.by_function import Remembered
 from workbench.engine.passes.in_place import InPlace, find_in_place, verify_in_place
 from workbench.engine.passes.stage_bodies import StageBodies
 
@@ -45,7 +47,7 @@ def _reading(options: Options) -> _Read:
 class Prepared:
     """What the graph passes made of `source`; `read` are the options they read, with the values they had.
 
-    `bodies` keeps what lowerings of the graph have in common.
+    `bodies` keeps what lowerings of the graph have in common, `remembered` what passes made of its functions.
     """
 
     source: Graph
@@ -54,10 +56,15 @@ class Prepared:
     read: tuple[tuple[str, Plain], ...]
     phases: tuple[Phase, ...] = field(repr=False)
     bodies: StageBodies = field(default_factory=StageBodies, repr=False, compare=False)
+    remembered: Remembered = field(default_factory=Remembered, repr=False, compare=False)
+
+    def read_alike(self, options: Options) -> bool:
+        """Whether the passes would read the same of these options."""
+        return all(options.get(name) == value for name, value in self.read)
 
     def serves(self, graph: Graph, options: Options) -> bool:
         """Whether the passes would make the same of a graph with these options."""
-        return graph is self.source and all(options.get(name) == value for name, value in self.read)
+        return graph is self.source and self.read_alike(options)
 
     def repeated(self) -> tuple[Phase, ...]:
         """The rows of the phases for a compile that takes them over."""
@@ -69,20 +76,25 @@ def prepare(
 ) -> Prepared:
     """Run the graph passes and find what is updated in place; `timed` appends a row for each to `phases`.
 
-    `like` is what was made of another graph, maybe of the same model: what both are lowered to is shared.
+    `like` is what was made of another graph, maybe of the same model: functions that both have are passed once, and
+    what both are lowered to is shared.
     """
     source, before = graph, len(phases)
-    read = _reading(options)
+    read, remembered = _reading(options), Remembered()
+    if like is not None and like.read_alike(options):
+        read.noted.update(like.read)
+        remembered = Remembered(earlier=like.remembered.made)
     for graph_pass in PIPELINE:
         with timed(graph_pass.name) as changed:
-            nodes, graph = _nodes(graph), verify_graph(graph_pass.apply(graph, read), known=graph)
+            after = remembered.apply(graph_pass.name, partial(graph_pass.apply, options=read), graph)
+            nodes, graph = _nodes(graph), verify_graph(after, known=graph)
             changed.append(f"{nodes} → {_nodes(graph)} nodes")
     with timed("in_place") as changed:
         in_place = verify_in_place(graph, find_in_place(graph))
         changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
     return Prepared(
         source=source, graph=graph, in_place=in_place, read=tuple(read.noted.items()), phases=tuple(phases[before:]),
-        bodies=StageBodies() if like is None else like.bodies.of_another_graph(),
+        bodies=StageBodies() if like is None else like.bodies.of_another_graph(), remembered=remembered,
     )  # fmt: skip
 
 

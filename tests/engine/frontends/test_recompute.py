@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.engine.frontends.keras_models import batch, furthest
 from tests.engine.frontends.test_scheduled import STEPS, TOLERANCE, skipping, source_of, stack, unpipelined
 from workbench.engine.frontends.recompute import Recomputation, mode_for
 from workbench.engine.frontends.staged_program import with_recomputation
-from workbench.engine.graph import Graph
+from workbench.engine.graph import Function, Graph
 from workbench.engine.run import Runner
 from workbench.errors import InputError
 
@@ -73,6 +74,22 @@ def test_a_recomputing_stage_keeps_what_it_was_given_and_nothing_it_made() -> No
     assert directions(graph, "stage0_recompute") == {"recompute"}
     assert {node.origin.layer for node in graph.functions["stage0_recompute"].nodes} <= {"d0", "d1", "d2"}
     assert directions(graph, "stage0_backward") == {"backward"}
+
+
+def test_functions_that_recomputation_leaves_alone_are_converted_once() -> None:
+    """And what the forward passes become is the same under both modes."""
+    source = source_of(deep, ["d2"], 4)
+    plain = source.graph.functions
+    then = with_recomputation(source, Recomputation(mode=THEN)).graph.functions
+    merged = with_recomputation(source, Recomputation(mode=INTERLEAVED)).graph.functions
+
+    def shared(one: Mapping[str, Function], other: Mapping[str, Function]) -> set[str]:
+        return {name for name in one if one[name] is other.get(name)}
+
+    last = {"stage1_forward", "stage1_backward", "stage0_update", "stage1_update"} & plain.keys()
+    assert shared(then, plain) == last | {"stage0_backward"}
+    assert shared(merged, plain) == last
+    assert shared(merged, then) == last | {"stage0_forward"}
 
 
 def test_a_seed_is_kept_as_it_was() -> None:

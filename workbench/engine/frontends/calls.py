@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
+from workbench.engine.frontends.flatten import Converter
 from workbench.engine.frontends.jaxpr import function_from_jaxpr, new_converter
-from workbench.engine.graph import Graph, GraphBuilder, Input, Output, Value, verify_graph
+from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Output, Value, verify_graph
 from workbench.engine.origin import Direction, Origin
 
 
@@ -43,8 +44,18 @@ class Program:
     micro_batches: int
 
 
-def assemble(program: Program, layers: Mapping[str, str], **described: Any) -> Graph:
-    """The graph: one function per call, an entry that calls them; `described` goes to `Graph`."""
+Converted: TypeAlias = dict[tuple[Any, ...], tuple[Any, Function, list[Any]]]
+"""By what makes calls one function: their jaxpr, the function and the arrays it closes over."""
+
+
+def assemble(
+    program: Program, layers: Mapping[str, str], converted: Converted | None = None, **described: Any
+) -> Graph:
+    """The graph: one function per call, an entry that calls them; `described` goes to `Graph`.
+
+    `converted` keeps functions for other programs that have the same calls.
+    """
+    known: Converted = {} if converted is None else converted
     converter = new_converter(layers)
     entry = GraphBuilder("main")
     inputs = list(program.inputs)
@@ -57,7 +68,7 @@ def assemble(program: Program, layers: Mapping[str, str], **described: Any) -> G
     for call in program.calls:
         if not call.repeated and not before:
             before = dict(values)
-        function, arrays = function_from_jaxpr(converter, call.closed, call.name, call.owners, call.direction)
+        function, arrays = _function_of(call, converter, known)
         for array in arrays:
             if id(array) not in constants:
                 inputs.append(Input(name=f"constant_{len(constants)}", role="constant"))
@@ -78,6 +89,18 @@ def assemble(program: Program, layers: Mapping[str, str], **described: Any) -> G
             tuple(output for output, _ in program.outputs), **described,
         )
     )  # fmt: skip
+
+
+def _function_of(call: Call, converter: Converter, known: Converted) -> tuple[Function, list[Any]]:
+    """A call's function, as before where it is of the same jaxpr and calls nothing, which is named by the graph."""
+    key = (id(call.closed), call.name, call.owners, call.direction)
+    if key in known:
+        return known[key][1:]
+    inner = len(converter.functions)
+    function, arrays = function_from_jaxpr(converter, call.closed, call.name, call.owners, call.direction)
+    if len(converter.functions) == inner:
+        known[key] = (call.closed, function, arrays)
+    return function, arrays
 
 
 @lru_cache(maxsize=256)

@@ -54,8 +54,14 @@ class Recomputation:
     checkpoints: tuple[str, ...] = ()
 
 
-def recomputed(program: Program, how: Recomputation, layers: Mapping[str, str]) -> Program:
-    """The program with recomputation; `layers` maps layer paths to classes."""
+Cuts = dict[tuple[int, ...], tuple[Any, Any, list[Any]]]
+"""By a jaxpr and what it is to return (by identity): the jaxpr, and what `cut` makes of it."""
+
+
+def recomputed(program: Program, how: Recomputation, layers: Mapping[str, str], cuts: Cuts | None = None) -> Program:
+    """The program with recomputation; `layers` maps layer paths to classes. `cuts` keeps what forward passes become
+    for another way to recompute, which leaves them the same.
+    """
     forwards = {call.stage: call for call in program.calls if call.direction == "forward"}
     backwards = {call.stage: call for call in program.calls if call.direction == "backward"}
     last = max(forwards)
@@ -64,7 +70,7 @@ def recomputed(program: Program, how: Recomputation, layers: Mapping[str, str]) 
     for stage, backward in backwards.items():
         others = [call for call in program.calls if call is not forwards[stage] and call is not backward]
         elsewhere = {name for call in others for name in call.operands} | {name for _, name in program.outputs}
-        change = _Stage(forwards[stage], backward, frozenset(elsewhere))
+        change = _Stage(forwards[stage], backward, frozenset(elsewhere), {} if cuts is None else cuts)
         if how.mode == "RecomputeThenBackpropagate":
             calls = None if stage == last else change.then()
         else:
@@ -133,10 +139,11 @@ def _read(eqn: Any) -> list[Any]:
 class _Stage:
     """A forward and a backward call; `elsewhere` are the names that anybody but these two reads."""
 
-    def __init__(self, forward: Call, backward: Call, elsewhere: frozenset[str]) -> None:
+    def __init__(self, forward: Call, backward: Call, elsewhere: frozenset[str], cuts: Cuts) -> None:
         self.forward = forward
         self.backward = backward
         self.elsewhere = elsewhere
+        self.cuts = cuts
         self.jaxpr = forward.closed.jaxpr
         self.given = dict(zip(self.jaxpr.invars, forward.operands, strict=True))
         self.made = {
@@ -166,7 +173,12 @@ class _Stage:
             if name not in dropped or name in self.elsewhere
         ]
         pairs += [(name, var, "") for name, var in self.kept.items()]
-        closed, used = cut(self.forward.closed, self.jaxpr.eqns, self.jaxpr.invars, [var for _, var, _ in pairs])
+        outvars = [var for _, var, _ in pairs]
+        key = (id(self.forward.closed), *map(id, outvars))
+        if key not in self.cuts:
+            found = cut(self.forward.closed, self.jaxpr.eqns, self.jaxpr.invars, outvars)
+            self.cuts[key] = (self.forward.closed, *found)
+        _, closed, used = self.cuts[key]
         return replace(
             self.forward, closed=closed, operands=tuple(self.given[var] for var in used),
             results=tuple(name for name, _, _ in pairs), owners=tuple(owner for _, _, owner in pairs),

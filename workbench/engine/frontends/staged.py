@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import keras
 
-from workbench.engine.frontends.calls import Call, Program, assemble, whole_batch
+from workbench.engine.frontends.calls import Call, Converted, Program, assemble, whole_batch
 from workbench.engine.frontends.checks import traced_control_flow
 from workbench.engine.frontends.jaxpr import cut
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls
@@ -218,9 +218,11 @@ def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
         traced = _program(prepared, assignment, steps)
     count = 1 if assignment is None else max(assignment.values()) + 1
 
+    converted: Converted = {}
+
     def graph_of(program: Program) -> Graph:
         return assemble(
-            program, layer_classes(prepared.model), name=prepared.model.name, batch_size=prepared.batch_size,
+            program, layer_classes(prepared.model), converted, name=prepared.model.name, batch_size=prepared.batch_size,
             mode=prepared.mode, assumptions=prepared.assumptions,
             meta={"stages": count, "gradient_accumulation_steps": steps, **meta(prepared.replicas)},
         )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.engine.frontends.calls import Program, host_function
-from workbench.engine.frontends.recompute import Recomputation, recomputed
+from workbench.engine.frontends.recompute import Cuts, Recomputation, recomputed
 from workbench.engine.frontends.replicas import for_all
 from workbench.engine.frontends.scheduled import ScheduledProgram
 
@@ -35,6 +35,7 @@ class Staged:
     layers: Mapping[str, str]
     replicas: int = 1
     variants: dict[Recomputation, Source] = field(default_factory=dict)  # made before, by how they recompute
+    cuts: Cuts = field(default_factory=dict)  # what they have in common
 
     def _for_all(self, run: Compute) -> Compute:
         if self.replicas == 1:
@@ -86,7 +87,7 @@ def with_recomputation(source: Source, how: Recomputation) -> Source:
 
 
 def _recomputing(source: Source, staged: Staged, how: Recomputation) -> Source:
-    program, weighted = recomputed(staged.program, how, staged.layers), staged.weighted
+    program, weighted = recomputed(staged.program, how, staged.layers, staged.cuts), staged.weighted
     if program.calls == staged.program.calls:
         return source
     heavier = (lambda: recomputed(weighted(), how, staged.layers)) if weighted else None
