@@ -43,7 +43,7 @@ class Runner:
         return self._report(results)
 
     def _flatten(self, args: Sequence[Any]) -> list[Any]:
-        expected = {"training": 2, "inference": 1}.get(self.source.graph.mode)
+        expected = {"training": 2, "inference": 1}.get(self.source.called_as)
         if expected is None:
             return list(self.source.unpack(args))
         if len(args) != expected:
@@ -88,7 +88,7 @@ class Runner:
 
     def _report(self, results: Sequence[Any]) -> Any:
         described = list(zip(self.source.graph.outputs, results, strict=True))
-        if self.source.graph.mode == "training":
+        if self.source.called_as == "training":
             return {output.name: float(value) for output, value in described if output.role in ("loss", "metric")}
         outputs = [value for output, value in described if output.role == "output"]
         return jax.tree_util.tree_map(np.asarray, self.source.pack(outputs))

@@ -90,7 +90,7 @@ class IPUInfeedQueue:
 
     def _dequeue(self) -> Any:
         """Tensors that stand for the next element; loops call it."""
-        types = [(shape, _on_device(dtype)) for shape, dtype in self._types]
+        types = self.element_types
         operation = Operation(
             "InfeedDequeue", (), types, lambda run, values: self._take_all(),
             name=f"infeed_{self._id}", effects=Effects(queues=frozenset({self})),
@@ -128,6 +128,22 @@ class IPUInfeedQueue:
         self._taken += 1
         leaves = jax.tree_util.tree_leaves(element)
         return [np.asarray(leaf, _on_device(str(leaf.dtype))) for leaf in leaves]
+
+    def take_many(self, count: int) -> list[list[Any]]:
+        """Elements for a program that takes several at once, each as its arrays."""
+        if flags().synthetic("Infeed"):
+            kinds = self.element_types
+            return [[np.full(shape, synthetic_value(), dtype) for shape, dtype in kinds] for _ in range(count)]
+        return [self._next() for _ in range(count)]
+
+    @property
+    def element_types(self) -> list[tuple[tuple[int, ...], str]]:
+        """Shape and type of each array of an element, on the device."""
+        return [(shape, _on_device(dtype)) for shape, dtype in self._types]
+
+    def mark_dequeued(self) -> None:
+        """Say that a program takes from it."""
+        self._dequeued = True
 
     def take_failure(self) -> BaseException | None:
         """What the host's side raised since somebody last asked."""

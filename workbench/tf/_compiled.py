@@ -16,12 +16,15 @@ from workbench.engine.frontends.replicas import axis_env, for_each, meta, on_eac
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
+from workbench.errors import InputError
 from workbench.ipu._outputs import write
 from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Graph, Operation, Tensor, known_shape
 
 # The compiler stands above this package, so it is found by name, as reports find their views.
 COMPILER = "workbench.executable"
+PIPELINES = "workbench.ipu._pipeline_program"
+_BESIDE = frozenset({"Pipeline", "NoOp"})  # what a program of a pipeline may hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +58,24 @@ class Cluster:
     traced: Source | None = None  # for one replica, when it was traced before
 
     @property
+    def pipeline(self) -> Any:
+        """The pipeline it is, if it is one."""
+        found = [operation.pipeline for operation in self.operations if operation.pipeline is not None]
+        if found and (len(found) > 1 or any(each.type not in _BESIDE for each in self.operations)):
+            others = [each.name for each in self.operations if each.type not in _BESIDE]
+            raise InputError(
+                f"a pipeline is compiled together with {', '.join(others) or 'another pipeline'}",
+                expected="a pipeline alone in what is compiled",
+                todo="return the pipeline from the function given to ipu_compiler.compile, and nothing beside it",
+            )
+        return found[0] if found else None
+
+    @property
+    def repeats(self) -> int:
+        """How often a run of it runs the program."""
+        return 1 if self.pipeline is None else int(self.pipeline.asked.repeats)
+
+    @property
     def idle(self) -> bool:
         """Whether running it would change nothing: no output, no variable written, nothing given to the host."""
         return not self.outputs and not self.written and not any(op.effects.queues for op in self.operations)
@@ -72,6 +93,14 @@ class Cluster:
         """The traced program, with variables where they live and everything else streamed."""
         if self.traced is not None:
             return self.traced
+        if self.pipeline is not None:
+            if self.replicas > 1:
+                raise InputError(
+                    f"a pipeline of pipelining_ops on {self.replicas} replicas", expected="one replica",
+                    todo="set config.auto_select_ipus to the number of IPUs of its device_mapping",
+                )  # fmt: skip
+            staged: Source = import_module(PIPELINES).source_of(self.pipeline, Held)
+            return staged
         specs = tuple(
             ArraySpec(name=tensor.name, shape=known_shape(tensor), dtype=str(tensor._dtype)) for tensor in self.inputs
         )
@@ -136,7 +165,8 @@ def cluster(
 def compile_cluster(found: Cluster, options: Options, progress: Callable[[str], None] | None = None) -> Any:
     """The executable of a cluster with these options."""
     compiler = import_module(COMPILER)
-    request = compiler.make_request(found, replicas=found.replicas).replace(options=options)
+    written = found.pipeline.asked.options if found.pipeline is not None else {}
+    request = compiler.make_request(found, replicas=found.replicas).replace(options=options.with_values(written))
     executable = compiler.compile_request(request, progress)
     write(executable)
     return executable

@@ -45,7 +45,8 @@ class Device:
             return None, []
         executable = self.program(found, current_options())
         with failures(found):
-            results = executable.run(*values)
+            for _ in range(found.repeats):
+                results = executable.run(*values)
         return executable, list(results)
 
     def program(self, found: Cluster, options: Any) -> Any:
@@ -63,7 +64,7 @@ class Device:
         if not STATE.configured or not STATE.configured[0].ipus_per_device:
             return found
         have, alone = get_num_of_ipus_in_device(self.name), found.trace_source()
-        need = shards_of(alone.graph)
+        need = max(shards_of(alone.graph), 1 + max(found.pipeline.asked.devices) if found.pipeline is not None else 1)
         if need > have:
             raise InputError(
                 f"the program is sharded over {need} IPUs, but {self.name} has {have}",

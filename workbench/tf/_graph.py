@@ -29,13 +29,14 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scopes:
-    """What surrounds an operation when it is made: device, names, compiled for the IPU, attributes, waiting-for."""
+    """What surrounds an operation when it is made: device, names, compiled for the IPU, stage and so on."""
 
     device: str = ""
     names: tuple[str, ...] = ()
     compiled: bool = False
     outside: str = ""
     shard: int | None = None
+    stage: int | None = None  # of a pipeline
     attributes: tuple[tuple[str, str], ...] = ()
     after: tuple[Operation, ...] = ()
 
@@ -154,6 +155,7 @@ class Operation:
         self.effects = effects
         self.gradient: Any = None
         self.updates = False  # whether it is an optimizer's
+        self.pipeline: Any = None  # the stages it runs, if it runs stages
         self.outputs = tuple(Tensor(self, index, shape, dtype) for index, (shape, dtype) in enumerate(types))
         self.graph.operations.append(self)
         for tensor in self.inputs:

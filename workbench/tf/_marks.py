@@ -12,14 +12,21 @@ from workbench.tf._graph import Scopes
 
 
 def scope_names(scopes: Scopes, updates: bool) -> Iterator[str]:
-    """The scopes of an operation, outermost first: update, shard, attributes, the names the user gave."""
+    """The scopes of an operation, outermost first: update, stage, shard, attributes, the names the user gave."""
     if updates:
         yield UPDATE_SCOPE
+    if scopes.stage is not None:
+        yield stage_scope(scopes.stage)
     if scopes.shard is not None:
         yield shard_scope(scopes.shard)
     for key, value in scopes.attributes:
         yield attribute_scope(key, value)
     yield from scopes.names
+
+
+def stage_scope(number: int) -> str:
+    """The layer everything of a pipeline's stage is below."""
+    return f"stage{number}"
 
 
 def host_region(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -138,16 +138,15 @@ def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
             if not call.repeated:
                 updated = compiled[call.name](*(before[name] for name in call.operands))
                 env.update(zip(call.results, updated, strict=True))
-        return [
-            _joined(output, collected[name]) if name in collected else env[name] for output, name in program.outputs
-        ]
+        return [joined(output, collected[name]) if name in collected else env[name] for output, name in program.outputs]
 
     return compute
 
 
-def _joined(output: Output, values: Sequence[Any]) -> Any:
+def joined(output: Output, values: Sequence[Any]) -> Any:
+    """The results of all micro-batches: outputs behind each other, losses and metrics as their mean."""
     if output.role == "output":
-        return jnp.concatenate(values)
+        return jnp.concatenate([jnp.atleast_1d(value) for value in values])
     return sum(values) / len(values)
 
 

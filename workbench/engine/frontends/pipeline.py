@@ -27,7 +27,7 @@ class Forward:
 
     `names` and `results` follow the jaxpr's parameters and results. `owners` is the layer of each of them; `trained`
     and `state` are parameter names, `late` those the last stage has; `head` is the result that is differentiated,
-    "" in inference.
+    "" in inference. `sums`: types in which gradients are added up, where not a parameter's own.
     """
 
     closed: Any
@@ -38,6 +38,7 @@ class Forward:
     state: frozenset[str]
     late: frozenset[str]
     head: str
+    sums: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -183,6 +184,7 @@ class Pipeline:
         around = Surroundings(
             names=self.names, trained=self.forward.trained, state=self.forward.state, head=self.forward.head,
             results=frozenset(self.forward.results), differentiable=self.differentiable, owner=self.owner,
+            sums=self.forward.sums,
         )  # fmt: skip
         differentiated = [
             Differentiated(around, piece.stage, self.forward.closed, piece.equations, piece.takes, piece.gives)

@@ -14,8 +14,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workbench.engine.frontends.calls import Call, Program, compiled_body
-from workbench.engine.graph import Output
+from workbench.engine.frontends.calls import Call, Program, compiled_body, joined
 from workbench.engine.schedule import Column, Work, stash_depth, stretches
 
 Values = dict[str, Any]
@@ -111,7 +110,7 @@ class ScheduledProgram:
                 updated = self.compiled[call.name](*(before[name] for name in call.operands))
                 env.update(zip(call.results, updated, strict=True))
         return [
-            _joined(output, outputs[name]) if name in outputs else env[name] for output, name in self.program.outputs
+            joined(output, outputs[name]) if name in outputs else env[name] for output, name in self.program.outputs
         ]
 
     def _start(self) -> None:
@@ -206,7 +205,3 @@ class ScheduledProgram:
             return
         made = {name: source.made[name] for name in source.calls[work.direction].results if name in source.made}
         self.stages[number].arrived.update({**source.relayed[back], **made})
-
-
-def _joined(output: Output, values: Sequence[Any]) -> Any:
-    return jnp.concatenate(values) if output.role == "output" else sum(values) / len(values)

@@ -34,7 +34,8 @@ class Source:
     `jaxpr` is the closed jaxpr the graph was made from (None for staged sources, which have one per function, in
     `jaxprs`). `pack` turns the results that are outputs back into the model's structure; `unpack` flattens the
     caller's structured input. `staged` is the program of stages it was assembled from, if it was.
-    `lazy`: the variables have no values until the first run.
+    `lazy`: the variables have no values until the first run. `interface`: how it is called, where not as its graph's
+    mode says: "function" takes the arrays of `specs` and returns what `pack` makes of the outputs.
     """
 
     graph: Graph
@@ -50,6 +51,12 @@ class Source:
     optimizer: Any = None
     lazy: bool = False
     staged: Staged | None = None
+    interface: str = ""
+
+    @property
+    def called_as(self) -> str:
+        """A training step, an inference pass or a function of arrays."""
+        return self.interface or self.graph.mode
 
     @property
     def assumptions(self) -> tuple[str, ...]:

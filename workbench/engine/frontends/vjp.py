@@ -24,7 +24,8 @@ class Surroundings:
     """What the stages of one model share.
 
     `names` maps values that have one to their names; `head` is the result that is differentiated; `results` are the
-    caller's; `cotangents` collects, per value that crossed to a later stage, the names of what came back for it.
+    caller's; `cotangents` collects, per value that crossed to a later stage, the names of what came back for it;
+    `sums` are the types in which gradients are added up, where not a parameter's own.
     """
 
     names: Mapping[Any, str]
@@ -35,6 +36,7 @@ class Surroundings:
     differentiable: set[Any]
     owner: Callable[[str], str]
     cotangents: dict[str, list[str]] = field(default_factory=dict)
+    sums: Mapping[str, str] = field(default_factory=dict)
 
 
 class Differentiated:
@@ -126,7 +128,9 @@ class Differentiated:
             leaves = [env[leaf] if isinstance(leaf, str) else leaf() for leaf in self.residuals]
             (gradients,) = jax.tree_util.tree_unflatten(self.tree, leaves)(self._seeds(env))
             return [
-                env[accumulator(name)] + gradient if name in around.trained else gradient
+                env[accumulator(name)] + gradient.astype(env[accumulator(name)].dtype)
+                if name in around.trained
+                else gradient
                 for name, gradient in zip(wanted, gradients, strict=True)
             ]
 
@@ -148,7 +152,8 @@ class Differentiated:
                 order.append(arriving)
         for place, name in zip(self.wanted, wanted, strict=True):
             if name in self.around.trained:
-                self.avals[accumulator(name)] = self.takes[place].aval
+                aval = self.takes[place].aval
+                self.avals[accumulator(name)] = jax.ShapeDtypeStruct(aval.shape, self.around.sums.get(name, aval.dtype))
                 order.append(accumulator(name))
         return order
 

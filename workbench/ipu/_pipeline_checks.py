@@ -1,0 +1,177 @@
+"""What a pipeline is asked for, and whether its arguments fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
+from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
+from workbench.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
+
+SUM = GradientAccumulationReductionMethod.SUM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """The arguments of `pipelining_ops.pipeline`, under short names."""
+
+    stages: Any
+    count: Any
+    sums: Any
+    repeats: Any
+    serial: Any
+    inputs: Any
+    infeed: Any
+    outfeed: Any
+    optimize: Callable[..., Any] | None
+    devices: Any
+    schedule: Any  # a member of PipelineSchedule
+    recomputation: Any  # a member of RecomputationMode
+    forward_options: Any
+    backward_options: Any
+    update_options: Any
+    offload: Mapping[str, bool | None]
+    continuous: bool
+    loss_out: bool
+    accumulate: bool
+    accumulate_type: Any
+    mask: Any
+    reduction: Any
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options these arguments write over a configuration."""
+        written = {name: bool(value) for name, value in self.offload.items() if value is not None}
+        return written | {
+            "pipeline.schedule": self.schedule.name,
+            "pipeline.device_mapping": tuple(self.devices),
+            "pipeline.recomputation_mode": self.recomputation.name,
+        }
+
+
+def checked(asked: Asked, schedule: type, recomputation: type, options: type) -> Asked:
+    """The same with lists as lists and a device for every stage; a clear error for what does not fit."""
+    _check_count("gradient_accumulation_count", asked.count, least=1)
+    _check_count("repeat_count", asked.repeats, least=1)
+    _check_count("batch_serialization_iterations", asked.serial, least=1)
+    if not isinstance(asked.reduction, GradientAccumulationReductionMethod):
+        raise TypeError(f"reduction_method is {asked.reduction!r}, no member of GradientAccumulationReductionMethod.")
+    if asked.serial != 1 and asked.reduction is not SUM:
+        raise ValueError("batch_serialization_iterations beyond 1 needs the reduction method SUM.")
+    if asked.continuous:
+        raise NotImplementedError("continuous_weight_updates is not there, as in the SDK.")
+    name = getattr(asked.schedule, "name", "")
+    if not isinstance(asked.schedule, schedule):
+        raise TypeError(f"pipeline_schedule is {asked.schedule!r}, no member of PipelineSchedule.")
+    if asked.serial > 1:
+        what = f"under {name}" if name != "Sequential" else "on the host's numbers"
+        raise NotImplementedError(f"batch_serialization_iterations is {asked.serial}: it is not supported {what}.")
+    if not isinstance(asked.recomputation, recomputation):
+        raise TypeError(f"recomputation_mode is {asked.recomputation!r}, no member of RecomputationMode.")
+    asked = _check_stages(asked)
+    _check_queues(asked)
+    _check_options(asked, options)
+    return replace(asked, inputs=_as_list(asked.inputs))
+
+
+def _as_list(values: Any) -> list[Any]:
+    if values is None:
+        return []
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def _check_count(name: str, value: Any, *, least: int) -> None:
+    if value is None:
+        raise ValueError(f"{name} must be given: how often it runs is part of the program.")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} is {value!r}, but it must be a whole number known when the program is built.")
+    if value < least:
+        raise ValueError(f"{name} is {value}, but it must be at least {least}.")
+    if value > np.iinfo(np.int32).max:
+        raise ValueError(f"{name} is {value}, more than an int32 counts.")
+
+
+def _check_stages(asked: Asked) -> Asked:
+    """At least two functions, each on an IPU."""
+    if not isinstance(asked.stages, list | tuple):
+        raise TypeError(f"computational_stages is a {type(asked.stages).__name__}, but it must be a list or a tuple.")
+    count = len(asked.stages)
+    if count < 2:
+        raise ValueError(f"computational_stages has {count} stages; a pipeline has at least two.")
+    for number, stage in enumerate(asked.stages):
+        if isinstance(stage, list | tuple):
+            raise NotImplementedError(f"computational_stages[{number}] is a list: parallel stages are not supported.")
+        if not callable(stage):
+            raise TypeError(f"computational_stages[{number}] is {stage!r}, but it must be a function.")
+    return replace(asked, devices=_devices(asked, count))
+
+
+def _devices(asked: Asked, count: int) -> list[int]:
+    """The IPU of each stage."""
+    devices = list(range(count)) if asked.devices is None else asked.devices
+    if not isinstance(devices, list | tuple):
+        raise TypeError(f"device_mapping is {devices!r}, but it must be a list or a tuple.")
+    if len(devices) != count:
+        raise ValueError(f"device_mapping has {len(devices)} entries for {count} stages; each stage has an IPU.")
+    for number, device in enumerate(devices):
+        if isinstance(device, bool) or not isinstance(device, int | np.integer) or device < 0:
+            raise TypeError(f"device_mapping[{number}] is {device!r}, but it must be the number of an IPU, from 0.")
+    if asked.schedule.name == "Interleaved" and asked.optimize is not None and len(set(devices)) != count:
+        raise NotImplementedError(
+            f"device_mapping puts several stages on one IPU, {list(devices)}, which the Interleaved schedule cannot "
+            "train. To mend it: use PipelineSchedule.Grouped or Sequential."
+        )
+    return [int(device) for device in devices]
+
+
+def _check_queues(asked: Asked) -> None:
+    """Queues of the right kind, and what is enqueued said in one way."""
+    if asked.infeed is not None and not isinstance(asked.infeed, IPUInfeedQueue):
+        raise TypeError(f"infeed_queue is a {type(asked.infeed).__name__}, but it must be an IPUInfeedQueue.")
+    if asked.outfeed is not None and not isinstance(asked.outfeed, IPUOutfeedQueue):
+        raise TypeError(f"outfeed_queue is a {type(asked.outfeed).__name__}, but it must be an IPUOutfeedQueue.")
+    if asked.optimize is not None and not callable(asked.optimize):
+        raise TypeError(f"optimizer_function is {asked.optimize!r}, but it must be a function.")
+    for name, value in (("outfeed_mask", asked.mask), ("outfeed_loss", asked.loss_out)):
+        if value and asked.optimize is None:
+            raise ValueError(f"{name} is set without an optimizer_function, whose outputs it speaks of.")
+    if asked.loss_out and asked.mask:
+        raise ValueError("outfeed_loss and outfeed_mask are both set, but only one of them says what is enqueued.")
+    if asked.loss_out and asked.outfeed is None:
+        raise ValueError("outfeed_loss is set without an outfeed_queue to enqueue it to.")
+    _check_accumulation(asked)
+
+
+def _check_accumulation(asked: Asked) -> None:
+    if asked.accumulate:
+        if asked.outfeed is None:
+            raise ValueError("accumulate_outfeed is set without an outfeed_queue.")
+        if asked.outfeed._outfeed_mode is not IPUOutfeedMode.ALL:
+            raise ValueError("accumulate_outfeed needs an outfeed queue in the mode IPUOutfeedMode.ALL.")
+
+
+def _check_options(asked: Asked, kind: type) -> None:
+    """Options for each stage, and of the known kind."""
+    for name, several in (
+        ("forward_propagation_stages_poplar_options", asked.forward_options),
+        ("backward_propagation_stages_poplar_options", asked.backward_options),
+    ):
+        if several is None:
+            continue
+        if not isinstance(several, list | tuple):
+            raise TypeError(f"{name} is a {type(several).__name__}, but it must be a list of PipelineStageOptions.")
+        if len(several) != len(asked.stages):
+            raise ValueError(f"{name} has {len(several)} entries for {len(asked.stages)} stages.")
+        for each in several:
+            if not isinstance(each, kind):
+                raise TypeError(f"{name} holds {each!r}, which is no PipelineStageOptions.")
+    if asked.update_options is not None and not isinstance(asked.update_options, kind):
+        raise TypeError(f"weight_update_poplar_options is {asked.update_options!r}, no PipelineStageOptions.")
+
+
+__all__ = ["SUM", "Asked", "checked"]

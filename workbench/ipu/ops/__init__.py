@@ -1,0 +1,1 @@
+"""`tensorflow.python.ipu.ops`: operations of the IPU's own, module for module."""

@@ -1,0 +1,200 @@
+"""`tensorflow.python.ipu.pipelining_ops`: functions of tensors as the stages of a pipeline over several IPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, IntEnum
+from functools import reduce
+from typing import Any
+
+import jax
+from jax.ad_checkpoint import checkpoint_name
+
+from workbench.ipu._pipeline_checks import Asked, checked
+from workbench.ipu._pipeline_stages import record_pipeline
+from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
+from workbench.tf import _graph
+from workbench.tf._control import as_tensor
+from workbench.tf._convert import is_symbolic
+from workbench.tf._gradients import Optimizer
+from workbench.tf._graph import Operation
+
+# What the engine knows a checkpoint by (engine/frontends/recompute.py).
+CHECKPOINT = "recomputation_checkpoint"
+
+
+class PipelineSchedule(IntEnum):
+    """The order of forward and backward passes.
+
+    Grouped: all IPUs run forward passes together, then backward passes. Interleaved: they run side by side, with half
+    the stashes. Sequential: one stage at a time, as a sharded model.
+    """
+
+    Grouped = 0
+    Interleaved = 1
+    Sequential = 2
+
+
+class RecomputationMode(Enum):
+    """How activations are made again where the configuration allows recomputation."""
+
+    Auto = "Auto"
+    RecomputeThenBackpropagate = "RecomputeThenBackpropagate"
+    RecomputeAndBackpropagateInterleaved = "RecomputeAndBackpropagateInterleaved"
+
+
+class OptimizerFunctionOutput:
+    """What an `optimizer_function` returns: an optimizer of `tf.train` and the loss, a scalar tensor.
+
+    The arguments of `compute_gradients` follow the loss, those of `apply_gradients` the gradients. Errors:
+    `TypeError` for anything else.
+    """
+
+    def __init__(
+        self,
+        opt: Any,
+        loss: Any,
+        compute_gradients_args: tuple[Any, ...] | None = None,
+        compute_gradients_kwargs: Mapping[str, Any] | None = None,
+        apply_gradients_args: tuple[Any, ...] | None = None,
+        apply_gradients_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(opt, Optimizer):
+            raise TypeError(
+                f"OptimizerFunctionOutput.opt is a {type(opt).__name__}, but it must be an optimizer of tf.train."
+            )
+        if not is_symbolic(loss):
+            raise TypeError(f"OptimizerFunctionOutput.loss is {loss!r}, but it must be a tensor of the last stage.")
+        self.opt, self.loss = opt, loss
+        self.compute_gradients_args = _tuple("compute_gradients_args", compute_gradients_args)
+        self.compute_gradients_kwargs = _dict("compute_gradients_kwargs", compute_gradients_kwargs)
+        self.apply_gradients_args = _tuple("apply_gradients_args", apply_gradients_args)
+        self.apply_gradients_kwargs = _dict("apply_gradients_kwargs", apply_gradients_kwargs)
+
+
+def _tuple(name: str, value: Any) -> tuple[Any, ...]:
+    if value is not None and not isinstance(value, tuple):
+        raise TypeError(f"OptimizerFunctionOutput.{name} is {value!r}, but it must be a tuple.")
+    return value or ()
+
+
+def _dict(name: str, value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise TypeError(f"OptimizerFunctionOutput.{name} is {value!r}, but it must be a dict.")
+    return value or {}
+
+
+class PipelineStageOptions:
+    """Poplar options of the convolutions, products and slices of one stage; they win over the configuration's."""
+
+    def __init__(
+        self,
+        convolution_options: Mapping[str, Any] | None = None,
+        matmul_options: Mapping[str, Any] | None = None,
+        slice_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = {
+            "convolution_options": convolution_options, "matmul_options": matmul_options,
+            "slice_options": slice_options,
+        }  # fmt: skip
+        for name, value in given.items():
+            if value is not None and not isinstance(value, dict):
+                raise TypeError(f"PipelineStageOptions.{name} is {value!r}, but it must be a dictionary.")
+        self.convolution_options = dict(convolution_options or {})
+        self.matmul_options = dict(matmul_options or {})
+        self.slice_options = dict(slice_options or {})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PipelineStageOptions) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def pipeline(
+    computational_stages: Sequence[Callable[..., Any]],
+    gradient_accumulation_count: Any = None,
+    gradient_accumulation_dtype: Any = None,
+    repeat_count: int = 1,
+    batch_serialization_iterations: int = 1,
+    inputs: Any = None,
+    infeed_queue: Any = None,
+    outfeed_queue: Any = None,
+    optimizer_function: Callable[..., OptimizerFunctionOutput] | None = None,
+    device_mapping: Sequence[int] | None = None,
+    pipeline_schedule: PipelineSchedule | None = None,
+    recomputation_mode: RecomputationMode | None = None,
+    forward_propagation_stages_poplar_options: Sequence[PipelineStageOptions] | None = None,
+    backward_propagation_stages_poplar_options: Sequence[PipelineStageOptions] | None = None,
+    weight_update_poplar_options: PipelineStageOptions | None = None,
+    offload_weight_update_variables: bool | None = None,
+    replicated_optimizer_state_sharding: bool = False,
+    offload_activations: bool | None = None,
+    offload_gradient_accumulation_buffers: bool | None = None,
+    replicated_weight_sharding: bool | None = None,
+    offload_weights: bool | None = None,
+    continuous_weight_updates: bool = False,
+    outfeed_loss: bool = False,
+    accumulate_outfeed: bool = False,
+    accumulate_outfeed_dtype: Any = None,
+    outfeed_mask: Sequence[bool] | None = None,
+    reduction_method: GradientAccumulationReductionMethod = GradientAccumulationReductionMethod.SUM,
+    name: str | None = None,
+) -> Operation:
+    """Functions as the stages of a pipeline, each given what the one before returned; an operation that runs it.
+
+    The first stage takes `inputs` and an element of `infeed_queue`; what the last returns goes to `outfeed_queue`.
+    `optimizer_function` of those values makes it train: gradients of `gradient_accumulation_count` micro-batches are
+    reduced by `reduction_method`, then applied. All of it runs `repeat_count` times. `device_mapping`: the IPU of
+    each stage, by number. `outfeed_loss`: the loss alone goes to the outfeed; `outfeed_mask`: true for outputs that
+    do not; `accumulate_outfeed`: the sum over the micro-batches goes there once. Offloading and sharding: None leaves
+    them to the configuration.
+    Errors: `TypeError` and `ValueError` for arguments that do not fit, each naming the argument; `NotImplementedError`
+    for what the SDK has not either.
+    """
+    asked = checked(
+        Asked(
+            stages=computational_stages, count=gradient_accumulation_count, sums=gradient_accumulation_dtype,
+            repeats=repeat_count, serial=batch_serialization_iterations, inputs=inputs, infeed=infeed_queue,
+            outfeed=outfeed_queue, optimize=optimizer_function, devices=device_mapping,
+            schedule=PipelineSchedule.Grouped if pipeline_schedule is None else pipeline_schedule,
+            recomputation=RecomputationMode.Auto if recomputation_mode is None else recomputation_mode,
+            forward_options=forward_propagation_stages_poplar_options,
+            backward_options=backward_propagation_stages_poplar_options,
+            update_options=weight_update_poplar_options,
+            offload={
+                "pipeline.offload_weight_update_variables": offload_weight_update_variables,
+                "pipeline.offload_activations": offload_activations,
+                "pipeline.offload_gradient_accumulation_buffers": offload_gradient_accumulation_buffers,
+                "pipeline.offload_weights": offload_weights,
+                "pipeline.replicated_weight_sharding": replicated_weight_sharding,
+                "pipeline.replicated_optimizer_state_sharding": replicated_optimizer_state_sharding or None,
+            },
+            continuous=continuous_weight_updates, loss_out=outfeed_loss, accumulate=accumulate_outfeed,
+            accumulate_type=accumulate_outfeed_dtype, mask=outfeed_mask, reduction=reduction_method,
+            name=name or "pipeline",
+        ),
+        PipelineSchedule, RecomputationMode, PipelineStageOptions,
+    )  # fmt: skip
+    return record_pipeline(asked)
+
+
+def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
+    """The tensors, kept in memory where activations are computed again; in the structure they were given in."""
+
+    def kept(tensor: Any) -> Any:
+        return _graph.record(
+            "RecomputationCheckpoint", lambda value: checkpoint_name(value, CHECKPOINT), as_tensor(tensor), name=name
+        )
+
+    return jax.tree_util.tree_map(kept, tensors)
+
+
+__all__ = [
+    "OptimizerFunctionOutput",
+    "PipelineSchedule",
+    "PipelineStageOptions",
+    "RecomputationMode",
+    "pipeline",
+    "recomputation_checkpoint",
+    "reduce",
+]
