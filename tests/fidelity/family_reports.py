@@ -72,9 +72,8 @@ def _sums() -> Step:
 def _edges(_executable: Executable) -> int:
     """Tensors that the adder's vertices are connected to, one that is read and written once."""
     sets = [part for part in _sums().parts if isinstance(part, ComputeSet)]
-    return sum(
-        len({one.variable.name for one in (*each.reads, *each.writes)}) for part in sets for each in part.vertices
-    )
+    made = [vertex for part in sets for vertex in part.vertices]
+    return sum(len({field for field, _ in (*vertex.reads, *vertex.writes)}) for vertex in made)
 
 
 def documented(case: Case) -> Any:
