@@ -30,15 +30,6 @@ class _Span(NamedTuple):
     outer_last: int
     called: bool = False
 
-    def shifted(self, offset: int) -> _Span:
-        return _Span(
-            self.first + offset,
-            self.last + offset,
-            self.outer_first + offset,
-            self.outer_last + offset,
-            self.called,
-        )
-
     def joined(self, other: _Span) -> _Span:
         first = min(self.outer_first, other.outer_first)
         last = max(self.outer_last, other.outer_last)
@@ -53,16 +44,15 @@ class _Life(NamedTuple):
     def shifted(self, offset: int) -> _Life:
         if not offset:
             return self
-        return _Life(tuple(span.shifted(offset) for span in self.spans), self.exposed, self.must)
+        spans = [_Span(a + offset, b + offset, c + offset, d + offset, called) for a, b, c, d, called in self.spans]
+        return _Life(tuple(spans), self.exposed, self.must)
 
     def then(self, other: _Life) -> _Life:
         """This life followed by another, already shifted, one."""
-        fresh = self.spans[-1].called and other.must and not other.exposed
-        spans = (
-            (*self.spans, *other.spans)
-            if fresh
-            else (*self.spans[:-1], self.spans[-1].joined(other.spans[0]), *other.spans[1:])
-        )
+        if self.spans[-1].called and other.must and not other.exposed:
+            spans = self.spans + other.spans
+        else:
+            spans = (*self.spans[:-1], self.spans[-1].joined(other.spans[0]), *other.spans[1:])
         return _Life(spans, self.exposed or (not self.must and other.exposed), self.must or other.must)
 
     def repeated(self, length: int) -> _Life:
