@@ -66,6 +66,12 @@ def configuration(case: Case) -> Any:
     return _answer(profile)
 
 
+def enlarged(case: Case, times: int) -> dict[str, Any]:
+    """The same of a configuration with its micro-batch multiplied."""
+    found: dict[str, Any] = configuration({**case, "micro_batch_size": times * case["micro_batch_size"]})
+    return found
+
+
 def _answer(profile: Any) -> dict[str, Any]:
     return {"fits": bool(profile.fits), "items_per_s": round(profile.samples_per_second or 0.0, 1)}
 
