@@ -11,6 +11,7 @@ import numpy as np
 
 import workbench as wb
 from tests.fidelity.family_config import TestConfig, configured, heard, modelled, put
+from tests.fidelity.pipelining_calls import PIPELINING
 from workbench import ipu, tf
 from workbench.engine.options.declaration import find_option
 from workbench.engine.passes.pipeline import check_count
@@ -248,11 +249,6 @@ _SCOPES: dict[tuple[str, str], Call] = {
     ("outside_compilation_scope", "current_attrs"): on_ipu(_nested),
     ("partials_type", ""): in_graph(_partials),
 }
-_PIPELINING: dict[tuple[str, str], Call] = {
-    ("pipeline", "len(device_mapping)"): lambda: piped(device_mapping=[0, 1, 2]),
-    ("pipeline", "len(flat_device_mapping)"): lambda: piped(device_mapping=[0, 0], pipeline_schedule="Interleaved"),
-    ("pipeline", "gradient_accumulation_count < 0"): lambda: piped(gradient_accumulation_steps=-1),
-}
 _COMPILER: dict[tuple[str, str], Call] = {
     ("compile", "is_estimator"): on_ipu(lambda: ipu.ipu_compiler.compile(EstimatorSpec)),
     ("compile", "not placed_on_ipu"): in_graph(unplaced),
@@ -273,7 +269,7 @@ CALLS: dict[str, dict[tuple[str, str], Call]] = {
     "ipu/ipu_outfeed_queue.py": _OUTFEED,
     "ipu/loops.py": _LOOPS,
     "ipu/scopes.py": _SCOPES,
-    "ops/pipelining_ops.py": _PIPELINING,
+    "ops/pipelining_ops.py": PIPELINING,
     "optimizers/gradient_accumulation_optimizer.py": _MINI_BATCHES,
 }
 

@@ -60,7 +60,7 @@ def checked(asked: Asked, schedule: type, recomputation: type, options: type) ->
     _check_count("repeat_count", asked.repeats, least=1)
     _check_count("batch_serialization_iterations", asked.serial, least=1)
     if not isinstance(asked.reduction, GradientAccumulationReductionMethod):
-        raise TypeError(f"reduction_method is {asked.reduction!r}, no member of GradientAccumulationReductionMethod.")
+        raise ValueError(f"reduction_method is {asked.reduction!r}, no member of GradientAccumulationReductionMethod.")
     if asked.serial != 1 and asked.reduction is not SUM:
         raise ValueError("batch_serialization_iterations beyond 1 needs the reduction method SUM.")
     if asked.continuous:
