@@ -15,7 +15,7 @@ from jax.extend.core import Literal
 from workbench.engine.frontends.calls import Call, Program, assemble
 from workbench.engine.frontends.jaxpr import cut
 from workbench.engine.frontends.name_stack import UPDATE_SCOPE
-from workbench.engine.frontends.pipeline import Forward, Pipeline
+from workbench.engine.frontends.pipeline import Pipeline
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.frontends.staged import Zeros
 from workbench.engine.frontends.staged_program import Staged
@@ -23,14 +23,13 @@ from workbench.engine.frontends.vjp import accumulator
 from workbench.engine.graph import Graph, Input, Output
 from workbench.errors import InputError
 from workbench.ipu._pipeline_checks import SUM
+from workbench.ipu._pipeline_forward import Parts, in_order, parts_of, stage_names
 from workbench.ipu._pipeline_options import with_stage_options
 from workbench.ipu._pipeline_stages import Recorded, sums_type
 from workbench.tf._control import type_of
 from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import known_shape
 from workbench.tf._marks import stage_scope
-
-_HEAD = "gradients of"
 
 
 @dataclass(slots=True)
@@ -52,20 +51,9 @@ class Feed:
         """Nothing is written to what came from the host."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Parts:
-    """What the builder of a program has found: names and types of entry parameters, the traced forward pass."""
-
-    recorded: Recorded
-    variables: tuple[Any, ...]  # that the stages touch
-    slots: tuple[Any, ...]  # that only the update touches
-    forward: Forward
-    taken: tuple[str, ...]  # what the update takes of the forward pass and of the inputs
-
-
 def source_of(recorded: Recorded, held: Callable[[Any], Any]) -> Source:
     """The source of a pipeline; `held` makes of a variable what a runner reads and assigns."""
-    parts = _parts(recorded)
+    parts = parts_of(recorded)
     program = _program(parts)
     asked, data = recorded.asked, [item.name for item in program.inputs if item.role == "input"]
     batch = int(program.types[data[0]].shape[0]) if data else 1
@@ -109,80 +97,9 @@ def _assumptions(recorded: Recorded) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _sorted(variables: Any) -> tuple[Any, ...]:
-    return tuple(sorted(variables, key=lambda variable: variable.name))
-
-
-def _parts(recorded: Recorded) -> _Parts:
-    """Trace the forward pass of one micro-batch over everything it is given."""
-    training = recorded.training
-    touched = _sorted(recorded.forward.reads | recorded.forward.writes)
-    written = [variable for variable in touched if variable in recorded.forward.writes]
-    captured = [] if training is None else list(training.update.graph.captures.values())
-    inside = [tensor for tensor in captured if tensor.graph is recorded.graph]
-    outside = recorded.inputs[len(recorded.arguments) :]
-    given = [*recorded.arguments, *outside, *recorded.element]
-    loss = [] if training is None else [training.loss]
-
-    def run(*values: Any) -> list[Any]:
-        state = State(dict(zip(touched, values, strict=False)))
-        held = {id(tensor): value for tensor, value in zip(given, values[len(touched) :], strict=True)}
-        inner = Run(recorded.graph, state, held)
-        inner.evaluate([*loss, *recorded.enqueued, *inside])
-        with jax.named_scope(stage_scope(len(recorded.asked.stages) - 1)):  # what is handed on unchanged is a copy
-            given_out = [
-                jnp.copy(value) if any(value is each for each in values) else value
-                for value in (jnp.asarray(held[id(tensor)]) for tensor in recorded.enqueued)
-            ]
-        made = [*(held[id(each)] for each in loss), *given_out, *(held[id(each)] for each in inside)]
-        return [*map(jnp.asarray, made), *(state.values[variable] for variable in written)]
-
-    kinds = [(each.shape, str(each.dtype)) for each in touched] + [type_of(each) for each in given]
-    closed = jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(tuple(shape), dtype) for shape, dtype in kinds))
-    names = (
-        *(each.handle for each in touched), *(each.name for each in recorded.inputs),
-        *(f"infeed/{place}" for place in range(len(recorded.element))),
-    )  # fmt: skip
-    head = [f"{_HEAD} {training.loss.name}"] if training else []
-    results = [*head, *(f"outfeed/{place}" for place in range(len(recorded.enqueued))),
-               *(each.name for each in inside), *(each.handle for each in written)]  # fmt: skip
-    known = dict(zip(closed.jaxpr.invars, names, strict=True))
-    passed = {
-        result: known[var] for var, result in zip(closed.jaxpr.outvars, results, strict=True)
-        if not isinstance(var, Literal) and var in known
-    }  # fmt: skip
-    for tensor in inside:
-        if tensor.name not in passed:
-            raise InputError(
-                f"the optimizer uses {tensor.name}, which a stage computes in every micro-batch",
-                expected="what is the same for the whole update, such as a learning rate",
-                todo="pass it in inputs, and hand it on unchanged from stage to stage",
-            )
-    places = _stage_names(recorded)
-    forward = Forward(
-        closed=closed, names=names, results=tuple(results),
-        owners={**dict.fromkeys(results, stage_scope(len(recorded.asked.stages) - 1)), **places},
-        trained=frozenset(each.handle for each in training.variables) if training else frozenset(),
-        state=frozenset(each.handle for each in written), late=frozenset(), head=head[0] if head else "",
-    )  # fmt: skip
-    updated = frozenset() if training is None else training.update.effects.reads | training.update.effects.writes
-    return _Parts(
-        recorded=recorded, variables=touched, slots=_sorted(updated - set(touched)), forward=forward,
-        taken=tuple(passed[each.name] if each.graph is recorded.graph else each.name for each in captured),
-    )  # fmt: skip
-
-
-def _stage_names(recorded: Recorded) -> dict[str, str]:
-    """The layer of each variable: its own below its stage."""
-    return {
-        variable.handle: "/".join(part for part in (stage_scope(stage), variable.layer) if part)
-        for variable, stage in recorded.stage_of.items()
-    }
-
-
-def _described(parts: _Parts) -> tuple[list[Input], dict[str, Any]]:
+def _described(parts: Parts) -> tuple[list[Input], dict[str, Any]]:
     """Entry parameters with their types."""
-    recorded, places = parts.recorded, _stage_names(parts.recorded)
+    recorded, places = parts.recorded, stage_names(parts.recorded)
     described: list[Input] = []
     types: dict[str, Any] = {}
 
@@ -211,7 +128,7 @@ def _described(parts: _Parts) -> tuple[list[Input], dict[str, Any]]:
     return described, types
 
 
-def _program(parts: _Parts) -> Program:
+def _program(parts: Parts) -> Program:
     recorded = parts.recorded
     asked, training = recorded.asked, recorded.training
     described, types = _described(parts)
@@ -233,12 +150,12 @@ def _program(parts: _Parts) -> Program:
     )
 
 
-def _updates(parts: _Parts, types: Mapping[str, Any]) -> list[Call]:
+def _updates(parts: Parts, types: Mapping[str, Any]) -> list[Call]:
     """The optimizer's update from the sums, one call for each stage, with the sums cleared behind it."""
     recorded, training = parts.recorded, parts.recorded.training
     assert training is not None
     effects = training.update.effects
-    touched = _sorted(effects.reads | effects.writes)
+    touched = in_order(effects.reads | effects.writes)
     buffers = [accumulator(variable.handle) for variable in training.variables]
     names = [*(each.handle for each in touched), *buffers, *parts.taken]
     captured = list(training.update.graph.captures.values())
@@ -276,7 +193,7 @@ def _updates(parts: _Parts, types: Mapping[str, Any]) -> list[Call]:
     return calls
 
 
-def _homes(parts: _Parts) -> dict[str, int]:
+def _homes(parts: Parts) -> dict[str, int]:
     """The stage whose update writes a variable or a sum: that of what is trained with it, else the last."""
     recorded, training = parts.recorded, parts.recorded.training
     assert training is not None
@@ -291,7 +208,7 @@ def _homes(parts: _Parts) -> dict[str, int]:
     return {**{each.handle: last for each in touched}, **homes}
 
 
-def _giver(parts: _Parts) -> Callable[[Sequence[Any]], Any]:
+def _giver(parts: Parts) -> Callable[[Sequence[Any]], Any]:
     """Gives the outputs of a run to the outfeed, an element for each micro-batch or their sum; none to the session."""
     recorded = parts.recorded
     count, queue = int(recorded.asked.count), recorded.asked.outfeed
