@@ -28,12 +28,16 @@ Timed = Callable[[str], AbstractContextManager[list[str]]]
 class _Read(Options):
     """Options that note what is read of them."""
 
-    noted: dict[str, Plain]
+    noted: dict[tuple[str, str], Plain]  # by how it was asked for, and the option's name
 
     def get(self, name: str) -> Any:
         """The value of an option, noted."""
-        value = super().get(name)
-        self.noted[name] = value
+        self.noted["get", name] = value = super().get(name)
+        return value
+
+    def several(self, name: str) -> tuple[Any, ...]:
+        """The values for each IPU, noted; one value for all is not."""
+        self.noted["several", name] = value = Options(self.changed).several(name)
         return value
 
 
@@ -53,14 +57,14 @@ class Prepared:
     source: Graph
     graph: Graph
     in_place: InPlace
-    read: tuple[tuple[str, Plain], ...]
+    read: tuple[tuple[tuple[str, str], Plain], ...]
     phases: tuple[Phase, ...] = field(repr=False)
     bodies: StageBodies = field(default_factory=StageBodies, repr=False, compare=False)
     remembered: Remembered = field(default_factory=Remembered, repr=False, compare=False)
 
     def read_alike(self, options: Options) -> bool:
         """Whether the passes would read the same of these options."""
-        return all(options.get(name) == value for name, value in self.read)
+        return all(getattr(options, asked)(name) == value for (asked, name), value in self.read)
 
     def serves(self, graph: Graph, options: Options) -> bool:
         """Whether the passes would make the same of a graph with these options."""

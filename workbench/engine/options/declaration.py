@@ -201,6 +201,11 @@ class Options:
         """The value of an option."""
         return self._values[name] if name in self._values else find_option(name).default
 
+    def several(self, name: str) -> tuple[Any, ...]:
+        """The values of an option that has one for each IPU; () where one value is for all."""
+        value = self.get(name)
+        return value if isinstance(value, tuple) else ()
+
     def with_values(self, values: Mapping[str, Any]) -> Options:
         """New options with some values set; each is checked. A `poplar_options` dictionary sets its keys."""
         merged = dict(self.changed)
