@@ -134,6 +134,7 @@ def test_resnet50_training_from_out_of_memory_to_a_fix_that_fits(run_app: RunApp
     assert lab.websocket_bytes < 10_000_000
 
 
+@pytest.mark.slow
 def test_cancel_and_errors(run_app: RunApp) -> None:
     lab = run_app(START)
     page = lab.page

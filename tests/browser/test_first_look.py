@@ -106,6 +106,7 @@ def test_run_all_draws_every_view_without_an_error(width: int, theme: str, open_
     keep_looks(lab, f"first-look-run-{width}-{theme}")
 
 
+@pytest.mark.slow
 @EVERY_SCREEN
 def test_the_lesson_runs_and_draws(width: int, theme: str, open_notebook: OpenNotebook) -> None:
     lab = open_notebook(LESSON, width=width, theme=theme)

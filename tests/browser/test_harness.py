@@ -113,6 +113,7 @@ def test_a_blank_canvas_is_seen_as_blank(open_notebook: OpenNotebook, add_notebo
     assert not lab.picture(canvas).is_drawn()
 
 
+@pytest.mark.slow
 def test_a_failing_cell_is_seen(open_notebook: OpenNotebook, add_notebook: LoadNotebook) -> None:
     lab = open_notebook(add_notebook("import os; print(os.environ['KERAS_BACKEND'])", "1 / 0"))
     lab.wait_until_idle()

@@ -107,6 +107,7 @@ def test_a_click_lights_up_a_micro_batch_on_every_ipu(width: int, theme: str, ru
     assert all(near(*pair) for pair in zip(before, canvas.colours([*mine, *others]), strict=True))
 
 
+@pytest.mark.slow
 def test_the_keyboard_reaches_micro_batches_and_markers(run_views: Run) -> None:
     lab = run_views(PIPELINE)
     canvas = Canvas(lab)
@@ -156,6 +157,7 @@ def counted(canvas: Canvas) -> dict[str, int]:
     return {row.split("\t")[0].strip(): int(row.split("\t")[1].replace(",", "")) for row in rows}
 
 
+@pytest.mark.slow
 def test_causes_are_those_of_the_visible_range(run_views: Run) -> None:
     lab = run_views(PIPELINE)
     canvas = Canvas(lab)

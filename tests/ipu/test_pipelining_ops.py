@@ -92,7 +92,10 @@ def close(one: Any, other: Any) -> bool:
     return all(np.allclose(a, b, rtol=2e-5, atol=1e-6) for a, b in zip(one, other, strict=True))
 
 
-@pytest.mark.parametrize("schedule", list(PipelineSchedule))
+@pytest.mark.parametrize(
+    "schedule",
+    [PipelineSchedule.Grouped, *(pytest.param(each, marks=pytest.mark.slow) for each in list(PipelineSchedule)[1:])],
+)
 def test_numbers_are_those_of_accumulated_gradients(schedule: PipelineSchedule) -> None:
     configure(ipus=2)
     ran = Ran(pipeline_schedule=schedule, repeat_count=2)
@@ -106,6 +109,7 @@ def test_numbers_are_those_of_accumulated_gradients(schedule: PipelineSchedule) 
     assert any("one of its 2 equal repetitions" in each for each in ran.profile.meta["assumptions"])
 
 
+@pytest.mark.slow
 def test_a_mean_of_gradients_and_sums_of_another_type() -> None:
     configure(ipus=2)
     ran = Ran(reduction_method=GradientAccumulationReductionMethod.MEAN, gradient_accumulation_dtype=tf.float32)
@@ -114,6 +118,7 @@ def test_a_mean_of_gradients_and_sums_of_another_type() -> None:
     assert set(table[table["name"].str.endswith("accumulator")]["dtype"]) == {"float32"}
 
 
+@pytest.mark.slow
 def test_sums_in_half() -> None:
     configure(ipus=2)
     ran = Ran(gradient_accumulation_dtype=lambda variable: tf.float16)
@@ -122,6 +127,7 @@ def test_sums_in_half() -> None:
     assert all(np.allclose(a, b, atol=2e-2) for a, b in zip(ran.weights, expected()[1], strict=True))
 
 
+@pytest.mark.slow
 def test_what_goes_to_the_outfeed() -> None:
     configure(ipus=2)
     losses = expected()[0]
@@ -132,6 +138,7 @@ def test_what_goes_to_the_outfeed() -> None:
     ("arguments", "reduced"),
     [({"outfeed_mask": [True, False]}, lambda losses: losses), ({"accumulate_outfeed": True}, None)],
 )
+@pytest.mark.slow
 def test_masks_and_sums(arguments: dict[str, Any], reduced: Any) -> None:
     configure(ipus=2)
     losses, out = expected()[0], Ran(**arguments).out
@@ -141,12 +148,14 @@ def test_masks_and_sums(arguments: dict[str, Any], reduced: Any) -> None:
         assert close(out, [losses])
 
 
+@pytest.mark.slow
 def test_the_last_element_alone() -> None:
     configure(ipus=2)
     ran = Ran(mode=IPUOutfeedMode.LAST)
     assert close(ran.out, [0.5, expected()[0][-1]])
 
 
+@pytest.mark.slow
 def test_stages_share_an_ipu() -> None:
     configure(ipus=1)
     ran = Ran(device_mapping=[0, 0], pipeline_schedule=PipelineSchedule.Sequential)
@@ -177,6 +186,7 @@ def test_a_rate_that_changes_is_no_input() -> None:
         Ran([first, falling])
 
 
+@pytest.mark.slow
 def test_momentum_lives_with_its_stage() -> None:
     def optimize(rate: Any, loss: Any) -> Any:
         return OptimizerFunctionOutput(tf.train.MomentumOptimizer(rate, 0.9), loss)
@@ -191,6 +201,7 @@ def test_momentum_lives_with_its_stage() -> None:
     assert close(ran.weights[:2], expected()[1])  # the first step of momentum is the gradient
 
 
+@pytest.mark.slow
 def test_recomputation_and_a_checkpoint() -> None:
     """Between checkpoints activations are made again; a checkpoint is kept, so what leads to it is not."""
 
@@ -215,6 +226,7 @@ def test_recomputation_and_a_checkpoint() -> None:
     assert ["recompute" in each for each in passes] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_a_stage_has_options_of_its_own() -> None:
     configure(ipus=2)
     own = PipelineStageOptions(matmul_options={"partialsType": "half", "availableMemoryProportion": "0.2"})
@@ -240,6 +252,7 @@ def test_a_stage_has_options_of_its_own() -> None:
         ({"slice_options": {"availableMemoryProportion": 0.1}}, "expected|Expected"),
     ],
 )
+@pytest.mark.slow
 def test_options_a_stage_does_not_have(options: dict[str, Any], text: str) -> None:
     configure(ipus=2)
     with pytest.raises(InputError, match=text):
