@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,6 +26,7 @@ from workbench.ipu.ops.pipelining_ops import (
     pipeline,
     recomputation_checkpoint,
 )
+from workbench.ipu.utils import load_executable
 
 COUNT, BATCH = 4, 2
 RNG = np.random.default_rng(3)
@@ -257,6 +259,18 @@ def test_options_a_stage_does_not_have(options: dict[str, Any], text: str) -> No
     configure(ipus=2)
     with pytest.raises(InputError, match=text):
         Ran(forward_propagation_stages_poplar_options=[PipelineStageOptions(**options), PipelineStageOptions()])
+
+
+@pytest.mark.slow
+def test_a_saved_pipeline_takes_no_elements_and_keeps_no_numbers(tmp_path: Path) -> None:
+    configure(ipus=2, serialization_output_folder=str(tmp_path))
+    ran = Ran()
+    assert close(ran.out, [np.full(COUNT, 0.5), expected()[0]])  # from the first element on
+    (saved,) = tmp_path.iterdir()
+    loaded = load_executable(saved)
+    assert loaded.profile.total_cycles == ran.profile.total_cycles
+    with pytest.raises(InputError, match="saved without its numbers"):
+        loaded.run(np.float32(0.5), feeds=DATA)
 
 
 def test_keras_layers_in_inference() -> None:

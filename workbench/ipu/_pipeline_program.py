@@ -41,6 +41,11 @@ class Feed:
     waiting: list[Any] = field(default_factory=list)
 
     @property
+    def from_host(self) -> bool:
+        """Elements are taken anew in each run: there is nothing to keep or to save."""
+        return True
+
+    @property
     def value(self) -> Any:
         """The next leaf; the first one takes the elements from the queue."""
         if not self.waiting:

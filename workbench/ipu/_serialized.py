@@ -111,7 +111,7 @@ def save_executable(executable: Any, path: Path) -> Path:
     if source is None:
         raise InputError("a program made by hand has no executable to save", todo="save its profile")
     names = [_unique(number, item.name) for number, item in enumerate(source.graph.inputs)]
-    held = {name: each for name, each in zip(names, source.variables, strict=False) if each is not None}
+    held = {name: each for name, each in zip(names, source.variables, strict=False) if _is_kept(each)}
     order = [name if name in held else "" for name in names[: len(source.variables)]]
     outputs = [(each.name, names[each.updates] if each.updates is not None else "") for each in source.graph.outputs]
     values = {} if source.lazy else {name: np.asarray(each.value) for name, each in held.items()}
@@ -138,12 +138,19 @@ def save_executable(executable: Any, path: Path) -> Path:
     return path
 
 
+def _is_kept(variable: Any) -> bool:
+    """Whether an entry parameter has a value between runs: no input of a call, no elements of a pipeline's infeed."""
+    return variable is not None and not getattr(variable, "from_host", False)
+
+
 def _unique(number: int, name: str) -> str:
     return f"{number}:{name}"
 
 
 def _feeds(source: Any) -> list[Feed] | None:
-    """The queues of a program; None when it talks to the host otherwise, or from several replicas."""
+    """The queues of a program; None when it talks to the host otherwise, from stages, or from several replicas."""
+    if any(each is not None and not _is_kept(each) for each in source.variables):
+        return None
     if source.jaxpr is None or not source.jaxpr.effects:
         return []
     return None if source.graph.meta.get("replicas", 1) > 1 else feeds_of(source.jaxpr)
