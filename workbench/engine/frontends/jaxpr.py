@@ -12,7 +12,6 @@ from typing import Any
 from jax._src.source_info_util import Scope
 from jax._src.state.discharge import discharge_state
 from jax.extend.core import ClosedJaxpr, Literal
-from keras.src.backend import nn
 from keras.src.backend.common import global_state
 from keras.src.random import seed_generator
 
@@ -40,11 +39,6 @@ def _read_stack() -> Callable[[Any], Stack]:
 
 def _read_traceback(eqn: Any) -> Any:
     return eqn.source_info.traceback
-
-
-def array_functions() -> Any:
-    """The module of the functions of arrays that Keras' operations on layers call."""
-    return nn
 
 
 def new_converter(layers: Mapping[str, str] | None) -> Converter:

@@ -17,7 +17,6 @@ from workbench.engine.frontends.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls, walk_layers
 from workbench.engine.frontends.prepare import Prepared, new_step, packer, prepare, with_draws
 from workbench.engine.frontends.replicas import axis_env, check_replicas, for_all, meta
-from workbench.engine.frontends.shapes_once import shapes_once
 from workbench.engine.frontends.shared_norms import check_members, shared_statistics
 from workbench.engine.frontends.source import Source
 from workbench.engine.frontends.staged import check_steps, trace_staged
@@ -29,7 +28,7 @@ from workbench.engine.graph import Output
 def trace_step(prepared: Prepared, *extra: jax.ShapeDtypeStruct) -> tuple[Step, Any]:
     """Trace the step; the step (with what tracing found out) and its closed jaxpr."""
     step = new_step(prepared)
-    with prepared.scope(), numbered_calls(prepared.model), traced_control_flow(), shapes_once(), _shared(prepared):
+    with prepared.scope(), numbered_calls(prepared.model), traced_control_flow(), _shared(prepared):
         closed = jax.make_jaxpr(step, axis_env=axis_env(prepared.replicas))(*prepared.types(), *extra)
     return step, closed
 

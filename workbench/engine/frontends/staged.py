@@ -19,7 +19,6 @@ from workbench.engine.frontends.name_stack import LOSS_LAYER, METRICS_LAYER, OPT
 from workbench.engine.frontends.pipeline import Forward, Pipeline
 from workbench.engine.frontends.prepare import SAMPLE_WEIGHT, Prepared, new_step, packer, with_draws
 from workbench.engine.frontends.replicas import axis_env, meta, total
-from workbench.engine.frontends.shapes_once import shapes_once
 from workbench.engine.frontends.source import ArraySpec, Source
 from workbench.engine.frontends.staged_program import Staged
 from workbench.engine.frontends.stages import assign_stages, stage_of_path
@@ -57,7 +56,7 @@ def check_steps(steps: Any) -> int:
 def _trace_forward(prepared: Prepared) -> tuple[Any, Forward]:
     """The forward program with its loss, undifferentiated."""
     step = replace(new_step(prepared), forward_only=True)
-    with prepared.scope(), numbered_calls(prepared.model), traced_control_flow(), shapes_once():
+    with prepared.scope(), numbered_calls(prepared.model), traced_control_flow():
         closed = jax.make_jaxpr(lambda *arrays: step(*arrays))(*prepared.types())
     names = tuple(item.name for item in prepared.inputs)
     training = prepared.recipe is not None
