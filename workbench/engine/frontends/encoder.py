@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import keras
 
 NORM_EPSILON = 1e-12  # BERT's; google-research/bert modeling.py layer_norm
@@ -39,9 +40,12 @@ class EncoderBlock(keras.layers.Layer):  # type: ignore[misc]
         """One block.
 
         Asked for its scores, the layer computes them and their softmax in its own type, as BERT does (google-research/
-        bert modeling.py attention_layer); unasked it goes through JAX's attention, whose scores are float32.
+        bert modeling.py attention_layer); unasked it goes through JAX's attention, whose scores are float32. The
+        gradient of the softmax is computed from its result, as by TensorFlow and PopLibs (poplibs@7eac0f26 lib/popnn/
+        NonLinearity.cpp); JAX's own keeps the exponentials besides.
         """
-        attended, _ = self.attention(x, x, return_attention_scores=True)
+        with jax.softmax_custom_jvp(True):
+            attended, _ = self.attention(x, x, return_attention_scores=True)
         x = self.attention_norm(x + attended)
         return self.output_norm(x + self.output_dense(self.intermediate(x)))
 

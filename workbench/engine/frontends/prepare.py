@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -54,16 +54,9 @@ class Prepared:
         held = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in self.variables.all]
         return held + [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in self.specs]
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Traces happen inside, those of models without weights in the scope they were built in.
-
-        The gradient of a softmax is computed from its result, as by PopLibs (poplibs@7eac0f26 lib/popnn/
-        NonLinearity.cpp, softmax gradient) and TensorFlow; by default JAX keeps the exponentials for it besides.
-        """
-        built = keras.StatelessScope(initialize_variables=False) if self.built.lazy else nullcontext()
-        with built, jax.softmax_custom_jvp(True):
-            yield
+    def scope(self) -> AbstractContextManager[Any]:
+        """Traces of models without weights happen inside the scope they were built in."""
+        return keras.StatelessScope(initialize_variables=False) if self.built.lazy else nullcontext()
 
 
 def find_mode(model: Any, mode: str | None, optimizer: Any) -> Mode:
