@@ -139,9 +139,11 @@ def test_scores_of_an_encoder_are_of_its_type() -> None:
 def test_the_gradient_of_a_softmax_reads_its_result_alone() -> None:
     """One exponential is computed of the scores of each of two layers, and nothing going backward reads it."""
     graph = trace_keras(ready("bert-base", **SMALL["bert-base"]), batch_size=2, mode="training").graph
-    inside = [node for _, node in walk(graph) if node.origin.region == "softmax"]
+    inside = [
+        node for _, node in walk(graph) if node.origin.region == "softmax" and "attention" in node.origin.layer
+    ]  # the classifier's is Keras' own
     powers = {id(node.results[0]) for node in inside if node.op == "exp"}
-    assert len(powers) == 2 + 1  # the classifier's too
+    assert len(powers) == 2
     backward = [node for node in inside if node.origin.direction == "backward"]
     assert backward
     assert not any(id(value) in powers for node in backward for value in node.operands)
