@@ -10,6 +10,7 @@ from typing import Any
 import jax
 from jax.ad_checkpoint import checkpoint_name
 
+from workbench.engine.frontends.recompute import CHECKPOINT
 from workbench.ipu._pipeline_checks import Asked, checked
 from workbench.ipu._pipeline_stages import record_pipeline
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
@@ -18,9 +19,6 @@ from workbench.tf._control import as_tensor
 from workbench.tf._convert import is_symbolic
 from workbench.tf._gradients import Optimizer
 from workbench.tf._graph import Operation
-
-# What the engine knows a checkpoint by (engine/frontends/recompute.py).
-CHECKPOINT = "recomputation_checkpoint"
 
 
 class PipelineSchedule(IntEnum):
