@@ -285,18 +285,21 @@ export function panZoom(canvas, at, {span, least, area, moved, pick}) {
 }
 
 // columns: [{label, text, number, bar, mark}]; `text(row)` gives a cell, `bar(row)` a fraction drawn behind it, `mark(row)` a swatch;
-// of a `path` without room its end is shown, which tells paths apart.
+// of a `path`, which has a mark, without room its end is shown, which tells paths apart; a column `as` wb-roomy is left out of a narrow panel.
 export function table(columns, rows, {caption, chosen = () => false, pick, most = 200, fixed} = {}) {
-  const head = h("tr", {}, ...columns.map(({label, number, wide}) => h("th", {scope: "col", class: number ? "wb-num" : "", text: label, style: wide ? {width: wide} : {}})));
+  const head = h("tr", {}, ...columns.map(({label, number, wide, as}) => h("th", {scope: "col", class: number ? "wb-num" : as, text: label, style: wide ? {width: wide} : {}})));
   const body = rows.slice(0, most).map((row) => h("tr", {
-    class: (pick ? "wb-pick" : "") + (chosen(row) ? " wb-chosen" : ""), tabindex: pick ? 0 : null,
-    "aria-current": pick && chosen(row) ? "true" : null, onclick: () => pick?.(row),
-    onkeydown: (event) => { if (pick && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); pick(row); } },
-  }, ...columns.map(({text, number, bar, mark, path}) => {
-    const value = text(row);
-    const cell = h("td", {class: number ? "wb-num" : path ? "wb-path" : "", title: value.length > 12 ? value : null}, mark && swatch(mark(row)), path ? h("bdi", {text: value}) : value);
-    if (bar) cell.style.backgroundSize = `${(bar(row) * 100).toFixed(1)}% 100%`;
-    if (bar) cell.classList.add("wb-bar");
+    class: (pick ? "wb-pick" : "") + (chosen(row) ? " wb-chosen" : ""), tabindex: pick && 0,
+    "aria-current": pick && chosen(row) && "true", onclick: () => pick?.(row),
+    onkeydown: (event) => { if (pick && ["Enter", " "].includes(event.key)) { event.preventDefault(); pick(row); } },
+  }, ...columns.map(({text, number, bar, mark, path, as}) => {
+    const value = text(row), marked = mark?.(row), key = marked && swatch(marked);
+    const cell = h("td", {class: number ? "wb-num" : as, title: path ? `${value}, ${marked.label}` : value},
+      path ? h("div", {class: "wb-path"}, key, h("span", {}, h("bdi", {text: value}))) : key, !path && value);
+    if (bar) {
+      cell.style.backgroundSize = `${bar(row) * 100}% 100%`;
+      cell.classList.add("wb-bar");
+    }
     return cell;
   })));
   if (rows.length > most) body.push(h("tr", {}, h("td", {colspan: columns.length, class: "wb-more", text: `${wholeText(rows.length - most)} more rows: .to_pandas() has them all`})));

@@ -1,4 +1,4 @@
-import {axisX, axisY, button, bytesText, choice, clipText, font, frame, groupByPath, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText, within} from "./kernel.js";
+import {axisX, axisY, button, bytesText, choice, clipText, font, frame, groupByPath, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "./kernel.js";
 
 const LEFT = 78, TOP = 14, BANDS = 40, BELOW = 42;
 
@@ -174,10 +174,9 @@ function panel(view) {
   const heading = `${at === view.peak ? "Peak: " : ""}${data.names[columns.name[at]]}`;
   const parts = `Step ${columns.step[at]}, at place ${wholeText(at)}: ${bytesText(sum)} live ${data.per}: ${bytesText(data.always_live_bytes)} always, ${bytesText(columns.live[at])} in ${wholeText(rows.length)} variable${rows.length === 1 ? "" : "s"} that come and go`;
   const list = table([
-    {label: "variable", wide: "29%", path: true, text: (row) => within(names.name[row], data.layers[names.layer[row]])},
-    {label: "layer", wide: "26%", path: true, text: (row) => data.layers[names.layer[row]]},
-    {label: "kind", wide: "21%", text: (row) => data.kinds[names.kind[row]]},
-    {label: "bytes", wide: "24%", number: true, text: (row) => wholeText(columns.variable_bytes[row]), bar: (row) => columns.variable_bytes[row] / most},
+    {label: "variable", path: true, mark: (row) => data.kinds[names.kind[row]], text: (row) => names.name[row]},
+    {label: "kind", wide: "104px", as: "wb-roomy", text: (row) => data.kinds[names.kind[row]].label},
+    {label: "bytes", wide: "84px", number: true, text: (row) => wholeText(columns.variable_bytes[row]), bar: (row) => columns.variable_bytes[row] / most},
   ], rows, {
     fixed: true,
     chosen: (row) => names.id[row] === selection.get("variable"),

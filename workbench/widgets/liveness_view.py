@@ -12,7 +12,7 @@ from workbench.profiler import memory
 from workbench.units import bytes_text, count_text
 from workbench.widgets import assets, svg
 from workbench.widgets.base import View, picture_html, table_html
-from workbench.widgets.palette import DIRECTIONS, GREY, Paint, paint
+from workbench.widgets.palette import CATEGORIES, DIRECTIONS, GREY, Paint, paint
 from workbench.widgets.payload import Names, pack
 from workbench.widgets.selection import Selection
 
@@ -62,7 +62,7 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
         "capacity_bytes": capacity_bytes(report),
         "names": names.values,
         "layers": layers.values,
-        "kinds": kinds.values,
+        "kinds": [paint(CATEGORIES, name) for name in kinds.values],
         "directions": [paint(DIRECTIONS, name) for name in directions.values],
         "colours": {"always": ALWAYS, "live": LIVE},
         "variables": described,
