@@ -174,6 +174,32 @@ def test_state_kept_between_calls_is_live_between_them() -> None:
     assert of(b.program(b.compute(), call, b.compute(), call, b.compute())).intervals[state] == ((0, 3),)
 
 
+def test_what_a_loop_reads_before_the_call_that_makes_it_anew_is_not_live_between() -> None:
+    """As the residuals of a stage that is computed again at the end of a column and goes backward in the next."""
+    b = Builder()
+    residual, in_parts = b.variable([4], function="f"), b.variable([4], function="f")
+    b.functions["f"] = b.compute(writes=[residual, in_parts])
+    call = Call(function="f")
+    program = b.program(
+        call,  # 0
+        Repeat(
+            times=3,
+            body=sequence(
+                b.compute(),  # 1
+                b.compute(reads=[residual, in_parts]),  # 2
+                b.compute(writes=[in_parts]),  # 3: a part of what the call finishes
+                b.compute(),  # 4
+                call,  # 5
+                b.compute(),  # 6
+            ),
+        ),
+        b.compute(reads=[residual, in_parts]),  # 7
+    )
+    found = of(program).intervals
+    assert found[residual] == ((0, 2), (5, 7))
+    assert found[in_parts] == ((0, 7),)
+
+
 def test_each_ipu_has_its_own_timeline() -> None:
     b = Builder(ipus=2)
     sent, received = b.variable([4], ipu=0), b.variable([8], ipu=1)

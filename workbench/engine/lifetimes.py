@@ -4,8 +4,9 @@ The analysis goes up the control tree once. For a variable a node tells its inte
 writing it (`exposed`) and whether it writes it on every way through (`must`). What is exposed in the body of a loop
 is live around it; what a loop shares with the program outside is live in all of it. A variable owned by a function
 starts a new interval with each call that finds it overwritten; writes before a call belong to that call, reads after
-it too. A write may be of a part, so within one call, and for the entry's variables, an interval runs from the first
-access to the last.
+it too. Reads alone, before a call that makes it anew, are of an earlier value: so a loop that uses what its last call
+left and then calls again holds nothing between the two. A write may be of a part, so within one call, and for the
+entry's variables, an interval runs from the first access to the last.
 """
 
 from __future__ import annotations
@@ -40,20 +41,28 @@ class _Life(NamedTuple):
     spans: tuple[_Span, ...]
     exposed: bool
     must: bool
+    written: bool  # on some way through
 
     def shifted(self, offset: int) -> _Life:
         if not offset:
             return self
         spans = [_Span(a + offset, b + offset, c + offset, d + offset, called) for a, b, c, d, called in self.spans]
-        return _Life(tuple(spans), self.exposed, self.must)
+        return _Life(tuple(spans), self.exposed, self.must, self.written)
 
     def then(self, other: _Life) -> _Life:
         """This life followed by another, already shifted, one."""
-        if self.spans[-1].called and other.must and not other.exposed:
+        if self._ends_before(other):
             spans = self.spans + other.spans
         else:
             spans = (*self.spans[:-1], self.spans[-1].joined(other.spans[0]), *other.spans[1:])
-        return _Life(spans, self.exposed or (not self.must and other.exposed), self.must or other.must)
+        exposed = self.exposed or (not self.must and other.exposed)
+        return _Life(spans, exposed, self.must or other.must, self.written or other.written)
+
+    def _ends_before(self, other: _Life) -> bool:
+        """Whether what follows is another value: after a call, or after nothing but reads of what was there before."""
+        if not other.must or other.exposed:
+            return False
+        return self.spans[-1].called or (other.spans[0].called and not self.written)
 
     def repeated(self, length: int) -> _Life:
         """As the life of a loop whose body has `length` positions."""
@@ -63,10 +72,10 @@ class _Life(NamedTuple):
         if self.exposed:
             spans[0] = spans[0]._replace(first=0)
             spans[-1] = spans[-1]._replace(last=length - 1)
-        return _Life(tuple(spans), self.exposed, self.must)
+        return self._replace(spans=tuple(spans))
 
     def as_called(self) -> _Life:
-        return _Life(tuple(span._replace(called=True) for span in self.spans), self.exposed, self.must)
+        return self._replace(spans=tuple(span._replace(called=True) for span in self.spans))
 
 
 @dataclass(slots=True)
@@ -90,7 +99,8 @@ class _Part:
         self.steps.append(step.id)
         here = (_Span(place, place, place, place),)
         for number in dict.fromkeys(shared):
-            life = _Life(here, number in step.reads, number in step.writes)
+            writes = number in step.writes
+            life = _Life(here, number in step.reads, writes, writes)
             before = self.lives.get(number)
             self.lives[number] = life if before is None else before.then(life)
 
@@ -213,7 +223,8 @@ def _branches(arms: Iterable[_Part]) -> _Part:
             if before is not None:
                 joined = before.spans[-1].joined(later.spans[0])
                 spans = (*before.spans[:-1], joined, *later.spans[1:])
-                later = _Life(spans, before.exposed or later.exposed, before.must and later.must)
+                written = before.written or later.written
+                later = _Life(spans, before.exposed or later.exposed, before.must and later.must, written)
             result.lives[variable] = later
     for variable, life in result.lives.items():
         if not all(variable in part.lives for part in parts):
