@@ -95,7 +95,8 @@ def test_a_click_on_the_peak_lists_what_is_live_there(run_views: Callable[..., N
     canvas.click(position={"x": LEFT + (size["width"] - MARGINS) * 10.5 / 13, "y": 150})
     shown.get_by_role("heading", name="Peak: dense_1/grad").wait_for()
     rows = shown.locator(".wb-side tbody tr").all_inner_texts()
-    assert [row.split("\t")[0] for row in rows] == ["kernel grad", "images", "out", "kernel grad"]
+    named = ["dense_1/kernel grad", "images", "dense_1/out", "dense_2/kernel grad"]
+    assert [row.split("\t")[0].strip() for row in rows] == named
     assert [int(row.split("\t")[-1].replace(",", "")) for row in rows] == [2_000, 800, 400, 400]
 
 
