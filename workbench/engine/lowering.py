@@ -129,11 +129,15 @@ class Lowering:
         """The function a node calls."""
         return self.graph.functions[node.calls[number]]
 
-    def default_mapping(self, value: Value, *, dtype: str = "", least_bytes: int = LEAST_BYTES) -> Mapping:
+    def default_mapping(
+        self, value: Value, *, dtype: str = "", least_bytes: int = LEAST_BYTES, turned: bool = False
+    ) -> Mapping:
         """PopLibs' linear mapping, beginning behind the last one, so that small tensors spread over the tiles.
 
         The driver keeps the next tile to map to for each IPU (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/
         poplar/driver/tools/mapping_helper.cc); here it moves on to the next of a few places, which keeps layouts few.
+        `turned`: as the driver maps an input of which nobody says where it should lie, by the tiles it takes, so that
+        it is on w of them from tile w on unless it takes all (`MapTensorLinearlyImpl`, the same file).
         Every tile in use gets `least_bytes` in whole vectors, both counted in `dtype` (default: the value's own,
         float for halves that are summed).
         """
@@ -143,7 +147,7 @@ class Lowering:
         step = -(-self.tiles // LINEAR_PLACES)
         moved = first + -(-mapping.tiles_used // step) * step
         self.next_tile[self.emit.ipu] = moved if moved < self.tiles else 0
-        return mapping
+        return linear(value.shape, counted, self.tiles, least_bytes, mapping.tiles_used) if turned else mapping
 
     def wish(self, value: Value) -> Mapping | None:
         """The mapping the readers of the value would like, if any said so."""

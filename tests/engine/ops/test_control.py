@@ -70,7 +70,9 @@ def test_a_constant_of_a_loop_is_shared() -> None:
     add = body("add", [VECTOR, VECTOR], ("add", (1, 0), VECTOR), results=(2,))
     case = single("scan", [VECTOR] * 2, [VECTOR], bodies=(add,), times=3, num_carry=1, num_consts=1)
     assert [step.reads for step in case.computes if step.name.endswith("start/copy")] == [(1,)]  # the carry alone
-    assert any(0 in step.reads for step in case.exchanges)  # every iteration reads the constant where it is
+    # Every iteration reads the copied carry and the constant where it is: both inputs are on the tile that one fits.
+    assert [step.reads for step in case.computes if step.name.endswith("/add")] == [(2, 0)]
+    assert not any(0 in step.reads for step in case.exchanges)
 
 
 def _while(**attributes: object) -> Repeat:

@@ -9,10 +9,10 @@ SCALARS = [((), "int32"), ((), "int32")]
 
 
 def test_a_slice_copies_the_columns_each_tile_holds() -> None:
-    """8 rows of 128 floats, 2 of them: 32 columns a tile; only the offset of the sliced axis is broadcast."""
+    """8 rows of 128 floats, 2 of them: 32 columns a tile; only the sliced offset is broadcast, from tile 1."""
     case = single("dynamic_slice", [((8, 128), F32), *SCALARS], [((2, 128), F32)], slice_sizes=(2, 128))
     assert case.variable("in0") == [8 * 32 * 4] * 4
-    assert case.received() == [0, 4, 4, 4]
+    assert case.received() == [4, 0, 4, 4]
     arguments, tiles, _ = case.vertex("popops::DynamicSlice1D")
     assert arguments == {"type": "float", "region_size": 32, "num_sub_elements": 2, "num_base_elements": 8}
     assert tiles == [0, 1, 2, 3]
@@ -46,4 +46,4 @@ def test_an_operand_that_is_read_again_is_copied_first() -> None:
     assert len(copies) == 1
     arguments, _, _ = case.vertex("popops::DynamicUpdateSlice1D")
     assert (arguments["region_size"], arguments["num_sub_elements"]) == (32, 2)
-    assert case.received() == [0, 4, 4, 4]  # the update lies by the same columns, as the operator wishes
+    assert case.received() == [4, 0, 4, 4]  # the update lies by the same columns, as the operator wishes

@@ -119,9 +119,9 @@ def test_broadcasts_and_unit_axes_inside_a_chain_are_seen_through() -> None:
 
 
 def test_operands_that_repeat_bring_only_their_own_elements() -> None:
-    """A row of 8 floats on tile 0 for a 16x8 matrix spread over four tiles: 32 B to each of the others."""
+    """A row of 8 floats on tile 1 for a 16x8 matrix spread over four tiles: 32 B to each of the others."""
     case = single("add", [((16, 8), F32), ((1, 8), F32)], [((16, 8), F32)])
-    assert case.received() == [0, 32, 32, 32]
+    assert case.received() == [32, 0, 32, 32]
     # A tile repeats the row four times, 128 B, and adds 32 elements: popops does not use its vector codelet for floats.
     groups = case.computes[-1].compute_set.groups
     (copy,) = [group for group in groups if group.vertex == "poplar::Memcpy"]

@@ -14,9 +14,9 @@ SQUARE = {"window_dimensions": (1, 2, 2, 1), "window_strides": (1, 2, 2, 1), "pa
 
 
 def test_windows_that_do_not_overlap_are_spread_over_the_tiles() -> None:
-    """4x4x2 floats on tile 0, four windows of 2x2x2: each tile reduces one, 8 elements of 4 B brought to each."""
+    """4x4x2 floats on tile 1, four windows of 2x2x2: each tile reduces one, 8 elements of 4 B brought to each."""
     case = single("reduce_window_max", [((1, 4, 4, 2), F32)], [((1, 2, 2, 2), F32)], **SQUARE)
-    assert case.received() == [0, 32, 32, 32]
+    assert case.received() == [32, 0, 32, 32]
     arguments, tiles, count = case.vertex("popnn::MaxPooling")
     assert (tiles, count) == ([0, 1, 2, 3], 1)
     assert (arguments["positions"], arguments["row_width"], arguments["kernel_elements"]) == (1, 1, 4)
@@ -30,11 +30,11 @@ def test_flops_are_one_per_window_element() -> None:
 
 
 def test_windows_that_overlap_bring_their_halo() -> None:
-    """Stride 1: three columns of outputs, each reads two columns of inputs: 4 rows x 2 columns x 2 channels x 4 B."""
+    """Stride 1: three columns of outputs, each reads 4 rows x 2 columns x 2 channels x 4 B of inputs on tile 1."""
     shape = {"window_dimensions": (1, 2, 2, 1), "window_strides": (1, 1, 1, 1), "padding": NO_PADDING}
     case = single("reduce_window_sum", [((1, 4, 4, 2), F32)], [((1, 3, 3, 2), F32)], **shape)
     assert case.variable("arranged") == [64, 64, 64, 0]
-    assert case.received() == [0, 64, 64, 0]
+    assert case.received() == [64, 0, 64, 0]
     arguments, _, _ = case.vertex("popnn::SumPooling")
     assert (arguments["positions"], arguments["row_width"]) == (3, 1)
 
@@ -43,8 +43,8 @@ def test_the_gradient_finds_the_maxima_and_scatters() -> None:
     """Each tile owns one window of the input: it needs 2 gradients (8 B) and 8 inputs (32 B)."""
     types = [((1, 2, 2, 2), F32), ((1, 4, 4, 2), F32)]
     case = single("select_and_scatter_add", types, [((1, 4, 4, 2), F32)], select_prim="ge", **SQUARE)
-    # Gradients start on tile 0 and inputs on tile 1, where tensors that fit one tile are put in turn.
-    assert case.received() == [32, 8, 40, 40]
+    # Gradients and inputs are both on tile 1, where inputs lie that fit one tile.
+    assert case.received() == [40, 0, 40, 40]
     assert [vertex for vertex, *_ in case.vertices()] == ["popnn::MaxPooling", "popnn::MaxPoolingGrad"]
     arguments, tiles, _ = case.vertex("popnn::MaxPoolingGrad")
     # Two rows of two columns; the stride of 2 halves the columns a work item covers.

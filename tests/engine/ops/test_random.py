@@ -10,9 +10,9 @@ KEY = ((), "key")
 
 
 def test_bits_are_drawn_on_every_tile_that_holds_them() -> None:
-    """128 words over four tiles; the key of 8 B is broadcast, seeds six generators a tile, which draw 32 words."""
+    """128 words over four tiles; the key, 8 B on tile 1, is broadcast, seeds six generators a tile, which draw 32."""
     case = single("random_bits", [KEY], [((128,), "uint32")], bit_width=32, shape=(128,))
-    assert case.received() == [0, 8, 8, 8]
+    assert case.received() == [8, 0, 8, 8]
     seed, draw = case.computes[-2:]
     assert case.trace.steps[seed.id].cycles == 14 + 27 * 6 + 80
     assert case.trace.steps[draw.id].cycles == 4 + 22 * 6 + 32 // 2 + 80

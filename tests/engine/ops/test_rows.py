@@ -26,8 +26,8 @@ def test_a_small_table_is_copied_to_the_tiles_that_share_the_indices() -> None:
     case = single("gather", [((8, 4), F32), ((6, 1), I32)], [((6, 4), F32)], **TAKE)
     assert case.lowered.operators[0].plan == "rows in 1, columns in 2, indices in 2 parts"
     assert case.variable("in0") == [32, 32, 32, 32]  # the wish of the plan is heard: each half of a part on one tile
-    # The other half of the part: 32 B each; three of the six indices, 12 B each, which are on tile 0.
-    assert case.received() == [32, 32 + 12, 32 + 12, 32 + 12]
+    # The other half of the part: 32 B each; three of the six indices, 12 B each, which are on tile 1.
+    assert case.received() == [32 + 12, 32, 32 + 12, 32 + 12]
     arguments, tiles, _ = case.vertex("popops::MultiSlice")
     # Three indices a tile over six workers: one each at most; two columns.
     assert (arguments["offsets"], arguments["offsets_in_range"], arguments["region_size"]) == (1, 1, 2)

@@ -20,8 +20,8 @@ def test_eight_elements_take_six_steps_of_four_pairs() -> None:
     assert [arguments["distance"] for _, arguments, _, _ in groups] == [1, 2, 1, 4, 2, 1]
     assert all(arguments["pairs"] == 1 and tiles == [0, 1, 2, 3] for _, arguments, tiles, _ in groups)
     assert all(vertex == "popops::CompareAndSwapAtDistance" for vertex, *_ in groups)
-    # All on tile 0 at first; then neighbours swap partners: from pairs 01|23|45|67 to 02|13|46|57 one element each.
-    assert [list(step.exchange.received_bytes) for step in case.exchanges[:2]] == [[0, 8, 8, 8], [4, 4, 4, 4]]
+    # All on tile 1 at first; then neighbours swap partners: from pairs 01|23|45|67 to 02|13|46|57 one element each.
+    assert [list(step.exchange.received_bytes) for step in case.exchanges[:2]] == [[8, 0, 8, 8], [4, 4, 4, 4]]
 
 
 def test_values_move_with_their_keys() -> None:

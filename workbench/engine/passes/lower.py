@@ -111,7 +111,7 @@ def _lower_whole(lowering: Lowering) -> None:
 
 def _place_input(value: Value, described: Input, lowering: Lowering) -> None:
     resident = described.role in RESIDENT_ROLES
-    mapping = lowering.wish(value) or lowering.default_mapping(value)
+    mapping = lowering.wish(value) or lowering.default_mapping(value, turned=not resident)
     lowering.emit.origin = Origin(layer=described.layer)
     tensor = lowering.emit.tensor(
         described.name, value.shape, value.dtype, mapping, KIND_OF_ROLE[described.role], always_live=resident
