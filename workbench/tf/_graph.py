@@ -91,7 +91,7 @@ class Graph:
         try:
             yield self
         finally:
-            stack.remove(self)
+            del stack[len(stack) - 1 - stack[::-1].index(self)]  # the innermost: it may be in force further out too
 
     def unique_name(self, name: str) -> str:
         """`name`, or `name_1` and so on when it is taken."""
