@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.extend.core import Literal
 
 from workbench.engine.frontends.pipeline import Forward
+from workbench.engine.frontends.replicas import axes
 from workbench.errors import InputError
 from workbench.ipu._pipeline_stages import Recorded
 from workbench.tf._control import type_of
@@ -49,13 +50,13 @@ def stage_names(recorded: Recorded) -> dict[str, str]:
     }
 
 
-def parts_of(recorded: Recorded) -> Parts:
-    """Trace the forward pass over everything it is given."""
+def parts_of(recorded: Recorded, replicas: int = 1) -> Parts:
+    """Trace the forward pass over everything it is given, for one of so many replicas."""
     training, variables = recorded.training, in_order(recorded.forward.reads | recorded.forward.writes)
     captured = [] if training is None else list(training.update.graph.captures.values())
     inside = [tensor for tensor in captured if tensor.graph is recorded.graph]
     micro_batch = _MicroBatch(recorded, variables, inside)
-    closed = jax.make_jaxpr(micro_batch)(*micro_batch.types())
+    closed = jax.make_jaxpr(micro_batch, axis_env=axes(replicas))(*micro_batch.types())
     names, results = micro_batch.names(), micro_batch.results()
     passed = _passed(closed.jaxpr, names, results)
     for tensor in inside:
@@ -71,7 +72,7 @@ def parts_of(recorded: Recorded) -> Parts:
         owners={**dict.fromkeys(results, last), **stage_names(recorded)},
         trained=frozenset(each.handle for each in training.variables) if training else frozenset(),
         state=frozenset(each.handle for each in micro_batch.written), late=frozenset(),
-        head=results[0] if training else "",
+        head=results[0] if training else "", replicas=replicas,
     )  # fmt: skip
     updated = frozenset() if training is None else training.update.effects.reads | training.update.effects.writes
     return Parts(

@@ -94,12 +94,7 @@ class Cluster:
         if self.traced is not None:
             return self.traced
         if self.pipeline is not None:
-            if self.replicas > 1:
-                raise InputError(
-                    f"a pipeline of pipelining_ops on {self.replicas} replicas", expected="one replica",
-                    todo="set config.auto_select_ipus to the number of IPUs of its device_mapping",
-                )  # fmt: skip
-            staged: Source = import_module(PIPELINES).source_of(self.pipeline, Held)
+            staged: Source = import_module(PIPELINES).source_of(self.pipeline, Held, self.replicas)
             return staged
         specs = tuple(
             ArraySpec(name=tensor.name, shape=known_shape(tensor), dtype=str(tensor._dtype)) for tensor in self.inputs

@@ -70,6 +70,12 @@ class Device:
                 f"the program is sharded over {need} IPUs, but {self.name} has {have}",
                 todo=f"set config.auto_select_ipus = {need}",
             )
+        if found.pipeline is not None and have % need:
+            raise InputError(
+                f"a pipeline of {need} IPUs on {self.name}, which has {have}",
+                expected=f"a multiple of {need}: a copy of the program on every {need}",
+                todo=f"set config.auto_select_ipus = {have // need * need}",
+            )
         count = have // need
         return replace(found, replicas=count) if count > 1 else replace(found, traced=alone)
 

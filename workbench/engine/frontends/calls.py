@@ -127,9 +127,7 @@ def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
         whole = {name: env[name] for name in data}
         collected: dict[str, list[Any]] = {name: [] for output, name in program.outputs if output.role != "update"}
         for number in range(program.micro_batches):
-            for name in data:
-                size = program.types[name].shape[0]
-                env[name] = whole[name][number * size : (number + 1) * size]
+            env.update((name, micro_batch_of(whole[name], program.types[name].shape, number)) for name in data)
             execute([call for call in program.calls if call.repeated], env)
             for name, held in collected.items():
                 held.append(env[name])
@@ -141,6 +139,11 @@ def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
         return [joined(output, collected[name]) if name in collected else env[name] for output, name in program.outputs]
 
     return compute
+
+
+def micro_batch_of(whole: Any, shape: Sequence[int], number: int) -> Any:
+    """A micro-batch of this shape of all of them behind each other; of single numbers, one."""
+    return whole[number * shape[0] : (number + 1) * shape[0]] if shape else whole[number]
 
 
 def joined(output: Output, values: Sequence[Any]) -> Any:

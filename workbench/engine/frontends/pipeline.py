@@ -17,7 +17,7 @@ from workbench.engine.frontends.calls import Call
 from workbench.engine.frontends.jaxpr import cut, equation_stacks
 from workbench.engine.frontends.name_stack import LOSS_LAYER, LayerNames, place_of
 from workbench.engine.frontends.stages import stage_of_path
-from workbench.engine.frontends.vjp import Differentiated, Surroundings
+from workbench.engine.frontends.vjp import Differentiated, Sums, Surroundings
 from workbench.errors import InputError
 
 
@@ -27,7 +27,7 @@ class Forward:
 
     `names` and `results` follow the jaxpr's parameters and results. `owners` is the layer of each of them; `trained`
     and `state` are parameter names, `late` those the last stage has; `head` is the result that is differentiated,
-    "" in inference. `sums`: types in which gradients are added up, where not a parameter's own.
+    "" in inference. `sums`: how gradients are added up. `replicas`: of the program, which collectives may name.
     """
 
     closed: Any
@@ -38,7 +38,8 @@ class Forward:
     state: frozenset[str]
     late: frozenset[str]
     head: str
-    sums: Mapping[str, str] = field(default_factory=dict)
+    sums: Sums = field(default_factory=Sums)
+    replicas: int = 1
 
 
 @dataclass(slots=True)
@@ -184,7 +185,7 @@ class Pipeline:
         around = Surroundings(
             names=self.names, trained=self.forward.trained, state=self.forward.state, head=self.forward.head,
             results=frozenset(self.forward.results), differentiable=self.differentiable, owner=self.owner,
-            sums=self.forward.sums,
+            sums=self.forward.sums, replicas=self.forward.replicas,
         )  # fmt: skip
         differentiated = [
             Differentiated(around, piece.stage, self.forward.closed, piece.equations, piece.takes, piece.gives)

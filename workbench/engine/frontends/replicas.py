@@ -67,6 +67,11 @@ def axis_env(replicas: int) -> list[tuple[str, int]]:
     return [(AXIS, replicas)]
 
 
+def axes(replicas: int) -> list[tuple[str, int]] | None:
+    """The axes of a trace that is the same as without any for one replica."""
+    return axis_env(replicas) if replicas > 1 else None
+
+
 def meta(replicas: int) -> dict[str, int]:
     """What a graph says of its replicas: nothing of a single one."""
     return {"replicas": replicas} if replicas > 1 else {}

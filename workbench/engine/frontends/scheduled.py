@@ -14,7 +14,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workbench.engine.frontends.calls import Call, Program, compiled_body, joined
+from workbench.engine.frontends.calls import Call, Program, compiled_body, joined, micro_batch_of
 from workbench.engine.schedule import Column, Work, stash_depth, stretches
 
 Values = dict[str, Any]
@@ -174,8 +174,7 @@ class ScheduledProgram:
                 outputs[name].append(value)
 
     def _micro_batch(self, env: Values, name: str, number: int) -> Any:
-        size = self.program.types[name].shape[0]
-        return env[name][number * size : (number + 1) * size]
+        return micro_batch_of(env[name], self.program.types[name].shape, number)
 
     def _operand(self, stage: _Stage, name: str, direction: str, env: Values) -> Any:
         if name in self.resident:

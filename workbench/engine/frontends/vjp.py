@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +12,35 @@ from jax.extend.core import Literal
 
 from workbench.engine.frontends.calls import Call
 from workbench.engine.frontends.jaxpr import cut
+from workbench.engine.frontends.replicas import axes
+
+Add: TypeAlias = Callable[[Any, Any, Any, bool], Any]
+"""(buffer, gradient, micro-batches before, whether this is the micro-batch's first gradient for it) to the new sum."""
 
 
 def accumulator(name: str) -> str:
     """The name of the buffer a parameter's gradients are added up in."""
     return f"{name}/accumulator"
+
+
+def counter(stage: int) -> str:
+    """The name of the number of micro-batches whose gradients a stage has added up since the last update."""
+    return f"stage{stage}/micro_batches"
+
+
+def plain_sum(buffer: Any, gradient: Any, number: Any, first: bool) -> Any:
+    """The gradient added as it is, in the buffer's type."""
+    return buffer + gradient.astype(buffer.dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """How gradients are added up: `types` where not a parameter's own; `counted`: the micro-batches of an update where
+    `add` is given how many came before, which every stage then counts, else 0."""
+
+    types: Mapping[str, str] = field(default_factory=dict)
+    add: Add = plain_sum
+    counted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +49,7 @@ class Surroundings:
 
     `names` maps values that have one to their names; `head` is the result that is differentiated; `results` are the
     caller's; `cotangents` collects, per value that crossed to a later stage, the names of what came back for it;
-    `sums` are the types in which gradients are added up, where not a parameter's own.
+    `sums` says how gradients are added up, `summed` collects the parameters some stage has added to.
     """
 
     names: Mapping[Any, str]
@@ -36,7 +60,9 @@ class Surroundings:
     differentiable: set[Any]
     owner: Callable[[str], str]
     cotangents: dict[str, list[str]] = field(default_factory=dict)
-    sums: Mapping[str, str] = field(default_factory=dict)
+    sums: Sums = field(default_factory=Sums)
+    summed: set[str] = field(default_factory=set)
+    replicas: int = 1
 
 
 class Differentiated:
@@ -81,7 +107,8 @@ class Differentiated:
 
     def forward_call(self) -> Call:
         """The forward function: results, then the residuals that are neither parameters nor results already."""
-        closed = jax.make_jaxpr(self._vjp)(*(_type(var.aval) for var in self.takes))
+        traced = jax.make_jaxpr(self._vjp, axis_env=axes(self.around.replicas))
+        closed = traced(*(_type(var.aval) for var in self.takes))
         named = [name for _, name in (*self.active, *self.passive)]
         outvars = list(closed.jaxpr.outvars)
         taken = dict(zip(closed.jaxpr.invars, self.inputs, strict=True))
@@ -121,26 +148,35 @@ class Differentiated:
         """The backward function: cotangents of results in; cotangents of inputs, and accumulators added to, out."""
         around = self.around
         wanted = [self.inputs[i] for i in self.wanted]
-        order = self._backward_operands(wanted)
+        trained = [name for name in wanted if name in around.trained]
+        counts = [counter(self.stage)] if around.sums.counted and trained else []
+        order = [*self._backward_operands(wanted), *counts]
+        self.avals.update((name, jax.ShapeDtypeStruct((), "int32")) for name in counts)
 
         def transposed(*values: Any) -> list[Any]:
             env = dict(zip(order, values, strict=True))
             leaves = [env[leaf] if isinstance(leaf, str) else leaf() for leaf in self.residuals]
             (gradients,) = jax.tree_util.tree_unflatten(self.tree, leaves)(self._seeds(env))
-            return [
-                env[accumulator(name)] + gradient.astype(env[accumulator(name)].dtype)
+            before = [env[name] for name in counts]
+            number = before[0] if before else None
+            added = [
+                around.sums.add(env[accumulator(name)], gradient, number, name not in around.summed)
                 if name in around.trained
                 else gradient
                 for name, gradient in zip(wanted, gradients, strict=True)
             ]
+            return [*added, *(jax.lax.rem(held + 1, jnp.int32(around.sums.counted)) for held in before)]
 
-        closed = jax.make_jaxpr(transposed)(*(_type(self.avals[name]) for name in order))
+        traced = jax.make_jaxpr(transposed, axis_env=axes(around.replicas))
+        closed = traced(*(_type(self.avals[name]) for name in order))
+        around.summed.update(trained)
         taken = dict(zip(closed.jaxpr.invars, order, strict=True))
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, closed.jaxpr.outvars)
         return Call(
             name=f"stage{self.stage}_backward", closed=part, operands=tuple(taken[var] for var in used),
-            results=tuple(self._gradient_name(name) for name in wanted),
-            owners=tuple(around.owner(name) for name in wanted), stage=self.stage, direction="backward",
+            results=(*(self._gradient_name(name) for name in wanted), *counts),
+            owners=(*(around.owner(name) for name in wanted), *("" for _ in counts)), stage=self.stage,
+            direction="backward",
         )  # fmt: skip
 
     def _backward_operands(self, wanted: Sequence[str]) -> list[str]:
@@ -153,7 +189,8 @@ class Differentiated:
         for place, name in zip(self.wanted, wanted, strict=True):
             if name in self.around.trained:
                 aval = self.takes[place].aval
-                self.avals[accumulator(name)] = jax.ShapeDtypeStruct(aval.shape, self.around.sums.get(name, aval.dtype))
+                kind = self.around.sums.types.get(name, aval.dtype)
+                self.avals[accumulator(name)] = jax.ShapeDtypeStruct(aval.shape, kind)
                 order.append(accumulator(name))
         return order
 

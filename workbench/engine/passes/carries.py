@@ -89,7 +89,10 @@ def _of_call(graph: Graph, entry: Function, node: Node, memory: dict[int, int]) 
 
 
 def _sums(graph: Graph, function: Function, buffers: set[int]) -> dict[int, int]:
-    """Result number → the accumulator (a parameter number) that it is the sum of with a gradient."""
+    """Result number → the accumulator (a parameter number) that it is the sum of with a gradient.
+
+    A running mean scales what is in the accumulator first.
+    """
     buffer_of = {id(function.params[number]): number for number in buffers}
     result_of = {id(value): number for number, value in enumerate(function.results)}
     found: dict[int, int] = {}
@@ -97,6 +100,8 @@ def _sums(graph: Graph, function: Function, buffers: set[int]) -> dict[int, int]
         read = [buffer_of[id(value)] for value in node.operands if id(value) in buffer_of]
         if node.op in ("add", "add_any") and read and id(node.results[0]) in result_of:
             found[result_of[id(node.results[0])]] = read[0]
+        elif node.op == "mul" and read and node.results[0].shape == function.params[read[0]].shape:
+            buffer_of[id(node.results[0])] = read[0]
     return found
 
 

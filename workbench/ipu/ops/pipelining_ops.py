@@ -146,6 +146,9 @@ def pipeline(
     each stage, by number. `outfeed_loss`: the loss alone goes to the outfeed; `outfeed_mask`: true for outputs that
     do not; `accumulate_outfeed`: the sum over the micro-batches goes there once. Offloading and sharding: None leaves
     them to the configuration.
+    A device with several times the pipeline's IPUs runs so many replicas: micro-batch by micro-batch each takes the
+    next element, and the update is given the mean over the replicas of what each has accumulated. Elements need no
+    batch dimension.
     Errors: `TypeError` and `ValueError` for arguments that do not fit, each naming the argument; `NotImplementedError`
     for what the SDK has not either.
     """

@@ -1,0 +1,67 @@
+"""What a pipeline takes from its infeed queue in one run, and what it gives its outfeed queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workbench.ipu._pipeline_stages import Recorded
+from workbench.tf._graph import known_shape
+
+
+@dataclass(slots=True)
+class Feed:
+    """The elements of one run, a leaf at a time: behind each other along the first axis, as programs take them.
+
+    Single numbers become a vector of all. Replicas take turns at the queue, micro-batch by micro-batch; a leaf holds
+    those of each replica together.
+    """
+
+    queue: Any
+    count: int
+    replicas: int = 1
+    waiting: list[Any] = field(default_factory=list)
+
+    @property
+    def from_host(self) -> bool:
+        """Elements are taken anew in each run: there is nothing to keep or to save."""
+        return True
+
+    @property
+    def value(self) -> Any:
+        """The next leaf; the first one takes the elements from the queue."""
+        if not self.waiting:
+            taken = self.queue.take_many(self.count * self.replicas)
+            ordered = [each for replica in range(self.replicas) for each in taken[replica :: self.replicas]]
+            self.waiting = [np.concatenate([*map(np.atleast_1d, leaves)]) for leaves in zip(*ordered, strict=True)]
+        return self.waiting.pop(0)
+
+    def assign(self, value: Any) -> None:
+        """Nothing is written to what came from the host."""
+
+
+def giver(recorded: Recorded, replicas: int) -> Callable[[Sequence[Any]], Any]:
+    """Gives the outputs of a run to the outfeed, an element for each micro-batch or their sum; none to the session.
+
+    With several replicas an element holds what each of them gave, along a first dimension.
+    """
+    count, queue = int(recorded.asked.count), recorded.asked.outfeed
+    shapes = [known_shape(tensor) for tensor in recorded.enqueued]
+
+    def give(outputs: Sequence[Any]) -> tuple[()]:
+        columns = []
+        for value, shape in zip(outputs, shapes, strict=True):
+            apart = np.asarray(value).reshape(replicas, count, *shape)
+            column = apart[0] if replicas == 1 else np.moveaxis(apart, 0, 1)
+            columns.append(np.sum(column, axis=0, keepdims=True) if recorded.asked.accumulate else column)
+        for element in zip(*columns, strict=True):
+            queue.put(element)
+        return ()
+
+    return give
+
+
+__all__ = ["Feed", "giver"]
