@@ -175,10 +175,41 @@ def test_names_of_two_meanings_keep_bodies_apart(taken: Taken) -> None:
     assert same(found, anew(asked))
 
 
-def form(*layers: str, key: tuple[int, ...] = ()) -> Form:
+def attention_blocks() -> Any:
+    """Four equal stages of a block in which Keras numbers a layer through the whole model: `softmax`, `softmax_1` …"""
+    import keras
+
+    class Block(keras.layers.Layer):  # type: ignore[misc]
+        def __init__(self, name: str) -> None:
+            super().__init__(name=name)
+            self.dense, self.softmax = keras.layers.Dense(32, name="dense"), keras.layers.Softmax()
+
+        def build(self, shape: Any) -> None:
+            self.dense.build(shape)
+
+        def call(self, x: Any) -> Any:
+            return x + self.softmax(self.dense(x))
+
+    x = given = keras.Input((32,))
+    for number in range(4):
+        x = Block(f"norm_{number}")(x)
+    return keras.Model(given, keras.layers.Dense(10, activation="softmax", name="out")(x))
+
+
+def test_a_layer_inside_another_may_be_called_otherwise_in_each(taken: Taken) -> None:
+    """Unless its name could be that of an operator of the outer one."""
+    asked = in_four(attention_blocks, each=1)
+    found = compile_request(asked)
+    assert ("stage2_forward", "stage1_forward") in taken.stages
+    assert same(found, anew(asked))
+    ends = {step.origin.layer.removeprefix("norm_2/softmax_") for step in found.program.steps}
+    assert any(end.isdigit() for end in ends)
+
+
+def form(*layers: str, key: tuple[int, ...] = (), labels: tuple[str, ...] = ()) -> Form:
     origins = tuple(Origin(layer=layer) for layer in layers)
     return Form(
-        key=key, values=(), number={}, nodes=(), origins=origins, layers=layers, sources=(), labels=()
+        key=key, values=(), number={}, nodes=(), origins=origins, layers=layers, sources=(), labels=labels
     )  # fmt: skip
 
 
@@ -194,9 +225,27 @@ def test_names_are_those_of_the_innermost_layer() -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "clear"),
+    [
+        ("a/matmul", True),
+        ("a/b_1", False),  # an operator of the outer layer, or the inner layer
+        ("c/b_2", False),
+        ("a/b_1/matmul", True),
+    ],
+)
+def test_the_end_of_a_path_may_differ_where_no_operator_is_called_so(label: str, clear: bool) -> None:
+    old, new = form("a", "a/b_1", labels=(label,)), form("c", "c/b_2", labels=(label,))
+    names = Renaming(old, new, {}, "model")
+    assert names.is_clear is clear
+    assert names.text("a/b_1/matmul") == "c/b_2/matmul"
+    assert names.text("a/matmul") == "c/matmul"
+
+
+@pytest.mark.parametrize(
     ("old", "new", "clear"),
     [
         (("a", "a/b"), ("c", "c/b"), True),
+        (("a", "a/b_1"), ("c", "c/b_2"), True),
         (("a", "a/b"), ("c", "d/b"), False),  # no longer inside one another
         (("a",), ("model",), False),
         (("shared0_add",), ("b",), False),

@@ -92,11 +92,17 @@ class _Reading:
         return known
 
 
+def _paths(layer: str) -> list[str]:
+    """The paths that a layer's path goes through."""
+    return [layer[:place] for place, letter in enumerate(layer) if letter == "/"]
+
+
 class Renaming:
     """From the names in one body to those in another of the same form.
 
     A name is that of a function, or begins with the path of a layer or the name of a function. `is_clear` says whether
-    each such name has one meaning: layers inside one another stay so, and none is called as a function or the model is.
+    each such name has one meaning: layers inside one another stay so, and keep the end of their path wherever an
+    operator of the outer one may be called so too; and none is called as a function or the model is.
     """
 
     def __init__(self, old: Form, new: Form, functions: dict[str, str], model: str) -> None:
@@ -105,6 +111,7 @@ class Renaming:
         self.functions = functions
         self.prefixes = {**self.layers, **functions}
         self.same = old.origins == new.origins and all(name == other for name, other in self.prefixes.items())
+        self._labels = {*old.labels, *new.labels}
         reserved = {model, "graph", *functions, *functions.values()}
         self.is_clear = self.same or (
             reserved.isdisjoint(self.layers)
@@ -115,9 +122,12 @@ class Renaming:
         self._origins = dict(zip(old.origins, new.origins, strict=True))
 
     def _is_nested(self, layer: str) -> bool:
-        for place in (place for place, letter in enumerate(layer) if letter == "/"):
-            outer = self.layers.get(layer[:place])
-            if outer is not None and self.layers[layer] != outer + layer[place:]:
+        new = self.layers[layer]
+        for outer in (outer for outer in _paths(layer) if outer in self.layers):
+            if not new.startswith(f"{self.layers[outer]}/"):
+                return False
+            is_same = new == self.layers[outer] + layer[len(outer) :]
+            if not is_same and not self._labels.isdisjoint((layer, new, *_paths(layer), *_paths(new))):
                 return False
         return True
 
