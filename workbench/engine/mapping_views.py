@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -39,8 +40,13 @@ def reshape(mapping: Mapping, shape: Sequence[int]) -> Mapping:
 
 def transpose(mapping: Mapping, perm: Sequence[int]) -> Mapping:
     """Axis a of the result is axis perm[a] of the mapping."""
-    if tuple(perm) == tuple(range(len(mapping.shape))):
-        return mapping
+    order = tuple(perm)
+    return mapping if order == tuple(range(len(mapping.shape))) else _transposed(mapping, order)
+
+
+# Layers of one kind turn the same few mappings; where nothing shorter is known each time goes over every element.
+@lru_cache(maxsize=64)
+def _transposed(mapping: Mapping, perm: Shape) -> Mapping:
     shape = [mapping.shape[axis] for axis in perm]
     groups = axes_of_shape(mapping) if isinstance(mapping, Grid) else None
     if isinstance(mapping, Grid) and groups is not None:
