@@ -15,6 +15,7 @@ import numpy as np
 
 from tests.fidelity.compiling import breakdown, struct
 from tests.fidelity.outcome import Case, NotRun, said
+from tests.fidelity.vertex_fields import edges, worklist_bytes
 from workbench import api
 from workbench.engine.program import OnTileExecute
 from workbench.engine.target import target
@@ -25,6 +26,7 @@ PHASES = {"compute": "Convolve", "copy": "Transpose_#0", "reduce": "Reduce0"}
 PRODUCTS = ("m4", "m5")
 SHAPES = ((800, 500), (500, 400), (400, 200))  # of m1, m2 and m3, by the bytes the liveness panel shows
 MK1_RESERVED_BYTES = 8192  # of region 0, not for data: logging.rst shows 122,880 of 131,072 usable
+COUNTERS = "counters"
 INSTRUMENTATION_BYTES = 4  # a counter of each vertex: 4,876 B of 1,219
 
 
@@ -49,6 +51,7 @@ def _adder() -> Executable:
 
     Before it runs every tile's generator is seeded, from a seed the host sends: driver/prng_seed_state.cc,
     poplibs@7eac0f26 lib/poprand/RandomGen.cpp:630-649. Small tensors are on the first tile, as PopLibs maps them.
+    The report counts instrumentation results: every tile's cycle counter is sent to the host at the end.
     """
     return api.compile(_sums())
 
@@ -66,7 +69,10 @@ def _sums() -> Step:
     second.vertex("popops::BinaryOp1DInPlace", tile=0, op="ADD", a=c, b=a)
     last.vertex("popops::BinaryOp1DInPlace", tile=0, op="ADD", a=both, b=c)
     inputs = [graph.host_copy(tensor) for tensor in (seed, a, b, c)]
-    return graph.sequence(inputs[0], seeds, *inputs[1:], first, second, last, graph.host_copy(both, "to_host"))
+    tiles = graph.target.tiles_per_ipu
+    counters = graph.variable(COUNTERS, tiles, "uint32").map_linearly(tiles=tiles, grain=1)
+    outputs = [graph.host_copy(tensor, "to_host") for tensor in (both, counters)]
+    return graph.sequence(inputs[0], seeds, *inputs[1:], first, second, last, *outputs)
 
 
 def _edges(_executable: Executable) -> int:
@@ -112,10 +118,11 @@ def _most(name: str) -> Callable[[Executable], int]:
 
 
 def _variables(executable: Executable) -> int:
-    """Bytes of variables at their own addresses, shared or not."""
+    """Bytes of variables at their own addresses, shared or not; counters are instrumentation results instead."""
     tiles = executable.profile.tiles
     names = ("parameter", "optimizer", "state", "constant", "stash", "stream", "input", "activation", "gradient")
-    return int(sum(tiles[name].sum() for name in (*names, "temporary")))
+    counters = sum(each.bytes_per_tile.sum() for each in executable.program.variables if each.name == COUNTERS)
+    return int(sum(tiles[name].sum() for name in (*names, "temporary")) - counters)
 
 
 def _unshared(executable: Executable) -> int:
@@ -206,6 +213,7 @@ def _tile_bytes(part: slice) -> Callable[[Executable], int]:
 _PRODUCTS: dict[str, Callable[[Executable], Any]] = {
     "cs": _compute_sets,
     "vertices": _vertices,
+    "edges": edges,
     "vars": _pieces,
     "incgaps": lambda executable: sum(_reached(executable)),
     "excgaps": _column("total_bytes"),
@@ -213,7 +221,7 @@ _PRODUCTS: dict[str, Callable[[Executable], Any]] = {
     "int": _interleaved,
     "ovf": lambda executable: 0 if executable.profile.fits else -executable.profile.margin_bytes,
     "notovl": _unshared,
-    "const": _column("constant"),
+    "const": lambda executable: _column("constant")(executable) + worklist_bytes(executable),
     "flat": _tile_bytes(slice(0, 1400)),
     "tail": _tile_bytes(slice(1400, None)),
     "total": _on_device,
