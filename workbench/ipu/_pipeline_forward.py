@@ -13,7 +13,7 @@ from jax.extend.core import Literal
 from workbench.engine.frontends.pipeline import Forward
 from workbench.engine.frontends.replicas import axes
 from workbench.errors import InputError
-from workbench.ipu._pipeline_stages import Recorded
+from workbench.ipu._pipeline_stages import Recorded, given_as
 from workbench.tf._control import type_of
 from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Tensor
@@ -54,7 +54,7 @@ def parts_of(recorded: Recorded, replicas: int = 1) -> Parts:
     """Trace the forward pass over everything it is given, for one of so many replicas."""
     training, variables = recorded.training, in_order(recorded.forward.reads | recorded.forward.writes)
     captured = [] if training is None else list(training.update.graph.captures.values())
-    inside = [tensor for tensor in captured if tensor.graph is recorded.graph]
+    inside = [given_as(tensor) for tensor in captured if tensor.graph is recorded.graph]
     micro_batch = _MicroBatch(recorded, variables, inside)
     closed = jax.make_jaxpr(micro_batch, axis_env=axes(replicas))(*micro_batch.types())
     names, results = micro_batch.names(), micro_batch.results()
@@ -77,7 +77,7 @@ def parts_of(recorded: Recorded, replicas: int = 1) -> Parts:
     updated = frozenset() if training is None else training.update.effects.reads | training.update.effects.writes
     return Parts(
         recorded=recorded, variables=variables, slots=in_order(updated - set(variables)), forward=forward,
-        taken=tuple(passed[each.name] if each.graph is recorded.graph else each.name for each in captured),
+        taken=tuple(passed[given_as(each).name] if each.graph is recorded.graph else each.name for each in captured),
     )  # fmt: skip
 
 
@@ -96,10 +96,11 @@ class _MicroBatch:
         state = State(dict(zip(self.variables, values, strict=False)))
         held = {id(tensor): value for tensor, value in zip(self.given, values[count:], strict=True)}
         Run(recorded.graph, state, held).evaluate([*self.loss, *recorded.enqueued, *self.captured])
-        with jax.named_scope(stage_scope(len(recorded.asked.stages) - 1)):  # what is handed on unchanged is a copy
+        last = len(recorded.asked.stages) - 1
+        with jax.named_scope(stage_scope(last)):  # what another stage made leaves from here all the same
             out = [
-                jnp.copy(value) if any(value is each for each in values) else value
-                for value in (jnp.asarray(held[id(tensor)]) for tensor in recorded.enqueued)
+                jnp.asarray(held[id(each)]) if each.op.scopes.stage == last else jnp.copy(held[id(each)])
+                for each in recorded.enqueued
             ]
         made = [*(held[id(each)] for each in self.loss), *out, *(held[id(each)] for each in self.captured)]
         return [*map(jnp.asarray, made), *(state.values[variable] for variable in self.written)]

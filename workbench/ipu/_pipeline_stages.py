@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from workbench.errors import InputError
 from workbench.ipu._pipeline_checks import Asked
@@ -18,6 +19,8 @@ from workbench.tf._dtypes import as_dtype
 from workbench.tf._evaluate import Run
 from workbench.tf._graph import Effects, Graph, Operation, Tensor
 from workbench.tf._variables import Variable
+
+HANDED_ON = "HandedOn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +97,24 @@ def _stages(asked: Asked, arguments: Sequence[Tensor], element: Any) -> list[Ten
         with _graph.scoped(stage=number, names=(), after=()):
             returned = stage(*values, **(named if number == 0 else {}))
             values = _returned(returned, number, last=number == len(asked.stages) - 1)
+            if number == 0:
+                values = [_handed_on(each) for each in values]
     return values
+
+
+def _handed_on(tensor: Tensor) -> Tensor:
+    """What the first stage was given and returns as it is, as a result of its own: later stages have it from there.
+
+    What a stage made is handed from each stage to the next one anyway.
+    """
+    if tensor.op.type != "Argument":
+        return tensor
+    return _graph.record(HANDED_ON, jnp.copy, tensor)  # type: ignore[no-any-return]
+
+
+def given_as(tensor: Tensor) -> Tensor:
+    """What a tensor was when the first stage was given it, if it has only been handed on since."""
+    return tensor.op.inputs[0] if tensor.op.type == HANDED_ON else tensor
 
 
 def _returned(returned: Any, number: int, *, last: bool) -> list[Any]:
@@ -227,4 +247,4 @@ def _operation(recorded: Recorded) -> Operation:
     return made
 
 
-__all__ = ["Recorded", "Training", "record_pipeline", "sums_type"]
+__all__ = ["Recorded", "Training", "given_as", "record_pipeline", "sums_type"]
