@@ -69,7 +69,9 @@ PIPELINING: dict[tuple[str, str], Call] = {
     ("pipeline", "reduction_method != ga."): piped(reduction_method=_MEAN, batch_serialization_iterations=2),
     ("pipeline", "continuous_weight_updates"): piped(continuous_weight_updates=True),
     ("pipeline", "isinstance(pipeline_schedule"): piped(pipeline_schedule=0),
-    ("pipeline", "batch_serialization_iterations > 1"): piped(batch_serialization_iterations=2),
+    ("pipeline", "batch_serialization_iterations > 1"): piped(
+        batch_serialization_iterations=2, pipeline_schedule=PipelineSchedule.Grouped
+    ),
     ("pipeline", "isinstance(recomputation_mode"): piped(recomputation_mode="Auto"),
     ("pipeline", "isinstance(computational_stages"): piped(stages=_first),
     ("pipeline", "isinstance(infeed_queue"): piped(infeed_queue=[1.0]),

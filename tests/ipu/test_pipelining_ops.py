@@ -156,7 +156,7 @@ def test_recomputation_and_a_checkpoint() -> None:
     assert close(recomputed.weights, plain.weights)
     assert close(kept.weights, plain.weights)
     forwards = [ran.executable.graph.functions["stage0_forward"] for ran in (recomputed, kept)]
-    assert [len(forward.results) for forward in forwards] == [3, 4]  # hidden, rate and labels for the next stage; the checkpoint
+    assert [len(forward.results) for forward in forwards] == [3, 4]  # hidden, rate, labels; the checkpoint
     passes = [set(ran.profile.blocks(max_rows=10**6)["direction"]) for ran in (plain, recomputed, kept)]
     assert ["recompute" in each for each in passes] == [False, True, True]
 

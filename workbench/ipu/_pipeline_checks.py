@@ -68,9 +68,11 @@ def checked(asked: Asked, schedule: type, recomputation: type, options: type) ->
     name = getattr(asked.schedule, "name", "")
     if not isinstance(asked.schedule, schedule):
         raise TypeError(f"pipeline_schedule is {asked.schedule!r}, no member of PipelineSchedule.")
-    if asked.serial > 1:
-        what = f"under {name}" if name != "Sequential" else "on the host's numbers"
-        raise NotImplementedError(f"batch_serialization_iterations is {asked.serial}: it is not supported {what}.")
+    if asked.serial > 1 and name != "Sequential":
+        raise NotImplementedError(
+            f"batch_serialization_iterations is {asked.serial}: it is not supported under {name}. "
+            "To mend it: use PipelineSchedule.Sequential."
+        )
     if not isinstance(asked.recomputation, recomputation):
         raise TypeError(f"recomputation_mode is {asked.recomputation!r}, no member of RecomputationMode.")
     asked = _check_stages(asked)
@@ -113,7 +115,9 @@ def _check_stages(asked: Asked) -> Asked:
 
 def _devices(asked: Asked, count: int) -> list[int]:
     """The IPU of each stage."""
-    devices = list(range(count)) if asked.devices is None else asked.devices
+    devices = asked.devices
+    if devices is None:
+        devices = [0] * count if asked.serial > 1 else list(range(count))
     if not isinstance(devices, list | tuple):
         raise TypeError(f"device_mapping is {devices!r}, but it must be a list or a tuple.")
     if len(devices) != count:
@@ -125,6 +129,11 @@ def _devices(asked: Asked, count: int) -> list[int]:
         raise NotImplementedError(
             f"device_mapping puts several stages on one IPU, {list(devices)}, which the Interleaved schedule cannot "
             "train. To mend it: use PipelineSchedule.Grouped or Sequential."
+        )
+    if asked.serial > 1 and len(set(devices)) > 1:
+        raise NotImplementedError(
+            f"batch_serialization_iterations is {asked.serial} with the device_mapping {list(devices)}, but then all "
+            "stages must be on a single IPU."
         )
     return [int(device) for device in devices]
 

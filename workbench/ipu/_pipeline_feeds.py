@@ -16,13 +16,14 @@ from workbench.tf._graph import known_shape
 class Feed:
     """The elements of one run, a leaf at a time: behind each other along the first axis, as programs take them.
 
-    Single numbers become a vector of all. Replicas take turns at the queue, micro-batch by micro-batch; a leaf holds
-    those of each replica together.
+    Single numbers become a vector of all; `stacked` gives every leaf a first axis of elements. Replicas take turns at
+    the queue, micro-batch by micro-batch; a leaf holds those of each replica together.
     """
 
     queue: Any
     count: int
     replicas: int = 1
+    stacked: bool = False
     waiting: list[Any] = field(default_factory=list)
 
     @property
@@ -36,7 +37,11 @@ class Feed:
         if not self.waiting:
             taken = self.queue.take_many(self.count * self.replicas)
             ordered = [each for replica in range(self.replicas) for each in taken[replica :: self.replicas]]
-            self.waiting = [np.concatenate([*map(np.atleast_1d, leaves)]) for leaves in zip(*ordered, strict=True)]
+            columns = zip(*ordered, strict=True)
+            self.waiting = [
+                np.stack(leaves) if self.stacked else np.concatenate([*map(np.atleast_1d, leaves)])
+                for leaves in columns
+            ]
         return self.waiting.pop(0)
 
     def assign(self, value: Any) -> None:
@@ -48,7 +53,7 @@ def giver(recorded: Recorded, replicas: int) -> Callable[[Sequence[Any]], Any]:
 
     With several replicas an element holds what each of them gave, along a first dimension.
     """
-    count, queue = int(recorded.asked.count), recorded.asked.outfeed
+    count, queue = int(recorded.asked.count) * int(recorded.asked.serial), recorded.asked.outfeed
     shapes = [known_shape(tensor) for tensor in recorded.enqueued]
 
     def give(outputs: Sequence[Any]) -> tuple[()]:

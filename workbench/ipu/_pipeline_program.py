@@ -24,6 +24,7 @@ from workbench.engine.graph import Graph, Input, Output
 from workbench.ipu._pipeline_feeds import Feed, giver
 from workbench.ipu._pipeline_forward import Parts, in_order, parts_of, stage_names
 from workbench.ipu._pipeline_options import with_stage_options
+from workbench.ipu._pipeline_serial import serialised
 from workbench.ipu._pipeline_stages import Recorded, sums_type
 from workbench.ipu._pipeline_sums import check_shared, over_replicas, sums_of
 from workbench.ipu._state import STATE
@@ -36,14 +37,17 @@ from workbench.tf._marks import stage_scope
 def source_of(recorded: Recorded, held: Callable[[Any], Any], replicas: int = 1) -> Source:
     """The source of a pipeline; `held` makes of a variable what a runner reads and assigns."""
     parts = parts_of(recorded, replicas)
-    program = _program(parts)
+    program, serial = _program(parts), int(recorded.asked.serial)
     asked, data = recorded.asked, [item.name for item in program.inputs if item.role == "input"]
     batch = _batch_of([tuple(program.types[name].shape) for name in data])
 
+    def finish(made: Program) -> Program:
+        return serialised(made, serial, replicas)
+
     def graph_of(made: Program) -> Graph:
         graph = assemble(
-            made, {}, name=asked.name, batch_size=batch, mode="training" if recorded.training else "inference",
-            assumptions=_assumptions(recorded), meta={
+            finish(made), {}, name=asked.name, batch_size=batch * serial, assumptions=_assumptions(recorded),
+            mode="training" if recorded.training else "inference", meta={
                 "stages": len(asked.stages), "gradient_accumulation_steps": int(asked.count), **meta(replicas),
             },
         )  # fmt: skip
@@ -51,9 +55,9 @@ def source_of(recorded: Recorded, held: Callable[[Any], Any], replicas: int = 1)
 
     staged = Staged(
         program=program, graph=graph_of(program), graph_of=graph_of, weighted=None, in_stages=True, layers={},
-        replicas=replicas,
+        replicas=replicas, finish=finish,
     )  # fmt: skip
-    feed = Feed(asked.infeed, int(asked.count), replicas)
+    feed = Feed(asked.infeed, int(asked.count) * serial, replicas, stacked=serial > 1)
     keepers: dict[str, Any] = {item.handle: held(item) for item in (*parts.variables, *parts.slots)}
     keepers |= dict.fromkeys(data, feed)
     counters = {counter(call.stage) for call in program.calls}
@@ -83,6 +87,10 @@ def _assumptions(recorded: Recorded) -> tuple[str, ...]:
         found.append(f"the pipeline: one of its {asked.repeats} equal repetitions is shown")
     if asked.accumulate:
         found.append("the outfeed: its sums are given to the host after every micro-batch, not once")
+    if asked.serial > 1:
+        found.append(f"batch serialisation: the {asked.serial} elements of a pass arrive, and leave, together")
+        if asked.offload["pipeline.offload_activations"]:
+            found.append("batch serialisation: what passes leave for each other stays on the chip")
     return tuple(found)
 
 

@@ -22,6 +22,7 @@ Runs = Callable[[Program], Compute]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
     """`weighted` traces the same program with a sample weight behind the targets; `graph_of` assembles a program.
+    `finish`: what is done to a program last, before it is run; `graph_of` does it too.
 
     `in_stages`: the program has a call per stage and direction; else one for a whole micro-batch. `layers` maps layer
     paths to Keras classes.
@@ -34,6 +35,7 @@ class Staged:
     in_stages: bool
     layers: Mapping[str, str]
     replicas: int = 1
+    finish: Callable[[Program], Program] = lambda program: program
     variants: dict[Recomputation, Source] = field(default_factory=dict)  # made before, by how they recompute
     cuts: Cuts = field(default_factory=dict)  # what they have in common
 
@@ -44,7 +46,7 @@ class Staged:
 
     def compute(self, runs: Runs = host_function) -> Compute:
         """Values of the entry parameters to values of the results."""
-        return self._for_all(runs(self.program))
+        return self._for_all(runs(self.finish(self.program)))
 
     def compute_weighted(self, runs: Runs = host_function) -> Callable[[Sequence[Any], Any], Sequence[Any]] | None:
         """The same with sample weights; traced and compiled when they are first given."""
@@ -54,7 +56,7 @@ class Staged:
 
         def run(values: Sequence[Any], weights: Any) -> Sequence[Any]:
             if not made:
-                compiled = runs(weighted())
+                compiled = runs(self.finish(weighted()))
                 made.append(self._for_all(lambda held, more: compiled([*held, more])))
             return made[0](values, weights)
 

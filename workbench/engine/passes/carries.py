@@ -23,7 +23,8 @@ def carried(graph: Graph) -> dict[str, dict[int, int]]:
             count = len(graph.functions[node.calls[1]].results)
             found[node.calls[1]] = {index: first + index for index in range(count)}
         elif node.op == "call" and function.name == graph.entry:
-            found[node.calls[0]] = pairs = _of_call(graph, function, node, memory)
+            pairs = _of_call(graph, function, node, memory)
+            found[node.calls[0]] = pairs | found.get(node.calls[0], {})  # computing again keeps nothing
             for result, number in pairs.items():
                 value = node.operands[number]
                 memory[id(node.results[result])] = memory.get(id(value), id(value))
@@ -102,6 +103,11 @@ def _sums(graph: Graph, function: Function, buffers: set[int]) -> dict[int, int]
             found[result_of[id(node.results[0])]] = read[0]
         elif node.op == "mul" and read and node.results[0].shape == function.params[read[0]].shape:
             buffer_of[id(node.results[0])] = read[0]
+        elif node.op == "scan" and read:  # several gradients are added up in a loop
+            carries = zip(node.results, node.operands[int(node.attr("num_consts", 0)) :], strict=False)
+            for result, value in list(carries)[: int(node.attr("num_carry", 0))]:
+                if id(value) in buffer_of and id(result) in result_of:
+                    found[result_of[id(result)]] = buffer_of[id(value)]
     return found
 
 

@@ -108,6 +108,13 @@ class PipelineStageOptions:
     __hash__ = None  # type: ignore[assignment]
 
 
+def _schedule(wanted: Any, serialised: Any) -> Any:
+    """The schedule asked for, or the default: serialised batches run under one schedule only."""
+    if wanted is not None:
+        return wanted
+    return PipelineSchedule.Sequential if isinstance(serialised, int) and serialised > 1 else PipelineSchedule.Grouped
+
+
 def pipeline(
     computational_stages: Sequence[Callable[..., Any]],
     gradient_accumulation_count: Any = None,
@@ -146,6 +153,8 @@ def pipeline(
     each stage, by number. `outfeed_loss`: the loss alone goes to the outfeed; `outfeed_mask`: true for outputs that
     do not; `accumulate_outfeed`: the sum over the micro-batches goes there once. Offloading and sharding: None leaves
     them to the configuration.
+    `batch_serialization_iterations`: elements that each pass of a stage runs over in a loop, with what other passes
+    read in buffers; Sequential, all stages on one IPU, which are the defaults then, and with the method SUM.
     A device with several times the pipeline's IPUs runs so many replicas: micro-batch by micro-batch each takes the
     next element, and the update is given the mean over the replicas of what each has accumulated. Elements need no
     batch dimension.
@@ -157,7 +166,7 @@ def pipeline(
             stages=computational_stages, count=gradient_accumulation_count, sums=gradient_accumulation_dtype,
             repeats=repeat_count, serial=batch_serialization_iterations, inputs=inputs, infeed=infeed_queue,
             outfeed=outfeed_queue, optimize=optimizer_function, devices=device_mapping,
-            schedule=PipelineSchedule.Grouped if pipeline_schedule is None else pipeline_schedule,
+            schedule=_schedule(pipeline_schedule, batch_serialization_iterations),
             recomputation=RecomputationMode.Auto if recomputation_mode is None else recomputation_mode,
             forward_options=forward_propagation_stages_poplar_options,
             backward_options=backward_propagation_stages_poplar_options,
