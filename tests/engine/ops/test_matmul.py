@@ -60,8 +60,10 @@ def test_what_one_block_of_channels_holds_is_written_in_half_at_once() -> None:
     deep = lowered(dot_node((32, 16), (16, 32), ((1,), (0,)), dtype="float16"), FOUR)
     assert (deep.plan.method.vertex, deep.plan.method.partials_type, deep.plan.method.units) == ("amp", "half", 16)
     assert "popops::Cast1D" not in deep.vertices()
-    outer = lowered(dot_node((512, 1), (1, 512), ((1,), (0,)), dtype="float16"), FOUR)
+    # 128 rows a tile are 8 blocks of 16, three columns a worker; the matrix unit takes longer.
+    outer = lowered(dot_node((512, 1), (1, 16), ((1,), (0,)), dtype="float16"), FOUR)
     assert (outer.plan.method.vertex, outer.plan.method.partials_type) == ("outer_product", "half")
+    assert [term.value for term in outer.plan.cost.terms if term.name == "compute"] == [6 * (25 + 8 * (10 + 3 * 7))]
     assert "popops::Cast1D" not in outer.vertices()
 
 

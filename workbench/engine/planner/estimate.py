@@ -155,7 +155,7 @@ def _compute_spec(problem: ConvProblem, method: Method, shares: Shares, rules: R
         )
     if method.vertex == "outer_product":
         chans = ceil_div(shares.out_chans, method.out_block) * method.out_block
-        arguments = {"width": shares.positions, "chans": chans, "groups": shares.groups}
+        arguments = {"width": shares.positions, "chans": chans, "block": method.out_block, "groups": shares.groups}
         workers = rules.target.workers_per_tile
         return "compute", "plan.outer_product", {**arguments, "type": problem.in_type, "workers": workers}
     if method.vertex == "vmac":

@@ -135,10 +135,10 @@ formula(
     source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1516",
     error_kind="vertex",
 )
-def outer_cycles(width: Sizes, chans: Sizes, groups: Sizes, type: str, workers: int) -> Sizes:
-    """Cycles of the outer products of a tile, a vertex per worker and group."""
+def outer_cycles(width: Sizes, chans: Sizes, block: Sizes, groups: Sizes, type: str, workers: int) -> Sizes:
+    """Cycles of the outer products of a tile, a vertex per worker and group; channels in blocks."""
     share = ceil_div(width, workers)
-    return workers * groups * outer_product_cycles(type=type, width=share, chans=chans, chans_per_group=chans)
+    return workers * groups * outer_product_cycles(type=type, width=share, chans=chans, chans_per_group=block)
 
 
 @formula(

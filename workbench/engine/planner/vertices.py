@@ -108,7 +108,7 @@ def _outer_products(method: Method, sizes: Any, here: IntArray, in_type: str, ta
     workers = target.workers_per_tile
     chans = ceil_div(sizes.out_chans, method.out_block) * method.out_block
     columns = _columns(here, {"width": ceil_div(sizes.positions, workers), "chans": chans})
-    columns["chans_per_group"] = columns["chans"]
+    columns["chans_per_group"] = np.where(columns["chans"] > 0, method.out_block, 0)
     columns["count"] = _columns(here, {"count": sizes.groups * workers})["count"]
     counts = columns.pop("count")
     found: list[VertexGroup] = []
