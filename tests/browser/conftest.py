@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-from tests.browser.driver import NotebookPage
+from tests.browser.driver import FIRST, THEMES, NotebookPage, Screen
 from workbench import lab
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,6 @@ CHROMIUM_ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 OpenNotebook = Callable[..., NotebookPage]
 StartLab = Callable[[str], lab.Server]
 
@@ -93,11 +92,12 @@ def chromium(chromium_path: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_notebook(chromium: Browser, start_lab: StartLab) -> Iterator[OpenNotebook]:
-    """`open_notebook("notebooks/x.ipynb", width=1280, theme="light", height=900)`: a page that shows it, not run."""
+    """`open_notebook("notebooks/x.ipynb", (1280, "light"), height=900)`: a page that shows it, not run."""
     contexts: list[BrowserContext] = []
     servers: set[lab.Server] = set()
 
-    def open_it(notebook: str, *, width: int = 1280, theme: str = "light", height: int = 900) -> NotebookPage:
+    def open_it(notebook: str, screen: Screen = FIRST[0], *, height: int = 900) -> NotebookPage:
+        width, theme = screen
         server = start_lab(theme)
         contexts.append(chromium.new_context(viewport={"width": width, "height": height}))
         servers.add(server)

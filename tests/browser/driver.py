@@ -16,16 +16,17 @@ from workbench.lab import Server
 
 SCREENS = Path(__file__).parents[2] / "build" / "screens"
 OPEN_MS = 60_000
-# Every width and theme a view is looked at in; `make test` takes the first, `make test-all` the others.
+# Width in pixels and theme.
+Screen = tuple[int, str]
+Screens = tuple[Screen, ...]
+FIRST: Screens = ((1280, "light"),)
+OTHERS: Screens = ((1920, "dark"), (1280, "dark"), (1920, "light"))
+# Every width and theme a view is looked at in; `make test` takes the first, `make test-all` the others in one run.
 EVERY_SCREEN = pytest.mark.parametrize(
-    ("width", "theme"),
-    [
-        pytest.param(1280, "light"),
-        pytest.param(1280, "dark", marks=pytest.mark.slow),
-        pytest.param(1920, "light", marks=pytest.mark.slow),
-        pytest.param(1920, "dark", marks=pytest.mark.slow),
-    ],
+    "screens",
+    [pytest.param(FIRST, id="1280-light"), pytest.param(OTHERS, id="other-screens", marks=pytest.mark.slow)],
 )
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 _PANEL = "window.jupyterapp?.shell.currentWidget"
 _IS_OPEN = f"() => {{ const p = {_PANEL}; return !!(p?.context?.isReady && p.content?.model?.cells?.length) }}"
@@ -35,6 +36,22 @@ _START = """command => {
     window.jupyterapp.commands.execute(command).then(
         () => { window.commandState = 'done' }, error => { window.commandState = String(error) });
 }"""
+_CHANGE_THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+_THEME_IS_LIGHT = "light => document.body.dataset.jpThemeLight === light"
+# Resolves when nothing that is drawn has changed its size or place for half a second.
+_STILL = """() => new Promise(resolve => {
+    const places = () => JSON.stringify([...document.querySelectorAll('canvas')].map(canvas => {
+        const {x, y, width, height} = canvas.getBoundingClientRect();
+        return [x, y, width, height, canvas.width, canvas.height];
+    }));
+    let last = places(), since = performance.now();
+    const look = now => {
+        const seen = places();
+        if (seen !== last) [last, since] = [seen, now];
+        now - since > 500 ? resolve() : requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+})"""
 _SETTLED = "() => window.commandState !== 'running'"
 
 
@@ -116,6 +133,28 @@ class NotebookPage:
         """An element as it is on the screen, scrolled into view first."""
         element.scroll_into_view_if_needed()
         return Picture.from_png(element.screenshot())
+
+    def show_at(self, width: int, theme: str) -> None:
+        """Make the window that wide and turn JupyterLab to that theme, as its user would, with all that is drawn."""
+        size = self.page.viewport_size
+        assert size is not None
+        self.page.set_viewport_size({"width": width, "height": size["height"]})
+        self.page.evaluate(_CHANGE_THEME, THEMES[theme])
+        self.page.wait_for_function(_THEME_IS_LIGHT, arg=str(theme == "light").lower())
+        self.page.evaluate(_STILL)
+
+    def on(self, screens: Screens) -> Iterator[str]:
+        """The name of each screen, shown; at the end the first again."""
+        for width, theme in screens:
+            self.show_at(width, theme)
+            yield f"{width}-{theme}"
+        if len(screens) > 1:
+            self.show_at(*screens[0])
+
+    def keep_whole(self, name: str, screens: Screens) -> None:
+        """The notebook from its first to its last cell on each screen, in build/screens."""
+        for screen in self.on(screens):
+            self.screenshot_whole(f"{name}-{screen}")
 
     def screenshot(self, name: str) -> Path:
         """The window as the user sees it, in build/screens."""

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.driver import EVERY_SCREEN, NotebookPage
+from tests.browser.driver import EVERY_SCREEN, FIRST, NotebookPage, Screen, Screens
 
 pytestmark = pytest.mark.browser
 
@@ -26,13 +26,13 @@ def run_app(open_notebook: OpenNotebook, lab_folder: Path, request: pytest.Fixtu
     """Opens a notebook of these cells and runs it; afterwards no script may have failed."""
     opened: list[NotebookPage] = []
 
-    def run(*sources: str, width: int = 1280, theme: str = "light") -> NotebookPage:
+    def run(*sources: str, screen: Screen = FIRST[0]) -> NotebookPage:
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
         notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
         name = f"{request.node.originalname}.ipynb"
         nbformat.write(notebook, lab_folder / name)
-        lab = open_notebook(name, width=width, theme=theme)
+        lab = open_notebook(name, screen)
         opened.append(lab)
         lab.run_all()
         assert lab.cell_errors() == []
@@ -73,11 +73,12 @@ def mend(lab: NotebookPage) -> None:
 
 
 @EVERY_SCREEN
-def test_build_compile_and_look(width: int, theme: str, run_app: RunApp) -> None:
-    lab = run_app(START, width=width, theme=theme)
+def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
+    lab = run_app(START, screen=screens[0])
     page = lab.page
     page.get_by_text("Copy", exact=True).wait_for()
-    lab.screenshot(f"app-start-{width}-{theme}")
+    for screen in lab.on(screens):
+        lab.screenshot(f"app-start-{screen}")
     code = page.locator(".wb-code pre")
     button(page, "Add layer").click()
     page.get_by_label("layer 4: kind").select_option("Dropout")
@@ -92,13 +93,14 @@ def test_build_compile_and_look(width: int, theme: str, run_app: RunApp) -> None
     canvas = page.locator('section.wb[aria-label="Trace"] canvas.wb-canvas')
     canvas.wait_for()
     page.wait_for_timeout(500)
-    assert lab.picture(canvas).is_drawn(colours=8, filled=0.05)
-    lab.screenshot_whole(f"app-compiled-{width}-{theme}")
+    for screen in lab.on(screens):
+        assert lab.picture(canvas).is_drawn(colours=8, filled=0.05)
+        lab.screenshot_whole(f"app-compiled-{screen}")
 
 
 @EVERY_SCREEN
-def test_a_model_that_does_not_fit_is_mended_by_clicks(width: int, theme: str, run_app: RunApp) -> None:
-    lab = run_app(START, width=width, theme=theme)
+def test_a_model_that_does_not_fit_is_mended_by_clicks(screens: Screens, run_app: RunApp) -> None:
+    lab = run_app(START, screen=screens[0])
     page = lab.page
     choose_ready(page, "cnn")
     enter(page, "batch size", 256)
@@ -107,13 +109,13 @@ def test_a_model_that_does_not_fit_is_mended_by_clicks(width: int, theme: str, r
     button(page, "Compile").click()
     mend(lab)
     page.wait_for_timeout(500)
-    lab.screenshot_whole(f"app-diagnosed-{width}-{theme}")
+    lab.keep_whole("app-diagnosed", screens)
     before = page.get_by_label("batch size", exact=True).input_value()
     page.locator(".wb-fixes tbody tr.wb-fits").first.get_by_role("button", name=re.compile("Apply")).click()
     page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
     page.get_by_text("less on the fullest tile").wait_for()
     assert int(page.get_by_label("batch size", exact=True).input_value()) < int(before)
-    lab.screenshot_whole(f"app-mended-{width}-{theme}")
+    lab.keep_whole("app-mended", screens)
 
 
 @pytest.mark.slow

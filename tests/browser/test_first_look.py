@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import ROOT, OpenNotebook
-from tests.browser.driver import EVERY_SCREEN, NotebookPage
+from tests.browser.driver import EVERY_SCREEN, FIRST, OTHERS, NotebookPage, Screens
 
 pytestmark = pytest.mark.browser
 
@@ -89,53 +89,39 @@ def assert_peak_lists_its_variables(lab: NotebookPage) -> None:
 
 
 @EVERY_SCREEN
-def test_run_all_draws_every_view_without_an_error(width: int, theme: str, open_notebook: OpenNotebook) -> None:
-    lab = open_notebook(FIRST_LOOK, width=width, theme=theme)
+def test_run_all_draws_every_view_without_an_error(screens: Screens, open_notebook: OpenNotebook) -> None:
+    lab = open_notebook(FIRST_LOOK, screens[0])
     lab.run_all(seconds=RUN_SECONDS)
     assert lab.cell_errors() == []
-    assert_drawn(lab, "wb.views(by_hand", "Tile map", "Trace")
-    assert_drawn(lab, "wb.views(resnet.profile", "Memory", "Liveness", "Trace")
-    assert_drawn(lab, "pipelined.profile.pipeline", "Pipeline")
-    assert_drawn(lab, "wb.views(too_big.profile", "Liveness")
     assert_peak_lists_its_variables(lab)
     shown(lab, "diagnosis = wb.diagnose").get_by_text("to spare").first.wait_for()
     shown(lab, "mended = diagnosis.apply").get_by_role("heading", name="Fits").wait_for()
+    for screen in lab.on(screens):
+        assert_drawn(lab, "wb.views(by_hand", "Tile map", "Trace")
+        assert_drawn(lab, "wb.views(resnet.profile", "Memory", "Liveness", "Trace")
+        assert_drawn(lab, "pipelined.profile.pipeline", "Pipeline")
+        assert_drawn(lab, "wb.views(too_big.profile", "Liveness")
+        keep_looks(lab, f"first-look-run-{screen}")
     assert lab.websocket_bytes < MAX_BYTES
     assert lab.foreign_requests == []
     assert lab.script_errors == []
-    keep_looks(lab, f"first-look-run-{width}-{theme}")
 
 
 @pytest.mark.slow
-@EVERY_SCREEN
-def test_the_lesson_runs_and_draws(width: int, theme: str, open_notebook: OpenNotebook) -> None:
-    lab = open_notebook(LESSON, width=width, theme=theme)
+def test_the_lesson_runs_and_draws(open_notebook: OpenNotebook) -> None:
+    lab = open_notebook(LESSON)
     lab.run_all(seconds=RUN_SECONDS)
     assert lab.cell_errors() == []
-    assert_drawn(lab, "alone.tile_map", "Tile map")
-    assert_drawn(lab, "uneven.total_cycles", "Trace")
-    assert_drawn(lab, "wb.views(again", "Liveness", "Tile map")
     shown(lab, "task.check(attempt)").get_by_text("fit-the-tile: 4 of 10 points").wait_for()
+    for screen in lab.on(FIRST + OTHERS):
+        assert_drawn(lab, "alone.tile_map", "Tile map")
+        assert_drawn(lab, "uneven.total_cycles", "Trace")
+        assert_drawn(lab, "wb.views(again", "Liveness", "Tile map")
+        keep_looks(lab, f"lesson-run-{screen}")
     assert lab.script_errors == []
-    keep_looks(lab, f"lesson-run-{width}-{theme}")
 
 
-@EVERY_SCREEN
-@pytest.mark.parametrize("notebook", [FIRST_LOOK, LESSON], ids=["first look", "lesson"])
-def test_stored_and_untrusted_every_view_is_a_picture(
-    notebook: str, width: int, theme: str, open_notebook: OpenNotebook, lab_folder: Path
-) -> None:
-    # A copy of its own: JupyterLab may have saved, and so signed, the one that another test ran.
-    fresh = f"stored-{Path(notebook).name}"
-    shutil.copy(ROOT / notebook, lab_folder / fresh)
-    lab = open_notebook(fresh, width=width, theme=theme)
-    assert not lab.trusted()
-    stored = [
-        place
-        for place, cell in enumerate(lab.cells())
-        if any(WIDGET in output.get("data", {}) for output in cell.get("outputs", []))
-    ]
-    assert len(stored) >= 6
+def assert_stored_pictures(lab: NotebookPage, stored: list[int]) -> None:
     with lab.as_high_as_the_notebook():
         for place in stored:
             pictures = lab.output(place).locator("img[alt]")
@@ -144,6 +130,26 @@ def test_stored_and_untrusted_every_view_is_a_picture(
             pictures.or_(tables).first.wait_for()
             for picture in pictures.all():
                 assert lab.picture(picture).is_drawn(colours=6, filled=0.05), f"cell {place}"
+
+
+@EVERY_SCREEN
+@pytest.mark.parametrize("notebook", [FIRST_LOOK, LESSON], ids=["first look", "lesson"])
+def test_stored_and_untrusted_every_view_is_a_picture(
+    notebook: str, screens: Screens, open_notebook: OpenNotebook, lab_folder: Path
+) -> None:
+    # A copy of its own: JupyterLab may have saved, and so signed, the one that another test ran.
+    fresh = f"stored-{Path(notebook).name}"
+    shutil.copy(ROOT / notebook, lab_folder / fresh)
+    lab = open_notebook(fresh, screens[0])
+    assert not lab.trusted()
+    stored = [
+        place
+        for place, cell in enumerate(lab.cells())
+        if any(WIDGET in output.get("data", {}) for output in cell.get("outputs", []))
+    ]
+    assert len(stored) >= 6
+    for screen in lab.on(screens):
+        assert_stored_pictures(lab, stored)
+        keep_looks(lab, f"{notebook[10:12]}-stored-{screen}")
     assert lab.page.get_by_text("Error displaying widget").count() == 0
     assert lab.page.get_by_text("Loading widget").count() == 0
-    keep_looks(lab, f"{notebook[10:12]}-stored-{width}-{theme}")

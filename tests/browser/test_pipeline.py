@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
-from tests.browser.driver import EVERY_SCREEN, NotebookPage
+from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
 from tests.browser.test_views import add_views, run_views, view
 from tests.profiler.scheduled import scheduled_profile
 
@@ -78,8 +78,13 @@ def near(left: tuple[int, ...], right: tuple[int, ...], most: int = 12) -> bool:
 
 
 @EVERY_SCREEN
-def test_a_click_lights_up_a_micro_batch_on_every_ipu(width: int, theme: str, run_views: Run) -> None:
-    lab = run_views(PIPELINE, width=width, theme=theme)
+def test_a_click_lights_up_a_micro_batch_on_every_ipu(screens: Screens, run_views: Run) -> None:
+    lab = run_views(PIPELINE, screen=screens[0])
+    for screen in lab.on(screens):
+        assert_lights_up(lab, screen)
+
+
+def assert_lights_up(lab: NotebookPage, screen: str) -> None:
     canvas = Canvas(lab)
     mine, others = forward_blocks(5), forward_blocks(6)
     assert [ipu for _, ipu in mine] == [0, 1, 2, 3]
@@ -100,7 +105,7 @@ def test_a_click_lights_up_a_micro_batch_on_every_ipu(width: int, theme: str, ru
     rows = canvas.side().get_by_role("region", name="Blocks of the micro-batch").locator("tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == [str(ipu) for ipu in table["ipu"]]
     assert [row.split("\t")[2].removesuffix(" copy") for row in rows] == list(table["direction"])
-    lab.screenshot(f"pipeline-chosen-{width}-{theme}")
+    lab.screenshot(f"pipeline-chosen-{screen}")
     # A second click, or Escape, puts everything back.
     canvas.click(*mine[2])
     canvas.section.get_by_role("heading", name="Micro-batch", exact=True).wait_for()

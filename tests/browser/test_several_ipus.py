@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import nbformat
 import pytest
 
 from tests.browser.conftest import OpenNotebook
+from tests.browser.driver import FIRST, OTHERS
 from tests.browser.test_first_look import RUN_SECONDS, assert_drawn, keep_looks, shown
+from tests.notebooks.test_several_ipus import check
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (1920, "dark")])
-def test_the_page_on_several_ipus_runs_and_draws(width: int, theme: str, open_notebook: OpenNotebook) -> None:
-    lab = open_notebook("notebooks/03-several-ipus.ipynb", width=width, theme=theme)
+def test_the_page_on_several_ipus_runs_and_draws(open_notebook: OpenNotebook) -> None:
+    lab = open_notebook("notebooks/03-several-ipus.ipynb")
     lab.run_all(seconds=RUN_SECONDS)
     assert lab.cell_errors() == []
-    assert_drawn(lab, "grouped.profile.pipeline", "Pipeline")
-    picture = shown(lab, "compare_schedules").locator("img[alt]").first
-    picture.wait_for()
-    assert lab.picture(picture).is_drawn(colours=6, filled=0.05)
+    check(nbformat.from_dict({"cells": lab.cells()}))
+    for screen in lab.on(FIRST + OTHERS):
+        assert_drawn(lab, "grouped.profile.pipeline", "Pipeline")
+        picture = shown(lab, "compare_schedules").locator("img[alt]").first
+        picture.wait_for()
+        assert lab.picture(picture).is_drawn(colours=6, filled=0.05)
+        keep_looks(lab, f"several-ipus-{screen}")
     assert lab.script_errors == []
-    keep_looks(lab, f"several-ipus-{width}-{theme}")

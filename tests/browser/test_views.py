@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.driver import EVERY_SCREEN, NotebookPage
+from tests.browser.driver import EVERY_SCREEN, FIRST, NotebookPage, Screen, Screens
 from tests.profiler.handmade import handmade_pipeline
 from tests.widgets.test_faces import EVIL, evil_profile
 
@@ -47,8 +47,8 @@ def run_views(open_notebook: OpenNotebook, add_views: LoadNotebook) -> Iterator[
     """Opens and runs the cells; afterwards nothing may have failed."""
     opened: list[NotebookPage] = []
 
-    def run(*sources: str, width: int = 1280, theme: str = "light") -> NotebookPage:
-        lab = open_notebook(add_views(*sources), width=width, theme=theme)
+    def run(*sources: str, screen: Screen = FIRST[0]) -> NotebookPage:
+        lab = open_notebook(add_views(*sources), screen)
         opened.append(lab)
         lab.run_all()
         assert lab.cell_errors() == []
@@ -66,9 +66,9 @@ def view(place: Page | Locator, title: str) -> Locator:
 
 @EVERY_SCREEN
 def test_a_profile_shows_its_verdict_and_draws_every_tab(
-    width: int, theme: str, run_views: Callable[..., NotebookPage]
+    screens: Screens, run_views: Callable[..., NotebookPage]
 ) -> None:
-    lab = run_views(PROFILE, width=width, theme=theme)
+    lab = run_views(PROFILE, screen=screens[0])
     page = lab.page
     page.get_by_role("heading", name="Does not fit").wait_for()
     for title in ("Memory", "Tile map", "Liveness", "Trace"):
@@ -76,9 +76,10 @@ def test_a_profile_shows_its_verdict_and_draws_every_tab(
         canvas = view(page, title).locator("canvas.wb-canvas")
         canvas.wait_for()
         page.wait_for_timeout(300)
-        assert lab.picture(canvas).is_drawn(colours=12, filled=0.1), title
+        for screen in lab.on(screens):
+            assert lab.picture(canvas).is_drawn(colours=12, filled=0.1), title
+            lab.screenshot(f"view-{title.lower().replace(' ', '-')}-{screen}")
         assert len(canvas.get_attribute("aria-label") or "") > 20
-        lab.screenshot(f"view-{title.lower().replace(' ', '-')}-{width}-{theme}")
     assert lab.websocket_bytes < 2_000_000
 
 
@@ -144,7 +145,7 @@ def test_stored_and_untrusted_every_view_is_a_picture(open_notebook: OpenNoteboo
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
     notebook.cells = [nbformat.v4.new_code_cell("profile", outputs=[output], execution_count=1)]
     nbformat.write(notebook, lab_folder / "stored_views.ipynb")
-    lab = open_notebook("stored_views.ipynb", theme="light")
+    lab = open_notebook("stored_views.ipynb")
     assert not lab.trusted()
     pictures = lab.output(0).locator("img[alt]")
     pictures.first.wait_for()
