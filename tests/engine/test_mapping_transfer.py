@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.engine.mapping_cases import TILES, destinations_of, linears_of, mappings_of, shapes, turned_of
 from workbench.engine import mapping as m
-from workbench.engine import mapping_lines, mapping_sweep, mapping_transfer
+from workbench.engine import mapping_lines, mapping_sweep, mapping_transfer, mapping_types
 from workbench.engine.mapping_dense import owner_to_owner
 from workbench.engine.mapping_sweep import sweep
 from workbench.errors import InputError
@@ -99,6 +99,28 @@ def test_every_method_agrees_with_the_sweep(data: st.DataObject, shape: tuple[in
                 assert np.array_equal(found.pieces, expected.pieces), method
             elif not turned:
                 assert (found.pieces >= expected.pieces).all()
+
+
+@given(st.data(), shapes)
+def test_what_every_element_is_needed_by_one_tile_goes_by_elements(data: st.DataObject, shape: tuple[int, ...]) -> None:
+    src, dst = data.draw(mappings_of(shape)), data.draw(mappings_of(shape))
+    needed = m.demand(shape, *dst.intervals())
+    expected = sweep(src.runs(), needed.intervals(), src.size, TILES)
+    with mock.patch.object(mapping_transfer, "FEW_ROWS", -1):
+        found = mapping_transfer._by_elements(src, needed, TILES)
+    if isinstance(src, m.Turned) or not src.size:
+        assert found is None
+        return
+    assert found is not None
+    for name in ("sent", "received", "local", "pieces"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+
+
+def test_what_two_tiles_need_is_not_owned() -> None:
+    whole = m.demand((6,), [0, 1], [0, 4], [4, 6])
+    assert mapping_types.owned(whole) == m.runs((6,), [0, 4], [0, 1])
+    for lo, hi in (([0, 3], [4, 6]), ([0, 4], [3, 6]), ([1, 4], [4, 6]), ([0, 4], [4, 5])):
+        assert mapping_types.owned(m.demand((6,), [0, 1], lo, hi)) is None
 
 
 @given(st.data(), shapes)

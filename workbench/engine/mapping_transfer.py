@@ -19,7 +19,7 @@ from workbench.engine.mapping_parts import clipped, parts_of
 from workbench.engine.mapping_separable import grid_to_grid
 from workbench.engine.mapping_sweep import Counts, sweep
 from workbench.engine.mapping_turned import Turned, as_turned, pulled
-from workbench.engine.mapping_types import Linear, Mapping, Placement, Runs, TileArray, all_distinct
+from workbench.engine.mapping_types import Demand, Linear, Mapping, Placement, Runs, TileArray, all_distinct, owned
 from workbench.engine.tileset import IntArray, frozen
 from workbench.errors import InputError, VerificationError
 
@@ -80,13 +80,19 @@ def _transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transf
         raise InputError(f"a transfer from {src}", expected="a mapping in which every element has one owner")
     if isinstance(dst, Runs) and not dst.is_owner:
         raise InputError(f"a transfer to {dst}", expected="a mapping in which every element has a tile")
-    counts = transfer_counts(src, dst, tiles)
+    counts = _known_counts(src, dst, tiles)
     return Transfer(
         sent_bytes=frozen(counts.sent * itemsize),
         received_bytes=frozen(counts.received * itemsize),
         local_bytes=frozen(counts.local * itemsize),
         fragments=frozen(counts.pieces),
     )
+
+
+@lru_cache(maxsize=64)
+def _known_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
+    """The counts for tensors of other types that lie alike too."""
+    return transfer_counts(src, dst, tiles)
 
 
 def transfer_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
@@ -168,10 +174,22 @@ def _by_lines(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
 
 
 def _by_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
-    if not isinstance(dst, Mapping) or not dst.is_owner:
+    if not isinstance(dst, Mapping):
+        return _by_owned_elements(src, dst, tiles)
+    is_dense = dst.is_owner and _is_dense(_row_count(src) + _row_count(dst), src)
+    return owner_to_owner(src, dst, tiles) if is_dense else None
+
+
+def _by_owned_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """The same where every element is needed by just one tile; a turned view is swept in the order of its index."""
+    if not isinstance(dst, Demand) or isinstance(src, Turned):
         return None
-    rows = _row_count(src) + _row_count(dst)
-    return owner_to_owner(src, dst, tiles) if rows > FEW_ROWS and rows * 20 > src.size else None
+    need = owned(dst) if _is_dense(_row_count(src) + len(dst.tile), src) else None
+    return None if need is None else owner_to_owner(src, need, tiles)
+
+
+def _is_dense(rows: int, src: Mapping) -> bool:
+    return rows > FEW_ROWS and rows * 20 > src.size
 
 
 # Fastest first; the sweep takes what they leave.

@@ -335,6 +335,14 @@ def demand(shape: Sequence[int], tile: npt.ArrayLike, lo: npt.ArrayLike, hi: npt
     return intern(Demand(shape=tuple(shape), tile=frozen(tiles), lo=frozen(first), hi=frozen(last)))
 
 
+def owned(needed: Demand) -> Runs | None:
+    """A demand as a mapping; None unless every element is needed by just one tile."""
+    order = np.argsort(needed.lo, kind="stable")
+    lo, hi = needed.lo[order], needed.hi[order]
+    whole = len(lo) > 0 and lo[0] == 0 and hi[-1] == needed.size and bool((lo[1:] == hi[:-1]).all())
+    return runs(needed.shape, lo, needed.tile[order]) if whole else None
+
+
 def joined_intervals(size: int, tile: IntArray, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Intervals of `size` elements sorted by tile and index, those of one tile that overlap or touch joined."""
     filled = hi > lo

@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 
 from tests.engine import reconcile
 from tests.engine.small_graphs import Draft
+from workbench.engine import mapping as m
 from workbench.engine.compile import Compiled, compile_graph
+from workbench.engine.ops.reduce import _partials_of_runs
 from workbench.engine.options import options
 from workbench.engine.target import target
 
@@ -49,3 +52,18 @@ def test_partials_reach_their_stage_and_leave_it() -> None:
         (arrived,) = [v for v in summed().program.variables if v.name == f"{name}/reduce_sum/stage0/arranged"]
         assert arrived.size_bytes == 4 * TILES
         assert set(np.flatnonzero(arrived.bytes_per_tile)) == set(stage_tiles(name))
+
+
+@pytest.mark.parametrize(
+    "held", [m.linear((6, 4), "float32", 8), m.on_tile((6, 4), 5), m.runs((6, 4), [0, 3, 9, 20], [2, 7, 2, 0])]
+)
+def test_a_sum_of_everything_has_a_partial_on_each_tile_that_holds_something(held: m.Mapping) -> None:
+    found = _partials_of_runs(held, (0, 1), ())
+    tiles = sorted(set(held.tile_of_elements().tolist()))
+    assert found.depth == len(tiles)
+    assert found.held.tile_of_elements().tolist() == tiles
+    assert found.kept == ()
+    if found.first_partial is not None:
+        assert found.first_partial.tolist() == [0, len(tiles)]
+    else:
+        assert len(tiles) == 1

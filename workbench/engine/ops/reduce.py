@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Any
 from zlib import crc32
 
@@ -196,6 +197,8 @@ def _partials_of_grid(mapping: Grid, reduced: tuple[bool, ...], kept: tuple[int,
 def _partials_of_runs(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, ...]) -> Partials:
     """List the distinct (result, tile) pairs, results first."""
     shape = mapping.shape
+    if prod(kept) == 1:
+        return _partials_of_one(mapping, kept)
     result = np.zeros(shape, np.int64)
     step = 1
     for axis in reversed(range(len(shape))):
@@ -210,7 +213,18 @@ def _partials_of_runs(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, 
     pairs = _distinct(result.reshape(-1) * tiles + owners, step * tiles)
     first = np.searchsorted(pairs, np.arange(step + 1, dtype=np.int64) * tiles)
     depth = int(np.diff(first).max(initial=1))
-    held = runs_of_elements((len(pairs),), pairs % tiles)
+    return _listed(pairs % tiles, first, depth, kept)
+
+
+def _partials_of_one(mapping: Mapping, kept: tuple[int, ...]) -> Partials:
+    """Each tile that holds something has a partial of the one result."""
+    tiles = np.flatnonzero(mapping.elements_per_tile(mapping.last_tile + 1))
+    return _listed(tiles, np.array([0, len(tiles)], dtype=np.int64), max(1, len(tiles)), kept)
+
+
+def _listed(tiles: IntArray, first: IntArray, depth: int, kept: tuple[int, ...]) -> Partials:
+    """Partials on these tiles, those of result r from first[r]."""
+    held = runs_of_elements((len(tiles),), tiles)
     if depth == 1:
         return Partials(held=held, depth=1, kept=kept, result=reshape(held, kept))
     return Partials(held=held, depth=depth, kept=kept, result=held, first_partial=first)
@@ -252,10 +266,16 @@ def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowerin
         parts = [part if found is None else found[0] for part, found in zip(parts, nexts, strict=True)]
         across = [one if found is None else _once_reduced(one) for one, found in zip(across, nexts, strict=True)]
     mappings = [_home(one, lowering) for one in across]
-    wanted = [part.needed(reshape(mapping, part.kept)) for part, mapping in zip(parts, mappings, strict=True)]
+    wanted = [_needed(part, reshape(mapping, part.kept)) for part, mapping in zip(parts, mappings, strict=True)]
     landed = lowering.emit.rearrange(label, list(zip(held, wanted, strict=True)))
     results = [lowering.result(one.node, 0, mapping) for one, mapping in zip(across, mappings, strict=True)]
     _reduce_arrived(f"{label}/final", across, landed, wanted, results, lowering)
+
+
+@lru_cache(maxsize=64)
+def _needed(parts: Partials, results: Mapping) -> Placement:
+    """`Partials.needed`, once for what is alike in all layers; `partials_of` gives them the same partials."""
+    return parts.needed(results)
 
 
 def _home(one: Reduction, lowering: Lowering) -> Mapping:
@@ -320,6 +340,7 @@ def _start_of(one: Reduction, number: int, stage: int) -> int:
     return crc32(repr((one.source.shape, one.node.results[0].shape, one.op, number, stage)).encode())
 
 
+@lru_cache(maxsize=64)
 def _fold(parts: Partials, tiles: int, start: int) -> tuple[Partials, Placement] | None:
     """The next stage of a deep reduction: partials of the partials, on tiles of their own, and what these need."""
     ahead = stages(parts.depth, True)
