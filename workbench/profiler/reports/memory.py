@@ -133,9 +133,15 @@ class Memory(Report):
         what = "at each tile's fullest step" if self.measure == "peak" else "allocated"
         return (
             f"Memory of IPU {self.ipu} {what}: tile {data['fullest_tile']} is fullest with "
-            f"{bytes_text(data['fullest_tile_bytes'])} of {bytes_text(data['bytes_per_tile'])}, the average is "
-            f"{bytes_text(data['total_bytes'] / len(self.total))}; most is {parts}"
+            f"{bytes_text(data['fullest_tile_bytes'])}{self._gaps()} of {bytes_text(data['bytes_per_tile'])}, "
+            f"the average is {bytes_text(data['total_bytes'] / len(self.total))}; most is {parts}"
         )
+
+    def _gaps(self) -> str:
+        """What the verdict counts besides on the fullest tile: gaps between addresses, where these are known."""
+        tile = self.data["fullest_tile"]
+        gap_bytes = int(self.profile.arrays["total_with_gaps"][self.ipu, tile]) - self.data["fullest_tile_bytes"]
+        return f" and {bytes_text(gap_bytes)} of gaps" if gap_bytes > 0 else ""
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per tile: `ipu, tile`, a byte column per category, `total_bytes`."""
