@@ -236,21 +236,3 @@ def test_keras_layers_in_inference() -> None:
     assert np.allclose(chances, np.stack(wanted), rtol=2e-5)
     assert classes.tolist() == np.stack(wanted).argmax(axis=-1).tolist()
     assert set(profile.blocks(max_rows=10**6)["direction"]) == {"forward"}
-
-
-def test_a_pipeline_is_alone_in_its_program() -> None:
-    configure(ipus=2)
-    infeed, outfeed = IPUInfeedQueue([x for x, _ in DATA]), IPUOutfeedQueue()
-
-    def build(x: Any) -> Any:
-        made = pipeline(
-            [lambda each: each * 2.0, lambda each: each + 1.0], gradient_accumulation_count=4, infeed_queue=infeed,
-            outfeed_queue=outfeed,
-        )  # fmt: skip
-        return x + 1.0, made
-
-    one = tf.placeholder(tf.float32, [])
-    with tf.Session() as session:
-        session.run(infeed.initializer)
-        with pytest.raises(InputError, match="a pipeline is compiled together with"):
-            session.run(compiled(build, [one]), {one: 1.0})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.ipu._pipeline_stages import Recorded
-from workbench.tf._graph import known_shape
+from workbench.tf._graph import Tensor, known_shape
 
 
 @dataclass(slots=True)
@@ -48,23 +48,25 @@ class Feed:
         """Nothing is written to what came from the host."""
 
 
-def giver(recorded: Recorded, replicas: int) -> Callable[[Sequence[Any]], Any]:
-    """Gives the outputs of a run to the outfeed, an element for each micro-batch or their sum; none to the session.
+def giver(recorded: Recorded, others: Sequence[Tensor], replicas: int) -> Callable[[Sequence[Any]], Any]:
+    """Gives the outputs of a run to the outfeed, an element for each micro-batch or their sum; `others` to the session.
 
-    With several replicas an element holds what each of them gave, along a first dimension.
+    With several replicas an element holds what each of them gave, along a first dimension; the session is given those
+    of the first.
     """
     count, queue = int(recorded.asked.count) * int(recorded.asked.serial), recorded.asked.outfeed
     shapes = [known_shape(tensor) for tensor in recorded.enqueued]
 
-    def give(outputs: Sequence[Any]) -> tuple[()]:
+    def give(outputs: Sequence[Any]) -> tuple[Any, ...]:
         columns = []
-        for value, shape in zip(outputs, shapes, strict=True):
+        for value, shape in zip(outputs, shapes, strict=False):
             apart = np.asarray(value).reshape(replicas, count, *shape)
             column = apart[0] if replicas == 1 else np.moveaxis(apart, 0, 1)
             columns.append(np.sum(column, axis=0, keepdims=True) if recorded.asked.accumulate else column)
         for element in zip(*columns, strict=True):
             queue.put(element)
-        return ()
+        beside = zip(outputs[len(shapes) :], others, strict=True)
+        return tuple(np.asarray(value).reshape(replicas, *known_shape(tensor))[0] for value, tensor in beside)
 
     return give
 

@@ -21,6 +21,7 @@ from workbench.engine.frontends.staged import Zeros
 from workbench.engine.frontends.staged_program import Staged
 from workbench.engine.frontends.vjp import accumulator, counter
 from workbench.engine.graph import Graph, Input, Output
+from workbench.ipu._pipeline_beside import Beside, beside_of
 from workbench.ipu._pipeline_feeds import Feed, giver
 from workbench.ipu._pipeline_forward import Parts, in_order, parts_of, stage_names
 from workbench.ipu._pipeline_options import with_stage_options
@@ -34,10 +35,11 @@ from workbench.tf._graph import known_shape
 from workbench.tf._marks import stage_scope
 
 
-def source_of(recorded: Recorded, held: Callable[[Any], Any], replicas: int = 1) -> Source:
-    """The source of a pipeline; `held` makes of a variable what a runner reads and assigns."""
-    parts = parts_of(recorded, replicas)
-    program, serial = _program(parts), int(recorded.asked.serial)
+def source_of(found: Any, held: Callable[[Any], Any]) -> Source:
+    """The source of a cluster with a pipeline; `held` makes of a variable what a runner reads and assigns."""
+    recorded, replicas = found.pipeline, found.replicas
+    parts, beside = parts_of(recorded, replicas), beside_of(found, recorded)
+    program, serial = _program(parts, beside), int(recorded.asked.serial)
     asked, data = recorded.asked, [item.name for item in program.inputs if item.role == "input"]
     batch = _batch_of([tuple(program.types[name].shape) for name in data])
 
@@ -58,7 +60,8 @@ def source_of(recorded: Recorded, held: Callable[[Any], Any], replicas: int = 1)
         replicas=replicas, finish=finish,
     )  # fmt: skip
     feed = Feed(asked.infeed, int(asked.count) * serial, replicas, stacked=serial > 1)
-    keepers: dict[str, Any] = {item.handle: held(item) for item in (*parts.variables, *parts.slots)}
+    touched = (*parts.variables, *parts.slots, *beside.effects.reads, *beside.effects.writes)
+    keepers: dict[str, Any] = {item.handle: held(item) for item in touched}
     keepers |= dict.fromkeys(data, feed)
     counters = {counter(call.stage) for call in program.calls}
     keepers |= {
@@ -68,8 +71,8 @@ def source_of(recorded: Recorded, held: Callable[[Any], Any], replicas: int = 1)
     return Source(
         graph=staged.graph, compute=staged.compute(), staged=staged, unpack=tuple, interface="function",
         specs=tuple(ArraySpec(name=each.name, shape=known_shape(each), dtype=str(each._dtype))
-                    for each in recorded.inputs),
-        jaxprs={call.name: call.closed for call in program.calls}, pack=giver(recorded, replicas),
+                    for each in beside.inputs),
+        jaxprs={call.name: call.closed for call in program.calls}, pack=giver(recorded, beside.outputs, replicas),
         variables=tuple(keepers.get(item.name) for item in program.inputs),
     )  # fmt: skip
 
@@ -94,8 +97,8 @@ def _assumptions(recorded: Recorded) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _described(parts: Parts) -> tuple[list[Input], dict[str, Any]]:
-    """Entry parameters with their types."""
+def _described(parts: Parts, beside: Beside) -> tuple[list[Input], dict[str, Any]]:
+    """Entry parameters with their types, and the types of what is made beside the pipeline."""
     recorded, places = parts.recorded, stage_names(parts.recorded)
     described: list[Input] = []
     types: dict[str, Any] = {}
@@ -108,22 +111,24 @@ def _described(parts: Parts) -> tuple[list[Input], dict[str, Any]]:
         alike = variable.role == "seed" and STATE.identical_replicas  # replicas have seeds of their own, but no states
         role = "state" if alike else variable.role
         add(variable.handle, role, variable.shape, str(variable.dtype), places.get(variable.handle, ""))
-    for variable in parts.slots:
+    known = {*parts.variables, *parts.slots}
+    for variable in (*parts.slots, *in_order((beside.effects.reads | beside.effects.writes) - known)):
         add(variable.handle, variable.role, variable.shape, str(variable.dtype), variable.layer)
     for variable in recorded.training.variables if recorded.training else ():
         layer = places[variable.handle]
         add(accumulator(variable.handle), "optimizer", variable.shape, sums_type(recorded.asked, variable), layer)
-    for tensor in recorded.inputs:
+    for tensor in beside.inputs:
         add(tensor.name, "argument", *type_of(tensor))
+    types.update((each.name, jax.ShapeDtypeStruct(*type_of(each))) for each in beside.made)
     for place, tensor in enumerate(recorded.element):
         add(f"infeed/{place}", "input", *type_of(tensor))
     return described, types
 
 
-def _program(parts: Parts) -> Program:
+def _program(parts: Parts, beside: Beside) -> Program:
     recorded = parts.recorded
     asked, training = recorded.asked, recorded.training
-    described, types = _described(parts)
+    described, types = _described(parts, beside)
     stages = {stage_scope(number): number for number in range(len(asked.stages))}
     sums = sums_of(asked, {name: str(types[accumulator(name)].dtype) for name in parts.forward.trained})
     pipeline = Pipeline(replace(parts.forward, sums=sums), stages, {})
@@ -135,11 +140,13 @@ def _program(parts: Parts) -> Program:
         if counter(call.stage) in call.results:
             described.append(Input(name=counter(call.stage), role="state", layer=stage_scope(call.stage)))
             types[counter(call.stage)] = jax.ShapeDtypeStruct((), "int32")
+    around = {part.turn: [part.call(types, parts.forward.replicas)] for part in beside.parts}
+    calls = [*around.get("before", ()), *calls, *around.get("after", ())]
     places = {item.name: place for place, item in enumerate(described)}
     written = {name for call in calls for name in call.results}
     shown = [name for name in parts.forward.results if name.startswith("outfeed/")]
     outputs = [
-        *((Output(name=name), name) for name in shown),
+        *((Output(name=name), name) for name in (*shown, *(each.name for each in beside.outputs))),
         *((Output(name=name, role="update", updates=place), name) for name, place in places.items() if name in written),
     ]
     return Program(

@@ -26,7 +26,7 @@ def serialised(program: Program, times: int, replicas: int = 1) -> Program:
     """The program with `times` elements in each pass: data and results have them along a new first dimension."""
     if times == 1:
         return program
-    resident = frozenset(item.name for item in program.inputs if item.role not in FED)
+    resident = program.prepared.union(item.name for item in program.inputs if item.role not in FED)
     types = {
         name: kind if name in resident else jax.ShapeDtypeStruct((times, *kind.shape), kind.dtype)
         for name, kind in program.types.items()

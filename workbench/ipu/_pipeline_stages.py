@@ -236,8 +236,8 @@ def _operation(recorded: Recorded) -> Operation:
     def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
         raise InputError(
             "a pipeline is part of a larger program",
-            expected="a pipeline alone in what is compiled",
-            todo="return the pipeline from the function given to ipu_compiler.compile, with no operation beside it",
+            expected="a pipeline in the function that is compiled, in no loop, branch or function inside it",
+            todo="return the pipeline from the function given to ipu_compiler.compile",
         )
 
     made = Operation(

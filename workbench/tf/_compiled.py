@@ -24,7 +24,6 @@ from workbench.tf._graph import Graph, Operation, Tensor, known_shape
 # The compiler stands above this package, so it is found by name, as reports find their views.
 COMPILER = "workbench.executable"
 PIPELINES = "workbench.ipu._pipeline_program"
-_BESIDE = frozenset({"Pipeline", "NoOp"})  # what a program of a pipeline may hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,14 +58,13 @@ class Cluster:
 
     @property
     def pipeline(self) -> Any:
-        """The pipeline it is, if it is one."""
+        """The pipeline in it, if there is one."""
         found = [operation.pipeline for operation in self.operations if operation.pipeline is not None]
-        if found and (len(found) > 1 or any(each.type not in _BESIDE for each in self.operations)):
-            others = [each.name for each in self.operations if each.type not in _BESIDE]
+        if len(found) > 1:
             raise InputError(
-                f"a pipeline is compiled together with {', '.join(others) or 'another pipeline'}",
-                expected="a pipeline alone in what is compiled",
-                todo="return the pipeline from the function given to ipu_compiler.compile, and nothing beside it",
+                f"{len(found)} pipelines are compiled together",
+                expected="one pipeline in what is compiled",
+                todo="give each a call of ipu_compiler.compile of its own",
             )
         return found[0] if found else None
 
@@ -94,7 +92,7 @@ class Cluster:
         if self.traced is not None:
             return self.traced
         if self.pipeline is not None:
-            staged: Source = import_module(PIPELINES).source_of(self.pipeline, Held, self.replicas)
+            staged: Source = import_module(PIPELINES).source_of(self, Held)
             return staged
         specs = tuple(
             ArraySpec(name=tensor.name, shape=known_shape(tensor), dtype=str(tensor._dtype)) for tensor in self.inputs

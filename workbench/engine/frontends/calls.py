@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,8 @@ from workbench.engine.origin import Direction, Origin
 class Call:
     """One function of a program: `results` are written over the names they carry, as `operands` are read by name.
 
-    `owners` is the layer of each result, "" where none. `repeated`: called once per micro-batch.
+    `owners` is the layer of each result, "" where none. `repeated`: called once per micro-batch. `turn`: where a call
+    that is not repeated has its turn, if not with the updates: before all micro-batches, or after the updates.
     """
 
     name: str
@@ -31,6 +32,12 @@ class Call:
     stage: int
     direction: Direction
     repeated: bool = True
+    turn: Literal["", "before", "after"] = ""
+
+    @property
+    def updates(self) -> bool:
+        """Whether it updates weights, from what was there before any call does."""
+        return not self.repeated and not self.turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +49,21 @@ class Program:
     outputs: tuple[tuple[Output, str], ...]
     types: Mapping[str, Any]
     micro_batches: int
+
+    def of_turn(self, turn: str) -> list[Call]:
+        """The calls that have their turn before all micro-batches, or after the updates."""
+        return [call for call in self.calls if call.turn == turn]
+
+    @property
+    def prepared(self) -> frozenset[str]:
+        """What is made before all micro-batches."""
+        return frozenset(name for call in self.of_turn("before") for name in call.results)
+
+    @property
+    def per_micro_batch(self) -> list[str]:
+        """The outputs that every micro-batch makes."""
+        once = {name for call in self.calls if call.turn for name in call.results}
+        return [name for output, name in self.outputs if output.role != "update" and name not in once]
 
 
 Converted: TypeAlias = dict[tuple[Any, ...], tuple[Any, Function, list[Any]]]
@@ -66,7 +88,7 @@ def assemble(
     constants: dict[int, Value] = {}
     before: dict[str, Value] = {}  # what updates read: a counter they share is advanced by none before another
     for call in program.calls:
-        if not call.repeated and not before:
+        if call.updates and not before:
             before = dict(values)
         function, arrays = _function_of(call, converter, known)
         for array in arrays:
@@ -74,12 +96,13 @@ def assemble(
                 inputs.append(Input(name=f"constant_{len(constants)}", role="constant"))
                 constants[id(array)] = entry.param(tuple(array.shape), str(array.dtype))
         converter.functions[call.name] = function
-        read = values if call.repeated else before
+        read = before if call.updates else values
         operands = (*(read[name] for name in call.operands), *(constants[id(array)] for array in arrays))
         results = entry.node(
             "call", operands, tuple((value.shape, value.dtype) for value in function.results),
             origin=Origin(direction=call.direction), calls=(call.name,),
-            times=program.micro_batches if call.repeated else 1, stage=call.stage, direction=call.direction,
+            times=program.micro_batches if call.repeated else 1, stage=call.stage,
+            direction=call.turn or call.direction,
         )  # fmt: skip
         values.update(zip(call.results, results, strict=True))
     main = entry.function(tuple(values[name] for _, name in program.outputs))
@@ -125,7 +148,8 @@ def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     def compute(values: Sequence[Any]) -> list[Any]:
         env = {item.name: value for item, value in zip(program.inputs, values, strict=True)}
         whole = {name: env[name] for name in data}
-        collected: dict[str, list[Any]] = {name: [] for output, name in program.outputs if output.role != "update"}
+        collected: dict[str, list[Any]] = {name: [] for name in program.per_micro_batch}
+        execute(program.of_turn("before"), env)
         for number in range(program.micro_batches):
             env.update((name, micro_batch_of(whole[name], program.types[name].shape, number)) for name in data)
             execute([call for call in program.calls if call.repeated], env)
@@ -133,9 +157,10 @@ def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
                 held.append(env[name])
         before = dict(env)
         for call in program.calls:
-            if not call.repeated:
+            if call.updates:
                 updated = compiled[call.name](*(before[name] for name in call.operands))
                 env.update(zip(call.results, updated, strict=True))
+        execute(program.of_turn("after"), env)
         return [joined(output, collected[name]) if name in collected else env[name] for output, name in program.outputs]
 
     return compute

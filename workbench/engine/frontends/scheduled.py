@@ -76,7 +76,7 @@ class ScheduledProgram:
         )
         self.compiled: Compiled = {call.name: compiled_body(call.closed) for call in program.calls}
         self.data = frozenset(item.name for item in program.inputs if item.role in ("input", "target"))
-        self.resident = frozenset(item.name for item in program.inputs) - self.data
+        self.resident = (frozenset(item.name for item in program.inputs) - self.data) | program.prepared
         self.home = {
             name: stage.number
             for stage in self.stages
@@ -97,7 +97,8 @@ class ScheduledProgram:
         """Values of the entry parameters to values of the results, as `host_function`."""
         env = {item.name: value for item, value in zip(self.program.inputs, values, strict=True)}
         self._start()
-        outputs: dict[str, list[Any]] = {name: [] for output, name in self.program.outputs if output.role != "update"}
+        self._once("before", env)
+        outputs: dict[str, list[Any]] = {name: [] for name in self.program.per_micro_batch}
         for column in self._columns():
             self._column(column, env, outputs)
         return self._finish(env, outputs)
@@ -106,12 +107,19 @@ class ScheduledProgram:
         """The weight updates, all of which read what was there before any of them; then the results."""
         before = dict(env)
         for call in self.program.calls:
-            if not call.repeated:
+            if call.updates:
                 updated = self.compiled[call.name](*(before[name] for name in call.operands))
                 env.update(zip(call.results, updated, strict=True))
+        self._once("after", env)
         return [
             joined(output, outputs[name]) if name in outputs else env[name] for output, name in self.program.outputs
         ]
+
+    def _once(self, turn: str, env: Values) -> None:
+        """The calls around the micro-batches."""
+        for call in self.program.of_turn(turn):
+            made = self.compiled[call.name](*(env[name] for name in call.operands))
+            env.update(zip(call.results, made, strict=True))
 
     def _start(self) -> None:
         for stage in self.stages:

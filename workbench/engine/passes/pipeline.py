@@ -21,7 +21,7 @@ from workbench.engine.passes.pipeline_buffers import Buffers
 from workbench.engine.passes.pipeline_columns import Columns, call_of
 from workbench.engine.passes.pipeline_stages import Stage, check_one_place, stages_of
 from workbench.engine.passes.stage_bodies import StageBodies
-from workbench.engine.program import Program
+from workbench.engine.program import Call, Program
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.schedule import check_count, stretches
 from workbench.engine.tensor import Tensor
@@ -54,21 +54,28 @@ class _PipelineLowering:
         check_count(schedule=self.schedule, stages=len(self.stages), count=self.count, training=self.training,
                     devices=self.devices, overlapped_io=overlapped)  # fmt: skip
         check_one_place(self.graph, self.stages)
+        first = self.stages[0]
+        if first.before is not None:
+            self._body(first, first.before, {})
         for stage in self.stages:
             self._forward(stage)
         for stage in reversed(self.stages):
             self._backward(stage)
         for stage in self.stages:
             self._update(stage)
+        if first.after is not None:
+            self._body(first, first.after, {})
         again = [stage.number for stage in self.stages if stage.recompute is not None]
         columns = Columns(self.lowering, self.schedule, self.stages, self.count)
         plan = stretches(
             self.schedule, len(self.stages), self.count, training=self.training, devices=self.devices,
             recomputed=again, overlapped_io=overlapped,
         )  # fmt: skip
+        self._beside(first.before)
         for stretch in plan:
             columns.stretch(stretch)
         columns.side_by_side("update", self._updates())
+        self._beside(first.after)
         said: dict[str, int | str] = {
             "schedule": self.schedule, "stages": len(self.stages), "micro_batches": self.count
         }  # fmt: skip
@@ -77,6 +84,11 @@ class _PipelineLowering:
         if again:
             said["recomputed_stages"] = ", ".join(map(str, again))
         return said
+
+    def _beside(self, node: Node | None) -> None:
+        """What runs once around the micro-batches is work of the first stage's IPU, of no stage."""
+        if node is not None:
+            self.emit.add(Call(function=node.calls[0], name=node.calls[0], ipu=self.stages[0].ipu))
 
     def _updates(self) -> list[Program]:
         """The weight updates, those of one IPU behind each other."""

@@ -43,6 +43,8 @@ class Stage:
     recompute: Node | None = None
     backward: Node | None = None
     update: Node | None = None
+    before: Node | None = None  # runs once, before all micro-batches; of the first stage alone
+    after: Node | None = None  # runs once, after the updates; of the first stage alone
     received: dict[int, Arrival] = field(default_factory=dict)  # id(value made elsewhere) → its buffer here
     fifos: list[Fifo] = field(default_factory=list)  # turn with the forward pass
     fifos_back: list[Fifo] = field(default_factory=list)  # turn with the backward pass
@@ -56,19 +58,19 @@ class Stage:
     @property
     def calls(self) -> tuple[Node, ...]:
         """All calls of the stage."""
-        found = (self.forward, self.recompute, self.backward, self.update)
+        found = (self.before, self.forward, self.recompute, self.backward, self.update, self.after)
         return tuple(node for node in found if node is not None)
 
 
 def direction_of(node: Node) -> str:
-    """What a call does: forward, recompute, backward or update."""
+    """What a call does: forward, recompute, backward or update; before or after where it stands around all of them."""
     return str(node.attr("direction", node.origin.direction))
 
 
 def stages_of(nodes: Sequence[Node], devices: Sequence[int] = ()) -> list[Stage]:
     """The stages of an entry's calls, in order; `devices` is the IPU of each, default one each."""
     found: dict[int, Stage] = {}
-    for node in nodes:
+    for node in sorted(nodes, key=lambda node: direction_of(node) != "forward"):
         number = int(node.attr("stage", 0))
         direction = direction_of(node)
         if direction == "forward":

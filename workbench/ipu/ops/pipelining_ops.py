@@ -155,6 +155,8 @@ def pipeline(
     them to the configuration.
     `batch_serialization_iterations`: elements that each pass of a stage runs over in a loop, with what other passes
     read in buffers; Sequential, all stages on one IPU, which are the defaults then, and with the method SUM.
+    Other work in the compiled function runs once on the IPU of the first stage: before all micro-batches what was
+    asked for before the pipeline, after its updates the rest.
     A device with several times the pipeline's IPUs runs so many replicas: micro-batch by micro-batch each takes the
     next element, and the update is given the mean over the replicas of what each has accumulated. Elements need no
     batch dimension.
