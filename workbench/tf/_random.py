@@ -19,22 +19,35 @@ from workbench.tf._variables import Variable
 _SEEDS = "ipu seed"
 
 
-def seed_variable(graph: _graph.Graph | None = None) -> Variable:
-    """The variable two 32-bit words are kept in that all random operations of a graph draw from."""
+def seed_variable(graph: _graph.Graph | None = None, stage: int | None = None) -> Variable:
+    """The variable two 32-bit words are kept in that all random operations of a graph draw from.
+
+    Each stage of a pipeline has one of its own, on its IPU.
+    """
     root = (graph or _graph.get_default_graph()).root
-    kept = root.collections.setdefault(_SEEDS, [])
+    key, name = (_SEEDS, "seed") if stage is None else (f"{_SEEDS} of stage {stage}", f"stage{stage}_seed")
+    kept = root.collections.setdefault(key, [])
     if not kept:
-        words = np.asarray([0, STATE.seed % 2**32], np.uint32)
-        with root.as_default(), _graph.scoped(names=(), device="", after=()):
-            made = Variable(words, False, "seed", "uint32", deferred=True, role="seed", collections=(_SEEDS,))
+        words = _words(key, STATE.seed)
+        with root.as_default(), _graph.scoped(names=(), device="", after=(), stage=None):
+            made = Variable(words, False, name, "uint32", deferred=True, role="seed", collections=(key,))
         made.load(words)
-    found: Variable = root.collections[_SEEDS][0]
+    found: Variable = root.collections[key][0]
     return found
+
+
+def _words(key: str, seed: int) -> Any:
+    """The words of a seed; the stages of a pipeline begin apart from each other."""
+    _, _, stage = key.partition(f"{_SEEDS} of stage ")
+    return np.asarray([int(stage) + 1 if stage else 0, int(seed) % 2**32], np.uint32)
 
 
 def set_seed(seed: int) -> None:
     """Begin the random numbers of the default graph at a seed."""
-    seed_variable().load(np.asarray([0, int(seed) % 2**32], np.uint32))
+    seed_variable().load(_words(_SEEDS, seed))
+    for key, kept in _graph.get_default_graph().root.collections.items():
+        if key.startswith(_SEEDS) and kept:
+            kept[0].load(_words(key, seed))
 
 
 def draw(
@@ -42,7 +55,7 @@ def draw(
 ) -> Any:
     """Random numbers: an operation where a graph is built or `deferred` says so, an array elsewhere."""
     size, wanted = tuple(int(each) for each in shape), str(as_dtype(dtype))
-    seed = seed_variable()
+    seed = seed_variable(stage=_graph.current_scopes().stage)
     if not (deferred or _graph.building()):
         words = jax.random.split(jnp.asarray(seed.held()))
         seed.load(words[0])
