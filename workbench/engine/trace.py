@@ -244,9 +244,18 @@ class _Window:
 
 
 def _direction(step: Step, where: _Where) -> str:
-    """A step's own where nothing stands around it; what is computed again says so inside a backward pass too."""
+    """A step's own where nothing stands around it; what is computed again says so inside a backward pass too, and in
+    the body that the forward pass runs as well."""
+    if where.direction == "recompute":
+        return where.direction
     around = step.origin is NOWHERE or where.layer
     return where.direction if around and step.origin.direction != "recompute" else step.origin.direction
+
+
+def _direction_inside(call: Call, where: _Where) -> str:
+    """That of the layer an outlined body stands for, unless the layer is computed again."""
+    outlined = call.origin.layer and where.direction != "recompute"
+    return call.origin.direction if outlined else where.direction
 
 
 def _called(call: Call, where: _Where) -> _Where:
@@ -255,6 +264,6 @@ def _called(call: Call, where: _Where) -> _Where:
         lexical=0,
         stage=where.stage if call.stage is None else call.stage,
         micro_batch=where.micro_batch if call.micro_batch is None else call.micro_batch + where.lexical,
-        direction=call.direction or (call.origin.direction if call.origin.layer else where.direction),
+        direction=call.direction or _direction_inside(call, where),
         layer=call.origin.layer or where.layer,
     )

@@ -18,6 +18,7 @@ from workbench.engine.passes.proportions import proportions
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.replicate import replicate
+from workbench.engine.passes.reuse import reuse
 from workbench.engine.passes.schedule import schedule
 from workbench.engine.passes.shard import shard
 from workbench.engine.passes.simplify import simplify
@@ -53,6 +54,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
+    GraphPass(name="reuse", run=reuse, reason="after it, which chooses what is made again, on bodies not yet closed"),
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
     GraphPass(name="replicate", configured=replicate, reason="before the schedule, which runs a sum once it can"),

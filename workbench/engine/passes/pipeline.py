@@ -19,6 +19,7 @@ from workbench.engine.passes.in_place import flat_nodes
 from workbench.engine.passes.layout import Wishes, hand_across
 from workbench.engine.passes.pipeline_buffers import Buffers
 from workbench.engine.passes.pipeline_columns import Columns, call_of
+from workbench.engine.passes.pipeline_reuse import compute_again, forward_pass, own_inputs
 from workbench.engine.passes.pipeline_stages import Stage, check_one_place, stages_of
 from workbench.engine.passes.stage_bodies import StageBodies
 from workbench.engine.program import Call, Program
@@ -139,6 +140,21 @@ class _PipelineLowering:
             tensor = before.get(number) or self.lowering.get(held)
             buffers.made[id(value)] = (stage.number, tensor)
 
+    def _twice(self, stage: Stage) -> None:
+        """Lower a body that computing again runs too, then the forward pass: that body with copies around it."""
+        lowering, function = self.lowering, self.graph.functions[stage.forward.calls[0]]
+        carries = self.carries.get(function.name, {})
+        with self._at(stage, function.name):
+            real, arriving = own_inputs(lowering, self.buffers, stage, set(carries.values()))
+            self._hand_wishes(function)
+            self._set_destinations(function)
+            self.bodies.lower(lowering, function)
+        with self._at(stage, stage.program(stage.forward)):
+            for value, tensor in arriving:
+                self.emit.stream(f"{self.buffers.inputs[id(value)].name}/from_host", tensor, "to_device")
+            forward_pass(lowering, self.buffers, stage, real, carries)
+            self._send_out(stage.forward, function)
+
     def _before(self, function: Function) -> dict[int, Tensor]:
         """Result number → a copy of a parameter that is returned as it was, though the body overwrites it."""
         carries = self.carries.get(function.name, {})
@@ -194,14 +210,19 @@ class _PipelineLowering:
                 self.emit.stream(f"{leaving[id(value)]}/to_host", self.lowering.get(result), "to_host")
 
     def _forward(self, stage: Stage) -> None:
-        self._body(stage, stage.forward, {})
+        if stage.reuses:
+            self._twice(stage)
+        else:
+            self._body(stage, stage.forward, {})
         for reader in (stage.recompute, stage.backward):
             if reader is not None:
                 self.buffers.stash(stage, reader)
 
     def _backward(self, stage: Stage) -> None:
         for node in (stage.recompute, stage.backward):
-            if node is not None:
+            if node is stage.recompute and stage.reuses:
+                compute_again(self.lowering, self.buffers, stage)
+            elif node is not None:
                 self._body(stage, node, stage.stashed)
 
     def _update(self, stage: Stage) -> None:

@@ -12,7 +12,7 @@ from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.origin import Origin
 from workbench.engine.passes.offload_fifos import turn
-from workbench.engine.passes.pipeline_stages import Fifo, Stage, direction_of
+from workbench.engine.passes.pipeline_stages import PASS, Fifo, Stage, direction_of
 from workbench.engine.program import Call, Exchange, GlobalExchange, Overlap, Program, Repeat
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.schedule import Column, Stretch, Work, stash_depth
@@ -25,8 +25,8 @@ def call_of(stage: Stage, node: Node | None, micro_batch: int | None = None) -> 
     if node is None:
         return ProgramSequence(children=())
     return Call(
-        function=node.calls[0],
-        name=node.calls[0],
+        function=stage.program(node),
+        name=stage.program(node).removesuffix(PASS),
         ipu=stage.ipu,
         stage=stage.number,
         direction=direction_of(node),

@@ -11,6 +11,8 @@ from workbench.errors import InputError
 
 ONE_PLACE = frozenset({"parameter", "state", "seed"})  # roles of variables that cannot be on two IPUs
 
+PASS = "_pass"  # ends the name of a forward pass whose body has the name without
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrival:
@@ -46,14 +48,27 @@ class Stage:
     before: Node | None = None  # runs once, before all micro-batches; of the first stage alone
     after: Node | None = None  # runs once, after the updates; of the first stage alone
     received: dict[int, Arrival] = field(default_factory=dict)  # id(value made elsewhere) → its buffer here
+    across: dict[int, Tensor] = field(default_factory=dict)  # id(value) → what an earlier stage of the IPU keeps for it
     fifos: list[Fifo] = field(default_factory=list)  # turn with the forward pass
     fifos_back: list[Fifo] = field(default_factory=list)  # turn with the backward pass
     stashed: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # variables → what backward reads instead
+    inputs: dict[int, Tensor] = field(default_factory=dict)  # number of a parameter → its place in a body called twice
 
     def call(self, direction: str) -> Node | None:
         """The call of a direction, if the stage has one."""
         calls = {"forward": self.forward, "recompute": self.recompute, "backward": self.backward}
         return calls[direction]
+
+    @property
+    def reuses(self) -> bool:
+        """Whether computing again runs the forward body."""
+        return self.recompute is not None and self.recompute.calls == self.forward.calls
+
+    def program(self, node: Node) -> str:
+        """The name of what a call runs: its body, or of a body called twice the copies around it."""
+        if not self.reuses or node.calls != self.forward.calls:
+            return node.calls[0]
+        return f"{node.calls[0]}{PASS}" if node is self.forward else f"stage{self.number}_{direction_of(node)}"
 
     @property
     def calls(self) -> tuple[Node, ...]:

@@ -1,0 +1,145 @@
+"""Reuse: a stage that is computed again runs its forward function again, so that its code is there once.
+
+The driver runs the forward stage's program for the recomputation too, with copies of what it reads into places of its
+own and of what it makes out of them (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/visitors/
+pipeline_visitor.cc `CreatePipelineStageRecomputationOp`, pipeline_stage_visitor.cc `ReusablePipelineStageVisitor`), and
+PopART adds the program of an operation to both passes (graphcore/popart willow/src/popx/irlowering.cpp,
+`createRecomputeFragment`). Here the two functions of a stage become one, which makes what either makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
+from workbench.engine.passes.recipes import FreshIds
+
+
+def reuse(graph: Graph) -> Graph:
+    """Let the recomputation of every stage call the stage's forward function, where all it needs comes to both."""
+    functions, calls = dict(graph.functions), {node: node for node in graph.body.nodes}
+    fresh = FreshIds(graph.body)
+    found = {
+        (node.attr("stage", 0), node.attr("direction", "")): node for node in graph.body.nodes if node.op == "call"
+    }
+    for (stage, direction), again in found.items():
+        forward = found.get((stage, "forward"))
+        if direction != "recompute" or forward is None or forward.calls == again.calls:
+            continue
+        joined = _Joined.of(graph, forward, again)
+        if joined is None:
+            continue
+        calls[forward], calls[again], body = joined.calls(fresh)
+        del functions[again.calls[0]]
+        functions[body.name] = body
+    if all(node is now for node, now in calls.items()):
+        return graph
+    entry = replace(graph.body, nodes=tuple(calls.values()))
+    return replace(graph, functions=functions | {entry.name: entry})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joined:
+    """Two calls and the nodes of both bodies; `stands_for` maps values of the second body (by identity) to those."""
+
+    forward: Node
+    again: Node
+    ahead: Function
+    back: Function
+    nodes: tuple[Node, ...]
+    stands_for: dict[int, Value]
+    operands: tuple[Value, ...]  # of the second call, one for each parameter of the first body
+
+    @classmethod
+    def of(cls, graph: Graph, forward: Node, again: Node) -> _Joined | None:
+        """None when the second body gets what the first does not, or would need what is not there any more."""
+        ahead, back = graph.functions[forward.calls[0]], graph.functions[again.calls[0]]
+        given = {id(outer): inner for outer, inner in zip(forward.operands, ahead.params, strict=True)}
+        params = {id(param) for param in ahead.params}
+        results = zip(forward.results, ahead.results, strict=True)
+        given.update({id(outer): inner for outer, inner in results if id(inner) in params})
+        pairs = list(zip(again.operands, back.params, strict=True))
+        if not all(id(outer) in given for outer, _ in pairs):
+            return None
+        stands_for = {id(param): given[id(outer)] for outer, param in pairs}
+        known = {id(given[id(outer)]): outer for outer, _ in pairs}
+        operands = tuple(
+            known.get(id(param), outer) for outer, param in zip(forward.operands, ahead.params, strict=True)
+        )
+        resident = {
+            id(value)
+            for value, each in zip(graph.body.params, graph.inputs, strict=True)
+            if each.role in RESIDENT_ROLES
+        }
+        left = [outer for outer, param in zip(operands, ahead.params, strict=True) if id(param) not in known]
+        if not all(id(outer) in resident for outer in left):
+            return None
+        nodes = _merged(graph, ahead, back, stands_for)
+        return cls(forward, again, ahead, back, nodes, stands_for, operands)
+
+    def calls(self, fresh: FreshIds) -> tuple[Node, Node, Function]:
+        """Both calls of the one body, which returns what either returned."""
+        results, first, second = list(self.ahead.results), list(self.forward.results), list[Value | None]()
+        second = [None] * len(results)
+        for outer, inner in zip(self.again.results, self.back.results, strict=True):
+            value = self.stands_for[id(inner)]
+            place = next((at for at, one in enumerate(results) if one is value and second[at] is None), len(results))
+            if place == len(results):
+                results.append(value)
+                first.append(fresh.like(value))
+                second.append(None)
+            second[place] = outer
+        made = tuple(value if value is not None else fresh.like(results[at]) for at, value in enumerate(second))
+        body = Function(self.ahead.name, self.ahead.params, tuple(results), self.nodes)
+        again = replace(self.again, operands=self.operands, results=made, calls=self.forward.calls)
+        return replace(self.forward, results=tuple(first)), again, body
+
+
+def _merged(graph: Graph, ahead: Function, back: Function, stands_for: dict[int, Value]) -> tuple[Node, ...]:
+    """The nodes of the first body, and those of the second that it has not, each behind what it reads."""
+    ids = FreshIds(ahead)
+    place = {id(value): float(at) for at, node in enumerate(ahead.nodes) for value in node.results}
+    known = {_key(graph, node, node.operands): node for node in reversed(ahead.nodes)}
+    order = [(float(at), node) for at, node in enumerate(ahead.nodes)]
+    for number, node in enumerate(back.nodes):
+        operands = tuple(stands_for[id(value)] for value in node.operands)
+        key = _key(graph, node, operands)
+        same = known.get(key)
+        if same is None:
+            origin = replace(node.origin, direction="forward")
+            results = tuple(map(ids.like, node.results))
+            same = known[key] = replace(node, operands=operands, results=results, origin=origin)
+            behind = max((place.get(id(value), -1.0) for value in operands), default=-1.0)
+            order.append((behind + (number + 1) / (len(back.nodes) + 2) ** 2, same))
+            place.update((id(value), order[-1][0]) for value in results)
+        stands_for.update((id(old), new) for old, new in zip(node.results, same.results, strict=True))
+    return tuple(node for _, node in sorted(order, key=lambda pair: pair[0]))
+
+
+def _key(graph: Graph, node: Node, operands: tuple[Value, ...]) -> tuple[Any, ...]:
+    """Equal for nodes that make the same of the same values."""
+    bodies = tuple(_written(graph, graph.functions[name]) for name in node.calls)
+    types = tuple((value.shape, value.dtype) for value in node.results)
+    return (node.op, node.attrs, node.times, tuple(map(id, operands)), types, bodies)
+
+
+def _written(graph: Graph, function: Function) -> tuple[Any, ...]:
+    """A body by numbers of its values."""
+    number: dict[int, int] = {}
+
+    def of(values: tuple[Value, ...]) -> tuple[Any, ...]:
+        return tuple((number.setdefault(id(value), len(number)), value.shape, value.dtype) for value in values)
+
+    nodes = tuple(
+        (
+            node.op,
+            node.attrs,
+            node.times,
+            of(node.operands),
+            of(node.results),
+            tuple(_written(graph, graph.functions[name]) for name in node.calls),
+        )
+        for node in function.nodes
+    )
+    return (of(function.params), nodes, of(function.results))
