@@ -42,7 +42,9 @@ def own_inputs(
     return real, arriving
 
 
-def forward_pass(lowering: Lowering, buffers: Buffers, stage: Stage, real: list[Tensor], carries: Mapping[int, int]) -> None:
+def forward_pass(
+    lowering: Lowering, buffers: Buffers, stage: Stage, real: list[Tensor], carries: Mapping[int, int]
+) -> None:
     """The forward pass: copies in, the body, copies out, new state."""
     emit, node = lowering.emit, stage.forward
     function = lowering.graph.functions[node.calls[0]]
