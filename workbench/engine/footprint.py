@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from workbench.engine.program import (
     TileProgram,
     VertexGroup,
 )
+from workbench.engine.target import Target
 from workbench.engine.tileset import IntArray, TileSet, frozen
 
 CODE_CATEGORIES = (
@@ -191,7 +193,8 @@ class Footprint:
 
 def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footprint:
     """The footprint of a program; without IPU code there is no code and no stack. Bodies stored once count once."""
-    counts = _Counts(program)
+    groups = {buffer.variable: buffer.group for buffer in program.remote_buffers}
+    counts = _Counts(program.target, program.ipus, program.steps, groups)
     inputs = counts.inputs()
     shape = (program.ipus, program.target.tiles_per_ipu)
     variants = counts.variants()
@@ -207,6 +210,25 @@ def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footpri
     return Footprint(categories=ordered, variants=variants, inputs=inputs)
 
 
+def kept_by(steps: Iterable[Leaf], target: Target, ipu: int, categories: tuple[str, ...]) -> IntArray:
+    """Bytes of some categories, none of them "vertex_code", that a program for one IPU has for these steps of it,
+    int64[tiles].
+    """
+    return _kept(_Counts(target, ipu + 1, steps, {}), ipu, categories) - _without_steps(target, categories)
+
+
+@lru_cache(maxsize=8)
+def _without_steps(target: Target, categories: tuple[str, ...]) -> IntArray:
+    return frozen(_kept(_Counts(target, 1, (), {}), 0, categories))
+
+
+def _kept(counts: _Counts, ipu: int, categories: tuple[str, ...]) -> IntArray:
+    inputs, total = counts.inputs(), np.zeros(counts.shape, np.int64)
+    for category in categories:
+        total += np.asarray(_FORMULAS[category][1](**inputs[category]), np.int64)
+    return np.asarray(total[ipu])
+
+
 def _template(arguments: Inputs) -> str:
     """The arguments that select code: names of types and operations, and flags; sizes do not."""
     chosen = [(name, value) for name, value in arguments if isinstance(value, (str, bool)) or _has_text(value)]
@@ -217,28 +239,34 @@ def _has_text(value: object) -> bool:
     return isinstance(value, tuple) and any(isinstance(item, str) or _has_text(item) for item in value)
 
 
+@lru_cache(maxsize=50_000)
+def _size_of(vertex: str, arguments: Inputs) -> tuple[str, int, int]:
+    """What selects the code of a vertex, the bytes of that code, and of its state."""
+    codelet, given = vertices.find(vertex), dict(arguments)
+    return _template(arguments), int(codelet.code_bytes(**given)), int(codelet.state_bytes(**given))
+
+
 class _Counts:
     """What the formulas need, summed over the static steps: int64[ipus, tiles] each.
 
     Vertices are counted per set of tiles, exchanges per distinct exchange; both are spread over the tiles at the end.
     """
 
-    def __init__(self, program: TileProgram) -> None:
-        self.target = program.target
-        self.shape = (program.ipus, program.target.tiles_per_ipu)
+    def __init__(self, target: Target, ipus: int, steps: Iterable[Leaf], group_of: Mapping[int, int]) -> None:
+        self.target = target
+        self.shape = (ipus, target.tiles_per_ipu)
         names = ("instructions", "global_instructions", "packets", "runs", "state", "entries", "copied")
         self.sums = {name: np.zeros(self.shape, np.int64) for name in names}
-        self.exchanges = {name: np.zeros((program.ipus, 1), np.int64) for name in ("", "global_")}
-        self.copies = np.zeros((program.ipus, 1), np.int64)
-        self.syncs = np.zeros((program.ipus, 1), np.int64)
+        self.exchanges = {name: np.zeros((ipus, 1), np.int64) for name in ("", "global_")}
+        self.copies = np.zeros((ipus, 1), np.int64)
+        self.syncs = np.zeros((ipus, 1), np.int64)
         self._variants: dict[tuple[str, str, int], dict[tuple[int, TileSet], None]] = {}
-        self._sizes: dict[tuple[str, Inputs], tuple[str, int, int]] = {}
         self._groups: dict[tuple[int, TileSet], Counter[str]] = {}
         self._moved: dict[tuple[int, str, tuple[int, ...]], Exchange] = {}
         self._times: Counter[tuple[int, str, tuple[int, ...]]] = Counter()
-        self._group_of = {buffer.variable: buffer.group for buffer in program.remote_buffers}
+        self._group_of = group_of
         self._copied: set[tuple[str, int | None]] = set()
-        for step in program.steps:
+        for step in steps:
             self._add(step)
         self._spread()
 
@@ -271,7 +299,7 @@ class _Counts:
         self._times[key] += 1
 
     def _group(self, group: VertexGroup, ipu: int) -> None:
-        template, code_bytes, state_bytes = self._size(group)
+        template, code_bytes, state_bytes = _size_of(group.vertex, group.arguments)
         where = (ipu, group.tiles)
         self._variants.setdefault((group.vertex, template, code_bytes), {})[where] = None
         counts = self._groups.setdefault(where, Counter())
@@ -291,14 +319,6 @@ class _Counts:
             self.sums[prefix + "instructions"][ipu] += count * exchange_instructions(exchange, self.target)
             self.exchanges[prefix][ipu] += count
             self.sums["runs"][ipu] += count * ((exchange.sent_bytes > 0) | (exchange.received_bytes > 0))
-
-    def _size(self, group: VertexGroup) -> tuple[str, int, int]:
-        key = (group.vertex, group.arguments)
-        if key not in self._sizes:
-            codelet, arguments = vertices.find(group.vertex), dict(group.arguments)
-            code, state = int(codelet.code_bytes(**arguments)), int(codelet.state_bytes(**arguments))
-            self._sizes[key] = (_template(group.arguments), code, state)
-        return self._sizes[key]
 
     def _held(self, where: Iterable[tuple[int, TileSet]]) -> npt.NDArray[np.bool_]:
         found = np.zeros(self.shape, bool)

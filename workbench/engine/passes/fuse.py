@@ -31,22 +31,20 @@ def fuse(graph: Graph) -> Graph:
 def _chains(function: Function, flow: Flow) -> list[list[Node]]:
     """Grow chains in program order; a chain moves to the place of its last member, past nobody who reads it."""
     chain_of: dict[int, list[Node]] = {}
-    chains: list[list[Node]] = []
+    chains: dict[int, list[Node]] = {}  # by identity
     for place, node in enumerate(function.nodes):
         if not (is_pointwise(node) or is_unit_reshape(node)) or node.results[0].elements == 0:
             continue
         joined = _joinable(node, place, flow, chain_of)
         if not joined and is_unit_reshape(node):
             continue
-        for other in joined[1:]:
-            chains = [chain for chain in chains if chain is not other]
+        for other in joined:
+            del chains[id(other)]
         chain = sorted((member for part in joined for member in part), key=lambda m: flow.place_of[id(m)])
-        if joined:
-            chains = [old for old in chains if old is not joined[0]]
         chain.append(node)
-        chains.append(chain)
+        chains[id(chain)] = chain
         chain_of.update((id(member), chain) for member in chain)
-    return [trimmed for chain in chains if (trimmed := _trimmed(chain, flow))]
+    return [trimmed for chain in chains.values() if (trimmed := _trimmed(chain, flow))]
 
 
 def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[int, list[Node]]) -> list[list[Node]]:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.engine.footprint import footprint
+from workbench.engine.footprint import kept_by
 from workbench.engine.homes import home_of, leave, may_lie
 from workbench.engine.mapping import Mapping, reshape
 from workbench.engine.passes.outline_room import Room
 from workbench.engine.passes.outline_runs import LEAST_CALLS, Run, RunClass, Runs, is_view
-from workbench.engine.program import Call, Program, TileProgram, leaves
+from workbench.engine.program import Call, Program, leaves
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.step_cost import StepCosts
 from workbench.engine.tileset import IntArray
@@ -192,17 +192,8 @@ def cycles(programs: Iterable[Program], lowering: Lowering) -> int:
 
 def code_bytes(programs: Sequence[Program], lowering: Lowering) -> IntArray:
     """What the steps keep on each tile for themselves, int64[tiles]."""
-    emit = lowering.emit
-
-    def held(children: Sequence[Program]) -> IntArray:
-        made = TileProgram(
-            name="part", target=emit.target, ipus=emit.ipu + 1, variables=(), functions={},
-            entry=ProgramSequence(children=tuple(children)),
-        )  # fmt: skip
-        categories = footprint(made).categories
-        return np.asarray(sum(categories[name][emit.ipu] for name in CODE), dtype=np.int64)
-
-    return held(programs) - held(())
+    steps = [step for program in programs for step in leaves(program)]
+    return kept_by(steps, lowering.emit.target, lowering.emit.ipu, CODE)
 
 
 # The body
