@@ -91,3 +91,21 @@ def test_what_nobody_reads_is_not_handed_on() -> None:
     )
     assert crossings(ran.executable.program) == {"stage0/to_stage1": BATCH * 6 * 4}
     assert "infeed/1" not in set(ran.profile.variables["name"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schedule", "kept"), [(PipelineSchedule.Grouped, [("infeed/1/pass", 0)]), (PipelineSchedule.Sequential, [])]
+)
+def test_a_later_stage_on_the_same_ipu_has_it_from_a_fifo(schedule: PipelineSchedule, kept: Any) -> None:
+    """Stages 0 and 2 on IPU 0: labels wait there for one turn, that of the stage between, and cross no link."""
+    configure(ipus=2)
+    asked: dict[str, Any] = {"gradient_accumulation_count": ROUNDS, "outfeed_mask": [True, False]}
+    ran = Ran([first, middle, second], pipeline_schedule=schedule, device_mapping=[0, 1, 0], **asked)
+    links = crossings(ran.executable.program)
+    assert links["stage0/to_stage1"] == links["stage1/to_stage2"] == BATCH * 8 * 4
+    table = ran.profile.variables
+    waiting = table[table["name"].str.endswith("/pass")]
+    assert list(zip(waiting["name"], waiting["ipu"], strict=True)) == kept
+    assert set(waiting["bytes"]) <= {BATCH * 4}
+    assert close(ran.out, [expected(count=ROUNDS)[0]])

@@ -18,16 +18,19 @@ class Owners:
         self.of: dict[int, int] = {}
         self.slots: dict[int, deque[int | None]] = defaultdict(deque)
         self.depths = {
-            stash: self.depth(step.stage)
+            stash: self.depth(step.stage, program.variables[stash].name)
             for body in program.functions.values()
             for step in self.steps(body)
             if step.name == "fifo/pop" and step.stage is not None
             for stash in step.reads
         }
 
-    def depth(self, stage: int) -> int:
-        """Of the FIFOs of a stage."""
+    def depth(self, stage: int, name: str) -> int:
+        """Of the FIFOs of a stage; of what passes to a later stage on its IPU, the stages between."""
         said = self.program.pipeline
+        if name.endswith("/pass"):
+            devices = [int(each) for each in str(said["device_mapping"]).split(",")]
+            return devices.index(devices[stage], stage + 1) - stage - 1
         return stash_depth(str(said["schedule"]), int(said["stages"]), stage)
 
     def run(self, node: Program, repetition: int = 0) -> None:

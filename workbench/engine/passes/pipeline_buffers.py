@@ -65,6 +65,9 @@ class Buffers:
         if id(value) in stage.received:
             return stage.received[id(value)].buffer
         home, source = self.made[id(value)]
+        earlier = self._on_same_ipu(stage, home)
+        if earlier is not None:
+            return self._across(stage, earlier, value, mapping)
         neighbour = stage.number + (1 if home > stage.number else -1)
         relay = self.stages[neighbour]
         if neighbour != home:
@@ -82,6 +85,35 @@ class Buffers:
             buffer = emit.tensor(name, value.shape, value.dtype, mapping, kind)
         stage.received[id(value)] = Arrival(buffer, neighbour, source)
         return buffer
+
+    def _on_same_ipu(self, stage: Stage, home: int) -> Stage | None:
+        """An earlier stage on the reader's IPU that has what passes through the stages between, on other IPUs.
+
+        Forward values alone, and not under the Interleaved schedule. Source: graphcore/tensorflow@b2127bba tensorflow/
+        compiler/plugin/poplar/driver/passes/pipeline_communication_optimizer.cc, tools/pipeline_util.cc
+        (`FindPassthroughPipelinePaths`).
+        """
+        if self.schedule == "Interleaved":
+            return None
+        for number in range(stage.number - 1, home - 1, -1):
+            if self.stages[number].ipu == stage.ipu:
+                near = number == stage.number - 1
+                if not near:
+                    return self.stages[number]
+                if self.schedule == "Grouped":
+                    return None
+        return None
+
+    def _across(self, stage: Stage, earlier: Stage, value: Value, mapping: Any) -> Tensor:
+        """What an earlier stage of the same IPU has, as many turns later as there are stages between."""
+        if id(value) in stage.across:
+            return stage.across[id(value)]
+        home, made = self.made[id(value)]
+        held = made if home == earlier.number else self._receive(earlier, value, mapping)
+        if self.schedule == "Grouped":
+            held = self.kept(earlier, value, held, stage.number - earlier.number - 1, "pass")
+        stage.across[id(value)] = held
+        return held
 
     def kept(self, stage: Stage, value: Value, current: Tensor, slots: int, name: str, *, back: bool = False) -> Tensor:
         """A FIFO behind a tensor; returns what leaves it. `back`: it turns with the backward pass."""
@@ -138,7 +170,8 @@ class Buffers:
                 tensor = self.placed[self.place(stage, value)]
             else:
                 continue
-            arrived = any(arrival.buffer.variables == tensor.variables for arrival in stage.received.values())
+            arriving = [*(arrival.buffer for arrival in stage.received.values()), *stage.across.values()]
+            arrived = any(buffer.variables == tensor.variables for buffer in arriving)
             waits = slots > 0 or (arrived and self.schedule == "Grouped")
             if not waits or tensor.variables in stage.stashed or self._is_constant(tensor):
                 continue
