@@ -49,7 +49,6 @@ class Stage:
     after: Node | None = None  # runs once, after the updates; of the first stage alone
     received: dict[int, Arrival] = field(default_factory=dict)  # id(value made elsewhere) → its buffer here
     across: dict[int, Tensor] = field(default_factory=dict)  # id(value) → what an earlier stage of the IPU keeps for it
-    across: dict[int, Tensor] = field(default_factory=dict)  # id(value) → what an earlier stage of the IPU keeps for it
     fifos: list[Fifo] = field(default_factory=list)  # turn with the forward pass
     fifos_back: list[Fifo] = field(default_factory=list)  # turn with the backward pass
     stashed: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # variables → what backward reads instead
