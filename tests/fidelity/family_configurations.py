@@ -11,12 +11,13 @@ from workbench import api
 from workbench.engine.frontends.stages import even_stages
 from workbench.ipu.config import IPUConfig
 
-# Model of a configuration -> (ready name or class of keras.applications, side of its images)
+# Model of a configuration -> (class of keras.applications, side of its images)
 MODELS = {
-    "resnet50": ("resnet50", 224),
+    "resnet50": ("ResNet50", 224),
     "mobilenet-v3-large": ("MobileNetV3Large", 224),
     "efficientnet-b0": ("EfficientNetB0", 224),
 }
+SCALES = frozenset({"MobileNetV3Large", "EfficientNetB0"})  # begin with a layer that scales their images
 # The layer that begins a stage there -> the last one before it here.
 CUT_AFTER = {
     "blocks/3/0/conv_pw": "block3b_add",
@@ -25,7 +26,6 @@ CUT_AFTER = {
     "mb_block/11/seq/0": "expanded_conv_10_project_bn",
 }
 BLOCKS = (3, 4, 6, 3)  # of each of ResNet-50's four layers
-CHANNELS_OF_GROUP, NORM_GROUPS = 16, 4  # of EfficientNet-B0-G16-GN: Masters et al., arXiv 2106.03640
 HEAD_SIZE = 64  # of every BERT: google-research/bert README
 PRECISIONS = {"16.16": "float16", "32.32": "float32"}
 
@@ -47,7 +47,7 @@ def configuration(case: Case) -> Any:
     if not set(splits) <= CUT_AFTER.keys():
         return NotRun(f"layers of another framework: {sorted(set(splits) - CUT_AFTER.keys())}")
     training = "optimizer" in case
-    source = _source(*model, grouped=case.get("norm_type") == "group")
+    source = source_of(*model, case)
     checkpoints = tuple(map(keras_name, case.get("recompute_checkpoints", ())))
     stages = [CUT_AFTER[split] for split in splits] or (even_stages(source, 1) if checkpoints else None)
     profile = api.profile(
@@ -146,38 +146,49 @@ def _accumulation(case: Case) -> int:
     return count if stages == 1 else -(-count // (2 * stages)) * 2 * stages
 
 
-def _source(name: str, side: int, *, grouped: bool = False) -> Any:
-    """A ready name, or a builder; `grouped` makes it convolutions in groups of 16 channels, and group norms."""
-    if name.islower():
-        return name
+def source_of(name: str, side: int, case: Case) -> Any:
+    """A builder of the model as the application makes it: images of one byte a colour that the IPU scales, blocks of
+    EfficientNet with another ratio of channels, groups of channels where it has each by itself, group norms.
+    """
 
     def build() -> Any:
         import keras
+        from keras.src.applications.efficientnet import DEFAULT_BLOCKS_ARGS, EfficientNet
 
-        made = getattr(keras.applications, name)(weights=None, input_shape=(side, side, 3))
-        if not grouped:
+        bytewise = case.get("eight_bit_io")
+        images = keras.Input((side, side, 3), dtype="uint8" if bytewise else None, name="images")
+        scaled = keras.layers.Rescaling(1 / 255)(images) if bytewise and name not in SCALES else images
+        ratio = case.get("efficientnet_expand_ratio")
+        if ratio is None:
+            made = getattr(keras.applications, name)(weights=None, input_tensor=scaled)
+        else:
+            blocks = [
+                {**block, "expand_ratio": ratio if block["expand_ratio"] > 1 else 1} for block in DEFAULT_BLOCKS_ARGS
+            ]
+            made = EfficientNet(1.0, 1.0, side, blocks_args=blocks, weights=None, input_tensor=scaled)
+        if case.get("norm_type") != "group":
             return made
         return keras.models.clone_model(
             made,
-            clone_function=_in_groups,
+            clone_function=lambda layer: _in_groups(layer, case),
             call_function=lambda layer, *inputs, mask=None, **more: layer(*inputs, **more),
         )
 
     return build
 
 
-def _in_groups(layer: Any) -> Any:
-    """The layer with groups of 16 channels where it has each by itself, and with a group norm for a batch norm."""
+def _in_groups(layer: Any, case: Case) -> Any:
+    """The layer with groups of channels where it has each by itself, and with a group norm for a batch norm."""
     import keras
 
     settings = layer.get_config()
     if isinstance(layer, keras.layers.DepthwiseConv2D):
         channels = int(layer.input.shape[-1])
         kept = ("kernel_size", "strides", "padding", "use_bias", "name")
-        groups = channels // CHANNELS_OF_GROUP
+        groups = channels // case["efficientnet_group_dim"]
         return keras.layers.Conv2D(channels, groups=groups, **{key: settings[key] for key in kept})
     if isinstance(layer, keras.layers.BatchNormalization):
-        return keras.layers.GroupNormalization(groups=NORM_GROUPS, name=settings["name"])
+        return keras.layers.GroupNormalization(groups=case["norm_num_groups"], name=settings["name"])
     return layer.__class__.from_config(settings)
 
 
@@ -186,5 +197,6 @@ def _options(case: Case) -> IPUConfig:
     if proportion := case.get("available_memory_proportion"):
         library["availableMemoryProportion"] = str(proportion[0])
     made: IPUConfig = config(matmuls=library, convolutions=library)
+    made.norms.use_stable_statistics = "optimizer" in case and not case.get("disable_stable_batchnorm")
     made.auto_select_ipus = case.get("replicas", 1) * (len(case.get("pipeline_splits", ())) + 1)
     return made
