@@ -148,6 +148,8 @@ def pipeline(
     """Functions as the stages of a pipeline, each given what the one before returned; an operation that runs it.
 
     The first stage takes `inputs` and an element of `infeed_queue`; what the last returns goes to `outfeed_queue`.
+    What a stage returns as it was given it passes through that stage: it lies there for a turn and crosses every link
+    on its way, unless an earlier stage on the reader's IPU keeps it.
     `optimizer_function` of those values makes it train: gradients of `gradient_accumulation_count` micro-batches are
     reduced by `reduction_method`, then applied. All of it runs `repeat_count` times. `device_mapping`: the IPU of
     each stage, by number. `outfeed_loss`: the loss alone goes to the outfeed; `outfeed_mask`: true for outputs that
