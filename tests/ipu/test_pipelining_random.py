@@ -29,6 +29,7 @@ def losses(seed: int, schedule: PipelineSchedule) -> Any:
     return Ran([dropping, dropping_too], data=[DATA[0]] * COUNT, pipeline_schedule=schedule)
 
 
+@pytest.mark.slow
 def test_stages_on_two_ipus_both_draw() -> None:
     configure(ipus=2)
     ran = losses(7, PipelineSchedule.Grouped)

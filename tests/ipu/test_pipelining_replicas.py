@@ -34,6 +34,7 @@ def test_numbers_are_those_of_one_model_over_all_elements(schedule: PipelineSche
     assert ran.profile.meta["samples_per_call"] == 2 * COUNT * REPLICAS
 
 
+@pytest.mark.slow
 def test_the_reduction_is_in_the_update_alone_and_in_the_trace() -> None:
     """The gradients of `first` are 6 x 8 floats and those of `second` 8 x 3; the update of each stage sums its own: the
     result has their size, what arrives in a step of the ring of two half of it."""

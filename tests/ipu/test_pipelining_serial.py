@@ -37,6 +37,7 @@ def test_numbers_and_buffers_are_those_of_all_elements() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_pass_is_a_loop_of_its_turns() -> None:
     """A stage's pass is called once for each of the 4 micro-batches; the matrix product in it runs twice each time."""
     configure(ipus=1)
