@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from workbench.collection import paused_collection
 from workbench.engine.allocation import Allocation, allocate
-from workbench.engine.execute import execute
+from workbench.engine.execute import costs_of, execute
 from workbench.engine.footprint import Footprint, footprint
 from workbench.engine.graph import Graph
 from workbench.engine.liveness import Liveness, liveness
@@ -17,6 +17,7 @@ from workbench.engine.options import Options
 from workbench.engine.passes.lower import Lowered, lower
 from workbench.engine.prepared import Prepared, prepare
 from workbench.engine.program import TileProgram, verify_program
+from workbench.engine.step_cost import StepCosts
 from workbench.engine.target import Target
 from workbench.engine.trace import Trace
 
@@ -46,6 +47,7 @@ class Compiled:
     trace: Trace
     phases: tuple[Phase, ...]
     prepared: Prepared | None = None
+    costs: StepCosts | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)
@@ -78,7 +80,7 @@ def compile_graph(
     """Compile a graph for `ipus` IPUs of a target.
 
     `like` is an earlier compile: where it was of the same graph and the graph passes read the same options, what they
-    made is taken over; of another graph, stage bodies that are lowered alike.
+    made is taken over; of another graph, stage bodies that are lowered alike; and costs of compute sets of both.
     `progress` hears the name of every phase and operator as it begins; an exception it raises stops the compile with
     nothing kept.
     """
@@ -95,7 +97,10 @@ def compile_graph(
         )  # fmt: skip
         verify_program(lowered.program)
         changed.append(f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables")
-    return replace(measure(lowered.program, options, clock, graph=known.graph, lowered=lowered), prepared=known)
+    measured = measure(
+        lowered.program, options, clock, graph=known.graph, lowered=lowered, earlier=like.costs if like else None
+    )  # fmt: skip
+    return replace(measured, prepared=known)
 
 
 @paused_collection()
@@ -106,8 +111,9 @@ def measure(
     *,
     graph: Graph | None = None,
     lowered: Lowered | None = None,
+    earlier: StepCosts | None = None,
 ) -> Compiled:
-    """Memory and time of a finished tile program, whoever made it."""
+    """Memory and time of a finished tile program, whoever made it; `earlier` has costed some of its steps maybe."""
     with clock.phase("footprint"):
         code = footprint(program, compile_ipu_code=bool(options.get("ipu_model.compile_ipu_code")))
     with clock.phase("liveness"):
@@ -116,7 +122,8 @@ def measure(
         allocation = allocate(program, live, code)
         changed.append(f"{len(allocation.allocated)} tiles allocated")
     with clock.phase("execute"):
-        trace = execute(program)
+        costs = costs_of(program, earlier)
+        trace = execute(program, costs)
     empty = Graph(functions={}, entry="", inputs=(), outputs=(), name=program.name)
     return Compiled(
         graph=graph or empty,
@@ -128,4 +135,5 @@ def measure(
         allocation=allocation,
         trace=trace,
         phases=tuple(clock.phases),
+        costs=costs,
     )

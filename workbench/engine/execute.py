@@ -15,9 +15,9 @@ from workbench.errors import VerificationError
 Spent: TypeAlias = "Counter[tuple[int, Cause]]"
 
 
-def execute(program: TileProgram) -> Trace:
-    """Cost every step, and the waiting between them."""
-    costs = StepCosts(program.target, program.topology, program.ipus)
+def execute(program: TileProgram, costs: StepCosts | None = None) -> Trace:
+    """Cost every step, by `costs` if given, and the waiting between them."""
+    costs = costs or costs_of(program)
     alone = {step.id: costs.cost(step) for step in program.steps}
     steps = with_waits(program, alone, _Durations(program, alone).turn)
     durations = _Durations(program, steps)
@@ -36,6 +36,11 @@ def execute(program: TileProgram) -> Trace:
         cycle_breakdown=breakdown,
         executions={step: executions[step] for step in steps},
     )
+
+
+def costs_of(program: TileProgram, earlier: StepCosts | None = None) -> StepCosts:
+    """What costs the steps of a program; what it shares with an `earlier` one is taken over."""
+    return StepCosts(program.target, program.topology, program.ipus, earlier)
 
 
 class _Durations:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from functools import lru_cache
 from math import ceil
 from typing import TypeAlias
@@ -202,13 +203,24 @@ def _balance(cycles_per_tile: IntArray) -> tuple[int, float]:
     return active, float(cycles_per_tile.sum()) / (active * slowest) if active else 1.0
 
 
-class StepCosts:
-    """Costs of the steps of one program; equal compute sets and per-tile arrays are kept once."""
+Computed: TypeAlias = tuple[Cost, IntArray, int]
+"""Cost, cycles of each tile and floating-point operations of a compute set."""
 
-    def __init__(self, target: Target, placed: Topology | None = None, ipus: int = 1) -> None:
+
+class StepCosts:
+    """Costs of the steps of one program; equal compute sets and per-tile arrays are kept once.
+
+    Of those of an `earlier` program on the same target what is met again is taken over.
+    """
+
+    def __init__(
+        self, target: Target, placed: Topology | None = None, ipus: int = 1, earlier: StepCosts | None = None
+    ) -> None:
         self.target, self.ipus = target, ipus
         self.topology = placed or topology("ZIGZAG", ipus)
-        self._computed: dict[object, tuple[Cost, IntArray, int]] = {}
+        is_alike = earlier is not None and earlier.target == target
+        self._earlier: Mapping[object, Computed] = earlier._computed if earlier is not None and is_alike else {}
+        self._computed: dict[object, Computed] = {}
         self._exchanged: dict[object, tuple[Exchange, Cost, IntArray]] = {}
         self._arrays: dict[bytes, IntArray] = {}
         self._balances: dict[int, tuple[int, float]] = {}
@@ -247,13 +259,14 @@ class StepCosts:
             self._arrays[content] = frozen(array)
         return self._arrays[content]
 
-    def _compute(self, compute_set: ComputeSet) -> tuple[Cost, IntArray, int]:
+    def _compute(self, compute_set: ComputeSet) -> Computed:
         key = tuple((group.vertex, group.arguments, group.tiles, group.count) for group in compute_set.groups)
         if key not in self._computed:
-            self._computed[key] = self._compute_new(compute_set)
+            cost, per_tile, flops = self._earlier.get(key) or self._compute_new(compute_set)
+            self._computed[key] = (cost, self._kept(per_tile), flops)
         return self._computed[key]
 
-    def _compute_new(self, compute_set: ComputeSet) -> tuple[Cost, IntArray, int]:
+    def _compute_new(self, compute_set: ComputeSet) -> Computed:
         target, slots = self.target, self.target.workers_per_tile
         serial = [group for group in compute_set.groups if vertices.find(group.vertex).kind != "worker"]
         worker = [group for group in compute_set.groups if vertices.find(group.vertex).kind == "worker"]
@@ -274,7 +287,7 @@ class StepCosts:
             _vertex_flops(group.vertex, group.arguments) * group.count * len(group.tiles)
             for group in compute_set.groups
         )
-        return Cost((tile, launch)), self._kept(per_tile), flops
+        return Cost((tile, launch)), per_tile, flops
 
     def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from workbench.engine.cost import Plain
 from workbench.engine.graph import Function, Node, Value
@@ -34,6 +35,7 @@ class Flow:
         }
 
 
+@lru_cache(maxsize=1)  # rewrites that change nothing hand the same function on
 def flow_of(function: Function) -> Flow:
     """The flow of a function's values. A free node is no reader: whoever reads its result reads its operands."""
     producer = {id(value): node for node in function.nodes for value in node.results}
