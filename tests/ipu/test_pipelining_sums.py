@@ -103,6 +103,39 @@ def test_elements_without_a_batch_dimension() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        (None, "float32"),
+        (tf.float16, "float16"),
+        (lambda tensor: tf.float16 if tensor.shape == () else None, "float16"),
+    ],
+)
+def test_outputs_are_added_up_on_the_ipu(kind: Any, dtype: str) -> None:
+    """The rate and the loss, single numbers, leave once, with the update of the last stage."""
+    configure(ipus=2)
+    ran = Ran(accumulate_outfeed=True, accumulate_outfeed_dtype=kind)
+    losses, weights = expected()
+    assert [each.dtype for each in ran.out] == [dtype] * 2
+    assert np.allclose(np.stack(ran.out), [[COUNT * 0.5], [losses.sum()]], rtol=2e-3 if dtype == "float16" else 2e-5)
+    assert close(ran.weights, weights)
+    leaving = ran.profile.steps.query("name.str.endswith('to_host')")
+    assert leaving[["parent", "times", "ipu"]].to_numpy().tolist() == [["stage1_update", 1, 1]] * 2
+    table = ran.profile.variables.set_index("name")
+    assert table.loc[["outfeed/0/accumulator", "outfeed/1/accumulator"], "dtype"].tolist() == [dtype] * 2
+
+
+@pytest.mark.slow
+def test_sums_of_an_inference_begin_at_zero_in_every_run() -> None:
+    configure(ipus=2)
+    ran = Ran(
+        [lambda rate, x: (rate, x + 1.0), lambda rate, x: (rate, x * 2.0)], data=[np.float32(x) for x in range(16)],
+        optimizer_function=None, accumulate_outfeed=True, repeat_count=2,
+    )  # fmt: skip
+    assert ran.out[1].tolist() == [2.0 * (1 + 2 + 3 + 4), 2.0 * (5 + 6 + 7 + 8)]
+
+
+@pytest.mark.slow
 def test_numbers_for_every_replica() -> None:
     configure(ipus=4)
     ran = Ran(

@@ -54,15 +54,15 @@ def giver(recorded: Recorded, others: Sequence[Tensor], replicas: int) -> Callab
     With several replicas an element holds what each of them gave, along a first dimension; the session is given those
     of the first.
     """
-    count, queue = int(recorded.asked.count) * int(recorded.asked.serial), recorded.asked.outfeed
+    asked, queue = recorded.asked, recorded.asked.outfeed
+    count = 1 if asked.accumulate else int(asked.count) * int(asked.serial)
     shapes = [known_shape(tensor) for tensor in recorded.enqueued]
 
     def give(outputs: Sequence[Any]) -> tuple[Any, ...]:
         columns = []
         for value, shape in zip(outputs, shapes, strict=False):
             apart = np.asarray(value).reshape(replicas, count, *shape)
-            column = apart[0] if replicas == 1 else np.moveaxis(apart, 0, 1)
-            columns.append(np.sum(column, axis=0, keepdims=True) if recorded.asked.accumulate else column)
+            columns.append(apart[0] if replicas == 1 else np.moveaxis(apart, 0, 1))
         for element in zip(*columns, strict=True):
             queue.put(element)
         beside = zip(outputs[len(shapes) :], others, strict=True)

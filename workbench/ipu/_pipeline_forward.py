@@ -13,6 +13,7 @@ from jax.extend.core import Literal
 from workbench.engine.frontends.pipeline import Forward
 from workbench.engine.frontends.replicas import axes
 from workbench.errors import InputError
+from workbench.ipu._pipeline_outsums import outfeed_names, outsums
 from workbench.ipu._pipeline_stages import Recorded, given_as
 from workbench.tf._control import type_of
 from workbench.tf._evaluate import Run, State
@@ -71,7 +72,7 @@ def parts_of(recorded: Recorded, replicas: int = 1) -> Parts:
         closed=closed, names=names, results=results,
         owners={**dict.fromkeys(results, last), **stage_names(recorded)},
         trained=frozenset(each.handle for each in training.variables) if training else frozenset(),
-        state=frozenset(each.handle for each in micro_batch.written), late=frozenset(),
+        state=frozenset({*(each.handle for each in micro_batch.written), *micro_batch.sums}), late=frozenset(),
         head=results[0] if training else "", replicas=replicas,
     )  # fmt: skip
     updated = frozenset() if training is None else training.update.effects.reads | training.update.effects.writes
@@ -90,11 +91,12 @@ class _MicroBatch:
         self.loss = [] if recorded.training is None else [recorded.training.loss]
         outside = recorded.inputs[len(recorded.arguments) :]
         self.given = [*recorded.arguments, *outside, *recorded.element]
+        self.sums = outsums(recorded)
 
     def __call__(self, *values: Any) -> list[Any]:
         recorded, count = self.recorded, len(self.variables)
         state = State(dict(zip(self.variables, values, strict=False)))
-        held = {id(tensor): value for tensor, value in zip(self.given, values[count:], strict=True)}
+        held = {id(tensor): value for tensor, value in zip(self.given, values[count:], strict=False)}
         Run(recorded.graph, state, held).evaluate([*self.loss, *recorded.enqueued, *self.captured])
         last = len(recorded.asked.stages) - 1
         with jax.named_scope(stage_scope(last)):  # what another stage made leaves from here all the same
@@ -102,27 +104,30 @@ class _MicroBatch:
                 jnp.asarray(held[id(each)]) if each.op.scopes.stage == last else jnp.copy(held[id(each)])
                 for each in recorded.enqueued
             ]
+            if self.sums:
+                buffers = values[count + len(self.given) :]
+                out = [buffer + value.astype(buffer.dtype) for buffer, value in zip(buffers, out, strict=True)]
         made = [*(held[id(each)] for each in self.loss), *out, *(held[id(each)] for each in self.captured)]
         return [*map(jnp.asarray, made), *(state.values[variable] for variable in self.written)]
 
     def types(self) -> list[jax.ShapeDtypeStruct]:
         """Types of what it is given."""
         kinds = [(each.shape, str(each.dtype)) for each in self.variables] + [type_of(each) for each in self.given]
-        return [jax.ShapeDtypeStruct(tuple(shape), dtype) for shape, dtype in kinds]
+        return [*(jax.ShapeDtypeStruct(tuple(shape), dtype) for shape, dtype in kinds), *self.sums.values()]
 
     def names(self) -> tuple[str, ...]:
         """Names of what it is given."""
         recorded = self.recorded
         return (
             *(each.handle for each in self.variables), *(each.name for each in recorded.inputs),
-            *(f"infeed/{place}" for place in range(len(recorded.element))),
+            *(f"infeed/{place}" for place in range(len(recorded.element))), *self.sums,
         )  # fmt: skip
 
     def results(self) -> tuple[str, ...]:
         """Names of what it gives."""
         return (
             *(f"{_HEAD} {each.name}" for each in self.loss),
-            *(f"outfeed/{place}" for place in range(len(self.recorded.enqueued))),
+            *(self.sums or outfeed_names(self.recorded)),
             *(each.name for each in self.captured), *(each.handle for each in self.written),
         )  # fmt: skip
 

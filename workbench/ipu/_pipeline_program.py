@@ -25,6 +25,7 @@ from workbench.ipu._pipeline_beside import Beside, beside_of
 from workbench.ipu._pipeline_feeds import Feed, giver
 from workbench.ipu._pipeline_forward import Parts, in_order, parts_of, stage_names
 from workbench.ipu._pipeline_options import with_stage_options
+from workbench.ipu._pipeline_outsums import drained, outfeed_names, outsums
 from workbench.ipu._pipeline_serial import serialised
 from workbench.ipu._pipeline_stages import Recorded, sums_type
 from workbench.ipu._pipeline_sums import check_shared, over_replicas, sums_of
@@ -88,8 +89,6 @@ def _assumptions(recorded: Recorded) -> tuple[str, ...]:
     asked, found = recorded.asked, []
     if asked.repeats > 1:
         found.append(f"the pipeline: one of its {asked.repeats} equal repetitions is shown")
-    if asked.accumulate:
-        found.append("the outfeed: its sums are given to the host after every micro-batch, not once")
     if asked.serial > 1:
         found.append(f"batch serialisation: the {asked.serial} elements of a pass arrive, and leave, together")
         if asked.offload["pipeline.offload_activations"]:
@@ -117,6 +116,8 @@ def _described(parts: Parts, beside: Beside) -> tuple[list[Input], dict[str, Any
     for variable in recorded.training.variables if recorded.training else ():
         layer = places[variable.handle]
         add(accumulator(variable.handle), "optimizer", variable.shape, sums_type(recorded.asked, variable), layer)
+    for name, kind in outsums(recorded).items():
+        add(name, "optimizer", kind.shape, str(kind.dtype), stage_scope(len(recorded.asked.stages) - 1))
     for tensor in beside.inputs:
         add(tensor.name, "argument", *type_of(tensor))
     types.update((each.name, jax.ShapeDtypeStruct(*type_of(each))) for each in beside.made)
@@ -136,6 +137,7 @@ def _program(parts: Parts, beside: Beside) -> Program:
     if training:
         check_shared(asked, {name: _trained_in(calls, name) for name in parts.forward.trained})
         calls = [*calls, *_updates(parts, types)]
+    calls = drained(calls, recorded, types, parts.forward.replicas)
     for call in calls:
         if counter(call.stage) in call.results:
             described.append(Input(name=counter(call.stage), role="state", layer=stage_scope(call.stage)))
@@ -144,7 +146,7 @@ def _program(parts: Parts, beside: Beside) -> Program:
     calls = [*around.get("before", ()), *calls, *around.get("after", ())]
     places = {item.name: place for place, item in enumerate(described)}
     written = {name for call in calls for name in call.results}
-    shown = [name for name in parts.forward.results if name.startswith("outfeed/")]
+    shown = outfeed_names(recorded)
     outputs = [
         *((Output(name=name), name) for name in (*shown, *(each.name for each in beside.outputs))),
         *((Output(name=name, role="update", updates=place), name) for name, place in places.items() if name in written),

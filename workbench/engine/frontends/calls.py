@@ -62,7 +62,7 @@ class Program:
     @property
     def per_micro_batch(self) -> list[str]:
         """The outputs that every micro-batch makes."""
-        once = {name for call in self.calls if call.turn for name in call.results}
+        once = {name for call in self.calls if not call.repeated for name in call.results}
         return [name for output, name in self.outputs if output.role != "update" and name not in once]
 
 

@@ -153,8 +153,8 @@ def pipeline(
     `optimizer_function` of those values makes it train: gradients of `gradient_accumulation_count` micro-batches are
     reduced by `reduction_method`, then applied. All of it runs `repeat_count` times. `device_mapping`: the IPU of
     each stage, by number. `outfeed_loss`: the loss alone goes to the outfeed; `outfeed_mask`: true for outputs that
-    do not; `accumulate_outfeed`: the sum over the micro-batches goes there once. Offloading and sharding: None leaves
-    them to the configuration.
+    do not; `accumulate_outfeed`: the sum over the micro-batches, added up on the IPU in `accumulate_outfeed_dtype` (a
+    function gives that of a tensor), goes there once. Offloading and sharding: None leaves them to the configuration.
     `batch_serialization_iterations`: elements that each pass of a stage runs over in a loop, with what other passes
     read in buffers; Sequential, all stages on one IPU, which are the defaults then, and with the method SUM.
     Other work in the compiled function runs once on the IPU of the first stage: before all micro-batches what was
