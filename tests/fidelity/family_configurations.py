@@ -26,6 +26,12 @@ CUT_AFTER = {
     "mb_block/11/seq/0": "expanded_conv_10_project_bn",
 }
 BLOCKS = (3, 4, 6, 3)  # of each of ResNet-50's four layers
+# What the application sets besides for each model it trains, where a row leaves it out: graphcore/examples v3.4.1
+# vision/cnns/pytorch/train/configs.yml.
+APPLICATION: dict[str, dict[str, Any]] = {
+    "resnet50": {"disable_stable_batchnorm": True},
+    "efficientnet-b0": {"efficientnet_expand_ratio": 4, "efficientnet_group_dim": 16, "norm_num_groups": 4},
+}
 HEAD_SIZE = 64  # of every BERT: google-research/bert README
 PRECISIONS = {"16.16": "float16", "32.32": "float32"}
 
@@ -43,6 +49,7 @@ def configuration(case: Case) -> Any:
     model = MODELS.get(case["model"])
     if model is None:
         return NotRun(f"no model called {case['model']!r}")
+    case = with_application(case)
     splits = case.get("pipeline_splits", [])
     if not set(splits) <= CUT_AFTER.keys():
         return NotRun(f"layers of another framework: {sorted(set(splits) - CUT_AFTER.keys())}")
@@ -64,6 +71,11 @@ def configuration(case: Case) -> Any:
         target="bow",
     )
     return _answer(profile)
+
+
+def with_application(case: Case) -> Case:
+    """The row with the application's own settings of its model, where the row says nothing of them."""
+    return {**APPLICATION.get(case["model"], {}), **case}
 
 
 def enlarged(case: Case, times: int) -> dict[str, Any]:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import keras
-
 from tests.fidelity.data import DATA
-from tests.fidelity.family_configurations import MODELS, source_of
+from tests.fidelity.family_configurations import MODELS, source_of, with_application
 
 
 def built(name: str) -> Any:
+    import keras
+
     case = json.loads((DATA / "fidelity/configurations.json").read_text())["configurations"][name]
     with keras.StatelessScope(initialize_variables=False):
-        return source_of(*MODELS[case["model"]], case)()
+        return source_of(*MODELS[case["model"]], with_application(case))()
 
 
 def test_efficientnet_has_four_times_the_channels_in_groups_of_sixteen() -> None:
     """graphcore/examples v3.4.1 vision/cnns/pytorch/train/configs.yml, efficientnet-g16-gn-pod16-base: its
     efficientnet_expand_ratio, efficientnet_group_dim, norm_num_groups and eight_bit_io. Block 1 expands none.
     """
+    import keras
+
     model = built("cnn_train/efficientnet-b0-g16-gn-pod16")
     assert model.inputs[0].dtype == "uint8"
     widths = {"block1a_dwconv": 32, "block2a_expand_conv": 4 * 16, "block2a_dwconv": 4 * 16, "block7a_dwconv": 4 * 192}
