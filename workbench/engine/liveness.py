@@ -234,20 +234,29 @@ class Liveness:
         count, width = len(states.first), table.rows.shape[1]
         highest = table.rows.max(axis=1, initial=0)[states.changes[:, 1]] * np.abs(states.changes[:, 2])
         most = int(highest.sum()) + int(table.always.max(initial=0))
-        rows = table.rows.astype(np.int32 if most < 1 << 31 else np.int64)
+        dtype = np.dtype(np.int32 if most < 1 << 31 else np.int64)
+        rows = list(table.rows.astype(dtype))
+        length = max(1, _CHUNK_BYTES // (dtype.itemsize * max(1, width)))
+        starts = range(0, count, length)
+        bounds = np.searchsorted(states.changes[:, 0], [*starts, count]).tolist()
         changes = states.changes.tolist()
-        length = max(1, _CHUNK_BYTES // (rows.itemsize * max(1, width)))
-        before = np.zeros(width, rows.dtype)
-        done = 0
-        for start in range(0, count, length):
-            chunk = np.zeros((min(length, count - start), width), rows.dtype)
-            chunk[0] = before
-            while done < len(changes) and changes[done][0] < start + len(chunk):
-                state, row, times = changes[done]
-                chunk[state - start] += rows[row] if times == 1 else times * rows[row]
-                done += 1
-            np.cumsum(chunk, axis=0, dtype=rows.dtype, out=chunk)
-            before = chunk[-1].copy()
+        now = np.zeros(width, dtype)
+        for start, first, last in zip(starts, bounds[:-1], bounds[1:], strict=True):
+            chunk = np.empty((min(length, count - start), width), dtype)
+            lines, made = list(chunk), 0
+            for state, row, times in changes[first:last]:
+                here = lines[state - start]
+                for line in lines[made : state - start]:
+                    line[:] = now
+                if times == 1:
+                    np.add(now, rows[row], out=here)
+                elif times == -1:
+                    np.subtract(now, rows[row], out=here)
+                else:
+                    np.add(now, times * rows[row], out=here)
+                now, made = here, state - start + 1
+            chunk[made:] = now
+            now = now.copy()
             yield start, chunk  # the caller's to change
 
     def _live_of_all(self, ipu: int) -> IntArray:
@@ -270,11 +279,10 @@ class Liveness:
         peak, where = np.zeros((2, table.rows.shape[1]), np.int64)
         for start, chunk in self._chunks(table, states):
             here = slice(start, start + len(chunk))
-            highest = chunk.argmax(axis=0)
-            value = chunk[highest, np.arange(chunk.shape[1])]
-            higher = value > peak
+            value = chunk.max(axis=0)
+            higher = np.flatnonzero(value > peak)
             peak[higher] = value[higher]
-            where[higher] = states.first[start + highest[higher]]
+            where[higher] = states.first[start + chunk[:, higher].argmax(axis=0)]
             chunk += table.always.astype(chunk.dtype)
             chosen = chunk.argmax(axis=1)
             worst[here] = table.first_tile[chosen]
