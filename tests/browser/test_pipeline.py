@@ -112,6 +112,31 @@ def assert_lights_up(lab: NotebookPage, screen: str) -> None:
     assert all(near(*pair) for pair in zip(before, canvas.colours([*mine, *others]), strict=True))
 
 
+# Pixels, nearly opaque, as light as text on a dark ground; blocks this narrow have no caption.
+LIGHT_PIXELS = """canvas => {
+    const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    let found = 0;
+    for (let i = 0; i < data.length; i += 4) {
+        found += data[i + 3] > 200 && data[i] + data[i + 1] + data[i + 2] > 720;
+    }
+    return found;
+}"""
+
+
+@pytest.mark.slow
+def test_a_view_out_of_sight_follows_the_theme(run_views: Run) -> None:
+    lab = run_views("print('\\n' * 60)", PIPELINE, "print('\\n' * 150)")
+    canvas = Canvas(lab).element
+    lab.page.locator(".jp-Notebook .jp-Cell").first.scroll_into_view_if_needed()
+    lab.page.wait_for_timeout(700)
+    for screen in lab.on(((1280, "dark"), (1280, "light"))):
+        canvas.scroll_into_view_if_needed()
+        lab.page.wait_for_timeout(700)
+        assert (canvas.evaluate(LIGHT_PIXELS) > 100) == screen.endswith("dark"), screen
+        lab.page.locator(".jp-Notebook .jp-Cell").first.scroll_into_view_if_needed()
+        lab.page.wait_for_timeout(700)
+
+
 @pytest.mark.slow
 def test_the_keyboard_reaches_micro_batches_and_markers(run_views: Run) -> None:
     lab = run_views(PIPELINE)

@@ -153,9 +153,10 @@ export const clipText = (ctx, text, width) => {
 };
 
 // A canvas that follows its own size, the screen's density and the theme; draw(ctx, width, height, theme).
+// What is out of sight gets its new colours after the attribute that names them; the transition of its own colour says when.
 export function surface(canvas, draw, onSize = () => {}) {
   const ctx = canvas.getContext("2d");
-  let asked = 0, colours = null;
+  let asked = 0;
   const paint = () => {
     asked = 0;
     const {clientWidth: width, clientHeight: height} = canvas, ratio = window.devicePixelRatio || 1;
@@ -166,18 +167,16 @@ export function surface(canvas, draw, onSize = () => {}) {
     }
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.clearRect(0, 0, width, height);
-    draw(ctx, width, height, (colours ??= theme(canvas)));
+    draw(ctx, width, height, theme(canvas));
   };
   const redraw = () => { asked ||= requestAnimationFrame(paint); };
-  const restyle = () => { colours = null; ctx.hatches = null; redraw(); };
+  const restyle = () => { ctx.hatches = null; redraw(); };
   const sizes = new ResizeObserver(() => { onSize(); redraw(); });
   sizes.observe(canvas);
   const themes = new MutationObserver(restyle);
-  themes.observe(document.body, {attributes: true, attributeFilter: ["class", "data-jp-theme-name", "data-jp-theme-light"]});
-  const scheme = window.matchMedia("(prefers-color-scheme: dark)");
-  scheme.addEventListener("change", restyle);
-  const dispose = () => { sizes.disconnect(); themes.disconnect(); scheme.removeEventListener("change", restyle); };
-  return {redraw, dispose};
+  themes.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light"]});
+  canvas.addEventListener("transitionend", restyle);
+  return {redraw, dispose: () => { sizes.disconnect(); themes.disconnect(); }};
 }
 
 export function font(ctx, t, size = 11, weight = 400) {
