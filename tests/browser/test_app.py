@@ -154,6 +154,7 @@ def test_cancel_and_errors(run_app: RunApp) -> None:
     lab.screenshot("app-error-1280-light")
 
 
+@pytest.mark.slow
 def test_by_keyboard(run_app: RunApp) -> None:
     lab = run_app(START)
     page = lab.page

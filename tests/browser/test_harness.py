@@ -104,6 +104,7 @@ def test_theme_and_news_come_from_the_settings(open_notebook: OpenNotebook, add_
     assert lab.page.locator(".jp-Dialog").count() == 0
 
 
+@pytest.mark.slow
 def test_a_blank_canvas_is_seen_as_blank(open_notebook: OpenNotebook, add_notebook: LoadNotebook) -> None:
     lab = open_notebook(add_notebook(CANVAS.replace("context.fillRect", "context.clearRect")))
     lab.run_all()

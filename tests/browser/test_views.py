@@ -123,6 +123,7 @@ def test_views_are_linked_and_follow_the_keyboard(run_views: Callable[..., Noteb
     trace.get_by_role("heading", name="The whole program").wait_for()
 
 
+@pytest.mark.slow
 def test_names_of_layers_are_text(run_views: Callable[..., NotebookPage]) -> None:
     lab = run_views("from tests.widgets.test_faces import evil_profile\nevil_profile()")
     said: list[str] = []
