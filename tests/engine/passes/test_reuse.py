@@ -19,6 +19,7 @@ from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.reuse import reuse
 from workbench.engine.program import Call, OnTileExecute, children, leaves
 from workbench.engine.target import target
+from workbench.profiler.collect import collect
 
 STEPS = 12
 
@@ -100,3 +101,16 @@ def test_what_the_body_reads_is_copied_into_places_of_its_own(compiled: Compiled
         (0, "stage0_forward", BATCH * FEATURES * 4),
         (1, "stage1_forward", BATCH * WIDTH * 4),
     ]
+
+
+def test_a_layer_says_what_it_costs_to_compute_again(compiled: Compiled) -> None:
+    """Summed over the blocks of the trace, in which a step says in which pass it ran."""
+    rows = compiled.trace.window(max_rows=10**6)
+    origin = {step.id: step.origin for body in compiled.program.functions.values() for step in leaves(body)}
+    spent: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        if row.step in origin and row.direction in ("forward", "recompute"):
+            spent[origin[row.step].layer, row.direction] += row.cycles_to - row.cycles_from
+    layers = collect(compiled).operations.layers.set_index("layer")
+    for layer in ("a", "b"):
+        assert layers.loc[layer, "recompute_cycles"] == spent[layer, "recompute"] > 0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,10 @@ import pandas as pd
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
 from workbench.units import cycles_text, percent_text
+
+Caller: TypeAlias = "tuple[str, bool]"
+"""The layer that an outlined body is called for ("": its own), and whether the call computes something again."""
+OWN: Caller = ("", False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,18 +61,23 @@ class Operations(Report):
         return found.reset_index().sort_values("cycles", ascending=False, kind="stable").reset_index(drop=True)
 
     def _steps_by_caller(self) -> pd.DataFrame:
-        """The steps, those of a shared body once for each layer that calls it, with that layer's part of their runs."""
+        """The steps, those of a shared body once for each layer that calls it and once for each direction, with that
+        caller's part of their runs. What a forward body does when it runs again is recomputation."""
         steps = self.profile.steps
         function = steps["parent"].map(lambda path: path.partition("/")[0])
-        shared = _callers(self.profile.meta["trace"])
+        shared = {name: found for name, found in _callers(self.profile.meta["trace"]).items() if set(found) != {OWN}}
         parts = [steps[~function.isin(list(shared))]]
         for name, callers in shared.items():
-            body = steps[function == name]
-            for layer, calls in callers.items():
-                part = body.assign(layer=layer)
+            body, before = steps[function == name], 0
+            for (layer, again), calls in callers.items():
+                part = body.assign(layer=layer or body["layer"])
+                if again:
+                    part["direction"] = body["direction"].replace("forward", "recompute")
                 for column in ("times", "total_cycles"):
-                    part[column] = body[column] * calls // callers.total()
+                    upto, below = (body[column] * count // callers.total() for count in (before + calls, before))
+                    part[column] = upto - below
                 parts.append(part)
+                before += calls
         return pd.concat(parts)
 
     def _cycles(self, steps: pd.DataFrame, layers: Any) -> Any:
@@ -102,14 +111,32 @@ class Operations(Report):
         return self.operators.copy(deep=False)
 
 
-def _callers(trace: Mapping[str, Any]) -> dict[str, Counter[str]]:
-    """Shared body → how many calls of it each layer makes, as the control tree says; equal calls run equally often."""
-    found: dict[str, Counter[str]] = {}
-    waiting: list[Any] = [trace["entry"], *trace["functions"].values()]
-    while waiting:
-        node = waiting.pop()
-        if node[0] == "call" and len(node) > 7:
-            found.setdefault(node[1], Counter())[node[7]] += 1
-        elif node[0] != "call":
-            waiting += node[-1] if node[0] in ("sequence", "if", "overlap") else node[3:]
-    return found
+def _callers(trace: Mapping[str, Any]) -> dict[str, Counter[Caller]]:
+    """Body → how often each caller runs it in one call of the program, as the control tree says; an `if` counts every
+    arm once."""
+    functions, inside = trace["functions"], dict[str, Counter[tuple[str, Caller]]]()
+
+    def below(name: str) -> Counter[tuple[str, Caller]]:
+        if name not in inside:
+            inside[name] = runs(functions[name])
+        return inside[name]
+
+    def runs(node: Any) -> Counter[tuple[str, Caller]]:
+        found: Counter[tuple[str, Caller]] = Counter()
+        if node[0] == "call":
+            layer, again = node[7] if len(node) > 7 else "", node[5] == "recompute"
+            found[node[1], (layer, again)] = 1
+            for (name, (own, inner)), times in below(node[1]).items():
+                found[name, (own or layer, inner or again)] += times
+        elif node[0] == "repeat":
+            for key, times in runs(node[3]).items():
+                found[key] = times * node[2]
+        elif node[0] != "step":
+            for child in node[-1]:
+                found.update(runs(child))
+        return found
+
+    callers: dict[str, Counter[Caller]] = {}
+    for (name, caller), times in runs(trace["entry"]).items():
+        callers.setdefault(name, Counter())[caller] += times
+    return callers
