@@ -114,29 +114,25 @@ class Operations(Report):
 def _callers(trace: Mapping[str, Any]) -> dict[str, Counter[Caller]]:
     """Body → how often each caller runs it in one call of the program, as the control tree says; an `if` counts every
     arm once."""
-    functions, inside = trace["functions"], dict[str, Counter[tuple[str, Caller]]]()
-
-    def below(name: str) -> Counter[tuple[str, Caller]]:
-        if name not in inside:
-            inside[name] = runs(functions[name])
-        return inside[name]
-
-    def runs(node: Any) -> Counter[tuple[str, Caller]]:
-        found: Counter[tuple[str, Caller]] = Counter()
-        if node[0] == "call":
-            layer, again = node[7] if len(node) > 7 else "", node[5] == "recompute"
-            found[node[1], (layer, again)] = 1
-            for (name, (own, inner)), times in below(node[1]).items():
-                found[name, (own or layer, inner or again)] += times
-        elif node[0] == "repeat":
-            for key, times in runs(node[3]).items():
-                found[key] = times * node[2]
-        elif node[0] != "step":
-            for child in node[-1]:
-                found.update(runs(child))
-        return found
-
     callers: dict[str, Counter[Caller]] = {}
-    for (name, caller), times in runs(trace["entry"]).items():
+    for (name, caller), times in _runs(trace["entry"], trace["functions"], {}).items():
         callers.setdefault(name, Counter())[caller] += times
     return callers
+
+
+def _runs(node: Any, functions: Mapping[str, Any], known: dict[str, Counter[tuple[str, Caller]]]) -> Counter[Any]:
+    """How often each body runs below a node, by name and caller; `known` are bodies that were counted already."""
+    found: Counter[tuple[str, Caller]] = Counter()
+    if node[0] == "call":
+        body, layer, again = node[1], node[7] if len(node) > 7 else "", node[5] == "recompute"
+        if body not in known:
+            known[body] = _runs(functions[body], functions, known)
+        found[body, (layer, again)] = 1
+        for (name, (own, inner)), times in known[body].items():
+            found[name, (own or layer, inner or again)] += times
+    elif node[0] == "repeat":
+        found.update({key: times * node[2] for key, times in _runs(node[3], functions, known).items()})
+    elif node[0] != "step":
+        for child in node[-1]:
+            found.update(_runs(child, functions, known))
+    return found
