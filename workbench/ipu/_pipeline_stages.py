@@ -137,8 +137,8 @@ def _training(asked: Asked, graph: Graph, made: Sequence[Tensor]) -> Training:
         if not hasattr(wanted, "apply_gradients_args"):
             raise TypeError(f"optimizer_function returned {wanted!r}, but it must return an OptimizerFunctionOutput.")
         loss = as_tensor(wanted.loss)
-    if loss.graph is not graph or loss.shape != ():
-        raise ValueError(f"The loss of a pipeline is {loss!r}, but it must be a scalar made in its last stage.")
+    if loss.graph is not graph:  # of any shape: its gradients are those of its sum, as everywhere in TensorFlow
+        raise ValueError(f"The loss of a pipeline is {loss!r}, but it must be a tensor made in its last stage.")
     mark = len(graph.operations)
     pairs = wanted.opt.compute_gradients(loss, *wanted.compute_gradients_args, **wanted.compute_gradients_kwargs)
     pairs = [(gradient, variable) for gradient, variable in pairs if gradient is not None]

@@ -60,7 +60,11 @@ class Device:
         return self.programs[key]
 
     def replicated(self, found: Cluster) -> Cluster:
-        """As many copies of the program as fit on the device's IPUs, as the SDK replicates it."""
+        """As many copies of the program as fit on the device's IPUs, as the SDK replicates it.
+
+        A copy takes the next power of two of the IPUs it uses; a device of just those runs one copy. Source:
+        graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/poplar_compiler.cc (`NumIPUsInShards`).
+        """
         if not STATE.configured or not STATE.configured[0].ipus_per_device:
             return found
         have, alone = get_num_of_ipus_in_device(self.name), found.trace_source()
@@ -70,13 +74,14 @@ class Device:
                 f"the program is sharded over {need} IPUs, but {self.name} has {have}",
                 todo=f"set config.auto_select_ipus = {need}",
             )
-        if found.pipeline is not None and have % need:
+        whole = need if have == need else 1 << (need - 1).bit_length()
+        if found.pipeline is not None and have % whole:
             raise InputError(
                 f"a pipeline of {need} IPUs on {self.name}, which has {have}",
-                expected=f"a multiple of {need}: a copy of the program on every {need}",
-                todo=f"set config.auto_select_ipus = {have // need * need}",
+                expected=f"a multiple of {whole}: a copy of the program on every {whole}",
+                todo=f"set config.auto_select_ipus = {max(1, have // whole) * whole}",
             )
-        count = have // need
+        count = max(1, have // whole)
         return replace(found, replicas=count) if count > 1 else replace(found, traced=alone)
 
 
