@@ -1,4 +1,4 @@
-"""Bytes of small programs of the TensorFlow driver's tests, written again in JAX and Keras.
+"""Bytes of small programs of the TensorFlow driver's tests, written again in JAX and Keras; pipelines in its own words.
 
 Source: graphcore/tensorflow@b2127bba, the tests each case names. Tests that leave code out set `compile_ipu_code`
 false; default machines have 8 tiles, unless a case names its tiles.
@@ -15,6 +15,7 @@ from tests.fidelity import memory_programs as programs
 from tests.fidelity.compiling import config
 from tests.fidelity.measuring import measured
 from tests.fidelity.outcome import Case, NotRun, said
+from tests.fidelity.pipeline_memory import PIPELINES, pipeline_of
 from workbench import api
 from workbench.engine.target import target
 from workbench.executable import Executable
@@ -78,8 +79,13 @@ def _model(name: str, *, dot_strength: bool = True, **arguments: Any) -> Callabl
     return build
 
 
+def _pipeline(name: str) -> Callable[..., Executable]:
+    return lambda machine, _code: pipeline_of(name, machine.tiles_per_ipu)
+
+
 # name -> how to compile it, and whether code counts
 PROGRAMS: dict[str, tuple[Callable[..., Executable], bool]] = {
+    **{f"PIPE-{name}": (_pipeline(name), True) for name in PIPELINES},
     "FUNC-infer": (_function("outlined_inference"), False),
     "FUNC-train": (_function("outlined_training"), False),
     "FUNC-lookup": (_function("serial_lookup"), False),
