@@ -108,14 +108,14 @@ class Step:
         if self.recipe.own_step:
             return self._own_step(trainable, state, slots, (x, y) if weight is None else (x, y, weight))
         loss_of = self._compiled_loss if self.recipe.compiled else self._own_loss
-        (_, (loss, outputs, new_state)), gradients = jax.value_and_grad(loss_of, has_aux=True)(
+        (_, (loss, outputs, new_state, measured)), gradients = jax.value_and_grad(loss_of, has_aux=True)(
             trainable, state, slots, x, y, weight
         )
         optimizer = self.recipe.optimizer
         with jax.named_scope(UPDATE_SCOPE):
             averaged = mean(gradients, self.replicas)
             new_trainable, new_slots = optimizer.stateless_apply(slots, averaged, trainable)
-        logs = self._metrics(x, y, outputs, weight)
+        logs = self._metrics(x, y, outputs, weight, measured)
         self.metrics = list(logs)
         new = [*_kept(trainable, new_trainable), *_kept(state, new_state), *_kept(slots, new_slots)]
         return [loss, *logs.values()], new
@@ -133,23 +133,22 @@ class Step:
         check_whole(self.model, whole=not self.recipe.own_step)
         trainable, state, slots = self.variables.split(values)
         loss_of = self._compiled_loss if self.recipe.compiled else self._own_loss
-        scaled, (loss, outputs, new_state) = loss_of(trainable, state, slots, x, y, weight)
-        logs = self._metrics(x, y, outputs, weight)
+        scaled, (loss, outputs, new_state, measured) = loss_of(trainable, state, slots, x, y, weight)
+        logs = self._metrics(x, y, outputs, weight, measured)
         self.metrics = list(logs)
         return [scaled, loss, *logs.values()], [*trainable, *_kept(state, new_state), *slots]
 
     def _compiled_loss(
         self, trainable: Any, state: Any, slots: Any, x: Any, y: Any, weight: Any
-    ) -> tuple[Any, tuple[Any, Any, Any]]:
-        metrics = [jax.numpy.zeros(v.shape, v.dtype) for v in self.model.metrics_variables]
-        scaled, (loss, outputs, new_state, _) = self.model.compute_loss_and_updates(
-            trainable, state, metrics, x, y, weight, training=True, optimizer_variables=slots
+    ) -> tuple[Any, tuple[Any, Any, Any, list[Any]]]:
+        """Scaled; then the loss, outputs, state, and variables of the metrics: a loss of many outputs keeps each's."""
+        return self.model.compute_loss_and_updates(  # type: ignore[no-any-return]
+            trainable, state, self._fresh_metrics(), x, y, weight, training=True, optimizer_variables=slots
         )
-        return scaled, (loss, outputs, new_state)
 
     def _own_loss(
         self, trainable: Any, state: Any, slots: Any, x: Any, y: Any, weight: Any
-    ) -> tuple[Any, tuple[Any, Any, Any]]:
+    ) -> tuple[Any, tuple[Any, Any, Any, list[Any]]]:
         assert self.recipe is not None
         outputs, new_state, extra = self.model.stateless_call(
             trainable, state, x, return_losses=True, **training_argument(self.model, training=True)
@@ -157,15 +156,22 @@ class Step:
         with jax.named_scope(LOSS_SCOPE):
             loss = total_loss(self.recipe.loss, y, outputs, weight, extra)
             scaled = scale_loss(self.recipe.optimizer, self.variables.slots, slots, loss)
-        return scaled, (loss, outputs, new_state)
+        return scaled, (loss, outputs, new_state, [])
 
-    def _metrics(self, x: Any, y: Any, outputs: Any, weight: Any) -> dict[str, Any]:
-        """Metrics of this batch alone, as `train_on_batch` returns them."""
-        if self.recipe is None or not self.recipe.compiled:
-            return {}
-        with keras.StatelessScope(), jax.named_scope("metrics"):
+    def _fresh_metrics(self) -> list[Any]:
+        """What the metrics' variables hold before a batch."""
+        with keras.StatelessScope() as scope:
             for metric in self.model.metrics:
                 metric.reset_state()
+        held = ((variable, scope.get_current_value(variable)) for variable in self.model.metrics_variables)
+        return [variable.value if value is None else value for variable, value in held]
+
+    def _metrics(self, x: Any, y: Any, outputs: Any, weight: Any, measured: Sequence[Any]) -> dict[str, Any]:
+        """Metrics of this batch alone, as `train_on_batch` returns them; `measured` is what their variables hold."""
+        if self.recipe is None or not self.recipe.compiled:
+            return {}
+        mapping = list(zip(self.model.metrics_variables, measured, strict=True))
+        with keras.StatelessScope(state_mapping=mapping), jax.named_scope("metrics"):
             logs = self.model.compute_metrics(x, y, outputs, sample_weight=weight)
         return {name: value for name, value in logs.items() if name != "loss" and value is not None}
 
