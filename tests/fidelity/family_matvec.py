@@ -3,6 +3,9 @@
 Source: graphcore/examples tutorials/tutorials/poplar/tut6_matrix_vector_opt: stated worker cycles 5 + ceil(n / 2). On
 hardware the vertices are compiled loops over single elements: loads, a multiplication, an addition, one a cycle; and
 the program runs once, so that it waits while the host prepares what it is asked for (its README, StreamCopyBegin).
+Its IPU Model is made with `minIPUSyncDelay` 0 and `NO_DELAY`: tiles wait for each other, but a barrier takes no time.
+The earlier report, of sums over the tiles, has the host copies' exchange with the host: its sum of exchange is a tenth
+of the matrix' words, which all arrive.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ def matvec(case: Case) -> Any:
     name, what = case["id"].split("-", 2)[1:]
     found = re.search(r"\[(\d+),(\d+)\]", said(case))
     rows, columns = (int(found[1]), int(found[2])) if found else (10_000, 1_000)
-    machine = target("ipu2") if what.startswith("HW") else ipu_model("ipu1" if name == "MK1" else "ipu2")
+    kind = "ipu1" if name == "MK1" else "ipu2"
+    machine = target("ipu2") if what.startswith("HW") else ipu_model(kind, internal_sync_cycles=0)
     costs = [split_cycles(rows, columns, split, machine) for split in range(1, columns)]
     best = int(np.argmin(costs)) + 1
     if what in ("split", "worst", "best"):
@@ -150,7 +154,7 @@ def _sums(times: Times, machine: Target) -> dict[str, float]:
         "us": round(times.total / machine.clock_hz * 1e6, 1),
         "compute_incl_idle_sum": round(times.idle_included * tiles),
         "compute_excl_idle_sum": round(times.idle_excluded * tiles),
-        "exchange_sum": round(times.exchange * tiles),
+        "exchange_sum": round(times.between * tiles),
         "sync_sum": round(times.sync * tiles),
     }
 

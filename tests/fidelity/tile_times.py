@@ -18,12 +18,12 @@ from workbench.tiles import Step
 COUNTER_CYCLES = 45  # of reading the cycle counter before and after a measured step, tessellate-ipu@3ab241f3
 
 
-def ipu_model(name: str) -> Target:
+def ipu_model(name: str, **changed: int) -> Target:
     """The IPU Model of a target: a compute set takes what its vertices' estimates say and no more.
 
     Source: the halo exchange of thorbenlouw/lbm-graphcore@df670f6b, 20 compute sets of 600 cycles in 12,000.
     """
-    return target(name).replace(launch_cycles=0)
+    return target(name).replace(launch_cycles=0, **changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +31,21 @@ class Times:
     """Cycles of one run; all but `total` and `host` are means over the tiles.
 
     `idle_included`: from the start of a compute set to the end of a tile's slowest worker; `idle_excluded`: worker
-    slots that issue, of six; `exchange`: sending or receiving; `sync`: everything else, waiting included.
+    slots that issue, of six; `between`: sending to or receiving from other tiles, `delivered`: the same with the
+    host; `sync`: everything else, waiting included.
     """
 
     total: float
     idle_included: float
     idle_excluded: float
-    exchange: float
+    between: float
+    delivered: float
     host: float
+
+    @property
+    def exchange(self) -> float:
+        """All exchange on the chip."""
+        return self.between + self.delivered
 
     @property
     def sync(self) -> float:
@@ -52,7 +59,7 @@ def run_times(program: Step, *, prefetched: bool = True) -> Times:
     options.optimizations.prefetch_data_streams = prefetched
     trace = api.compile(program, config=options).compiled.trace
     tiles = trace.program.target.tiles_per_ipu
-    incl = excl = exchange = host = 0.0
+    incl = excl = between = delivered = host = 0.0
     for step in trace.program.steps:
         cost, times = trace.steps[step.id], trace.executions.get(step.id, 0)
         mean = float(cost.cycles_per_tile.mean()) * times
@@ -60,11 +67,14 @@ def run_times(program: Step, *, prefetched: bool = True) -> Times:
             incl += mean
             excl += times * sum(each for _, _, each in issued(step)) / tiles
         elif cost.cause == "exchange":
-            exchange += mean
+            between += mean
         elif isinstance(step, StreamCopy):
             host += times * cost.cost.terms[0].value
-            exchange += mean
-    return Times(total=trace.total_cycles, idle_included=incl, idle_excluded=excl, exchange=exchange, host=host)
+            delivered += mean
+    return Times(
+        total=trace.total_cycles, idle_included=incl, idle_excluded=excl, between=between, delivered=delivered,
+        host=host,
+    )  # fmt: skip
 
 
 def issued(step: OnTileExecute) -> list[tuple[str, int, int]]:

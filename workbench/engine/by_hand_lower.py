@@ -84,6 +84,7 @@ class _Lowering:
         self.emit = Emitter(target=target, prefetched=prefetched)
         self.uses = hand.uses(program)
         self.arriving: set[int] = set()
+        self.streaming = ""  # the direction of the host copy just before
         self.ids: dict[HandVariable, int] = {}
         self._called: dict[hand.Step, str] = {}
         for variable in variables:
@@ -115,14 +116,17 @@ class _Lowering:
             body = self._body(step.body) if isinstance(step, hand.Function) else self._body(step, emit_only=True)
             self.emit.function = caller
             self.emit.functions[name] = body
+        self.streaming = ""
         self.emit.add(Call(function=self._called[step], name=step.name))
 
     def _body(self, step: hand.Step, *, emit_only: bool = False) -> Program:
+        self.streaming = ""
         with self.emit.body() as collected:
             if emit_only:
                 self._emit(step)
             else:
                 self.step(step)
+        self.streaming = ""
         return collected[0] if len(collected) == 1 else Sequence(children=tuple(collected), name=step.name)
 
     def _emit(self, step: hand.Step) -> None:
@@ -149,12 +153,16 @@ class _Lowering:
 
     def _leaf(self, step: hand.Step) -> None:
         before, self.emit.origin = self.emit.origin, Origin(layer=step.name)
+        if not isinstance(step, hand.HostCopy):
+            self.streaming = ""
         if isinstance(step, hand.ComputeSet):
             self._compute(step)
         elif isinstance(step, hand.Copy):
             self._copy([step])
         elif isinstance(step, hand.HostCopy):
-            self.emit.sync("external")
+            if self.streaming != step.direction:  # adjacent copies of one direction are one, as a model's inputs
+                self.emit.sync("external")
+            self.streaming = step.direction
             self.emit.stream(step.name, self._placed(step.tensor), step.direction)
             if step.direction == "to_device":
                 self.arriving.add(self.ids[step.tensor.variable])
@@ -162,6 +170,7 @@ class _Lowering:
 
     def _copy(self, wave: Listed[hand.Copy]) -> None:
         """Copies at the same time: one exchange, then a set of copies inside tiles."""
+        self.streaming = ""
         name = wave[0].name
         plain = [copy for copy in wave if is_plain(copy)]
         if len(plain) == len(wave):
