@@ -76,6 +76,12 @@ class Node:
                 return value
         return default
 
+    def reading(self, operands: tuple[Value, ...]) -> Node:
+        """The node with these operands; itself where they are those it has."""
+        if operands == self.operands:
+            return self
+        return Node(self.op, operands, self.results, self.attrs, self.origin, self.calls, self.times)
+
     def __str__(self) -> str:
         left = ", ".join(map(str, self.results))
         right = ", ".join(f"%{value.id}" for value in self.operands)
@@ -158,11 +164,11 @@ def walk(graph: Graph) -> Iterator[tuple[Function, Node]]:
 
 
 def _verify_function(graph: Graph, function: Function) -> None:
-    defined = {id(value) for value in function.params}
+    defined = set(map(id, function.params))
     for node in function.nodes:
-        for value in node.operands:
-            if id(value) not in defined:
-                raise VerificationError(f"@{function.name}: {node} uses {value} before it is defined")
+        if not defined.issuperset(map(id, node.operands)):
+            value = next(value for value in node.operands if id(value) not in defined)
+            raise VerificationError(f"@{function.name}: {node} uses {value} before it is defined")
         for value in node.results:
             if id(value) in defined:
                 raise VerificationError(f"@{function.name}: {value} is defined twice")

@@ -30,7 +30,7 @@ def _rewrite(function: Function) -> Function:
     nodes: list[Node] = []
     returned = {id(value) for value in function.results}
     for old in function.nodes:
-        node = replace(old, operands=tuple(stands_for.get(id(value), value) for value in old.operands))
+        node = old.reading(tuple(stands_for.get(id(value), value) for value in old.operands)) if stands_for else old
         same = _alias(node)
         if same is not None:
             stands_for[id(node.results[0])] = same
@@ -45,6 +45,8 @@ def _rewrite(function: Function) -> Function:
         if key is not None:
             known[key] = node.results
         nodes.append(node)
+    if tuple(nodes) == function.nodes:
+        return function
     results = tuple(stands_for.get(id(value), value) for value in function.results)
     return Function(function.name, function.params, results, tuple(nodes))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +19,7 @@ class Flow:
 
     place_of: dict[int, int]  # id(node) → place
     producer: dict[int, Node]  # id(value) → node
-    uses: dict[int, list[int]]  # id(value) → places of its readers
+    uses: dict[int, list[int]]  # id(value) → places of its readers, in order
     read: dict[int, list[Value]]  # id(node) → what it reads, through free nodes; none of a free node
 
     def read_before(self, members: Sequence[Node], place: int, *, allowed: Sequence[Sequence[Node]] = ()) -> bool:
@@ -26,28 +27,33 @@ class Flow:
 
         `allowed` are other clusters that move along.
         """
-        before: set[int] = set()
-        for member in members:
-            for value in member.results:
-                before.update(use for use in self.uses.get(id(value), ()) if use < place)
-        return bool(before) and not before <= {
-            self.place_of[id(member)] for group in (members, *allowed) for member in group
-        }
+        inside: set[int] = set()
+        for value in (value for member in members for value in member.results):
+            for use in self.uses.get(id(value), ()):
+                if use >= place:
+                    break
+                inside = inside or {self.place_of[id(each)] for group in (members, *allowed) for each in group}
+                if use not in inside:
+                    return True
+        return False
 
 
 @lru_cache(maxsize=1)  # rewrites that change nothing hand the same function on
 def flow_of(function: Function) -> Flow:
     """The flow of a function's values. A free node is no reader: whoever reads its result reads its operands."""
     producer = {id(value): node for node in function.nodes for value in node.results}
-    uses: dict[int, list[int]] = {}
+    free = {id(value) for node in function.nodes if is_free(node) for value in node.results}
+    uses: defaultdict[int, list[int]] = defaultdict(list)
     read: dict[int, list[Value]] = {}
     for place, node in enumerate(function.nodes):
         if is_free(node):
             continue
-        read[id(node)] = read_through(node, producer)
-        for value in read[id(node)]:
-            uses.setdefault(id(value), []).append(place)
+        direct = free.isdisjoint(map(id, node.operands))
+        read[id(node)] = found = list(node.operands[::-1]) if direct else read_through(node, producer)
+        for value in found:
+            uses[id(value)].append(place)
     places = {id(node): place for place, node in enumerate(function.nodes)}
+    uses.default_factory = None
     return Flow(place_of=places, producer=producer, uses=uses, read=read)
 
 

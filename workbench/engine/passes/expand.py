@@ -21,7 +21,8 @@ def expand(graph: Graph, options: Options) -> Graph:
     """Rewrite what is larger than `cholesky_block_size` and `triangular_solve_expander_block_size`."""
     factor = int(options.get("optimizations.cholesky_block_size")) or DEFAULT_BLOCK
     solve = int(options.get("optimizations.triangular_solve_expander_block_size")) or DEFAULT_BLOCK
-    return rewrite(graph, partial(_expanded, factor_block=factor, solve_block=solve))
+    rule = partial(_expanded, factor_block=factor, solve_block=solve)
+    return rewrite(graph, rule, ops=("cholesky", "triangular_solve"))
 
 
 def _expanded(node: Node, writer: Writer, *, factor_block: int, solve_block: int) -> list[Value] | None:

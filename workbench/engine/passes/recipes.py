@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import cached_property
+from itertools import count
 
 from workbench.engine.graph import Function, Node, Value
 from workbench.engine.ops.pointwise import is_free, is_pointwise
@@ -14,16 +16,25 @@ MAX_DEPTH = 12  # operations done again for one value; a GELU and its slope take
 
 
 class FreshIds:
-    """Makes new values of a function."""
+    """Makes new values of a function, as it was when it was given."""
 
     def __init__(self, function: Function) -> None:
-        values = [*function.params, *(value for node in function.nodes for value in node.results)]
-        self._next = 1 + max((value.id for value in values), default=-1)
+        self._function = function
+
+    @cached_property
+    def _numbers(self) -> Iterator[int]:
+        """The numbers of values that are free; few rewrites of a function ask for any."""
+        used = [value.id for value in self._function.params]
+        used += [value.id for node in self._function.nodes for value in node.results]
+        return count(1 + max(used, default=-1))
+
+    def new(self, shape: tuple[int, ...], dtype: str) -> Value:
+        """A value of this type."""
+        return Value(next(self._numbers), shape, dtype)
 
     def like(self, value: Value) -> Value:
         """A value of its own with the type of another."""
-        self._next += 1
-        return Value(self._next - 1, value.shape, value.dtype)
+        return self.new(value.shape, value.dtype)
 
 
 def find_recipe(value: Value, flow: Flow, kept: Collection[int]) -> list[Node] | None:

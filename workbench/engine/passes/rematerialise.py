@@ -41,7 +41,6 @@ def _masks_from_outputs(function: Function) -> Function:
     outputs: dict[tuple[int, object], Value] = {}
     flow = flow_of(function)
     nodes: list[Node] = []
-    changed = False
     for node in function.nodes:
         if node.op == "max":
             bound = _scalar(node.operands[1], flow)
@@ -50,10 +49,9 @@ def _masks_from_outputs(function: Function) -> Function:
         if node.op == "gt":
             output = outputs.get((id(node.operands[0]), _scalar(node.operands[1], flow)))
             if output is not None:
-                node = replace(node, operands=(output, node.operands[1]))
-        changed = changed or node is not function.nodes[len(nodes)]
+                node = node.reading((output, node.operands[1]))
         nodes.append(node)
-    return replace(function, nodes=tuple(nodes)) if changed else function
+    return function if tuple(nodes) == function.nodes else replace(function, nodes=tuple(nodes))
 
 
 def _scalar(value: Value, flow: Flow) -> object:

@@ -8,7 +8,6 @@ go. What a matmul or convolution reads going backward is kept as it is: giving t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from workbench.engine.graph import Function, Node, Value
@@ -138,10 +137,5 @@ def _rebuilt(function: Function, before: dict[int, list[Node]], renamed: dict[tu
     nodes: list[Node] = []
     for place, node in enumerate(function.nodes):
         nodes += before.get(place, [])
-        operands = tuple(renamed.get((place, id(value)), value) for value in node.operands)
-        nodes.append(node if _same(operands, node.operands) else replace(node, operands=operands))
+        nodes.append(node.reading(tuple(renamed.get((place, id(value)), value) for value in node.operands)))
     return replace(function, nodes=tuple(nodes))
-
-
-def _same(first: Iterable[Value], second: Iterable[Value]) -> bool:
-    return all(one is other for one, other in zip(first, second, strict=True))

@@ -132,6 +132,4 @@ def _crossing(there: tuple[Value, ...], nodes: tuple[Node, ...], results: tuple[
 
 
 def _renamed(node: Node, names: dict[int, Value]) -> Node:
-    operands = tuple(names.get(id(value), value) for value in node.operands)
-    same = all(one is other for one, other in zip(operands, node.operands, strict=True))
-    return node if same else replace(node, operands=operands)
+    return node.reading(tuple(names.get(id(value), value) for value in node.operands))

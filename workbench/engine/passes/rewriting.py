@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.passes.recipes import FreshIds
 
 
 class Writer:
     """The new nodes of one function; what it makes has the origin of the node that is being rewritten."""
 
     def __init__(self, function: Function) -> None:
-        made = (value for node in function.nodes for value in node.results)
-        self.next_id = 1 + max((value.id for value in (*function.params, *made)), default=-1)
+        self._ids = FreshIds(function)
         self.nodes: list[Node] = []
         self.made_by: dict[int, Node] = {}
         self._now = Node("", (), ())
@@ -34,12 +34,12 @@ class Writer:
     def add(self, node: Node) -> None:
         """Append a finished node."""
         self.nodes.append(node)
-        self.made_by.update((id(value), node) for value in node.results)
+        for value in node.results:
+            self.made_by[id(value)] = node
 
     def value(self, shape: Sequence[int], dtype: str) -> Value:
         """A fresh value."""
-        self.next_id += 1
-        return Value(self.next_id - 1, tuple(int(size) for size in shape), dtype)
+        return self._ids.new(tuple(int(size) for size in shape), dtype)
 
     def write(
         self, op: str, operands: Sequence[Value], shape: Sequence[int], dtype: str = "", /, **attributes: Any
@@ -86,26 +86,33 @@ class Writer:
 Rule = Callable[[Node, Writer], Sequence[Value] | None]
 
 
-def rewrite(graph: Graph, rule: Rule) -> Graph:
-    """Apply a rule to every node of every function; where it answers None the node stays.
+def rewrite(graph: Graph, rule: Rule, ops: Collection[str]) -> Graph:
+    """Apply a rule to every node of every function that does one of `ops`; where it answers None the node stays.
 
     Before recognition and fusion, whose bodies share the values of their callers.
     """
-    return replace(graph, functions={name: rewrite_function(each, rule) for name, each in graph.functions.items()})
+    functions = {name: rewrite_function(each, rule, ops) for name, each in graph.functions.items()}
+    return replace(graph, functions=functions)
 
 
-def rewrite_function(function: Function, rule: Rule) -> Function:
-    """Apply a rule to every node of a function, its operands rewritten already."""
+def rewrite_function(function: Function, rule: Rule, ops: Collection[str]) -> Function:
+    """Apply a rule to the nodes of a function that do one of `ops`, their operands rewritten already."""
+    if not any(node.op in ops for node in function.nodes):
+        return function
     writer = Writer(function)
     stands_for: dict[int, Value] = {}
     for old in function.nodes:
-        node = replace(old, operands=tuple(stands_for.get(id(value), value) for value in old.operands))
-        writer.begin(node)
-        found = rule(node, writer)
+        node = old.reading(tuple(stands_for.get(id(value), value) for value in old.operands)) if stands_for else old
+        found = None
+        if node.op in ops:
+            writer.begin(node)
+            found = rule(node, writer)
         if found is None:
             writer.add(node)
         else:
             stands_for.update({id(was): now for was, now in zip(node.results, found, strict=True)})
+    if tuple(writer.nodes) == function.nodes:
+        return function
     results = tuple(stands_for.get(id(value), value) for value in function.results)
     nodes = writer.nodes if not stands_for else _read(writer.nodes, results)
     return Function(function.name, function.params, results, tuple(nodes))

@@ -15,6 +15,8 @@ from workbench.engine.options import Options
 from workbench.engine.passes.rewriting import Rule, Writer, rewrite
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
+OPS = frozenset({"mul", "dot_general", "pow", "div", "dynamic_slice", "dynamic_update_slice"})
+"""Of the rules below."""
 
 
 def simplify(graph: Graph, options: Options) -> Graph:
@@ -27,7 +29,7 @@ def simplify(graph: Graph, options: Options) -> Graph:
         rules.append(partial(weaker_dot, partials=str(partials)))
     if options.get("optimizations.enable_dynamic_slice_replacement"):
         rules += [looked_up_slice, updated_slice]
-    return rewrite(graph, partial(_first, rules)) if rules else graph
+    return rewrite(graph, partial(_first, rules), OPS) if rules else graph
 
 
 def _first(rules: Sequence[Rule], node: Node, writer: Writer) -> Sequence[Value] | None:

@@ -17,7 +17,8 @@ _VIEWS = frozenset({"reshape", "squeeze", "expand_dims", "broadcast_in_dim"})
 
 def statistics(graph: Graph, options: Options) -> Graph:
     """Variances of the layers of `NORMS` from sums of squares, unless `norms.use_stable_statistics`."""
-    return graph if options.get("norms.use_stable_statistics") else rewrite(graph, variance_of_squares)
+    stable = options.get("norms.use_stable_statistics")
+    return graph if stable else rewrite(graph, variance_of_squares, ops=("div",))
 
 
 def variance_of_squares(node: Node, writer: Writer) -> list[Value] | None:
