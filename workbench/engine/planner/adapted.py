@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
+from math import prod
 
 from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.placement import Places, cutting_of, oriented, places_of, sizes_of
@@ -40,10 +42,10 @@ def step_of(plan: ConvPlan) -> ConvPlan:
     for role, steps in (("c", plan.serial_in), ("o", plan.serial_out)):
         axes = [axis for axis in variant.axes(role) if axis[0] == role]
         if steps > 1 and axes:
-            axis = max(axes, key=lambda name: int(cutting.cuts[name].lengths.max()))
-            grain = variant.grain(axis)
-            blocks = -(-int(cutting.cuts[axis].lengths.max()) // grain)
-            sizes[axis] = min(sizes[axis], -(-blocks // steps) * grain * cutting.parts(axis))
+            blocks = [-(-int(cutting.cuts[axis].lengths.max()) // variant.grain(axis)) for axis in axes]
+            for axis, held, cut in zip(axes, blocks, evenest(tuple(blocks), steps), strict=True):
+                if cut > 1:
+                    sizes[axis] = min(sizes[axis], -(-held // cut) * variant.grain(axis) * cutting.parts(axis))
     problem = replace(
         cutting.problem,
         in_chans=tuple(sizes[f"c{index}"] for index in range(len(cutting.problem.in_chans))),
@@ -51,6 +53,23 @@ def step_of(plan: ConvPlan) -> ConvPlan:
     )
     problem = swapped_problem(problem) if plan.swapped else problem
     return replace(plan, problem=problem, serial_in=1, serial_out=1, transforms=(), fills=False)
+
+
+def evenest(blocks: tuple[int, ...], steps: int) -> tuple[int, ...]:
+    """Into how many parts each axis of so many blocks is cut for `steps` parts together, the largest part smallest.
+
+    Of equal ones fewer axes are cut, and larger ones. PopLibs splits its one axis of channels into steps before it
+    shares it out over tiles, so no step has more than its part (poplibs@7eac0f26 lib/poplin/Convolution.cpp:213-226).
+    """
+    divisors = [cut for cut in range(1, steps + 1) if steps % cut == 0]
+    ways = [cuts for cuts in product(divisors, repeat=len(blocks)) if prod(cuts) == steps]
+
+    def order(cuts: tuple[int, ...]) -> tuple[int, ...]:
+        largest = prod(-(-held // cut) for held, cut in zip(blocks, cuts, strict=True))
+        longest = max(held for held, cut in zip(blocks, cuts, strict=True) if cut > 1)
+        return largest, sum(cut > 1 for cut in cuts), -longest
+
+    return min(ways, key=order)
 
 
 def step_places(step: ConvPlan, planned: Planned, tiles: int) -> Places:
