@@ -114,6 +114,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Executable], bool]] = {
     "HOSTEMB-AGI": (_function("host_rows_agi"), False),
     "HOSTEMB-GA-DIEN": (_function("host_rows_dien"), False),
     "HOSTEMB-GA-AGI": (_function("host_rows_agi"), False),
+    "OUTFEEDBATCH": (_function("batched_sums"), False),
+    "REARR-dev": (_function("batched_products"), False),
     "TRI-LA": (_function("solve_lower_adjoint"), False),
     "TRI-LN": (_function("solve_lower"), False),
     "TRI-UA": (_function("solve_upper_adjoint"), False),

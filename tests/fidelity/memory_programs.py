@@ -214,6 +214,40 @@ def _host_rows(rows: int, width: int) -> Program:
     return program, (struct(rows, width), struct(rows, dtype="int32"))
 
 
+def batched_sums() -> Program:
+    """Eight turns of a loop that adds two vectors of 4 floats; every fourth time the last four sums leave."""
+    return _batched(lambda a, b: (a + b, a, a + b), (4,), (4,))
+
+
+def batched_products() -> Program:
+    """Eight turns of a loop with a product of 1024 x 256 and 256 x 512 floats; every fourth time four of them leave."""
+    return _batched(lambda a, b: (a, b, a @ b), (1024, 256), (256, 512))
+
+
+def _batched(step: Any, *shapes: tuple[int, ...]) -> Program:
+    """A buffer of four results, as an outfeed of that time had with `io_batch_size`: updated by a counter of slots.
+
+    Source: graphcore/tensorflow, branch r2.1/sdk-release-2.0, tensorflow/compiler/plugin/poplar/driver/ops/feed_ops.cc.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    count = 4
+
+    def program(a: Any, b: Any) -> Any:
+        made = jax.eval_shape(step, a, b)[2]
+
+        def turn(number: Any, carried: Any) -> Any:
+            a, b, kept = carried
+            a, b, result = step(a, b)
+            slot = (number % count, *(0,) * result.ndim)
+            return a, b, jax.lax.dynamic_update_slice(kept, result[None], slot)
+
+        return jax.lax.fori_loop(0, 8, turn, (a, b, jnp.zeros((count, *made.shape), made.dtype)))
+
+    return program, tuple(struct(*shape) for shape in shapes)
+
+
 def solve_lower() -> Program:
     """A lower triangular system of 64 unknowns, 64 right sides."""
     return _solve(lower=True, adjoint=False)
