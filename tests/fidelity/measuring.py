@@ -19,8 +19,12 @@ def max_bytes(executable: Executable) -> int:
 
 
 def always_live_bytes(executable: Executable) -> int:
-    """Always-live bytes of all tiles."""
-    return int(executable.profile.tiles["always_live_bytes"].sum())
+    """Always-live bytes of all tiles as the library says them: without the stacks, which a tile's total does count.
+
+    A stack has 3168 bytes; the figures of wide_const_expansion_test.py have 115 to 2734 bytes a tile, in every SDK.
+    """
+    tiles = executable.profile.tiles
+    return int((tiles["always_live_bytes"] - tiles["stack"]).sum())
 
 
 def measured(executable: Executable, quantity: str, *, times: int = 1) -> Any:
