@@ -14,10 +14,11 @@ from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.run import Runner
 
 BATCH, TOLERANCE = 4, 1e-5
+LOSSES = {"value": "mse", "label": "sparse_categorical_crossentropy"}
 
 
-def model() -> Any:
-    """Two inputs; one output is regressed and the other classified, at half the weight."""
+def model(optimizer: Any = "sgd", **compiled: Any) -> Any:
+    """Two inputs and two outputs."""
     keras.utils.set_random_seed(2)
     first, second = keras.Input((6,), name="first"), keras.Input((3,), name="second")
     joined = keras.layers.Concatenate(name="joined")([keras.layers.Dense(5, name="hidden")(first), second])
@@ -26,23 +27,53 @@ def model() -> Any:
         "label": keras.layers.Dense(3, activation="softmax", name="label")(joined),
     }
     made = keras.Model({"first": first, "second": second}, outputs)
-    made.compile(
-        keras.optimizers.SGD(0.1), {"value": "mse", "label": "sparse_categorical_crossentropy"},
-        loss_weights={"value": 1.0, "label": 0.5}, metrics={"label": ["accuracy"]},
-    )  # fmt: skip
+    if compiled:
+        made.compile(optimizer, **compiled)
     return made
+
+
+def data(samples: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Inputs and targets."""
+    draw = np.random.default_rng(5)
+    x = {name: draw.random((samples, size), dtype="float32") for name, size in (("first", 6), ("second", 3))}
+    return x, {"value": draw.random((samples, 1), dtype="float32"), "label": draw.integers(0, 3, samples)}
 
 
 @pytest.mark.parametrize(("stages", "steps"), [(None, 1), (["hidden"], 2)])
 def test_every_output_has_its_loss(stages: Any, steps: int) -> None:
-    ours, theirs = model(), model()
-    draw = np.random.default_rng(5)
-    samples = BATCH * steps
-    x = {name: draw.random((samples, size), dtype="float32") for name, size in (("first", 6), ("second", 3))}
-    y = {"value": draw.random((samples, 1), dtype="float32"), "label": draw.integers(0, 3, samples)}
+    compiled = {"loss": LOSSES, "loss_weights": {"value": 1.0, "label": 0.5}, "metrics": {"label": ["accuracy"]}}
+    ours, theirs = (model(keras.optimizers.SGD(0.1), **compiled) for _ in range(2))
+    x, y = data(BATCH * steps)
     runner = Runner(trace_keras(ours, batch_size=BATCH, stages=stages, gradient_accumulation_steps=steps))
     for _ in range(2):
         expected = theirs.train_on_batch(x, y, return_dict=True)
         assert expected["value_loss"] > 0
         assert runner.run(x, y) == pytest.approx(expected, abs=TOLERANCE)
     assert furthest(ours, theirs) < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("compiled", "given", "tolerance"),
+    [
+        ({}, {"loss": LOSSES}, TOLERANCE),
+        ({}, {}, TOLERANCE),  # each output's own: the one is no class and the other a softmax
+        ({"loss": LOSSES, "loss_weights": {"value": 2.0, "label": 0.5}}, {"optimizer": "adam"}, TOLERANCE),
+        ({"loss": LOSSES, "loss_weights": {"value": 2.0, "label": 0.5}}, {"precision": "float16"}, 5e-3),
+    ],
+    ids=["losses given", "none given", "another optimizer", "halves"],
+)
+def test_losses_are_summed_as_keras_sums_them(compiled: Any, given: Any, tolerance: float) -> None:
+    ours, theirs = model(**compiled), model(**(compiled or {"loss": LOSSES}))
+    x, y = data(BATCH)
+    runner = Runner(trace_keras(ours, batch_size=BATCH, mode="training", **given))
+    assert runner.run(x, y)["loss"] == pytest.approx(
+        theirs.train_on_batch(x, y, return_dict=True)["loss"], abs=tolerance
+    )
+
+
+def test_the_losses_chosen_are_listed() -> None:
+    found = trace_keras(model(), batch_size=BATCH, mode="training")
+    assert (
+        "losses, because none were given: label is a softmax, so sparse categorical cross-entropy; "
+        "value is neither a softmax nor a sigmoid, so mean squared error"
+    ) in found.assumptions

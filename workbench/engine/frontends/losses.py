@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,30 +45,50 @@ def takes_classes(loss: Any) -> bool:
     return "sparse" in name or name == "circle"
 
 
-def _activation(model: Any) -> str:
-    """Name of the last activation of a model, "" when there is none or nobody can tell."""
+def _last_layer(model: Any) -> Any:
+    """The layer that makes the output of a model whose layers follow each other."""
     layer = model
     while isinstance(layer, keras.Model) and layer.layers:
         layer = layer.layers[-1]
+    return layer
+
+
+def _activation(layer: Any) -> str:
+    """Name of the activation that ends a layer, "" when there is none or nobody can tell."""
     if isinstance(layer, keras.layers.Softmax):
         return "softmax"
     activation = getattr(layer, "activation", None)
     return str(getattr(activation, "__name__", ""))
 
 
-def default_loss(model: Any) -> tuple[Any, str]:
-    """The loss a model is trained with when none was given, and the sentence that says so."""
-    activation = _activation(model)
-    if activation == "softmax":
-        loss = keras.losses.SparseCategoricalCrossentropy()
-        return loss, "loss: sparse categorical cross-entropy, because none was given and the output is a softmax"
-    if activation == "sigmoid":
-        return keras.losses.BinaryCrossentropy(), (
-            "loss: binary cross-entropy, because none was given and the output is a sigmoid"
-        )
-    return keras.losses.MeanSquaredError(), (
-        "loss: mean squared error, because none was given and the output is neither a softmax nor a sigmoid"
-    )
+_DEFAULTS: dict[str, tuple[type[keras.losses.Loss], str]] = {
+    "softmax": (keras.losses.SparseCategoricalCrossentropy, "sparse categorical cross-entropy"),
+    "sigmoid": (keras.losses.BinaryCrossentropy, "binary cross-entropy"),
+    "": (keras.losses.MeanSquaredError, "mean squared error"),
+}
+_BECAUSE = {"softmax": "is a softmax", "sigmoid": "is a sigmoid", "": "is neither a softmax nor a sigmoid"}
+
+
+def default_loss(model: Any, outputs: Sequence[str] = ()) -> tuple[Any, str]:
+    """The loss a model is trained with when none was given, and the sentence that says so.
+
+    Of a model with several outputs (their names) one for each, by the layer that makes it.
+    """
+    if len(outputs) < 2:
+        made, text, because = _default(_last_layer(model))
+        return made, f"loss: {text}, because none was given and the output {because}"
+    makers = [tensor._keras_history.operation for tensor in getattr(model, "outputs", None) or ()]
+    found = [_default(maker) for maker in makers or [None] * len(outputs)]
+    texts = [f"{name} {because}, so {text}" for name, (_, text, because) in zip(outputs, found, strict=True)]
+    return [made for made, _, _ in found], f"losses, because none were given: {'; '.join(texts)}"
+
+
+def _default(layer: Any) -> tuple[Any, str, str]:
+    """A loss by the activation of the layer that makes the output, what it is called, and why it was chosen."""
+    name = _activation(layer)
+    kind = name if name in _DEFAULTS else ""
+    loss, text = _DEFAULTS[kind]
+    return loss(), text, _BECAUSE[kind]
 
 
 def default_optimizer() -> tuple[Any, str]:
@@ -81,7 +102,7 @@ _OWN_LOSS = "loss: that of the model's own train_step; targets have the shape of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a model is trained.
+    """How a model is trained. `loss` is one, or one for each output in a list or by name, weighed by `loss_weights`.
 
     `compiled`: with the loss and metrics of `model.compile`, through Keras' own step. `own_step`: by the model's own.
     """
@@ -89,6 +110,7 @@ class Recipe:
     optimizer: Any
     loss: Any
     compiled: bool
+    loss_weights: Any = None
     assumptions: tuple[str, ...] = ()
     own_step: bool = False
 
@@ -98,19 +120,27 @@ def fresh_optimizer(optimizer: Any) -> Any:
     return type(optimizer).from_config(optimizer.get_config())
 
 
-def find_recipe(model: Any, optimizer: Any, loss: Any, origin: Any, suggested: tuple[Any, str] | None = None) -> Recipe:
+def find_recipe(
+    model: Any,
+    optimizer: Any,
+    loss: Any,
+    origin: Any,
+    suggested: tuple[Any, str] | None = None,
+    outputs: Sequence[str] = (),
+) -> Recipe:
     """What is given wins over what the model was compiled with, which wins over the defaults.
 
     `origin` is the model as the user made it when `model` is a copy in another precision; `suggested` is the loss
-    (and its sentence) a ready model brings.
+    (and its sentence) a ready model brings; `outputs` are the names of the outputs.
     """
     assumptions: list[str] = []
     compiled = bool(origin.compiled)
     use_compiled = compiled and loss is None and origin.loss is not None
     chosen_loss = loss if loss is not None else (origin.loss if compiled else None)
     if chosen_loss is None:
-        chosen_loss, sentence = suggested or default_loss(model)
+        chosen_loss, sentence = suggested or default_loss(model, outputs)
         assumptions.append(_OWN_LOSS if has_own_step(model) else sentence)
+    weights = _weights_of(origin) if compiled and loss is None and keras.tree.is_nested(chosen_loss) else None
     own_optimizer = origin.optimizer if compiled else None
     if optimizer is None and own_optimizer is None:
         chosen, sentence = default_optimizer()
@@ -121,8 +151,8 @@ def find_recipe(model: Any, optimizer: Any, loss: Any, origin: Any, suggested: t
     if has_own_step(model):
         check_usable(model, usable=kept and loss is None)
     return Recipe(
-        optimizer=chosen, loss=chosen_loss, compiled=use_compiled and kept, assumptions=tuple(assumptions),
-        own_step=has_own_step(model),
+        optimizer=chosen, loss=chosen_loss, compiled=use_compiled and kept, loss_weights=weights,
+        assumptions=tuple(assumptions), own_step=has_own_step(model),
     )  # fmt: skip
 
 
@@ -174,12 +204,19 @@ def target_spec(loss: Any, output: ArraySpec, name: str = "y") -> ArraySpec:
     return ArraySpec(name=name, shape=output.shape, dtype=output.dtype)
 
 
-def single_loss(loss: Any) -> Callable[..., Any]:
-    """The loss of a model with one output; several need the losses compiled into the model."""
-    if isinstance(loss, (list, tuple, dict)):
-        raise InputError(
-            "a list or dictionary of losses was given for a model that was not compiled with it",
-            expected="one loss, or a model compiled with its losses",
-            todo="call model.compile(optimizer, loss=...) and leave loss= out",
-        )
-    return as_loss(loss)  # type: ignore[no-any-return]
+def loss_of_outputs(recipe: Recipe, model: Any, y: Any, outputs: Any, weight: Any) -> Any:
+    """The loss of a batch: of several outputs the weighed sum, as `keras.Model.compile` has it."""
+    if not keras.tree.is_nested(outputs):
+        return as_loss(recipe.loss)(y, outputs, sample_weight=weight)
+    holder = keras.Model()
+    holder.output_names = getattr(model, "output_names", None)
+    holder.compile(loss=recipe.loss, loss_weights=recipe.loss_weights)
+    with keras.StatelessScope(initialize_variables=False):  # it keeps a mean for each output, which nobody reads
+        return holder.compute_loss(y=y, y_pred=outputs, sample_weight=weight)
+
+
+def _weights_of(model: Any) -> Any:
+    """The weights of the losses that a model was compiled with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a loss that is a lambda would be stored as code; only the weights are read
+        return (model.get_compile_config() or {}).get("loss_weights")

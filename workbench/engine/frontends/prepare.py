@@ -175,7 +175,9 @@ def prepare(
                 f"the model {built.model.name!r} has no weights to train", expected="at least one trainable weight",
                 todo="set layer.trainable = True, or compile with mode='inference'",
             )  # fmt: skip
-        recipe = find_recipe(built.model, optimizer, loss, built.origin, built.loss)
+        recipe = find_recipe(
+            built.model, optimizer, loss, built.origin, built.loss, [name for name, _, _ in built.outputs]
+        )
         recipe = _with_slots(recipe, variables.trainable, built.lazy)
         variables = replace(variables, slots=list(recipe.optimizer.variables))
         targets = _target_specs(built, recipe, size)

@@ -12,7 +12,7 @@ import jax
 import keras
 
 from workbench.engine.frontends import jaxpr
-from workbench.engine.frontends.losses import Recipe, single_loss
+from workbench.engine.frontends.losses import Recipe, loss_of_outputs
 from workbench.engine.frontends.name_stack import LOSS_SCOPE, UPDATE_SCOPE
 from workbench.engine.frontends.own_step import check_whole, own_step
 from workbench.engine.frontends.replicas import mean
@@ -154,7 +154,7 @@ class Step:
             trainable, state, x, return_losses=True, **training_argument(self.model, training=True)
         )
         with jax.named_scope(LOSS_SCOPE):
-            loss = total_loss(self.recipe.loss, y, outputs, weight, extra)
+            loss = total_loss(loss_of_outputs(self.recipe, self.model, y, outputs, weight), extra)
             scaled = scale_loss(self.recipe.optimizer, self.variables.slots, slots, loss)
         return scaled, (loss, outputs, new_state, [])
 
@@ -180,9 +180,8 @@ def _kept(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     return [before if after is None else after for before, after in zip(old, new, strict=True)]
 
 
-def total_loss(loss: Any, y: Any, outputs: Any, weight: Any, extra: Sequence[Any]) -> Any:
-    """The loss of one output plus the losses layers added (regularisation)."""
-    value = single_loss(loss)(y, outputs, sample_weight=weight)
+def total_loss(value: Any, extra: Sequence[Any]) -> Any:
+    """The loss of the outputs plus the losses layers added (regularisation)."""
     for addend in extra:
         value = value + keras.ops.cast(keras.ops.sum(addend), value.dtype)
     return value
