@@ -9,7 +9,7 @@ from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping, Placement, needed_by, reshape
 from workbench.engine.ops import Family, register, same_type
 from workbench.engine.ops.codelets import expression_groups
-from workbench.engine.ops.expressions import Expression, expression_of
+from workbench.engine.ops.expressions import Expression, expression_of, operations_of
 from workbench.engine.ops.pointwise import COMPUTE, is_pointwise, squeezed
 from workbench.engine.tensor import Tensor
 
@@ -35,9 +35,8 @@ class Elementwise(Family):
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """One per floating-point operation and element."""
-        expression = _expression(node, lowering)
-        counted = [op for op, dtype in expression.operations if dtype in ("float", "half") and op != "CAST"]
-        return len(counted) * node.results[0].elements
+        done = operations_of(lowering.body(node).nodes if node.op == "fused" else (node,))
+        return sum(dtype in ("float", "half") and op != "CAST" for op, dtype in done) * node.results[0].elements
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Choose where to compute, bring what is elsewhere, execute."""

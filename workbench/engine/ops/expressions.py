@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -40,7 +40,7 @@ def expression_of(node: Node, body: Function | None) -> Expression:
     """Read the expression of a fused node (its body) or of a single pointwise node."""
     members = [node] if body is None else list(body.nodes)
     reader = _Reader(members, node.results[0].shape)
-    operations = tuple((op, DTYPE_WORDS[dtype]) for member in members for op, dtype in _operations(member))
+    operations = operations_of(members)
     short = len(operations) <= LARGEST_FORM and len(node.results) == 1
     form = reader.form(node.results[0], reader.axes) if short else ""
     for member in () if short else members:
@@ -56,6 +56,11 @@ def expression_of(node: Node, body: Function | None) -> Expression:
         form=form,
         region=_region(members),
     )
+
+
+def operations_of(members: Iterable[Node]) -> tuple[tuple[str, str], ...]:
+    """What the members of a chain do for each element: PopLibs op and dtype word."""
+    return tuple((op, DTYPE_WORDS[dtype]) for member in members for op, dtype in _operations(member))
 
 
 def _operations(member: Node) -> Sequence[tuple[str, str]]:

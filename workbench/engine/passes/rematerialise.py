@@ -26,7 +26,11 @@ def rematerialise(graph: Graph) -> Graph:
 
 
 def _of_function(function: Function) -> Function:
-    return _all_moved(keep_roots(_masks_from_outputs(function)))
+    function = _masks_from_outputs(function)
+    directions = {node.origin.direction for node in function.nodes}
+    if "backward" not in directions or directions.isdisjoint(AHEAD):
+        return function  # no pass in it reads what another makes
+    return _all_moved(keep_roots(function))
 
 
 def _all_moved(function: Function) -> Function:
@@ -38,6 +42,8 @@ def _all_moved(function: Function) -> Function:
 
 def _masks_from_outputs(function: Function) -> Function:
     """A ReLU's mask x > c equals max(x, c) > c: read the output, which the next layer keeps, not the input."""
+    if not {node.op for node in function.nodes}.issuperset(("max", "gt")):
+        return function
     outputs: dict[tuple[int, object], Value] = {}
     flow = flow_of(function)
     nodes: list[Node] = []
