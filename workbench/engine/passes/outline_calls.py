@@ -139,10 +139,10 @@ def _is_worth_calling(body: RunBody, shared: RunClass, run: Run, lowering: Lower
     held_bytes = _bytes_of(twice, lowering)
     is_worth = 2 * int(kept_bytes.max()) <= each_bytes
     if is_worth and int((kept_bytes + held_bytes).max()) > each_bytes:
-        rising_bytes = np.minimum(held_bytes, room.beyond(run.nodes[0], _bytes_of(body.own, lowering), lowering))
         copied_cycles = room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
         is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), lowering)
-        is_worth = is_quick and int((kept_bytes + rising_bytes).max()) <= each_bytes
+        own_bytes = _bytes_of(body.own, lowering)
+        is_worth = is_quick and room.fits(run.nodes[0], own_bytes, held_bytes, kept_bytes, each_bytes, lowering)
     back()
     return is_worth
 

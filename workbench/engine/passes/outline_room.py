@@ -36,6 +36,17 @@ class _Spans:
 
 
 @dataclass(slots=True)
+class Heard:
+    """What is noted and asked while a body is lowered: `noted` is the most that it was told to be needed, int64[tiles].
+
+    `asked`: for each question that `Room.fits` answered, what must have been needed before the body for a yes.
+    """
+
+    noted: IntArray | None = None
+    asked: list[tuple[IntArray, bool]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Room:
     """What has been needed so far, int64[tiles] by IPU; known in the entry and what it calls as stages."""
 
@@ -43,6 +54,7 @@ class Room:
     places: dict[int, tuple[str, int]] = field(default_factory=dict)  # id(node) → function and place in it
     turns: dict[str, int] = field(default_factory=dict)  # function → runs of it in a step
     needed: dict[int, IntArray] = field(default_factory=dict)
+    heard: Heard | None = None
 
     def add(self, graph: Graph) -> None:
         """Take over the functions of a graph."""
@@ -88,16 +100,33 @@ class Room:
         """A planned operator holds so much while it runs, int64[tiles], besides what is live."""
         live = self.live_bytes(node, lowering)
         if live is not None:
-            ipu = lowering.emit.ipu
-            self.needed[ipu] = np.maximum(self.needed.get(ipu, 0), live + held_bytes)
+            self.need(lowering.emit.ipu, live + held_bytes)
 
-    def beyond(self, node: Node, held_bytes: IntArray, lowering: Lowering) -> IntArray:
-        """How far a body that holds so much where a node stands rises over what is needed anyway, int64[tiles]."""
-        live = self.live_bytes(node, lowering)
-        needed = self.needed.get(lowering.emit.ipu)
+    def need(self, ipu: int, least_bytes: IntArray) -> None:
+        """An IPU needs at least so much at some time, int64[tiles]."""
+        self.needed[ipu] = np.maximum(self.needed.get(ipu, 0), least_bytes)
+        if self.heard is not None:
+            noted = self.heard.noted
+            self.heard.noted = least_bytes if noted is None else np.maximum(noted, least_bytes)
+
+    def fits(
+        self, node: Node, own_bytes: IntArray, twice_bytes: IntArray, kept_bytes: IntArray, most_bytes: int,
+        lowering: Lowering,
+    ) -> bool:  # fmt: skip
+        """Whether a body where a node stands takes at most so much on every tile: what is kept for it, and of what it
+        holds twice, which is part of its own, as much as its own rises over what is needed anyway. int64[tiles] each.
+        """
+        live, needed = self.live_bytes(node, lowering), self.needed.get(lowering.emit.ipu)
         if live is None or needed is None:
-            return held_bytes
-        return np.asarray(np.clip(live + held_bytes - needed, 0, held_bytes), dtype=np.int64)
+            return int((kept_bytes + twice_bytes).max()) <= most_bytes
+        if int(kept_bytes.max()) > most_bytes:
+            return False
+        least = np.where(kept_bytes + twice_bytes > most_bytes, live + own_bytes + kept_bytes - most_bytes, 0)
+        answer = bool((needed >= least).all())
+        if self.heard is not None:
+            noted = self.heard.noted
+            self.heard.asked.append((least if noted is None else np.where(noted >= least, 0, least), answer))
+        return answer
 
 
 def _spans(graph: Graph, function: Function, resident: Collection[int]) -> _Spans:

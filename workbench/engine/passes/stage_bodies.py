@@ -84,7 +84,7 @@ class StageBodies:
         form = self._form(lowering, function)
         known, tapes = before(lowering, function, form), self._tapes.setdefault(form.key, [])
         for tape in tapes:
-            names = playing(tape, lowering, function, form) if tape.before.equals(known) else None
+            names = playing(tape, lowering, function, form) if tape.serves(known) else None
             if names is not None:
                 lowering.check()
                 play(tape, lowering, function, form, names)

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from workbench.engine.graph import Function
 from workbench.engine.lowering import Lowering, Operator
 from workbench.engine.passes.outline import key_of
+from workbench.engine.passes.outline_room import Heard
 from workbench.engine.passes.stage_forms import Form, Renaming
 from workbench.engine.plan import ConvPlan
 from workbench.engine.program import (
@@ -45,18 +44,12 @@ class Before:
     read: tuple[Any, ...]
     needed: IntArray | None  # what outlining knows to be needed on the IPU, int64[tiles]
 
-    def equals(self, other: Before) -> bool:
-        """Whether a body lowered in one is the same in the other."""
-        if self.needed is None or other.needed is None:
-            return self.needed is other.needed and self.read == other.read
-        return np.array_equal(self.needed, other.needed) and self.read == other.read
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tape:
     """One body as it was lowered. `outside` are the variables it read or wrote that were there before it.
 
-    `movable`: nothing in it says of another IPU.
+    `movable`: nothing in it says of another IPU. `heard`: what it asked and told outlining of what is needed.
     """
 
     before: Before
@@ -77,10 +70,17 @@ class Tape:
     results: tuple[Tensor, ...]
     counts: tuple[int, ...]  # of the form's labels, afterwards
     next_tile: int | None
-    needed: IntArray | None
+    heard: Heard
     first_body: int
     bodies: int
     movable: bool
+
+    def serves(self, now: Before) -> bool:
+        """Whether the body would be lowered the same now."""
+        if self.before.read != now.read:
+            return False
+        needed = now.needed
+        return needed is None or all(bool((needed >= least).all()) is answer for least, answer in self.heard.asked)
 
 
 def bodies_so_far(lowering: Lowering) -> int:
@@ -124,6 +124,7 @@ def before(lowering: Lowering, function: Function, form: Form) -> Before:
             tuple(id(node) in shared.runs.starts for node in form.nodes),
             None if spans is None else tuple(form.number[id(value)] for value in spans.values),
             shared.runs.room.share_of(function.name),
+            shared.runs.room.needed.get(emit.ipu) is None,
         ),
         needed=shared.runs.room.needed.get(emit.ipu),
     )  # fmt: skip
@@ -141,8 +142,10 @@ def record(known: Before, lowering: Lowering, function: Function, form: Form) ->
     earlier, functions, plans = list(emit.variables), set(emit.functions), dict(lowering.plans)
     first_step, operators, unmodelled = emit.next_step, len(lowering.operators), len(lowering.unmodelled)
     bodies, wishes = bodies_so_far(lowering), dict(lowering.wishes)
+    heard = lowering.outliner.runs.room.heard = Heard()
     with emit.body() as collected:
         lowering.lower_function(function)
+    lowering.outliner.runs.room.heard = None
     for program in collected:
         emit.add(program)
     tape = Tape(
@@ -159,7 +162,7 @@ def record(known: Before, lowering: Lowering, function: Function, form: Form) ->
         results=tuple(lowering.get(value) for value in function.results),
         counts=tuple(lowering.names.get(label, 0) for label in form.labels),
         next_tile=lowering.next_tile.get(emit.ipu),
-        needed=lowering.outliner.runs.room.needed.get(emit.ipu),
+        heard=heard,
         first_body=bodies,
         bodies=bodies_so_far(lowering) - bodies,
         movable=_is_movable(emit.variables[len(earlier) :], collected, emit.ipu),
@@ -224,8 +227,8 @@ def play(tape: Tape, lowering: Lowering, function: Function, form: Form, names: 
     lowering.names.update((label, count) for label, count in zip(form.labels, tape.counts, strict=True) if count)
     if tape.next_tile is not None:
         lowering.next_tile[emit.ipu] = tape.next_tile
-    if tape.needed is not None:
-        lowering.outliner.runs.room.needed[emit.ipu] = tape.needed
+    if tape.heard.noted is not None:
+        lowering.outliner.runs.room.need(emit.ipu, tape.heard.noted)
     lowering.outliner.runs.made += tape.bodies
 
 
