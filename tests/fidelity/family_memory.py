@@ -21,6 +21,7 @@ from workbench.engine.target import target
 from workbench.executable import Executable
 
 DEFAULT_TILES = 8
+SOLVE_BLOCK = 16  # of the tests of triangular solves
 WIDE_TILES = 128  # of the tests of wide constants
 
 
@@ -56,17 +57,18 @@ def program_of(name: str, tiles: int) -> Executable:
     return build(target("ipu2", tiles_per_ipu=tiles), code)
 
 
-def _options(code: bool, *, dot_strength: bool = True) -> Any:
+def _options(code: bool, *, dot_strength: bool = True, solve_block: int = 0) -> Any:
     made = config()
     made.ipu_model.compile_ipu_code = code
     made.optimizations.math.dot_strength = dot_strength
+    made.optimizations.triangular_solve_expander_block_size = solve_block
     return made
 
 
-def _function(name: str) -> Callable[..., Executable]:
+def _function(name: str, *, solve_block: int = 0) -> Callable[..., Executable]:
     def build(machine: Any, code: bool) -> Executable:
         function, inputs = getattr(programs, name)()
-        return api.compile(function, *inputs, target=machine, config=_options(code))
+        return api.compile(function, *inputs, target=machine, config=_options(code, solve_block=solve_block))
 
     return build
 
@@ -116,8 +118,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Executable], bool]] = {
     "HOSTEMB-GA-AGI": (_function("host_rows_agi"), False),
     "OUTFEEDBATCH": (_function("batched_sums"), False),
     "REARR-dev": (_function("batched_products"), False),
-    "TRI-LA": (_function("solve_lower_adjoint"), False),
-    "TRI-LN": (_function("solve_lower"), False),
-    "TRI-UA": (_function("solve_upper_adjoint"), False),
-    "TRI-UN": (_function("solve_upper"), False),
+    "TRI-LA": (_function("solve_lower_adjoint", solve_block=SOLVE_BLOCK), False),
+    "TRI-LN": (_function("solve_lower", solve_block=SOLVE_BLOCK), False),
+    "TRI-UA": (_function("solve_upper_adjoint", solve_block=SOLVE_BLOCK), False),
+    "TRI-UN": (_function("solve_upper", solve_block=SOLVE_BLOCK), False),
 }

@@ -40,7 +40,14 @@ def product(node: Node, left: Array, right: Array) -> Array:
 
 
 def cut(node: Node, value: Array) -> Array:
-    return value[tuple(map(slice, node.attr("start_indices"), node.attr("limit_indices")))]
+    return value[tuple(map(slice, node.attr("start_indices"), node.attr("limit_indices"), node.attr("strides")))]
+
+
+def spread(node: Node, value: Array) -> Array:
+    sizes = dict(zip(node.attr("broadcast_dimensions"), value.shape, strict=True))
+    return np.broadcast_to(
+        value.reshape([sizes.get(axis, 1) for axis in range(len(node.attr("shape")))]), node.attr("shape")
+    )
 
 
 COMPUTED: dict[str, Any] = {
@@ -52,7 +59,9 @@ COMPUTED: dict[str, Any] = {
     "sub": lambda node, left, right: left - right,
     "concatenate": lambda node, *parts: np.concatenate(parts, node.attr("dimension")),
     "constant": lambda node: np.asarray(node.attr("value")),
-    "broadcast_in_dim": lambda node, value: np.broadcast_to(value, node.attr("shape")),
+    "broadcast_in_dim": spread,
+    "div": lambda node, left, right: left / right,
+    "reshape": lambda node, value: value.reshape(node.results[0].shape),
 }
 
 
@@ -89,7 +98,11 @@ def test_a_cholesky_factorisation_of_blocks_is_that_of_the_matrix() -> None:
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("turned", [True, False])
 def test_a_triangular_solve_in_halves_is_that_of_the_matrix(left: bool, lower: bool, turned: bool) -> None:
-    """20 rows halve to 10 and to 5, no more than 6; 7 right-hand sides to 4 and 3, then 2, 2 and 2, 1: 4 times 4."""
+    """20 rows halve to 10 and to 5, no more than 6; 7 right-hand sides to 4 and 3, then 2, 2 and 2, 1: 4 times 4.
+
+    A vertex solves for one right-hand side; for two, all 5 unknowns but the first take a product: 12 x 4 of them, and
+    one for each pair of halves, 2 of 20 rows and 4 x 2 of 10.
+    """
     sides = (2, 20, 7) if left else (2, 7, 20)
     given = {"left_side": left, "lower": lower, "transpose_a": turned}
     graph = verify_graph(
@@ -98,12 +111,28 @@ def test_a_triangular_solve_in_halves_is_that_of_the_matrix(left: bool, lower: b
             options({"optimizations.triangular_solve_expander_block_size": 6}),
         )
     )
-    assert blocks(graph, "triangular_solve") == [5] * 16
+    assert blocks(graph, "triangular_solve") == [5] * 4
+    assert len(blocks(graph, "dot_general")) == 12 * 4 + 2 + 4 * 2
     matrix = (np.tril if lower else np.triu)(random(2, 20, 20)) + 10 * np.eye(20)
     op = swapped(matrix) if turned else matrix
     unknown = random(*sides)
     right = op @ unknown if left else unknown @ op
     np.testing.assert_allclose(evaluate(graph.body, matrix, right), unknown, atol=1e-9)
+
+
+def test_a_unit_diagonal_divides_nothing() -> None:
+    given = {"left_side": True, "lower": True, "transpose_a": False, "unit_diagonal": True}
+    graph = verify_graph(expand(graph_of("triangular_solve", (4, 4), (4, 3), result=(4, 3), **given), options()))
+    assert not blocks(graph, "div")
+    assert [node.operands[0].shape for node in graph.body.nodes if node.op == "dot_general"] == [(1, 1), (1, 2), (1, 3)]
+
+
+def test_a_solve_of_very_many_unknowns_keeps_to_vertices() -> None:
+    """256 unknowns for 256 sides are 2 x 2 blocks of 127 products, 512 for 512 are 4 x 4 of them."""
+    shapes = [(rows, rows) for rows in (256, 512)]
+    few, many = (expand(graph_of("triangular_solve", shape, shape, result=shape), options()) for shape in shapes)
+    assert (len(blocks(few, "triangular_solve")), len(blocks(few, "dot_general"))) == (0, 4 * 127 + 2)
+    assert (len(blocks(many, "triangular_solve")), len(blocks(many, "dot_general"))) == (16, 2 + 4 * 2)
 
 
 @pytest.mark.parametrize("op", ["cholesky", "triangular_solve"])

@@ -2,7 +2,9 @@
 
 A block is what one tile works on. The blocks of a Cholesky factorisation are eliminated one after another
 (poplibs@7eac0f26 lib/poplin/Cholesky.cpp:216-251); a triangular solve halves the matrix and its right-hand sides until
-a block is left (lib/poplin/TriangularSolve.cpp:185-262).
+a block is left (lib/poplin/TriangularSolve.cpp:185-262). One right-hand side of a block is a vertex's; several are
+solved one unknown after another, each a product with those known before and a subtraction (:325-395), of a matrix that
+was divided by its diagonal (:673-687).
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from workbench.engine.passes.rewriting import Writer, rewrite
 
 # graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/poplar_executor.h, both block sizes at 0.
 DEFAULT_BLOCK = 128
+# PopLibs has the substitution once, as a function; here it is written out, so a solve of more products than this keeps
+# to a vertex for each right-hand side.
+MOST_PRODUCTS = 512
 
 
 def expand(graph: Graph, options: Options) -> Graph:
@@ -31,8 +36,11 @@ def _expanded(node: Node, writer: Writer, *, factor_block: int, solve_block: int
     rows = node.operands[0].shape[-1]
     if node.op == "cholesky" and rows > factor_block:
         return [_cholesky(node, node.operands[0], factor_block, writer)]
-    if node.op == "triangular_solve" and rows > solve_block and node.results[0].elements:
-        return [_Solve(node, solve_block, writer).run(*node.operands)]
+    if node.op == "triangular_solve" and node.results[0].elements:
+        found = _Solve(node, solve_block, writer)
+        if found.substitutes:
+            return [found.run(*found.scaled(*node.operands))]
+        return [found.run(*node.operands)] if rows > solve_block else None
     return None
 
 
@@ -84,12 +92,25 @@ class _Solve:
         self.lower = bool(node.attr("lower", True))
         self.along = -2 if self.left else -1  # the axis of B that A has too
         self.across = -3 - self.along
+        products = self._products(node.operands[0].shape[-1], node.operands[1].shape[self.across])
+        self.substitutes = 0 < products <= MOST_PRODUCTS
+
+    def _products(self, rows: int, count: int) -> int:
+        """Products of all substitutions: of an unknown of every block but its first, for every block of sides."""
+        if rows <= self.block:
+            return rows - 1 if count > 1 else 0
+        half = (rows + 1) // 2, (count + 1) // 2
+        return sum(
+            self._products(each, part) for each in (half[0], rows - half[0]) for part in (half[1], count - half[1])
+        )
 
     def run(self, matrix: Value, sides: Value) -> Value:
         """The solution, of the shape of the right-hand sides."""
-        if matrix.shape[-1] <= self.block:
-            return self.writer.write("triangular_solve", [matrix, sides], sides.shape, **self.given)
         count = sides.shape[self.across]
+        if matrix.shape[-1] <= self.block:
+            if count > 1 and self.substitutes:
+                return self._substitute(matrix, sides)
+            return self.writer.write("triangular_solve", [matrix, sides], sides.shape, **self.given)
         middle = (count + 1) // 2
         cuts = [(0, middle), (middle, count)] if middle < count else [(0, count)]
         parts = [self._cut(sides, self.across, *cut) for cut in cuts]
@@ -97,6 +118,50 @@ class _Solve:
 
     def _cut(self, source: Value, axis: int, low: int, high: int) -> Value:
         return source if (low, high) == (0, source.shape[axis]) else self.writer.slice(source, axis, low, high)
+
+    def scaled(self, matrix: Value, sides: Value) -> tuple[Value, Value]:
+        """Both divided by the diagonal, row by row of op(A), or column by column where X is on its left."""
+        if self.given.get("unit_diagonal"):
+            return matrix, sides
+        writer, size, batch = self.writer, matrix.shape[-1], matrix.shape[:-2]
+        flat = writer.reshape(matrix, (*batch, size * size))
+        steps = {
+            "start_indices": (0,) * len(flat.shape), "limit_indices": flat.shape,
+            "strides": (*(1,) * len(batch), size + 1),
+        }  # fmt: skip
+        diagonal = writer.write("slice", [flat], (*batch, size), **steps)
+
+        def divided(value: Value, axis: int) -> Value:
+            rank = len(value.shape)
+            along = (*range(rank - 2), rank + axis)
+            wide = writer.write(
+                "broadcast_in_dim", [diagonal], value.shape, shape=value.shape, broadcast_dimensions=along
+            )
+            return writer.write("div", [value, wide], value.shape)
+
+        return divided(matrix, -2 if self.left != self.turned else -1), divided(sides, self.along)
+
+    def _substitute(self, matrix: Value, sides: Value) -> Value:
+        """One unknown after another: its right-hand sides, less the product of its row with those known before."""
+        size, writer = matrix.shape[-1], self.writer
+        forward = (self.lower != self.turned) == self.left
+        known: list[Value] = []
+        for row in range(size) if forward else reversed(range(size)):
+            value = writer.slice(sides, self.along, row, row + 1)
+            if known:
+                before = (0, row) if forward else (row + 1, size)
+                value = writer.write("sub", [value, self._known(matrix, row, before, known)], value.shape)
+            known = [*known, value] if forward else [value, *known]
+        return writer.join(known, self.along)
+
+    def _known(self, matrix: Value, row: int, before: tuple[int, int], known: list[Value]) -> Value:
+        """What the unknowns before contribute to one."""
+        writer, joined = self.writer, self.writer.join(known, self.along)
+        own, summed = (-2, -1) if self.left != self.turned else (-1, -2)
+        beside = self._cut(writer.slice(matrix, own, row, row + 1), summed, *before)
+        if self.left:
+            return _product(writer, beside, joined, summed, -2)
+        return _product(writer, joined, beside, -1, summed)
 
     def _halves(self, matrix: Value, sides: Value) -> Value:
         """One half of the unknowns, then the other without what the first contributes."""
