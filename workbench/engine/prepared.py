@@ -98,7 +98,7 @@ def prepare(
         changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
     return Prepared(
         source=source, graph=graph, in_place=in_place, read=tuple(read.noted.items()), phases=tuple(phases[before:]),
-        bodies=StageBodies() if like is None else like.bodies.of_another_graph(), remembered=remembered,
+        bodies=StageBodies() if like is None else like.bodies.of_another_graph(graph), remembered=remembered,
     )  # fmt: skip
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 import workbench as wb
+from workbench.engine.graph import Function, Graph, Node
 from workbench.engine.origin import Origin
 from workbench.engine.passes import stage_bodies
-from workbench.engine.passes.stage_forms import Form, Renaming
+from workbench.engine.passes.stage_forms import Form, Renaming, form_of
 from workbench.executable import Executable, compile_request, make_request
 
 LAYERS = 6
@@ -209,8 +210,23 @@ def test_a_layer_inside_another_may_be_called_otherwise_in_each(taken: Taken) ->
 def form(*layers: str, key: tuple[int, ...] = (), labels: tuple[str, ...] = ()) -> Form:
     origins = tuple(Origin(layer=layer) for layer in layers)
     return Form(
-        key=key, values=(), number={}, nodes=(), origins=origins, layers=layers, sources=(), labels=labels
+        key=key, model="model", functions=(), values=(), number={}, nodes=(), origins=origins, layers=layers,
+        sources=(), labels=labels,
     )  # fmt: skip
+
+
+def test_a_form_is_that_of_another_graph_which_has_the_body_and_all_it_calls() -> None:
+    """A graph with another body under one of the names, or of another name, has a form of its own."""
+    inner, body = (Function(name, (), (), ()) for name in ("inner", "body"))
+    body = replace(body, nodes=(Node("fused", (), (), calls=("inner",)),))
+    graph = Graph({"body": body, "inner": inner}, "body", (), ())
+    found = form_of(graph, body)
+    assert found.functions == (body, inner)
+    assert found.is_of(graph)
+    assert found.is_of(replace(graph, functions={**graph.functions, "more": inner}))
+    assert not found.is_of(replace(graph, name="another"))
+    assert not found.is_of(replace(graph, functions={"body": body, "inner": replace(inner)}))
+    assert not found.is_of(replace(graph, functions={"inner": inner}))
 
 
 def test_names_are_those_of_the_innermost_layer() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, walk
 
@@ -12,6 +13,11 @@ INLINE = ("fused", "region")
 
 def carried(graph: Graph) -> dict[str, dict[int, int]]:
     """Function name → {result number: parameter number}, for the entry, loop bodies and called functions."""
+    return dict(_carried(graph))
+
+
+@lru_cache(maxsize=1)  # lowering asks of the graph that passes asked of last
+def _carried(graph: Graph) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = {graph.entry: _updates(graph)}
     memory: dict[int, int] = {}  # id(value of the entry) → id(parameter of the entry) whose memory it has
     for function, node in walk(graph):
@@ -41,7 +47,8 @@ def private_params(graph: Graph) -> dict[str, frozenset[int]]:
     return found
 
 
-def callees_first(graph: Graph) -> list[Function]:
+@lru_cache(maxsize=1)  # as above
+def callees_first(graph: Graph) -> tuple[Function, ...]:
     """Functions with values of their own (no inline bodies), each after those it calls."""
     order: dict[str, Function] = {}
 
@@ -57,7 +64,7 @@ def callees_first(graph: Graph) -> list[Function]:
     for name, function in graph.functions.items():
         if name not in inline and name not in order:
             visit(function, inline=False)
-    return list(order.values())
+    return tuple(order.values())
 
 
 def _updates(graph: Graph) -> dict[int, int]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.engine.graph import Function
+from workbench.engine.graph import Function, Graph
 from workbench.engine.lowering import Lowering
 from workbench.engine.passes.layout import find_wishes
 from workbench.engine.passes.outline import Outliner, outliner
@@ -52,11 +52,12 @@ class StageBodies:
     _made_for: tuple[Target, tuple[Any, ...]] | None = None
     _start: _Start | None = None
     _tapes: dict[Any, list[Tape]] = field(default_factory=dict)
-    _forms: dict[int, tuple[Function, Form]] = field(default_factory=dict)
+    _forms: dict[int, Form] = field(default_factory=dict)  # by identity of the function
 
-    def of_another_graph(self) -> StageBodies:
+    def of_another_graph(self, graph: Graph) -> StageBodies:
         """For another graph of the same model: bodies of one form are shared."""
-        return StageBodies(_made_for=self._made_for, _tapes=self._tapes)
+        forms = {name: form for name, form in self._forms.items() if form.is_of(graph)}
+        return StageBodies(_made_for=self._made_for, _tapes=self._tapes, _forms=forms)
 
     def begin(self, lowering: Lowering) -> None:
         """Find wishes and an outliner, as before where it is the same."""
@@ -97,8 +98,8 @@ class StageBodies:
     def _form(self, lowering: Lowering, function: Function) -> Form:
         known = self._forms.get(id(function))
         if known is None:
-            known = self._forms[id(function)] = (function, form_of(lowering.graph, function))
-        return known[1]
+            known = self._forms[id(function)] = form_of(lowering.graph, function)
+        return known
 
 
 def begin(lowering: Lowering) -> None:

@@ -18,10 +18,13 @@ from workbench.engine.origin import Origin
 class Form:
     """A body by numbers. `key` is equal for bodies of one form; the rest is what each number stands for in this one.
 
-    `nodes` are those of inner functions too, `labels` the names that operators are counted under.
+    `functions` are the body and what it calls, `nodes` those of all of them, `labels` the names that operators are
+    counted under, which are those of a layer or the model.
     """
 
     key: tuple[Any, ...]
+    model: str
+    functions: tuple[Function, ...]
     values: tuple[Value, ...]
     number: dict[int, int]  # id(value) → its number
     nodes: tuple[Node, ...]
@@ -29,6 +32,11 @@ class Form:
     layers: tuple[str, ...]
     sources: tuple[str, ...]
     labels: tuple[str, ...]
+
+    def is_of(self, graph: Graph) -> bool:
+        """Whether a graph has the body and all it calls."""
+        found = all(graph.functions.get(each.name) is each for each in self.functions)
+        return found and self.model == graph.name
 
 
 def form_of(graph: Graph, function: Function) -> Form:
@@ -41,6 +49,8 @@ def form_of(graph: Graph, function: Function) -> Form:
     types = tuple((value.shape, value.dtype) for value in reading.values)
     return Form(
         key=(body, types, tuple(reading.told), counted, graph.name in reading.layers),
+        model=graph.name,
+        functions=tuple(reading.functions),
         values=tuple(reading.values),
         number=reading.number,
         nodes=tuple(reading.nodes),
@@ -56,6 +66,7 @@ class _Reading:
     """Numbers what it meets; `told` says of each origin what lowering may depend on."""
 
     graph: Graph
+    functions: list[Function] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     number: dict[int, int] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
@@ -66,6 +77,7 @@ class _Reading:
 
     def function(self, function: Function) -> tuple[Any, ...]:
         """What a function is, by numbers."""
+        self.functions.append(function)
         params = tuple(self._value(value) for value in function.params)
         nodes = tuple(self._node(node) for node in function.nodes)
         return (params, nodes, tuple(self._value(value) for value in function.results))
