@@ -18,7 +18,7 @@ MAX_LINES = 400
 
 # Each line may import from its own line and from those above it.
 LAYERS = (
-    ("errors", "registry", "units", "collection"),
+    ("errors", "registry", "units", "collection", "files"),
     ("engine",),
     ("tiles", "datasets"),
     ("profiler",),

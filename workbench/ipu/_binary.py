@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InputError
+from workbench.files import whole_file
 
 MARK = b"WBTENSOR"
 _LENGTH = struct.Struct("<Q")
@@ -47,10 +48,8 @@ def write(path: str | Path, kind: str, tensors: Sequence[Stored]) -> None:
         parts.append(raw)
         offset += len(raw)
     header = json.dumps({"kind": kind, "tensors": described}).encode()
-    target = Path(path)
-    partial = target.with_name(f"{target.name}.partial")
-    partial.write_bytes(b"".join([MARK, _LENGTH.pack(len(header)), header, *parts]))
-    partial.replace(target)
+    with whole_file(path) as file:
+        file.writelines([MARK, _LENGTH.pack(len(header)), header, *parts])
 
 
 def read(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:

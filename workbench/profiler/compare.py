@@ -115,6 +115,12 @@ def compare(*profiles: Profile) -> Comparison:
     """Compare two or more profiles with the first."""
     if len(profiles) < 2:
         raise InputError(f"{len(profiles)} profile cannot be compared", expected="two or more profiles")
+    for place, each in enumerate(profiles):
+        if not isinstance(each, Profile):
+            raise InputError(
+                f"argument {place} of compare is of type {type(each).__name__}", expected="a profile",
+                todo="give executable.profile, wb.profile(...) or wb.load_profile(path)",
+            )  # fmt: skip
     return Comparison(profiles=tuple(profiles))
 
 

@@ -6,13 +6,8 @@ distinct strings and a code per row), `<table>/<column>.npy` and `array/<name>.n
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import io
 import json
-import os
-import tempfile
-import time
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import ProfileFileError
+from workbench.files import whole_file
 from workbench.profiler.schema import FORMAT, FORMAT_VERSION, SCHEMA, Column, Table, table
 from workbench.profiler.validity import validate
 
@@ -30,35 +26,16 @@ if TYPE_CHECKING:
 
 HEAD = "profile.json"
 MAX_BYTES = 2 << 30  # of all members unpacked; the largest profiles take a tenth
-STALE_SECONDS = 3_600
 _EXPECTED = "a file written by Profile.save"
 _TODO = "save the profile again with profile.save(path), or compile it anew"
 _KINDS = {"i": "i", "f": "f", "b": "b"}
 
 
 def save_profile(profile: Profile, path: str | Path) -> Path:
-    """Write to a new file beside `path`, then put it in its place: a save that stops leaves the old file whole."""
-    target = Path(path)
-    _remove_stale(target)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(profile, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
-
-
-def _remove_stale(target: Path) -> None:
-    """Remove what saves to the same place left behind when their process was killed."""
-    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        with contextlib.suppress(OSError):
-            if time.time() - part.stat().st_mtime > STALE_SECONDS:
-                part.unlink()
+    """Write `profile` to `path`, whole or not at all; returns the path."""
+    with whole_file(path) as file:
+        _write(profile, file)
+    return Path(path)
 
 
 def _write(profile: Profile, file: Any) -> None:

@@ -39,7 +39,7 @@ def names_of(*names: str) -> tuple[str, ...]:
     found = tuple(_SHORT.get(name, name) for name in names)
     for name in found:
         if name not in VIEWS:
-            known = ", ".join(sorted({*VIEWS, *_SHORT}))
+            known = ", ".join(sorted({*VIEWS, *_SHORT} - {*_SHORT.values()}))
             raise InputError(f"there is no view {name!r}", expected=f"one of: {known}")
     return found
 

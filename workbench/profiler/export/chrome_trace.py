@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.files import whole_file
 from workbench.profiler.timeline import BLOCK_COLUMNS, block_rows
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def to_chrome_trace(profile: Profile, path: str | Path, events_per_file: int = E
 
 def _write(profile: Profile, path: Path, events: list[dict[str, Any]]) -> None:
     head = json.dumps({"model": profile.name, "unit": "1 us is 1 cycle", "clock_hz": profile.target["clock_hz"]})
-    with path.open("w", encoding="utf-8") as file:
+    with whole_file(path, text=True) as file:
         file.write(f'{{"otherData": {head}, "traceEvents": [\n')
         file.write(",\n".join(json.dumps(event) for event in [*_names(profile), *events]))
         file.write("\n]}\n")

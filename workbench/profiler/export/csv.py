@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.files import whole_file
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -37,6 +39,7 @@ def to_csv(profile: Profile, folder: str | Path) -> list[Path]:
     written = []
     for name, frame in tables_of(profile).items():
         path = place / f"{name}.csv"
-        frame.to_csv(path, index=False)
+        with whole_file(path, text=True) as file:
+            frame.to_csv(file, index=False)
         written.append(path)
     return written

@@ -10,12 +10,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import os
-import tempfile
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.files import whole_file
 from workbench.profiler.report import face
 
 if TYPE_CHECKING:
@@ -40,18 +39,9 @@ _STYLE = (
 
 def to_html(profile: Profile, path: str | Path) -> Path:
     """Write `profile` to `path`, whole or not at all; returns the path."""
-    target = Path(path)
-    text = page(profile)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
+    with whole_file(path, text=True) as file:
+        file.write(page(profile))
+    return Path(path)
 
 
 def page(profile: Profile) -> str:

@@ -1,0 +1,65 @@
+"""Files that are there whole or not at all, whatever stops the writing."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from workbench.errors import InputError
+
+STALE_SECONDS = 3_600
+
+
+@contextlib.contextmanager
+def whole_file(path: str | Path, *, text: bool = False) -> Iterator[IO[Any]]:
+    """Write to a new file beside `path`, then put it in its place: a write that stops leaves the old file whole.
+
+    What earlier writes to the same place left behind when they were killed is removed. InputError where `path` cannot
+    be a file.
+    """
+    target = Path(path)
+    _check(target)
+    _remove_stale(target)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w" if text else "wb", encoding="utf-8" if text else None) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~_umask())  # a temporary file is its owner's alone
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _check(target: Path) -> None:
+    if not target.parent.is_dir():
+        raise InputError(
+            f"there is no folder {str(target.parent)!r} to write {target.name!r} to", expected="a folder that exists",
+            todo="make the folder first, or give another path",
+        )  # fmt: skip
+    if target.is_dir():
+        raise InputError(
+            f"{str(target)!r} is a folder", expected="the path of a file", todo="add the file's name to the path"
+        )
+
+
+def _remove_stale(target: Path) -> None:
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > STALE_SECONDS:
+                part.unlink()
+
+
+def _umask() -> int:
+    """What the user takes away from new files; it can only be read by setting it."""
+    now = os.umask(0o022)
+    os.umask(now)
+    return now
