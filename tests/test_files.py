@@ -14,9 +14,10 @@ from workbench.files import whole_file
 def test_what_stops_half_way_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), whole_file(path, text=True) as file:
-        file.write("half of the n")
-        raise KeyboardInterrupt
+    writing = whole_file(path, text=True)
+    writing.__enter__().write("half of the n")
+    with pytest.raises(KeyboardInterrupt):
+        writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -33,9 +34,7 @@ def test_a_new_file_takes_the_place_of_the_old_and_is_as_open_as_others(tmp_path
 
 
 def test_errors(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"^there is no folder '.*/no/such' to write 'a\.html' to\. Expected: a folder"
-    ):
+    with pytest.raises(InputError, match=r"^there is no folder '.*/no/such' to write 'a\.html' to\."):
         whole_file(tmp_path / "no" / "such" / "a.html").__enter__()
     with pytest.raises(InputError, match=r"is a folder\. Expected: the path of a file\."):
         whole_file(tmp_path).__enter__()
