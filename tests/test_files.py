@@ -11,13 +11,17 @@ from workbench.errors import InputError
 from workbench.files import whole_file
 
 
+def _stopped(path: Path) -> None:
+    with whole_file(path, text=True) as file:
+        file.write("half of the n")
+        raise KeyboardInterrupt
+
+
 def test_what_stops_half_way_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
-    writing = whole_file(path, text=True)
-    writing.__enter__().write("half of the n")
     with pytest.raises(KeyboardInterrupt):
-        writing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+        _stopped(path)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
