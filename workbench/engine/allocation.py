@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES, Footprint
-from workbench.engine.lifetimes import Interval
+from workbench.engine.intervals import Interval
 from workbench.engine.liveness import KINDS, Liveness
 from workbench.engine.placement import (
     ALIGNMENT_BYTES,
@@ -149,15 +149,15 @@ class _Sharing:
     """What the tiles of one IPU have in common: its variables and which of their lifetimes meet."""
 
     def __init__(self, program: TileProgram, liveness: Liveness, ipu: int) -> None:
-        rows: dict[tuple[Interval, ...], int] = {}
-        self.members: list[tuple[Variable, int, int]] = []
-        for variable in program.variables:
-            intervals = liveness.intervals[variable.id]
-            if variable.ipu != ipu or not (variable.always_live or intervals):
-                continue
-            life = -1 if variable.always_live else rows.setdefault(intervals, len(rows))
-            self.members.append((variable, life, sum(last - first + 1 for first, last in intervals)))
-        self.conflicts: Conflicts = conflicts(list(rows))
+        columns, intervals = program.columns, liveness.intervals
+        held = np.flatnonzero((columns.ipu == ipu) & (columns.always_live | (intervals.counts > 0)))
+        shared = ~columns.always_live[held]
+        life = np.full(len(held), -1)
+        life[shared], first = intervals.take(held[shared]).distinct()
+        found = (program.variables[number] for number in held.tolist())
+        durations = intervals.take(held).lengths
+        self.members = list(zip(found, life.tolist(), durations.tolist(), strict=True))
+        self.conflicts: Conflicts = conflicts(intervals.take(held[shared][first]))
 
     def items(self, tile: int) -> list[tuple[str, Variable | None, Item]]:
         """The variables with bytes on a tile, to be placed."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.engine.footprint import CATEGORIES, Footprint
-from workbench.engine.lifetimes import Interval, lifetimes
-from workbench.engine.program import TileProgram, Variable
+from workbench.engine.intervals import Intervals
+from workbench.engine.lifetimes import lifetimes
+from workbench.engine.program import TileProgram
 from workbench.engine.tileset import IntArray, frozen
 
 KINDS = (
@@ -49,14 +48,14 @@ class StepPeaks:
 class _Table:
     """Bytes of one IPU by class of tiles with equal memory.
 
-    `rows` is int64[distinct rows, classes]; `members` the variables with intervals and their rows; `kept` the
-    always-live variables and theirs;
+    `rows` is int64[distinct rows, classes]; `members` the variables with intervals and their rows, int64[members, 2];
+    `kept` the always-live variables and theirs, int64[kept, 2];
     `class_of` int64[tiles]; `first_tile` int64[classes]; `counts` tiles per class; `always` int64[classes].
     """
 
     rows: IntArray
-    members: tuple[tuple[int, int], ...]
-    kept: tuple[tuple[int, int], ...]
+    members: IntArray
+    kept: IntArray
     class_of: IntArray
     first_tile: IntArray
     counts: IntArray
@@ -98,10 +97,13 @@ class Liveness:
     program: TileProgram
     footprint: Footprint
     timelines: tuple[IntArray, ...]
-    intervals: tuple[tuple[Interval, ...], ...]
+    intervals: Intervals
     tables: tuple[_Table, ...]
     _made: dict[int, _Curves] = field(default_factory=dict)
     _known_spans: dict[int, IntArray] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intervals", Intervals.of(self.intervals))
 
     def tile_classes(self, ipu: int) -> IntArray:
         """For each tile the lowest one whose memory is equal in every variable and category, int64[tiles]."""
@@ -134,8 +136,9 @@ class Liveness:
 
     def live_variables(self, ipu: int, position: int) -> tuple[int, ...]:
         """Ids of the not-always-live variables that are live at a position."""
-        members = self.tables[ipu].members
-        return tuple(number for number, _ in members if _inside(self.intervals[number], position))
+        place, first, last = self._spans(ipu).T
+        live = place[(first <= position) & (position <= last)]
+        return tuple(self.tables[ipu].members[live, 0].tolist())
 
     def category_bytes(self, ipu: int, position: int) -> dict[str, IntArray]:
         """Bytes per category at a position, int64[tiles] each: variable kinds and footprint categories.
@@ -145,7 +148,9 @@ class Liveness:
         tiles = self.program.target.tiles_per_ipu
         result = {kind: np.zeros(tiles, np.int64) for kind in KINDS}
         for variable in self.program.variables:
-            if variable.ipu == ipu and (variable.always_live or _inside(self.intervals[variable.id], position)):
+            spans = () if variable.ipu != ipu or variable.always_live else self.intervals[variable.id]
+            live = variable.always_live or any(first <= position <= last for first, last in spans)
+            if variable.ipu == ipu and live:
                 result[variable.kind] += variable.bytes_per_tile
         return result | {name: self.footprint.categories[name][ipu].copy() for name in CATEGORIES}
 
@@ -159,12 +164,12 @@ class Liveness:
         table, count = self.tables[ipu], len(self.tables[ipu].rows)
         rows = np.concatenate((_up(table.rows, alignment_bytes), _up(table.rows, interleaved_alignment_bytes)))
 
-        def wide(members: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-            variables = self.program.variables
-            return tuple((number, row + count * variables[number].interleaved) for number, row in members)
+        def wide(members: IntArray) -> IntArray:
+            variable, row = members.T
+            return np.column_stack((variable, row + count * self.program.columns.interleaved[variable]))
 
         costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in CATEGORIES])
-        always = _up(costs, alignment_bytes).sum(axis=0) + rows[[row for _, row in wide(table.kept)]].sum(axis=0)
+        always = _up(costs, alignment_bytes).sum(axis=0) + rows[wide(table.kept)[:, 1]].sum(axis=0)
         most_rounding = max(alignment_bytes, interleaved_alignment_bytes) - 1
         needed = always + self._curves(ipu).peak + most_rounding * self._most_members(ipu)
         exact = np.flatnonzero(needed > above)
@@ -186,10 +191,8 @@ class Liveness:
     def _spans(self, ipu: int) -> IntArray:
         """Place among the members of an IPU's table, first and last position, int64[spans, 3]."""
         if ipu not in self._known_spans:
-            held = [self.intervals[number] for number, _ in self.tables[ipu].members]
-            ends = np.fromiter(chain.from_iterable(chain.from_iterable(held)), np.int64).reshape(-1, 2)
-            places = np.repeat(np.arange(len(held)), [len(intervals) for intervals in held])
-            self._known_spans[ipu] = frozen(np.column_stack((places, ends)))
+            found = self.intervals.take(self.tables[ipu].members[:, 0])
+            self._known_spans[ipu] = frozen(np.column_stack((found.variable, found.ends)))
         return self._known_spans[ipu]
 
     def _events(self, ipu: int, table: _Table) -> tuple[IntArray, IntArray, IntArray]:
@@ -198,7 +201,7 @@ class Liveness:
         The members of the table are those of the IPU's own, in other rows maybe.
         """
         place, first, last = self._spans(ipu).T
-        row = np.array([row for _, row in table.members], np.int64)[place]
+        row = table.members[place, 1]
         signs = np.repeat(np.array([1, -1], np.int64), len(row))
         return np.concatenate((first, last + 1)), np.concatenate((row, row)), signs
 
@@ -301,12 +304,13 @@ class Liveness:
 def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
     """Timelines and intervals of every variable."""
     found = lifetimes(program)
+    intervals = Intervals.of(found.intervals)
     return Liveness(
         program=program,
         footprint=footprint,
         timelines=tuple(frozen(np.array(steps, dtype=np.int64)) for steps in found.timelines),
-        intervals=found.intervals,
-        tables=tuple(_table(program, footprint, ipu, found.intervals) for ipu in range(program.ipus)),
+        intervals=intervals,
+        tables=tuple(_table(program, footprint, ipu, intervals) for ipu in range(program.ipus)),
     )
 
 
@@ -323,51 +327,54 @@ def _up(sizes: IntArray, alignment: int) -> IntArray:
     return -(-sizes // alignment) * alignment
 
 
-def _inside(intervals: Sequence[Interval], position: int) -> bool:
-    index = bisect_right(intervals, (position, np.inf)) - 1
-    return index >= 0 and intervals[index][0] <= position <= intervals[index][1]
+def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Intervals) -> _Table:
+    columns = program.columns
+    mine = np.flatnonzero(columns.ipu == ipu)
+    held, row = _rows(program, mine)
+    kept = columns.always_live[mine]
+    live = ~kept & (intervals.counts[mine] > 0)
+    categories = np.stack([footprint.categories[name][ipu] for name in CATEGORIES])
+    class_of, first_tile, counts = _classes(np.concatenate((held, categories)))
+    rows = held[:, first_tile]
+    always = categories[:, first_tile].sum(axis=0) + rows[row[kept]].sum(axis=0)
+    return _Table(
+        rows=frozen(rows),
+        members=frozen(np.column_stack((mine, row))[live]),
+        kept=frozen(np.column_stack((mine, row))[kept]),
+        class_of=frozen(class_of),
+        first_tile=frozen(first_tile),
+        counts=frozen(counts),
+        always=frozen(always),
+    )
 
 
-def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Sequence[tuple[Interval, ...]]) -> _Table:
-    tiles = program.target.tiles_per_ipu
+def _rows(program: TileProgram, variables: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct bytes per tile of some variables, in order of the first, int64[rows, tiles]; and each one's row."""
+    columns = program.columns
     distinct: dict[bytes, int] = {}
-    known: dict[int, int] = {}  # arrays are shared between variables: most are met again as the same object
+    known: dict[int, int] = {}
     rows: list[IntArray] = []
-
-    def row_of(variable: Variable) -> int:
-        array = variable.bytes_per_tile
-        if id(array) not in known:
-            known[id(array)] = distinct.setdefault(array.tobytes(), len(rows))
-            if known[id(array)] == len(rows):
+    places = []
+    for vector in columns.vector[variables].tolist():
+        if vector not in known:
+            array = columns.vectors[vector]
+            known[vector] = distinct.setdefault(array.tobytes(), len(rows))
+            if known[vector] == len(rows):
                 rows.append(array)
-        return known[id(array)]
+        places.append(known[vector])
+    held = np.stack(rows) if rows else np.zeros((0, program.target.tiles_per_ipu), np.int64)
+    return held, np.array(places, np.int64)
 
-    always = footprint.bytes_per_tile(ipu)
-    members: list[tuple[int, int]] = []
-    kept: list[tuple[int, int]] = []
-    for variable in program.variables:
-        if variable.ipu != ipu:
-            continue
-        row = row_of(variable)
-        if variable.always_live:
-            always = always + variable.bytes_per_tile
-            kept.append((variable.id, row))
-        elif intervals[variable.id]:
-            members.append((variable.id, row))
-    columns = np.stack([*rows, *(footprint.categories[name][ipu] for name in CATEGORIES)])
-    keys = np.ascontiguousarray(columns.T).view(np.dtype((np.void, 8 * len(columns)))).ravel()
-    _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    order = np.argsort(first)  # classes in order of their lowest tile
+
+def _classes(columns: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Of equal columns (tiles), int64[rows, tiles]: the class of each tile, and of each class its lowest tile and how
+    many tiles it has. Classes are in order of their lowest tiles."""
+    told = (_numbers(len(columns))[0][:, None] * columns.astype(np.uint64)).sum(axis=0, dtype=np.uint64)
+    _, first, inverse = np.unique(told, return_index=True, return_inverse=True)
+    if (columns != columns[:, first[inverse]]).any():  # unequal columns told alike
+        _, first, inverse = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    representatives = first[order]
-    bytes_of = np.stack(rows) if rows else np.zeros((0, tiles), np.int64)
-    return _Table(
-        rows=frozen(bytes_of[:, representatives]),
-        members=tuple(members),
-        kept=tuple(kept),
-        class_of=frozen(rank[inverse.reshape(-1)]),
-        first_tile=frozen(representatives),
-        counts=frozen(counts[order]),
-        always=frozen(always[representatives]),
-    )
+    class_of = rank[inverse.reshape(-1)]
+    return class_of, first[order], np.bincount(class_of, minlength=len(order))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES
-from workbench.engine.lifetimes import Interval
+from workbench.engine.intervals import Interval
 from workbench.engine.placement import Item, conflicts, place
 from workbench.engine.target import MemoryMap
 from workbench.engine.tileset import IntArray

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +23,7 @@ from workbench.engine import vertices
 from workbench.engine.cost import Inputs
 from workbench.engine.links import Topology
 from workbench.engine.origin import NOWHERE, Origin
+from workbench.engine.program_columns import ProgramColumns, columns_of
 from workbench.engine.remote_buffers import RemoteBuffer
 from workbench.engine.target import Target
 from workbench.engine.tileset import IntArray, TileSet
@@ -249,7 +252,7 @@ Leaf: TypeAlias = OnTileExecute | DoExchange | StreamCopy | GlobalExchange | Syn
 Program: TypeAlias = Leaf | Sequence | Repeat | Call | If | Overlap
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TileProgram:
     """A program for `ipus` IPUs of one target: variables, bodies stored once, and the entry.
 
@@ -266,11 +269,20 @@ class TileProgram:
     topology: Topology | None = None
     remote_buffers: tuple[RemoteBuffer, ...] = ()
 
-    @property
+    @cached_property
+    def leaves_of_bodies(self) -> tuple[tuple[Leaf, ...], ...]:
+        """The leaves of each function's body, and those of the entry."""
+        return tuple(tuple(leaves(body)) for body in (*self.functions.values(), self.entry))
+
+    @cached_property
     def steps(self) -> tuple[Leaf, ...]:
         """Every leaf once, in order of id."""
-        found = [leaf for body in (*self.functions.values(), self.entry) for leaf in leaves(body)]
-        return tuple(sorted(found, key=lambda step: step.id))
+        return tuple(sorted(chain.from_iterable(self.leaves_of_bodies), key=lambda step: step.id))
+
+    @cached_property
+    def columns(self) -> ProgramColumns:
+        """Variables and accesses as arrays."""
+        return columns_of(self)
 
     def __str__(self) -> str:
         return program_text(self)
@@ -291,11 +303,13 @@ def children(program: Program) -> tuple[Program, ...]:
 
 def leaves(program: Program) -> Iterator[Leaf]:
     """Every step below a node, calls not followed."""
-    if isinstance(program, Step):
-        yield program
-        return
-    for child in children(program):
-        yield from leaves(child)
+    waiting = [program]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Step):
+            yield node
+        else:
+            waiting += reversed(children(node))
 
 
 def _head(program: Program) -> str:
@@ -337,38 +351,50 @@ def program_text(program: TileProgram) -> str:
 
 def verify_program(program: TileProgram) -> TileProgram:
     """Check the rules of the encoding and return the program; a broken rule is a `VerificationError`."""
-    tiles = program.target.tiles_per_ipu
-    ids = [step.id for step in program.steps]
-    if len(set(ids)) != len(ids):
+    if len(set(program.columns.step_id.tolist())) != len(program.steps):
         raise VerificationError("two steps have one id")
-    negative = {id(each.bytes_per_tile): each.bytes_per_tile for each in program.variables}  # shared between many
-    negative = {place: array for place, array in negative.items() if (array < 0).any()}
-    for index, variable in enumerate(program.variables):
-        if variable.id != index:
-            raise VerificationError(f"{variable} stands at place {index}")
-        if len(variable.bytes_per_tile) != tiles or id(variable.bytes_per_tile) in negative:
-            raise VerificationError(f"{variable} is not mapped over {tiles} tiles")
-        if not 0 <= variable.ipu < program.ipus:
-            raise VerificationError(f"{variable} is on an IPU outside 0..{program.ipus - 1}")
-    known, ranges = len(program.variables), dict[int, tuple[int, int]]()
+    _verify_variables(program)
+    accesses = program.columns.accesses
+    unknown = (accesses.variable < 0) | (accesses.variable >= len(program.variables))
+    if unknown.any():
+        step = program.steps[accesses.step[unknown.argmax()]]
+        raise VerificationError(f"step {step.id} {step.name} names an unknown variable")
+    tiles, sound = program.target.tiles_per_ipu, set[int]()
     for step in program.steps:
-        if any(not 0 <= name < known for name in (*step.reads, *step.writes)):
-            raise VerificationError(f"step {step.id} {step.name} names an unknown variable")
         if isinstance(step, OnTileExecute):
-            _verify_compute_set(step.compute_set, tiles, ranges)
-        if isinstance(step, DoExchange) and step.exchange.multicast_extra_bytes < 0:
-            raise VerificationError(f"step {step.id} {step.name} sends more bytes than are received")
+            groups = step.compute_set.groups
+            if id(groups) not in sound:  # the program keeps them, and many sets have the same
+                _verify_compute_set(step.compute_set, tiles, sound)
+                sound.add(id(groups))
+        if isinstance(step, DoExchange) and id(step.exchange) not in sound:
+            if step.exchange.multicast_extra_bytes < 0:
+                raise VerificationError(f"step {step.id} {step.name} sends more bytes than are received")
+            sound.add(id(step.exchange))
     return program
 
 
-def _verify_compute_set(compute_set: ComputeSet, tiles: int, ranges: dict[int, tuple[int, int]]) -> None:
-    """`ranges` is filled with the lowest and highest tile of each set by identity: few sets serve many groups."""
+def _verify_variables(program: TileProgram) -> None:
+    columns, tiles = program.columns, program.target.tiles_per_ipu
+    sound = np.array([len(each) == tiles and not (each < 0).any() for each in columns.vectors], bool)
+    mapped = sound[columns.vector] if len(sound) else np.zeros(0, bool)
+    placed = (columns.ipu >= 0) & (columns.ipu < program.ipus)
+    for index, variable in enumerate(program.variables):
+        if variable.id != index:
+            raise VerificationError(f"{variable} stands at place {index}")
+        if not mapped[index]:
+            raise VerificationError(f"{variable} is not mapped over {tiles} tiles")
+        if not placed[index]:
+            raise VerificationError(f"{variable} is on an IPU outside 0..{program.ipus - 1}")
+
+
+def _verify_compute_set(compute_set: ComputeSet, tiles: int, sound: set[int]) -> None:
+    """`sound` is filled with sets of tiles that lie on the IPU, by identity: few serve many groups."""
     for group in compute_set.groups:
         vertices.find(group.vertex)
         if len(group.tiles) == 0 or group.count < 1:
             raise VerificationError(f"{compute_set.name}: {group} runs nowhere")
-        place = id(group.tiles)
-        if place not in ranges:
-            ranges[place] = (int(np.min(group.tiles.tiles)), int(np.max(group.tiles.tiles)))
-        if ranges[place][1] >= tiles or ranges[place][0] < 0:
+        if id(group.tiles) in sound:
+            continue
+        if np.min(group.tiles.tiles) < 0 or np.max(group.tiles.tiles) >= tiles:
             raise VerificationError(f"{compute_set.name}: {group} is on a tile outside 0..{tiles - 1}")
+        sound.add(id(group.tiles))

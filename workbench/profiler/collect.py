@@ -18,9 +18,10 @@ from workbench.engine.footprint import Footprint
 from workbench.engine.liveness import Liveness
 from workbench.engine.placement import with_gaps_bytes
 from workbench.engine.plain_allocation import plain_placer
-from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram, Variable
+from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
 from workbench.engine.program_data import StepContext, trace_tree
 from workbench.engine.target import MemoryMap, Target
+from workbench.engine.tileset import IntArray
 from workbench.engine.trace import StepCost, Trace
 from workbench.profiler.addresses import Placer
 from workbench.profiler.interning import Vectors
@@ -103,7 +104,7 @@ class _Collector:
         return found
 
     def variables(self) -> Table:
-        lives = [self._life(variable) for variable in self.program.variables]
+        first_steps, last_steps = self._lives()
         rows = self.program.variables
         vectors = self.vectors
         return table(
@@ -116,18 +117,22 @@ class _Collector:
                 "bytes_index": [vectors.row(row.bytes_per_tile) for row in rows],
                 "mapping": [row.mapping_text for row in rows],
                 "tiles": [vectors.used(row.bytes_per_tile) for row in rows],
-                "first_step": [first for first, _ in lives],
-                "last_step": [last for _, last in lives],
+                "first_step": first_steps,
+                "last_step": last_steps,
             },
         )
 
-    def _life(self, variable: Variable) -> tuple[int, int]:
-        """First and last step of a variable's life; -1 when no step touches it."""
-        steps = self.liveness.timelines[variable.ipu]
-        spans = self.liveness.intervals[variable.id]
-        if variable.always_live and len(steps):
-            return int(steps[0]), int(steps[-1])
-        return (int(steps[spans[0][0]]), int(steps[spans[-1][1]])) if spans else (-1, -1)
+    def _lives(self) -> IntArray:
+        """First and last step of each variable's life, int64[2, variables]; -1 when no step touches it."""
+        columns, intervals = self.program.columns, self.liveness.intervals
+        found = np.full((2, len(columns.ipu)), -1)
+        for ipu, steps in enumerate(self.liveness.timelines):
+            mine = (columns.ipu == ipu) & (len(steps) > 0)
+            live, kept = mine & (intervals.counts > 0) & ~columns.always_live, mine & columns.always_live
+            found[:, kept] = steps[[0, -1], None] if kept.any() else -1
+            found[0, live] = steps[intervals.ends[intervals.starts[:-1][live], 0]]
+            found[1, live] = steps[intervals.ends[intervals.starts[1:][live] - 1, 1]]
+        return found
 
     def step_rows(self) -> Table:
         costs = [self.trace.steps[step.id] for step in self.steps]
@@ -154,19 +159,14 @@ class _Collector:
         )
 
     def accesses(self) -> Table:
-        rows = [
-            (step.id, variable, write)
-            for step in self.steps
-            for variables, write in ((step.reads, False), (step.writes, True))
-            for variable in variables
-        ]
-        return _columns("accesses", ("step", "variable", "write"), rows)
+        columns = self.program.columns
+        found = columns.accesses
+        rows = {"step": columns.step_id[found.step], "variable": found.variable, "write": found.write}
+        return table("accesses", rows)
 
     def intervals(self) -> Table:
-        rows = [
-            (variable, first, last) for variable, spans in enumerate(self.liveness.intervals) for first, last in spans
-        ]
-        return _columns("intervals", SPAN, rows)
+        found = self.liveness.intervals
+        return table("intervals", dict(zip(SPAN, (found.variable, *found.ends.T), strict=True)))
 
     def timeline(self) -> Table:
         steps = self.liveness.timelines
