@@ -209,6 +209,9 @@ def _options(case: Case) -> IPUConfig:
     if proportion := case.get("available_memory_proportion"):
         library["availableMemoryProportion"] = str(proportion[0])
     made: IPUConfig = config(matmuls=library, convolutions=library)
+    if aim := case.get("exchange_memory_target"):
+        # graphcore/examples v3.4.1 vision/cnns/pytorch/utils/ipu_settings.py hands it on so
+        made.compilation_poplar_options = {"opt.internalExchangeOptimisationTarget": aim}
     made.norms.use_stable_statistics = "optimizer" in case and not case.get("disable_stable_batchnorm")
     made.auto_select_ipus = case.get("replicas", 1) * (len(case.get("pipeline_splits", ())) + 1)
     return made

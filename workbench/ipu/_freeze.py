@@ -11,7 +11,7 @@ from workbench.errors import OptionError, OptionValueError
 from workbench.ipu import devices
 from workbench.ipu._attributes import LOGGER
 from workbench.ipu._flags import flags
-from workbench.ipu._outputs import execution_profile
+from workbench.ipu._outputs import EXCHANGE_AIM, exchange_aim, execution_profile
 
 if TYPE_CHECKING:
     from workbench.ipu.config import IPUConfig
@@ -144,6 +144,12 @@ def freeze(config: IPUConfig) -> Options:
     kept = execution_profile(config.compilation_poplar_options)
     if kept is not None:
         values["profile.execution"] = kept
+    aim = exchange_aim(config.compilation_poplar_options)
+    if aim is not None:
+        values[EXCHANGE_AIM] = aim
+        values["compilation_poplar_options"] = {
+            name: value for name, value in config.compilation_poplar_options.items() if name != EXCHANGE_AIM
+        }
     frozen = Options().with_values(values)
     for name, why in frozen.without_effect():
         if not find_option(name).reason:

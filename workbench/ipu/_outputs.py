@@ -20,6 +20,7 @@ LOGGER = logging.getLogger("workbench.ipu")
 VARIABLE = "POPLAR_ENGINE_OPTIONS"
 _ASKS = ("autoReport.all", "autoReport.outputGraphProfile", "autoReport.outputExecutionProfile")
 _OFF = ("debug.instrument", "autoReport.outputExecutionProfile")
+EXCHANGE_AIM = "opt.internalExchangeOptimisationTarget"
 _LEVEL = "debug.computeInstrumentationLevel"
 _LEVELS = {"device": "DEVICE_PROFILE", "ipu": "IPU_PROFILE", "tile": "TILE_PROFILE", "vertex": "TILE_PROFILE"}
 
@@ -66,6 +67,12 @@ def execution_profile(compilation: Mapping[str, Any]) -> str | None:
     return _LEVELS[level] if level else None
 
 
+def exchange_aim(compilation: Mapping[str, Any]) -> str | None:
+    """What the engine options ask of exchanges inside an IPU; None when they do not."""
+    given: dict[str, Any] = {**compilation, **engine_options()}
+    return str(given[EXCHANGE_AIM]) if EXCHANGE_AIM in given else None
+
+
 def engine_options() -> dict[str, Any]:
     """`POPLAR_ENGINE_OPTIONS` as a dictionary."""
     text = os.environ.get(VARIABLE, "").strip()
@@ -89,4 +96,4 @@ def _free(path: Path) -> Path:
     return found
 
 
-__all__ = ["engine_options", "execution_profile", "report_folder", "write"]
+__all__ = ["EXCHANGE_AIM", "engine_options", "exchange_aim", "execution_profile", "report_folder", "write"]

@@ -8,6 +8,7 @@ from workbench.profiler.levers import Change
 
 LONGEST_LINE = 60
 _KEYS = ".poplar_options."
+_ENGINE = "opt."  # names of Poplar's engine options that are read
 _CALL_OPTIONS = {
     "pipeline.schedule": "pipeline_schedule",
     "pipeline.gradient_accumulation_steps": "gradient_accumulation_steps",
@@ -18,6 +19,8 @@ _NEW_CONFIG = ["from workbench.ipu.config import IPUConfig", "", "config = IPUCo
 
 def assignment(name: str, value: Any) -> str:
     """`config.matmuls.poplar_options["partialsType"] = "half"` and the like."""
+    if name.startswith(_ENGINE):
+        return f'config.compilation_poplar_options["{name}"] = {literal(value)}'
     owner, found, key = name.partition(_KEYS)
     place = f'config.{owner}.poplar_options["{key}"]' if found else f"config.{name}"
     return f"{place} = {literal(value)}"
@@ -77,7 +80,7 @@ def _call(source: str, arguments: dict[str, str], *, with_config: bool, more: li
 
 def _is_plain(name: str, value: Any) -> bool:
     """Whether an option is assigned as a plain value; others are members of enumerations, or lists."""
-    return _KEYS in name or name.startswith("ipu_model.") or isinstance(value, bool | int | float)
+    return _KEYS in name or name.startswith((_ENGINE, "ipu_model.")) or isinstance(value, bool | int | float)
 
 
 def _given(request: Any) -> dict[str, str]:

@@ -59,7 +59,7 @@ option(
     dict,
     "Options of Poplar's own compiler and its reports.",
     effect="recorded",
-    reason="they steer Poplar's compiler, which does not run here",
+    reason="all but its reports steer Poplar's compiler, which does not run here",
 )
 option(
     "gcl_poplar_options",
@@ -253,6 +253,19 @@ option(
     kind="argument",
     effect="recorded",
     reason="it chooses what a profile keeps of the trace, and the program is the same",
+)
+option(
+    "opt.internalExchangeOptimisationTarget",
+    "cycles",
+    str,
+    "What exchanges inside an IPU aim at: few cycles, little code, or both. An engine option, set through "
+    "compilation_poplar_options or POPLAR_ENGINE_OPTIONS.",
+    kind="argument",
+    effect="recorded",
+    reason="exchanges take the cycles of the faster way and the code of the leaner one under every aim: Poplar's rules "
+    "are not published, and with the code of the faster way BERT-Large as published is 355 KiB too large here",
+    choices=("cycles", "balanced", "memory"),
+    source="graphcore/examples@3cc8f81f vision/unet_medical/tensorflow2/README.md, section 7: cycles by default",
 )
 option(
     "pipeline.schedule",
