@@ -13,7 +13,7 @@ from tests.engine import reconcile
 from tests.engine.small_graphs import Draft
 from tests.engine.small_programs import Builder
 from workbench.engine.compile import Compiled, compile_graph
-from workbench.engine.graph import Graph, GraphBuilder, Input
+from workbench.engine.graph import Graph, GraphBuilder, Input, Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.options import options
 from workbench.engine.origin import Origin
@@ -165,14 +165,21 @@ def test_what_a_body_holds_counts_as_far_as_it_rises_over_what_is_needed_anyway(
     room = Room()
     room.add(Graph(functions={"f": function}, entry="f", inputs=(Input(name="x", role="input"),), outputs=()))
     _, product, behind = function.nodes
-    held = np.full(built.tiles, 300)
-    assert room.beyond(behind, held, lowering).tolist() == [300] * 4  # nothing is known yet
+
+    def rises(node: Node, held_bytes: int) -> int:
+        """By how much a body that holds so much, all of it twice, rises: the least it fits in."""
+        held, kept = np.full(built.tiles, held_bytes), np.zeros(built.tiles, np.int64)
+        least = next(most for most in range(held_bytes + 1) if room.fits(node, held, held, kept, most, lowering))
+        assert not room.fits(node, held, held, kept + 1, least, lowering)
+        return least
+
+    assert rises(behind, 300) == 300  # nothing is known yet
     room.note(product, np.full(built.tiles, 200), lowering)
-    assert room.beyond(behind, held, lowering).tolist() == [130 + 300 - (150 + 200)] * 4
-    assert room.beyond(behind, held - 250, lowering).tolist() == [0] * 4
+    assert rises(behind, 300) == 130 + 300 - (150 + 200)
+    assert rises(behind, 300 - 250) == 0
     elsewhere = GraphBuilder("g")
     elsewhere.node("exp", (elsewhere.param(*VALUE),), (VALUE,))
-    assert room.beyond(elsewhere.nodes[0], held, lowering).tolist() == [300] * 4
+    assert rises(elsewhere.nodes[0], 300) == 300
 
 
 def test_what_runs_once_for_many_micro_batches_may_take_longer() -> None:
