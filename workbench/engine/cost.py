@@ -95,7 +95,7 @@ class Cost:
     @property
     def value(self) -> int:
         """The total of the terms."""
-        return sum(part.value for part in self.terms)
+        return sum([part.value for part in self.terms])
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.terms + other.terms)

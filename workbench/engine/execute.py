@@ -13,6 +13,7 @@ from workbench.engine.trace import CAUSES, IDLE_BY_PHASE, Cause, StepCost, Trace
 from workbench.errors import VerificationError
 
 Spent: TypeAlias = "Counter[tuple[int, Cause]]"
+_Runs: TypeAlias = "tuple[Counter[int], Counter[str]]"
 
 
 def execute(program: TileProgram, costs: StepCosts | None = None) -> Trace:
@@ -27,7 +28,7 @@ def execute(program: TileProgram, costs: StepCosts | None = None) -> Trace:
     scope = frozenset(range(program.ipus))
     spent = counting.spent(program.entry, scope)
     breakdown = tuple({cause: spent[ipu, cause] for cause in CAUSES} for ipu in range(program.ipus))
-    executions = counting.executions(program.entry)
+    executions = counting.executions()
     return Trace(
         program=program,
         steps=steps,
@@ -50,6 +51,7 @@ class _Durations:
         self.program = program
         self.steps = steps
         self._functions: dict[str, TraceNode] = {}
+        self._places: dict[tuple[int, ...], frozenset[int]] = {}
 
     def function(self, name: str) -> TraceNode:
         """The body of a function, once."""
@@ -65,13 +67,13 @@ class _Durations:
         """The node with the cycles of one execution."""
         if isinstance(program, Step):
             cost = self.steps[program.id]
-            ipus = frozenset(program.ipus)
+            ipus = self._places.setdefault(program.ipus, frozenset(program.ipus))
             return TraceNode(program=program, cycles=cost.cycles, ipus=ipus, mixed=cost.cause == "host")
         if isinstance(program, Call):
             body = self.function(program.function)
             return TraceNode(program=program, cycles=body.cycles, ipus=body.ipus, mixed=body.mixed)
         below = tuple(self.node(child) for child in children(program))
-        ipus = frozenset[int]().union(*(child.ipus for child in below))
+        ipus = frozenset[int]().union(*{child.ipus for child in below})
         durations = [child.cycles for child in below]
         arm = 0
         if isinstance(program, Sequence):
@@ -99,7 +101,6 @@ class _Counting:
         self.steps = steps
         self._calls: dict[tuple[str, frozenset[int]], Spent] = {}
         self._ipus: dict[str, frozenset[int]] = {}
-        self._runs: dict[str, Counter[int]] = {}
 
     def ipus(self, program: Program) -> frozenset[int]:
         """The IPUs a node occupies, calls followed."""
@@ -162,22 +163,48 @@ class _Counting:
         result.update({(ipu, idle): column for ipu in resting})
         return result
 
-    def executions(self, program: Program) -> Counter[int]:
-        """How often each step runs in one execution of a node; steps of an arm not taken never do."""
-        if isinstance(program, Step):
-            return Counter({program.id: 1})
-        if isinstance(program, Call):
-            if program.function not in self._runs:
-                self._runs[program.function] = self.executions(self.program.functions[program.function])
-            return self._runs[program.function]
-        if isinstance(program, If):
-            return self.executions(program.arms[self.dearest(program)]) if program.arms else Counter()
-        result: Counter[int] = Counter()
-        for child in children(program):
-            if isinstance(child, Step):
-                result[child.id] += 1
+    def executions(self) -> Counter[int]:
+        """How often each step runs in one run of the program; steps of an arm not taken never do."""
+        found: Counter[int] = Counter()
+        bodies = {name: self._once(body) for name, body in self.program.functions.items()}
+        bodies[""] = self._once(self.program.entry)
+        runs = Counter({"": 1})
+        for name in _callers_first(bodies):
+            steps, calls = bodies[name]
+            for step, times in steps.items():
+                found[step] += times * runs[name]
+            for function, times in calls.items():
+                runs[function] += times * runs[name]
+        return found
+
+    def _once(self, body: Program) -> _Runs:
+        """How often one execution of a body runs its own steps, and calls each function."""
+        steps: Counter[int] = Counter()
+        calls: Counter[str] = Counter()
+        waiting = [(body, 1)]
+        while waiting:
+            node, times = waiting.pop()
+            if isinstance(node, Step):
+                steps[node.id] += times
+            elif isinstance(node, Call):
+                calls[node.function] += times
+            elif isinstance(node, If):
+                waiting += [(node.arms[self.dearest(node)], times)] if node.arms else []
             else:
-                result.update(self.executions(child))
-        if isinstance(program, Repeat):
-            return Counter({step: count * program.times for step, count in result.items()})
-        return result
+                inside = times * node.times if isinstance(node, Repeat) else times
+                waiting += [(child, inside) for child in children(node)]
+        return steps, calls
+
+
+def _callers_first(bodies: Mapping[str, _Runs]) -> list[str]:
+    """The entry, "", and the functions it calls, each behind everything that calls it."""
+    done: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        if name not in done:
+            for function in bodies[name][1]:
+                visit(function)
+            done[name] = None
+
+    visit("")
+    return list(reversed(done))

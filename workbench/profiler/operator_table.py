@@ -110,18 +110,21 @@ class _Temporaries:
         return self.known[own]
 
     def _most(self, own: frozenset[int]) -> int:
-        begins: dict[int, list[int]] = {}
-        ends: dict[int, list[int]] = {}
-        for variable in own:
+        variables = sorted(own)
+        begins: dict[int, int] = {}  # sets of variables as whole numbers, a bit for each
+        ends: dict[int, int] = {}
+        for place, variable in enumerate(variables):
             for first, last in self.lives.get(variable, ()):  # disjoint, so a variable is live once at most
-                begins.setdefault(first, []).append(variable)
-                ends.setdefault(last + 1, []).append(variable)
-        live: set[int] = set()
-        seen: set[frozenset[int]] = set()  # a body that is called often has the same temporaries each time
+                begins[first] = begins.get(first, 0) | 1 << place
+                ends[last + 1] = ends.get(last + 1, 0) | 1 << place
+        live = 0
+        seen: dict[int, None] = {}  # a body that is called often has the same temporaries each time
         for moment in sorted({*begins, *ends}):
-            live.difference_update(ends.get(moment, ()))
+            live = live & ~ends.get(moment, 0) | begins.get(moment, 0)
             if moment in begins:
-                live.update(begins[moment])
-                seen.add(frozenset(live))
-        sums = (self.per_tile[[self.index[variable] for variable in sorted(each)]].sum(axis=0) for each in seen)
+                seen[live] = None
+        rows = [self.index[variable] for variable in variables]
+        sums = (
+            self.per_tile[[row for place, row in enumerate(rows) if each >> place & 1]].sum(axis=0) for each in seen
+        )
         return max((int(total.max()) for total in sums), default=0)
