@@ -84,12 +84,11 @@ def is_pointwise(node: Node) -> bool:
     """
     if node.op not in COMPUTE:
         return False
-    return all(_repeats_to(value.shape, node.results[0].shape) for value in node.operands)
+    wanted = node.results[0].shape
+    return all(not shape or shape == wanted or _repeats_to(shape, wanted) for shape in [v.shape for v in node.operands])
 
 
 def _repeats_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    if shape in (wanted, ()):
-        return True
     return len(shape) == len(wanted) and all(own in (1, size) for own, size in zip(shape, wanted, strict=True))
 
 

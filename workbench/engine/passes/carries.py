@@ -19,6 +19,7 @@ def carried(graph: Graph) -> dict[str, dict[int, int]]:
 @lru_cache(maxsize=1)  # lowering asks of the graph that passes asked of last
 def _carried(graph: Graph) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = {graph.entry: _updates(graph)}
+    entry = _Entry(graph)
     memory: dict[int, int] = {}  # id(value of the entry) → id(parameter of the entry) whose memory it has
     for function, node in walk(graph):
         if node.op == "scan":
@@ -29,7 +30,7 @@ def _carried(graph: Graph) -> dict[str, dict[int, int]]:
             count = len(graph.functions[node.calls[1]].results)
             found[node.calls[1]] = {index: first + index for index in range(count)}
         elif node.op == "call" and function.name == graph.entry:
-            pairs = _of_call(graph, function, node, memory)
+            pairs = _of_call(entry, node, memory)
             found[node.calls[0]] = pairs | found.get(node.calls[0], {})  # computing again keeps nothing
             for result, number in pairs.items():
                 value = node.operands[number]
@@ -75,24 +76,34 @@ def _updates(graph: Graph) -> dict[int, int]:
     }
 
 
-def _of_call(graph: Graph, entry: Function, node: Node, memory: dict[int, int]) -> dict[int, int]:
+class _Entry:
+    """What calls of an entry are looked at for: `updated` are values with the parameters they update, `buffers` are the
+    accumulators, by identity.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        described = zip(graph.outputs, graph.body.results, strict=True)
+        self.updated = [
+            (id(value), id(graph.body.params[output.updates]))
+            for output, value in described
+            if output.updates is not None
+        ]
+        self.buffers = {
+            id(value)
+            for value, item in zip(graph.body.params, graph.inputs, strict=True)
+            if item.name.endswith(ACCUMULATOR)
+        }
+
+
+def _of_call(entry: _Entry, node: Node, memory: dict[int, int]) -> dict[int, int]:
     """Results that update an entry parameter the call reads, and sums that go back into their accumulators."""
     place = {memory.get(id(value), id(value)): number for number, value in enumerate(node.operands)}
-    pairs: dict[int, int] = {}
     number_of = {id(result): number for number, result in reversed(list(enumerate(node.results)))}
-    for output, value in zip(graph.outputs, entry.results, strict=True):
-        if output.updates is None or id(value) not in number_of:
-            continue
-        param = entry.params[output.updates]
-        if id(param) in place:
-            pairs[number_of[id(value)]] = place[id(param)]
+    pairs = {number_of[value]: place[param] for value, param in entry.updated if value in number_of and param in place}
     if node.origin.direction != "update" and node.attr("direction", "") != "update":
-        buffers = {
-            place[id(value)]
-            for value, described in zip(entry.params, graph.inputs, strict=True)
-            if described.name.endswith(ACCUMULATOR) and id(value) in place
-        }
-        pairs.update(_sums(graph, graph.functions[node.calls[0]], buffers))
+        buffers = {place[name] for name in entry.buffers & place.keys()}
+        pairs.update(_sums(entry.graph, entry.graph.functions[node.calls[0]], buffers))
     return pairs
 
 

@@ -115,9 +115,9 @@ class _Choosing:
             self._take(value, old, memories)
 
     def over_parameter(self, value: Value, place: int) -> None:
-        """Let a parameter's next value take its memory if nobody reads it any more."""
-        _, param = self.targets.get(id(value), (0, None))
-        if param is None or id(value) in self.reuse:
+        """Let a parameter's next value, a target, take its memory if nobody reads it any more."""
+        _, param = self.targets[id(value)]
+        if id(value) in self.reuse:
             return
         memories = self.aliases.of(param)
         if not self.taken.intersection(memories) and not self.aliases.read_after(memories, place - 1):
@@ -142,7 +142,8 @@ def _in_function(
             continue
         # A parameter that is free already before its operand: an update in several steps ends where it began.
         for value in node.results:
-            choosing.over_parameter(value, place)
+            if id(value) in targets:
+                choosing.over_parameter(value, place)
         for result, operand in _ordered(node, family.in_place(node), targets):
             choosing.over_operand(node, place, result, operand)
     return choosing.reuse
@@ -152,6 +153,8 @@ def _ordered(
     node: Node, pairs: tuple[tuple[int, int], ...], targets: Mapping[int, tuple[int, Value]]
 ) -> list[tuple[int, int]]:
     """Updates of parameters first, then pairs as the family gave them."""
+    if len(pairs) < 2 or targets.keys().isdisjoint(map(id, node.results)):
+        return list(pairs)
 
     def is_update(pair: tuple[int, int]) -> bool:
         target = targets.get(id(node.results[pair[0]]))

@@ -44,21 +44,28 @@ def find_recipe(value: Value, flow: Flow, kept: Collection[int]) -> list[Node] |
     """
     recipe: list[Node] = []
     seen: set[int] = set()
+    small_elements = value.elements // SMALL_SHARE
+    done = 0  # operations so far
 
     def make(wanted: Value) -> bool:
+        nonlocal done
         if id(wanted) in seen:
             return True
-        node = flow.producer.get(id(wanted))
-        small = wanted.elements * SMALL_SHARE <= value.elements and (node is None or not is_free(node))
-        if wanted is not value and (id(wanted) in kept or small):
+        if wanted is not value and id(wanted) in kept:
             return True
-        if node is None or not (is_pointwise(node) or is_free(node)):
+        node = flow.producer.get(id(wanted))
+        free = node is not None and is_free(node)
+        if wanted is not value and not free and wanted.elements <= small_elements:
+            return True
+        if node is None or not (free or is_pointwise(node)):
             return False
-        if not all(make(operand) for operand in node.operands):
-            return False
+        for operand in node.operands:
+            if not make(operand):
+                return False
         seen.add(id(wanted))
         recipe.append(node)
-        return sum(not is_free(again) for again in recipe) <= MAX_DEPTH
+        done += not free
+        return done <= MAX_DEPTH
 
     return recipe if make(value) else None
 
