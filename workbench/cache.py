@@ -51,7 +51,8 @@ def engine_digest() -> str:
 
 def key_of(graph: Graph, options: Options, target: Target, ipus: int) -> str:
     """The content a compile depends on, as one digest."""
-    parts = (engine_digest(), str(graph), repr(graph.meta), repr(options.changed), repr(target), str(ipus))
+    about = (graph.inputs, graph.outputs, graph.batch_size, graph.mode, graph.assumptions, graph.meta)
+    parts = (engine_digest(), str(graph), repr(about), repr(options.changed), repr(target), str(ipus))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
