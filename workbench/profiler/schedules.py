@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from workbench.collection import paused_collection
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.compare import Comparison
 from workbench.profiler.profile import Profile
@@ -125,6 +126,7 @@ def _numbers(profile: Profile) -> dict[str, Any]:
     }
 
 
+@paused_collection()
 def compare_schedules(
     request: Any, compile: Compile, schedules: Sequence[Any] = SCHEDULES, recomputation: Sequence[bool] = (False, True)
 ) -> ScheduleComparison:
