@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import subprocess
 import sys
@@ -165,7 +166,7 @@ def test_an_interrupted_export_leaves_the_old_file(tmp_path: Path, monkeypatch: 
     def fail(*unused: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         handmade_profile().to_html(path)
     assert path.read_text(encoding="utf-8") == "old"

@@ -175,10 +175,19 @@ def test_a_function_without_a_result() -> None:
     )
 
 
-def test_losses_in_a_list_need_a_compiled_model() -> None:
-    assert message(lambda: trace_keras(mlp(), 2, "training", loss=["mse"])).startswith(
-        "a list or dictionary of losses was given for a model that was not compiled with it."
+@pytest.mark.parametrize(
+    ("losses", "what"),
+    [(["mse", "mae"], "2 losses were given"), ({"out": "mse", "other": "mae"}, "losses for out, other were given")],
+)
+def test_losses_without_an_output(losses: Any, what: str) -> None:
+    assert message(lambda: trace_keras(mlp(), 2, "training", loss=losses)) == (
+        f"{what}. Expected: one loss. To mend it: give loss= a loss for each output, in a list or by name."
     )
+
+
+def test_a_list_of_one_loss_is_that_loss() -> None:
+    found = trace_keras(mlp(), 2, "training", loss=["mse"])
+    assert str(found.graph) == str(trace_keras(mlp(), 2, "training", loss="mse").graph)
 
 
 def test_a_model_without_weights_does_not_train() -> None:

@@ -12,6 +12,7 @@ import workbench  # noqa: F401
 from tests.engine.frontends.keras_models import furthest
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.run import Runner
+from workbench.errors import InputError
 
 BATCH, TOLERANCE = 4, 1e-5
 LOSSES = {"value": "mse", "label": "sparse_categorical_crossentropy"}
@@ -77,3 +78,9 @@ def test_the_losses_chosen_are_listed() -> None:
         "losses, because none were given: label is a softmax, so sparse categorical cross-entropy; "
         "value is neither a softmax nor a sigmoid, so mean squared error"
     ) in found.assumptions
+
+
+@pytest.mark.parametrize("losses", [["mse"], {"value": "mse", "labels": "mse"}])
+def test_losses_that_are_not_one_for_each_output(losses: Any) -> None:
+    with pytest.raises(InputError, match=r"Expected: one for each of the 2 outputs \(label, value\)\."):
+        trace_keras(model(), batch_size=BATCH, mode="training", loss=losses)

@@ -134,6 +134,7 @@ def find_recipe(
     (and its sentence) a ready model brings; `outputs` are the names of the outputs.
     """
     assumptions: list[str] = []
+    loss = _one_for_each(loss, outputs)
     compiled = bool(origin.compiled)
     use_compiled = compiled and loss is None and origin.loss is not None
     chosen_loss = loss if loss is not None else (origin.loss if compiled else None)
@@ -202,6 +203,21 @@ def target_spec(loss: Any, output: ArraySpec, name: str = "y") -> ArraySpec:
     if takes_classes(loss):
         return ArraySpec(name=name, shape=output.shape[:-1], dtype="int32")
     return ArraySpec(name=name, shape=output.shape, dtype=output.dtype)
+
+
+def _one_for_each(loss: Any, outputs: Sequence[str]) -> Any:
+    """Losses as they were given, one for each output; of a list of one for one output, that one."""
+    named = isinstance(loss, dict)
+    if not keras.tree.is_nested(loss) or not outputs or (named and "class_name" in loss):  # Keras' text of one loss
+        return loss
+    if len(loss) != len(outputs) or (named and all(outputs) and set(loss) != set(outputs)):
+        count, given = len(outputs), f"losses for {', '.join(map(str, loss))}" if named else f"{len(loss)} losses"
+        raise InputError(
+            f"{given} were given",
+            expected=f"one for each of the {count} outputs ({', '.join(outputs)})" if count > 1 else "one loss",
+            todo="give loss= a loss for each output, in a list or by name",
+        )  # fmt: skip
+    return next(iter(loss.values() if named else loss)) if len(outputs) == 1 else loss
 
 
 def loss_of_outputs(recipe: Recipe, model: Any, y: Any, outputs: Any, weight: Any) -> Any:
