@@ -263,7 +263,7 @@ option(
     kind="argument",
     effect="recorded",
     reason="exchanges take the cycles of the faster way and the code of the leaner one under every aim: Poplar's rules "
-    "are not published, and with the code of the faster way BERT-Large as published is 355 KiB too large here",
+    "are not published, and with the code of the faster way models that fit an IPU would not fit here",
     choices=("cycles", "balanced", "memory"),
     source="graphcore/examples@3cc8f81f vision/unet_medical/tensorflow2/README.md, section 7: cycles by default",
 )
