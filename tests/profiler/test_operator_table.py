@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.engine.ops.planned import lowered
 from tests.engine.planner.cases import dot_node
+from workbench import api
 from workbench.engine.compile import Clock, measure
 from workbench.engine.options import Options
 from workbench.engine.target import target
 from workbench.profiler.collect import collect
+from workbench.profiler.profile import Profile
+from workbench.profiler.reports.roofline import Roofline
 
 FOUR = target("ipu2", tiles_per_ipu=4)
 FLOPS = 2 * 256 * 512 * 256
@@ -28,3 +32,35 @@ def test_a_product_in_serial_steps_counts_its_flops_once(proportion: float) -> N
     assert row["flops"] == FLOPS
     # Bound by the float-partials rate: 32 of the peak's 64 multiply-accumulates a cycle and tile.
     assert row["utilisation"] == FLOPS / (row["cycles"] * 2 * 64 * 4) <= 0.5
+
+
+@pytest.fixture(scope="module")
+def shared() -> Profile:
+    """Three equal products, whose body is one, and another that stands alone."""
+    square, wide = np.ones((64, 64), np.float32), np.ones((64, 96), np.float32)
+    function = lambda x, a, b, c, d: ((x @ a) @ b) @ c @ d  # noqa: E731
+    return api.compile(function, square, square, square, square, wide, target=FOUR).profile
+
+
+def test_cycles_of_a_body_are_its_operators_in_equal_parts(shared: Profile) -> None:
+    rows = shared.operators.set_index("name")
+    bodies = rows["body"][rows["body"] != ""]
+    assert (len(bodies), bodies.nunique()) == (3, 1)
+    inside = shared.steps["parent"].str.startswith(bodies.iloc[0])
+    body_cycles = int(shared.steps["total_cycles"][inside].sum())
+    assert body_cycles > 0
+    assert body_cycles % 3 == 0
+    for name, row in rows.iterrows():
+        own = int(shared.steps["total_cycles"][shared.steps["operator"] == name].sum())
+        explained = shared.explain(operator=str(name))
+        assert explained.value == row["cycles"] == own + (body_cycles // 3 if row["body"] else 0)
+        assert sum(part.value for part in explained.parts) == explained.value
+        assert any("3 operators" in part.formula for part in explained.parts) == bool(row["body"])
+
+
+def test_a_point_of_the_roofline_counts_the_bytes_of_its_body(shared: Profile) -> None:
+    steps, points = shared.steps, Roofline.from_profile(shared).points
+    received = steps["bytes_received"] * steps["times"]
+    bodies = set(shared.operators["body"]) - {""}
+    inside = steps["parent"].isin(bodies) | steps["operator"].isin(set(points["name"]))
+    assert points["exchanged_bytes"].sum() == received[inside].sum() > received[steps["operator"] != ""].sum()

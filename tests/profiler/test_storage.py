@@ -113,6 +113,17 @@ def test_a_newer_file_says_so(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_of_the_first_version_has_operators_without_bodies(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        texts = json.loads(archive.read("text/operators.json"))
+    assert texts.pop("body")
+    changes = {"profile.json": head_with(path, version=1), "text/operators.json": json.dumps(texts).encode()}
+    assert set(load_profile(rewritten(path, changes)).operators["body"]) == {""}
+    with pytest.raises(ProfileFileError):
+        load_profile(rewritten(path, {"text/operators.json": changes["text/operators.json"]}))
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -12,6 +12,7 @@ import numpy as np
 from workbench.errors import InputError
 from workbench.profiler import memory
 from workbench.profiler.addresses import bytes_by_category
+from workbench.profiler.operator_steps import StepsByOperator
 from workbench.profiler.report import records
 from workbench.profiler.schema import FOOTPRINT_CATEGORIES
 from workbench.units import bytes_text, cycles_text, percent_text
@@ -117,8 +118,9 @@ def _step(profile: Profile, step: int) -> Explanation:
     parts = _terms(profile, step)
     kinds = sorted({part.subject for part in parts})
     times = int(steps["times"][row])
+    counted = "once" if times == 1 else f"{times} times"
     return Explanation(
-        subject=f"one execution of step {step} {steps['name'][row]} ({steps['kind'][row]}), which runs {times} times",
+        subject=f"one execution of step {step} {steps['name'][row]} ({steps['kind'][row]}), which runs {counted}",
         value=int(steps["cycles"][row]),
         unit="cycles",
         formula=" + ".join(kinds) or "no cost",
@@ -276,15 +278,17 @@ def _variable(profile: Profile, variable: str | int, ipu: int | None) -> Explana
     )
 
 
-def _runs(profile: Profile, row: int) -> Explanation:
-    """All runs of a step of an operator, with the sources of what one costs; `explain(step=...)` takes it apart."""
+def _runs(profile: Profile, row: int, sharers: int = 1) -> Explanation:
+    """All runs of a step of an operator, with the sources of what one costs; `explain(step=...)` takes it apart.
+    Of a step in a body that `sharers` operators run, the part of one of them."""
     steps = profile.tables["steps"]
     terms = _terms(profile, int(steps["id"][row]))
+    times, shared = int(steps["times"][row]), f" / {sharers} operators that share it" if sharers > 1 else ""
     return Explanation(
         subject=f"step {steps['id'][row]} {steps['name'][row]}",
-        value=int(steps["total_cycles"][row]),
+        value=int(steps["total_cycles"][row]) // sharers,
         unit="cycles",
-        formula=f"{steps['times'][row]} times {steps['cycles'][row]} cycles",
+        formula=f"{times} x {steps['cycles'][row]} cycles{shared}",
         inputs={part.subject: part.value for part in terms},
         source="; ".join(dict.fromkeys(part.source for part in terms)),
         typical_error=_largest_error(terms),
@@ -301,8 +305,10 @@ def _operator(profile: Profile, operator: str) -> Explanation:
     if not len(rows):
         raise InputError(f"no operator {operator!r}", expected="a name of profile.operators")
     row = int(rows[0])
-    own = np.flatnonzero(steps["operator"] == operator)
-    parts = tuple(_runs(profile, int(place)) for place in own[np.argsort(-steps["total_cycles"][own], kind="stable")])
+    bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)
+    lowered = StepsByOperator(bodies, steps).of(operator)
+    parts = [_runs(profile, place) for place in lowered.own]
+    parts += [_runs(profile, place, lowered.sharers) for place in lowered.shared]
     return Explanation(
         subject=f"operator {operator} ({operators['op'][row]})",
         value=sum(part.value for part in parts),
@@ -310,5 +316,5 @@ def _operator(profile: Profile, operator: str) -> Explanation:
         formula="the steps it was lowered to, each as often as it runs",
         inputs={"plan": operators["plan"][row], "flops": int(operators["flops"][row])},
         typical_error=typical_error(profile, "cycles"),
-        parts=parts,
+        parts=tuple(sorted(parts, key=lambda part: -part.value)),
     )

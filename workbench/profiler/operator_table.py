@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.profiler.interning import IntArray
+from workbench.profiler.operator_steps import StepsByOperator
 from workbench.profiler.schema import Table, table_from_rows
 
 
@@ -17,7 +17,7 @@ def operator_rows(
     code_bytes: Mapping[int, Mapping[str, int]],
     peak_flops_per_cycle: float,
 ) -> Table:
-    """A row per operator of `described` (`id, layer, direction, op, flops` of one run`, plan`), in that order.
+    """A row per operator of `described` (`id, layer, direction, op, flops` of one run`, plan, body`), in that order.
     Its `repeated` says how often one run of the operator runs a step, where that is not once.
 
     `code_bytes[step]` maps the vertex classes of a step to their code. `cycles` and `flops` count every run,
@@ -25,22 +25,17 @@ def operator_rows(
     that temporaries its steps write take on one tile at one time.
     """
     steps = tables["steps"]
-    rows_of: dict[str, list[int]] = {}
-    for row, name in enumerate(steps["operator"].tolist()):
-        if name:
-            rows_of.setdefault(name, []).append(row)
-    bodies = _Bodies(described, steps)
+    known = StepsByOperator([(operator["id"], operator["body"]) for operator in described], steps)
     repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
     temporaries = _Temporaries(tables, per_tile)
     found = []
     for operator in described:
-        own = rows_of.get(operator["id"], [])
-        shared = bodies.rows.get(operator.get("body", ""), [])
-        rows = [*own, *shared]
-        ids = steps["id"][rows].tolist()
-        cycles = int(steps["total_cycles"][own].sum()) + bodies.cycles_of_one(operator.get("body", ""))
-        sharing = 1 if own else bodies.callers[operator.get("body", "")]
-        runs = [int(steps["times"][row]) // repeated.get(int(steps["id"][row]), 1) for row in own or shared]
+        lowered = known.of(operator["id"])
+        ids = steps["id"][[*lowered.own, *lowered.shared]].tolist()
+        cycles = lowered.part_of(steps["total_cycles"])
+        sharing = 1 if lowered.own else lowered.sharers
+        counted = lowered.own or lowered.shared
+        runs = [int(steps["times"][row]) // repeated.get(int(steps["id"][row]), 1) for row in counted]
         flops = int(operator["flops"]) * (max(runs, default=0) // max(1, sharing))
         classes: dict[str, int] = {}
         for step in ids:
@@ -57,29 +52,10 @@ def operator_rows(
                 "code_bytes": sum(classes.values()),
                 "temporary_bytes": temporaries.most(ids),
                 "plan": operator["plan"],
+                "body": operator["body"],
             }
         )
     return table_from_rows("operators", found)
-
-
-class _Bodies:
-    """Outlined bodies: rows of their steps, and the part of their cycles that each operator calling them has."""
-
-    def __init__(self, described: Sequence[Mapping[str, Any]], steps: Table) -> None:
-        self.callers = Counter(operator["body"] for operator in described if operator.get("body"))
-        self.rows: dict[str, list[int]] = {}
-        for row, parent in enumerate(steps["parent"].tolist()):
-            while parent and parent not in self.callers:  # a loop inside a body has a name of its own
-                parent = parent.rpartition("/")[0]
-            if parent:
-                self.rows.setdefault(parent, []).append(row)
-        self.steps = steps
-
-    def cycles_of_one(self, body: str) -> int:
-        """Cycles of one caller: all callers run the body equally often."""
-        if not self.callers[body]:
-            return 0
-        return int(self.steps["total_cycles"][self.rows.get(body, [])].sum()) // self.callers[body]
 
 
 class _Temporaries:

@@ -13,7 +13,9 @@ Column: TypeAlias = npt.NDArray[Any]
 Table: TypeAlias = Mapping[str, Column]
 
 FORMAT = "workbench profile"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+# Text columns that files of a version before have not: empty when they are read.
+LATER_COLUMNS: Mapping[tuple[str, str], int] = {("operators", "body"): 2}
 
 CAUSES = (
     "compute",
@@ -123,6 +125,7 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
         "code_bytes": "i",
         "temporary_bytes": "i",
         "plan": "U",
+        "body": "U",
     },
     "stages": {
         "stage": "i",

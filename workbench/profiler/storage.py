@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.errors import ProfileFileError
 from workbench.files import whole_file
-from workbench.profiler.schema import FORMAT, FORMAT_VERSION, SCHEMA, Column, Table, table
+from workbench.profiler.schema import FORMAT, FORMAT_VERSION, LATER_COLUMNS, SCHEMA, Column, Table, table
 from workbench.profiler.validity import validate
 
 if TYPE_CHECKING:
@@ -110,18 +110,20 @@ def _head(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
 def _profile(archive: zipfile.ZipFile, head: Mapping[str, Any]) -> Profile:
     from workbench.profiler.profile import Profile
 
-    tables = {name: _table(archive, name, int(head["rows"][name])) for name in SCHEMA}
+    tables = {name: _table(archive, name, int(head["rows"][name]), int(head["version"])) for name in SCHEMA}
     arrays = {name: _numbers(archive, f"array/{name}.npy", "i", tuple(shape)) for name, shape in head["arrays"].items()}
     profile = Profile(meta=dict(head["meta"]), tables=tables, arrays=arrays)
     validate(profile)
     return profile
 
 
-def _table(archive: zipfile.ZipFile, name: str, rows: int) -> Table:
+def _table(archive: zipfile.ZipFile, name: str, rows: int, version: int) -> Table:
     texts = json.loads(archive.read(f"text/{name}.json"))
     columns: dict[str, Any] = {}
     for key, kind in SCHEMA[name].items():
-        if kind == "U":
+        if LATER_COLUMNS.get((name, key), 1) > version:
+            columns[key] = [""] * rows
+        elif kind == "U":
             columns[key] = _text(texts[key], rows)
         else:
             columns[key] = _numbers(archive, f"{name}/{key}.npy", kind, (rows,))

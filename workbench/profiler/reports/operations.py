@@ -35,7 +35,11 @@ class Operations(Report):
     @cached_property
     def operators(self) -> pd.DataFrame:
         """The operators, the dearest first."""
-        return self.profile.operators.sort_values("cycles", ascending=False, kind="stable").reset_index(drop=True)
+        return (
+            self.profile.operators.drop(columns="body")
+            .sort_values("cycles", ascending=False, kind="stable")
+            .reset_index(drop=True)
+        )
 
     @cached_property
     def layers(self) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from workbench.profiler.operator_steps import StepsByOperator
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
 from workbench.units import count_text, percent_text
@@ -15,7 +16,7 @@ from workbench.units import count_text, percent_text
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Roofline(Report):
-    """Rates are FLOP/s of one IPU. Bytes are those its steps receive over the exchange."""
+    """Rates are FLOP/s of one IPU. Bytes are those received over the exchange, with an equal part of a shared body's."""
 
     name: ClassVar[str] = "roofline"
     profile: Profile
@@ -43,11 +44,12 @@ class Roofline(Report):
     def points(self) -> pd.DataFrame:
         """`name, layer, direction, flops, exchanged_bytes, intensity` (FLOP/byte; inf without exchange)`, rate,
         ceiling, bound` ("compute" or "exchange"); operators without flops or cycles are left out."""
-        steps = self.profile.steps
-        received = (steps["bytes_received"] * steps["times"]).groupby(steps["operator"]).sum()
+        steps, operators = self.profile.tables["steps"], self.profile.tables["operators"]
+        bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)
+        known, received = StepsByOperator(bodies, steps), steps["bytes_received"] * steps["times"]
         frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles"]]
         frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0)].reset_index(drop=True)
-        moved = frame["name"].map(received).fillna(0).astype("int64")
+        moved = frame["name"].map(lambda name: known.of(name).part_of(received)).astype("int64")
         intensity = frame["flops"] / moved.where(moved > 0)
         intensity = intensity.fillna(float("inf"))
         rate = frame["flops"] / frame["cycles"] * float(self.profile.target["clock_hz"])
