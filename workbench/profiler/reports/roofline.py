@@ -16,7 +16,7 @@ from workbench.units import count_text, percent_text
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Roofline(Report):
-    """Rates are FLOP/s of one IPU. Bytes are those received over the exchange, with an equal part of a shared body's."""
+    """Rates are FLOP/s of one IPU. Bytes are those received over the exchange, with a part of a shared body's."""
 
     name: ClassVar[str] = "roofline"
     profile: Profile
