@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,23 @@ def test_a_point_of_the_roofline_counts_the_bytes_of_its_body(shared: Profile) -
     bodies = set(shared.operators["body"]) - {""}
     inside = steps["parent"].isin(bodies) | steps["operator"].isin(set(points["name"]))
     assert points["exchanged_bytes"].sum() == received[inside].sum() > received[steps["operator"] != ""].sum()
+
+
+def test_a_loop_has_what_stands_around_its_body() -> None:
+    """Slices, stacks, carries and the counter are the loop's; the product inside has a row of its own."""
+
+    def function(weights: Any, rows: Any) -> Any:
+        from jax import lax
+
+        return lax.scan(lambda state, row: ((state + row) @ weights, state), rows[0], rows)
+
+    profile = api.compile(function, np.ones((16, 16), np.float32), np.ones((5, 16), np.float32), target=FOUR).profile
+    rows = profile.operators.set_index("op")
+    assert rows.loc["scan", "plan"] == "repeated 5 times"
+    assert profile.explain(operator=rows.loc["scan", "name"]).value == rows.loc["scan", "cycles"] > 0
+    on_chip = ~profile.steps["kind"].isin(["Sync", "StreamCopy"])
+    owned = profile.steps["operator"] != ""
+    assert owned[on_chip].all()
+    assert profile.operators["cycles"].sum() == profile.steps["total_cycles"][owned].sum()
+    names = profile.steps["name"][profile.steps["operator"] == rows.loc["scan", "name"]]
+    assert {name.rsplit("/", 1)[-1] for name in names} >= {"slice", "stack", "count", "carry"}

@@ -45,7 +45,7 @@ LINEAR_PLACES = 8  # first tiles at which linear mappings begin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One row of `.operators`: a node of the graph as the user thinks of it."""
+    """One row of `.operators`: a node of the graph as the user thinks of it. A loop's has the steps around its body."""
 
     id: str
     name: str
@@ -196,7 +196,7 @@ class Lowering:
 
     def _lower_operator(self, node: Node) -> None:
         family = ops.family_of(node)
-        if family.pure_view or node.op in ("call", "scan", "while", "cond"):
+        if family.pure_view or node.op == "call":
             if not self.outliner.covers(node):
                 self.lower_node(node)
             return

@@ -62,6 +62,10 @@ class Scan(Family):
                 found[number] = sliceable(table, value.dtype, lowering)
         return found
 
+    def plan_text(self, node: Node, lowering: Lowering) -> str:
+        """How often the body runs; what it does has rows of its own."""
+        return f"repeated {node.times} times"
+
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Place carries and stacks, lower the body once, repeat it."""
         body, label = lowering.body(node), lowering.label(node)
@@ -109,6 +113,10 @@ class While(Family):
         skipped = int(node.attr("cond_consts", 0))
         found = _body_wishes(lowering.body(node, 1).params, lowering)
         return {skipped + number: mapping for number, mapping in found.items()}
+
+    def plan_text(self, node: Node, lowering: Lowering) -> str:
+        """How often condition and body run; what they do has rows of its own."""
+        return "repeated" if node.attr("unknown_trip_count", False) else f"repeated {node.times} times"
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Place the carries; condition and body once; repeat them."""
