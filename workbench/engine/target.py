@@ -87,7 +87,7 @@ class Target:
     link_hop_seconds: float = 15e-9  # PLIBS lib/poplibs_test/Util.cpp:432: 15 ns a hop
     remote_buffer_bytes_per_second: float = 8.0e9  # not sourced; a parameter, bounded by PCIe Gen4 x8 (16 GB/s)
     # TFDOC: six workers' 512 B (what PopART and PopLibs' tools ask of target.workerStackSizeInBytes) and a supervisor's
-    # 96 B on Mk1. Not sourced for Mk2, where it is less: idle tiles of tutorial 4 hold 2,000 B of everything together.
+    # 96 B on Mk1. Not sourced for Mk2: the published reports of Mk2 are of programs without code and stack.
     stack_bytes: int = 3168
     code: CodeSizes = CodeSizes()
     ipus_limit: int = 64  # IPU-Links of a Pod64 join 64 IPUs in one domain (Graphcore's product pages)
