@@ -19,6 +19,9 @@ UPDATE = {"type": "half", "scale_type": "float", "region_size": 32, "offsets": 8
 POOL = {"type": "half", "positions": 48, "row_width": 8, "kernel_elements": 4, "chans_per_group": 8}
 SLICE_2D = {"type": "half", "region_sizes": [32, 64], "num_sub_elements": 2, "num_base_elements": 8}
 TRANSPOSE = {"type": "half", "rows": 16, "cols": 16, "matrices": 12}
+TWO_TYPES = {"op": "VARIANCE_TO_INV_STD_DEV", "type": "float", "out_type": "half"}
+COUNTED = {"type": "half", "is_absolute": True, "histogram_count": 25}
+COLUMNS = {"type": "half", "params": 2, "region_widths": [2, 3], "region_heights": [4, 5]}
 SWAP = {"key_type": "float", "pairs": 96, "distance": 16, "distance_to_change_order": 64}
 
 # name: arguments of a codelet that no published row exercises
@@ -40,6 +43,10 @@ SAMPLES = {
     "poplin::WgdConvComplete": HALVES | {"elements": 96},
     "poplin::WgdPartials": HALVES | {"pencils": 96, "common": 16, "depth": 16, "out_depth": 16},
     "poplin::WgdReduce": HALVES | {"elements": 96, "partials": 4},
+    "popnn::CTCAlpha": {"label": 96},
+    "popnn::CTCBeta": {"label": 96},
+    "popnn::CTCGradGivenAlpha": {"label": 96},
+    "popnn::CTCGradGivenBeta": {"label": 96},
     "popnn::CalcAccuracy": {"batch": 96},
     "popnn::LossCrossEntropyTransform": HALVES | {"size": 96},
     "popnn::LossSumSquaredTransform": HALVES | {"size": 96},
@@ -52,6 +59,8 @@ SAMPLES = {
     "popnn::NonLinearity2DInPlace": CELL | {"rows": [96, 48]},
     "popnn::NonLinearityGrad1D": CELL | {"n": 96},
     "popnn::NonLinearityGrad2D": CELL | {"rows": [96, 48]},
+    "popnn::ROIAlignBackward": HALVES,
+    "popnn::ROIAlignForward": HALVES,
     "popnn::ReduceMaxClassGather": HALVES | {"size": 96},
     "popnn::ReduceMaxClassSparse": HALVES | {"size": 96},
     "popnn::ReduceMaxNClassGather": {"size": 96, "k": 5},
@@ -63,11 +72,20 @@ SAMPLES = {
     "popops::BinaryOp2DInPlace": {"op": "MAXIMUM", "type": "half", "rows": [96, 48]},
     "popops::BroadcastClamp": HALVES | {"n": 96},
     "popops::BroadcastClampInPlace": HALVES | {"n": 96},
+    "popops::BroadcastScalar1DRelationalOpDualOutput": {
+        "op": "EQUAL",
+        "type": "unsigned int",
+        "out_type": "half",
+        "n": 96,
+    },
     "popops::BroadcastScalar2D": {"op": "ADD", "type": "half", "rows": [96, 48]},
     "popops::BroadcastScalar2DDataInPlace": {"op": "ADD", "type": "half", "rows": [96, 48]},
     "popops::BroadcastScalar2DInPlace": {"op": "ADD", "type": "half", "rows": [96, 48]},
+    "popops::BroadcastScalar2Types1D": TWO_TYPES | {"n": 96},
+    "popops::BroadcastScalar2Types2DData": TWO_TYPES | {"rows": [96, 48]},
     "popops::BroadcastSelect": {"type": "bool", "rows": [96, 48]},
     "popops::BroadcastSelectorSelect": HALVES | {"rows": [96, 48]},
+    "popops::BroadcastSelectorSelectInPlace": HALVES | {"rows": [96, 48]},
     "popops::BroadcastVectorInner1DInPlace": INNER | {"b_slice_len": 16, "b_broadcast_factor": 48, "b_slices_m1": 1},
     "popops::BroadcastVectorInner2D": INNER | {"slices": [[16, 48], [7, 5]]},
     "popops::BroadcastVectorInner2DInPlace": INNER | {"slices": [[16, 48], [7, 5]]},
@@ -77,6 +95,7 @@ SAMPLES = {
     "popops::BroadcastVectorOuterByRow1DInPlace": OUTER,
     "popops::Cast1DSingleWorker": {"from_type": "half", "to_type": "float", "num_elems": 96},
     "popops::Cast2D": {"from_type": "half", "to_type": "float", "rows": [96, 48]},
+    "popops::CheckAccuracyWhenCast": {"input_type": "float", "output_type": "half"},
     "popops::CircOffset": {},
     "popops::Clamp": HALVES | {"rows": [96, 48]},
     "popops::ClampInPlace": HALVES | {"n": 96},
@@ -88,8 +107,12 @@ SAMPLES = {
     "popops::EncodeOneHot": {"index_type": "int", "output_type": "half", "indices": 12},
     "popops::EncodeOneHotCustomValues": {"index_type": "int", "output_type": "half", "indices": 12},
     "popops::Fill2d": HALVES | {"rows": [96, 48]},
+    "popops::HasNaNOrInf1D": HALVES | {"has_nan_or_inf": True, "size_in_8_bytes_per_worker": 24},
+    "popops::HasNaNOrInf2D": HALVES | {"has_nan_or_inf": True, "rows": [96, 48]},
     "popops::HeapSortVertex": {"type": "int", "n": 96},
     "popops::HeapSortVertexKV": {"key_type": "int", "value_type": "half", "n": 96},
+    "popops::Histogram1D": COUNTED | {"split_by_limits": False, "n": 96},
+    "popops::Histogram2D": COUNTED | {"rows": [96, 48]},
     "popops::Iota": {"type": "int", "n": 96},
     "popops::MapExpression": {
         "loads": ["half", "half"],
@@ -100,16 +123,29 @@ SAMPLES = {
     "popops::MultiUpdate": HALVES | {"region_size": 32, "offsets": 8},
     "popops::MultiUpdateAdd": UPDATE,
     "popops::MultiUpdateOp": {"type": "half", "op": "MAX", "region_size": 32, "offsets": 8},
+    "popops::NormaliseImage": {"in_type": "unsigned char", "out_type": "half", "pixels": 96},
+    "popops::ScalarMultiply1D": {"n": 96},
+    "popops::ScalarMultiply1DInplace": {"n": 96},
+    "popops::ScalarMultiply2D": {"rows": [96, 48]},
+    "popops::ScalarMultiply2DInplace": {"rows": [96, 48]},
     "popops::ScaledAdd2D": HALVES | {"memory_constraints": True, "rows": [96, 48]},
     "popops::ScaledMultiUpdateOp": UPDATE,
     "popops::ScaledSubtract2D": HALVES | {"memory_constraints": True, "rows": [96, 48]},
     "popops::ScaledSubtractSupervisor": SCALED | {"n": 96},
-    "popops::ScalarMultiply1D": {"n": 96},
-    "popops::ScalarMultiply1DInplace": {"n": 96},
-    "popops::SelectInPlace": HALVES | {"n": 96},
+    "popops::SelectFromInterval": HALVES | {"row_count": 96},
+    "popops::SelectFromIntervals": HALVES | {"params": 2, "row_counts": [24, 48]},
+    "popops::SelectFromRowsInColumns": COLUMNS,
+    "popops::SelectInPlace": HALVES | {"rows": [96, 48]},
     "popops::SequenceSlice": HALVES | {"region_size": 32, "elements": 96, "sequences": 4},
+    "popops::SplineBasis": HALVES | {"degree": 2, "rows": [96, 48]},
+    "popops::SplineWeighting": HALVES | {"channels": 8, "splines": 4, "rows": [96, 48]},
     "popops::UnaryOp2DInPlace": CELL | {"rows": [96, 48]},
+    "popops::UpdateColumnsDEC": COLUMNS,
+    "popops::UpdateIntervalDEC": HALVES | {"row_count": 96},
+    "popops::UpdateIntervalsDEC": HALVES | {"params": 2, "row_counts": [24, 48]},
+    "popops::XMinusaXPlusbY2D": HALVES | {"memory_constraints": True, "rows": [96, 48]},
     "popops::XMinusaXPlusbYSupervisor": AXPBY,
+    "popops::aXMinusbY2D": HALVES | {"scale_type": "float", "memory_constraints": True, "rows": [96, 48]},
     "popops::aXMinusbYSupervisor": AXPBY,
     "popops::aXPlusbY2D": HALVES | {"memory_constraints": True, "rows": [96, 48]},
     "popops::aXPlusbYSupervisor": AXPBY,
@@ -128,7 +164,10 @@ COUNTS = (
     *("n", "num_elems", "rows", "elements", "size", "bytes", "positions", "pairs", "indices", "cycles", "batch"),
     *("num_partials", "partial_elements", "region_size", "region_sizes", "slices", "columns", "out_size", "pencils"),
     *("b_broadcast_factor", "worklist_elements", "conv_size", "width", "channels", "an", "dim"),
+    *("pixels", "label", "row_count", "row_counts", "region_widths", "size_in_8_bytes_per_worker"),
 )
+# Its published estimator counts rows, not their elements.
+MORE_ROWS = {"popops::SelectInPlace": HALVES | {"rows": 4 * [96, 48]}}
 NAMES = sorted(vertices.load())
 
 
@@ -138,7 +177,10 @@ def _more(value):
     return 4 * value
 
 
-def _grown(arguments):
+def _grown(vertex):
+    if vertex in MORE_ROWS:
+        return MORE_ROWS[vertex]
+    arguments = SAMPLES[vertex]
     name = next((name for name in COUNTS if name in arguments), None)
     return None if name is None else arguments | {name: _more(arguments[name])}
 
@@ -157,9 +199,9 @@ def test_cycles_are_whole_and_positive(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cycles_grow_with_the_work(name):
-    grown = _grown(SAMPLES[name])
+    grown = _grown(name)
     if grown is None:
-        assert not SAMPLES[name] or set(SAMPLES[name]) == {"type"}, "no argument counts its work"
+        assert all(argument.endswith("type") for argument in SAMPLES[name]), "no argument counts its work"
         return
     assert vertices.cycles(name, **grown) > vertices.cycles(name, **SAMPLES[name])
 

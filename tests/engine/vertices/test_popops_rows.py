@@ -66,11 +66,11 @@ def test_reduction_flops_by_hand():
             {"op": "ADD", "type": "float", "rows": 12, "columns": 64, "allow_misaligned": True},
             1181,
         ),
-        # 6 positions split: ceil(32 / 6) = 6 vectors: 6 * (30 + 19 + 12)
+        # one row for all workers: searched for (20 + 9) and copied whole, 32 vectors: 6 * (30 + 29 + 19 + 64)
         (
             "popops::MultiSlice",
             {"type": "float", "region_size": 64, "offsets": 1, "split_single_region": True},
-            366,
+            852,
         ),
         # 3 + 29 + 8 indices * (11 + 31 words * 3): 6 * (32 + 832)
         ("popops::MultiUpdateOp", {"type": "float", "op": "MAX", "region_size": 32, "offsets": 8}, 5184),

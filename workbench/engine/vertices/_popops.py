@@ -43,6 +43,26 @@ SCALED_POINTER = 4
 VECTOR_LIST = 8
 
 
+# Worker cycles of turning a field's pointer into an address: poplibs@7eac0f26 include/poputil/cyclesTables.hpp:77
+_UNPACK_CYCLES = {
+    "NotAVector": 0,
+    "Span": 0,
+    "OnePtr": 0,
+    "ShortSpan": 2,
+    "ScaledPtr32": 2,
+    "ScaledPtr64": 1,
+    "ScaledPtr128": 1,
+}
+
+
+def unpack_cycles(layout: str) -> int:
+    """Cycles of unpacking a pointer of this layout; an unknown layout is an error that lists the known ones."""
+    try:
+        return _UNPACK_CYCLES[layout]
+    except KeyError:
+        raise InputError(f"unknown layout {layout!r}", expected="one of: " + ", ".join(_UNPACK_CYCLES)) from None
+
+
 def type_bytes(dtype: str) -> int:
     """Bytes of one element; an unknown type is an error that lists the known ones."""
     try:

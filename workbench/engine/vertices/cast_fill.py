@@ -167,3 +167,18 @@ def fill_2d(*, type: str, rows: Sequence[int]) -> int:
 def memset(*, bytes: int) -> int:
     """Worker cycles of setting `bytes` of memory."""
     return 23 + p.ceil_div(bytes, p.DATA_PATH_BYTES)
+
+
+@codelet(
+    "popops::CheckAccuracyWhenCast",
+    kind="worker",
+    source=f"{p.ESTIMATORS}:1486",
+    formula="30, one comparison of a value with its cast",
+    state_bytes=lambda **_: 2 * p.POINTER + 4,
+    code_bytes=120,
+)
+def check_accuracy_when_cast(*, input_type: str, output_type: str) -> int:
+    """Worker cycles of whether one value keeps its accuracy in the output type."""
+    p.type_bytes(input_type)
+    p.type_bytes(output_type)
+    return 30

@@ -227,7 +227,8 @@ def reduce(
 
     `update` adds to what the output holds; `out_type` is that of the partials unless given.
     """
-    form = _form(op, type, out_type or type, update, specialisation.startswith("STRIDED"))
+    # Only the form without outer strides has LOG_ADD in assembly (CycleEstimationFunctions.cpp:368).
+    form = _form(op, type, out_type or type, update, strided=specialisation == "STRIDED_REDUCE")
     if specialisation == "SCALAR_OUTPUT_SINGLE_INPUT":
         return _single_input(form, num_partials)
     if specialisation == "ALL_REGIONS_CONTINUOUS":

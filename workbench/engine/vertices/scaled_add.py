@@ -1,17 +1,15 @@
-"""popops scaled additions (`a_type`, `b_type`, `scale_type`), Hadamard product and multiplication by a scalar.
+"""popops scaled additions of one region each (`a_type`, `b_type`, `scale_type`); those of many: `scaled_add_2d`.
 
-`memory_constraints`: both operands lie so that two loads a cycle are possible. `layout` of the pointers is
+`memory_constraints`: both operands lie so that two loads a cycle are possible. `layout` of both pointers is
 `OnePtr` on Mk2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 
-_INTS = ("int", "unsigned int")
+INTS = ("int", "unsigned int")
 
 
 def _integer_cycles(n: int, subtract: bool) -> int:
@@ -60,35 +58,39 @@ def _worker_cycles(operation: str, a_type: str, b_type: str, constrained: bool, 
 
 def scaled_add_cycles(operation: str, a_type: str, b_type: str, constrained: bool, n: int, layout: str) -> int:
     """Tile cycles; `operation` is ADD, SUBTRACT, AXPLUSBY or AXMINUSBY."""
-    if a_type in _INTS:
+    if a_type in INTS:
         return _integer_cycles(n, operation == "SUBTRACT")
-    scaled = layout != "OnePtr"
-    supervisor = 21 + (6 if scaled else 0) + p.SUPERVISOR_CYCLES + 12 + 6
+    supervisor = 21 + (6 if layout == "ScaledPtr64" else 0) + p.SUPERVISOR_CYCLES + 12 + 6
     supervisor += 13 if n % p.vector_width(a_type) else 7
     if operation == "AXPLUSBY":
-        supervisor += 12 + (2 if scaled else 0)
+        supervisor += 12 + 2 * p.unpack_cycles(layout)
     if operation == "SUBTRACT":
         supervisor += 8 if (a_type, b_type) == ("half", "float") else 7
     return supervisor + p.WORKERS * _worker_cycles(operation, a_type, b_type, constrained, n)
 
 
-def _mixed_core(count: int) -> int:
-    """Half data, float scales: the one worker path that works in pairs after a start of four."""
+def mixed_core_cycles(count: int) -> int:
+    """Half data, float scales: worker cycles of `count` elements, in pairs after a start of four.
+
+    Of five elements PopLibs takes one pair less than none (unsigned arithmetic that wraps).
+    """
     if count > 4:
         pairs = (count - 4) // 2 - 1
-        return 4 + 15 + max(pairs, 0) * 5 + (9 if count % 2 else 0) + 1
+        return 4 + 15 + pairs * 5 + (9 if count % 2 else 0) + 1
     return 4 + 1 + {1: 14, 2: 13, 3: 22}.get(count, 0) + 1
 
 
-def _axpby_mixed_cycles(constrained: bool, n: int) -> int:
+def _axpby_mixed_cycles(constrained: bool, n: int, layout: str) -> int:
+    scaled = layout == "ScaledPtr64"
     share, final = divmod(n, p.WORKERS)
     count = share // 2 * 2
     extra = share % p.WORKERS + p.ceil_div(final, 2)
-    supervisor = (7 if constrained else 1) + 6 + 10 + 15 * 6 + 14 + 28 + (5 if final == 0 else 0)
+    supervisor = (7 if constrained else 1) + (12 if scaled else 6) + 10 + 15 * 6 + 14
+    supervisor += 28 + (2 if scaled else 0) + (5 if final == 0 else 0)
 
     def worker(index: int) -> int:
         own = count + (2 if index <= extra else 0) + (final if index == extra else 0)
-        return 19 + _mixed_core(own) + (index == extra)
+        return 19 + mixed_core_cycles(own) + (index == extra)
 
     return supervisor + p.WORKERS * max(worker(index) for index in range(p.WORKERS))
 
@@ -103,7 +105,7 @@ _SOURCE = f"{p.ESTIMATION}:473"
 
 def _code_bytes(*, a_type: str = "half", b_type: str = "half", scale_type: str = "half", **_: object) -> int:
     """Assembly files ScaledAddSupervisor_{fp,float_half}.S, ScaledAdd_half_half_float.S, 4 B an instruction."""
-    if a_type in _INTS:
+    if a_type in INTS:
         return 240
     if a_type != b_type:
         return 224
@@ -164,7 +166,7 @@ def _axpby_codelet(name: str, operation: str, line: int) -> None:
     def axpby_cycles(*, type: str, scale_type: str, memory_constraints: bool, n: int, layout: str = "OnePtr") -> int:
         """Tile cycles of `X = a * X + b * Y` (or minus) over n elements."""
         if (type, scale_type) == ("half", "float"):
-            return _axpby_mixed_cycles(memory_constraints, n)
+            return _axpby_mixed_cycles(memory_constraints, n, layout)
         # PopLibs passes the scale's type as that of Y for the minus form; both are equal here.
         return scaled_add_cycles(operation, type, type, memory_constraints, n, layout)
 
@@ -172,96 +174,3 @@ def _axpby_codelet(name: str, operation: str, line: int) -> None:
 _axpby_codelet("popops::aXPlusbYSupervisor", "AXPLUSBY", 532)
 _axpby_codelet("popops::aXMinusbYSupervisor", "AXMINUSBY", 543)
 _axpby_codelet("popops::XMinusaXPlusbYSupervisor", "AXPLUSBY", 556)
-
-
-def _half_rest(rest: int) -> int:
-    return (4 if rest else 0) + (6 if rest >= 2 else 0) + (7 if rest % 2 else 0)
-
-
-def _row_cycles(dtype: str, n: int, loop: int) -> int:
-    vectors, rest = divmod(n, p.vector_width(dtype))
-    tail = (7 if rest else 0) if dtype == "float" else _half_rest(rest)
-    return 15 + (5 + vectors * loop if vectors else 0) + tail
-
-
-def _scaled_2d(operation: str, dtype: str, constrained: bool, rows: Sequence[int]) -> int:
-    if dtype in _INTS:
-        return 9 + sum(7 + 5 * n for n in rows) + (operation == "SUBTRACT")
-    loop = 2 if constrained and not (operation == "AXPLUSBY" and dtype == "float") else 3
-    start = 10 + {"SUBTRACT": 2, "AXPLUSBY": 6}.get(operation, 0)
-    return start + sum(_row_cycles(dtype, n, loop) for n in rows)
-
-
-def _scaled_2d_codelet(name: str, operation: str, line: int) -> None:
-    @codelet(
-        name,
-        kind="worker",
-        source=f"{p.ESTIMATORS}:{line}",
-        formula="10 (+2 subtract, +6 aX + bY) + per row: 15 + 5 + 3 a vector (2 with memory constraints) + rest",
-        state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, p.POINTER, scalars=2 * p.POINTER),
-        code_bytes=488,
-        flops=lambda *, type, rows, **_: 2 * p.total(rows) if p.is_float(type) else 0,
-    )
-    def scaled_2d_cycles(*, type: str, memory_constraints: bool, rows: Sequence[int]) -> int:
-        """Worker cycles over rows of the given elements."""
-        return _scaled_2d(operation, type, memory_constraints, rows)
-
-
-_scaled_2d_codelet("popops::ScaledAdd2D", "ADD", 655)
-_scaled_2d_codelet("popops::ScaledSubtract2D", "SUBTRACT", 661)
-_scaled_2d_codelet("popops::aXPlusbY2D", "AXPLUSBY", 667)
-
-
-@codelet(
-    "popops::HadamardProd",
-    kind="worker",
-    source=f"{p.ESTIMATORS}:1396",
-    formula="5 + per row: 6 + 2 * ceil(elements / v)",
-    state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, p.POINTER),
-    code_bytes=160,
-    flops=lambda *, type, rows: p.op_flops("MULTIPLY", type, p.total(rows)),
-)
-def hadamard_prod(*, type: str, rows: Sequence[int]) -> int:
-    """Worker cycles of `A[i] *= B[i]` over rows of the given elements."""
-    width = 2 if type == "float" else 4
-    return 5 + sum(6 + 2 * p.ceil_div(n, width) for n in rows)
-
-
-def _scalar_multiply_loops(loops: int, rest: int) -> int:
-    cycles = 1 + (7 + 5 * (loops - 1) if loops else 0) + 1
-    if rest == 0:
-        return cycles
-    return cycles + 2 + 4 + (5 if rest > 1 else 0) + (6 if rest % 2 else 0) + 1
-
-
-def _scalar_multiply(n: int) -> int:
-    """Half by a float scalar: four elements a loop, checked for accuracy first."""
-    grain = 4
-    per_round = grain * p.WORKERS
-    keeper = (n % per_round - 1) // grain
-    slowest = max(
-        _scalar_multiply_loops(
-            (n + grain * (p.WORKERS - 1 - worker)) // per_round, n % grain if worker == keeper else 0
-        )
-        for worker in range(p.WORKERS)
-    )
-    return p.WORKERS * (50 + slowest + 1)
-
-
-def _scalar_multiply_codelet(name: str, pointers: int) -> None:
-    @codelet(
-        name,
-        kind="multi",
-        source=f"{p.ESTIMATORS}:2731",
-        formula="6 * (51 + 9 + 5 per further 4 elements + remainder), elements over six workers",
-        state_bytes=lambda **_: p.SPAN + pointers * p.POINTER + 4,
-        code_bytes=300,
-        flops=lambda *, n: n,
-    )
-    def scalar_multiply_cycles(*, n: int) -> int:
-        """Tile cycles of multiplying n halves by one float."""
-        return _scalar_multiply(n)
-
-
-_scalar_multiply_codelet("popops::ScalarMultiply1D", 2)
-_scalar_multiply_codelet("popops::ScalarMultiply1DInplace", 1)

@@ -51,14 +51,16 @@ def select(*, type: str, n: int | None = None, rows: Rows = None) -> int:
 @codelet(
     "popops::SelectInPlace",
     kind="worker",
-    source=f"{p.ESTIMATORS}:1803 (elements of a row where PopLibs passes the number of rows)",
-    formula="5 + per row: 6 + 5 * elements",
+    source=f"{p.ESTIMATORS}:1803",
+    formula="5 + rows * (6 + 5 * rows): the published estimator counts the rows where its other forms count elements",
     state_bytes=_state(p.SPAN, p.POINTER, p.POINTER),
     code_bytes=_select_code_bytes,
 )
 def select_in_place(*, type: str, n: int | None = None, rows: Rows = None) -> int:
-    """Worker cycles of `in1Out = in3 ? in1Out : in2`, element by element."""
-    return select(type=type, n=n, rows=rows)
+    """Worker cycles of `in1Out = in3 ? in1Out : in2` as published: by the number of rows, whatever their length."""
+    p.type_bytes(type)
+    count = len(_rows(n, rows))
+    return 5 + count * (6 + 5 * count)
 
 
 @codelet(
@@ -82,18 +84,23 @@ def broadcast_select(*, type: str, n: int | None = None, rows: Rows = None) -> i
     return 10 + sum(row_cycles(count) for count in _rows(n, rows))
 
 
-@codelet(
-    "popops::BroadcastSelectorSelect",
-    kind="worker",
-    source=f"{p.ESTIMATORS}:1742",
-    formula="12 + per row: 35 + bytes / 4 + 5 * (bytes mod 4)",
-    state_bytes=_state(p.POINTER, p.POINTER, p.SPAN, scalars=p.POINTER),
-    code_bytes=180,
-)
-def broadcast_selector_select(*, type: str, n: int | None = None, rows: Rows = None) -> int:
-    """Worker cycles of copying in1 or in2 whole, chosen by one scalar."""
-    sizes = [count * p.type_bytes(type) for count in _rows(n, rows)]
-    return 12 + sum(35 + size // 4 + size % 4 * 5 for size in sizes)
+def _selector_codelet(name: str, line: int, *row_fields: int) -> None:
+    @codelet(
+        name,
+        kind="worker",
+        source=f"{p.ESTIMATORS}:{line}",
+        formula="12 + per row: 35 + bytes / 4 + 5 * (bytes mod 4)",
+        state_bytes=_state(*row_fields, scalars=p.POINTER),
+        code_bytes=180,
+    )
+    def selector_cycles(*, type: str, n: int | None = None, rows: Rows = None) -> int:
+        """Worker cycles of copying in1 or in2 whole, chosen by one scalar."""
+        sizes = [count * p.type_bytes(type) for count in _rows(n, rows)]
+        return 12 + sum(35 + size // 4 + size % 4 * 5 for size in sizes)
+
+
+_selector_codelet("popops::BroadcastSelectorSelect", 1742, p.POINTER, p.POINTER, p.SPAN)
+_selector_codelet("popops::BroadcastSelectorSelectInPlace", 1820, p.SPAN, p.POINTER)
 
 
 def _clamp_row_cycles(dtype: str, elements: int) -> int:

@@ -110,20 +110,16 @@ def _search_cycles(offsets: int, offsets_per_entry: int) -> int:
     return 2 * p.ceil_log2(offsets) * 10 + offsets_per_entry * 15 + 9
 
 
-def _multi_slice(
-    dtype: str, region_size: int, offsets: int, in_range: int, split: bool, search: int, start: int
-) -> int:
+def _multi_slice(dtype: str, region_size: int, offsets: int, in_range: int, search: int, start: int) -> int:
     vector, per_vector = {1: (4, 3), 2: (2, 2), 4: (2, 2), 8: (1, 2)}[p.type_bytes(dtype)]
     vectors = p.ceil_div(region_size, vector)
-    if split:
-        vectors = p.ceil_div(vectors, p.WORKERS)
     skipped = 0 if search else 8 * (offsets - in_range)
     return p.WORKERS * (start + search + in_range * (19 + vectors * per_vector) + skipped)
 
 
 _MULTI_SLICE_TEXT = (
-    "in range * (19 + 2 a vector of 2; 8 bits 3 a vector of 4) + 8 * out of range (none if sorted) "
-    "+ 20 * ceil(log2 offsets) + 29 if sorted); a single split region is shared by six workers"
+    "in range * (19 + 2 a vector of 2; 8 bits 3 a vector of 4) + 8 * out of range; sorted or of one region that the "
+    "workers share: none out of range, but 20 * ceil(log2 offsets) + 29)"
 )
 
 
@@ -148,8 +144,11 @@ def _multi_slice_codelet(name: str, start: int, line: int) -> None:
     ) -> int:
         """Tile cycles of copying one region per index."""
         in_range = offsets if offsets_in_range is None else offsets_in_range
-        search = 20 + _search_cycles(offsets, offsets_per_entry) if indices_are_sorted else 0
-        return _multi_slice(type, region_size, offsets, in_range, split_single_region, search, start)
+        # The vertex's estimator hands `split_single_region` on in the place of `indices_are_sorted`, so a region
+        # that the workers share costs a search of the indices and is not divided by the workers.
+        searched = indices_are_sorted or split_single_region
+        search = 20 + _search_cycles(offsets, offsets_per_entry) if searched else 0
+        return _multi_slice(type, region_size, offsets, in_range, search, start)
 
 
 _multi_slice_codelet("popops::MultiSlice", 30, 2141)

@@ -1,0 +1,82 @@
+"""popops Hadamard product, and multiplication of halves by one float."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.engine.vertices import _popops as p
+from workbench.engine.vertices import codelet
+
+
+@codelet(
+    "popops::HadamardProd",
+    kind="worker",
+    source=f"{p.ESTIMATORS}:1396",
+    formula="5 + per row: 6 + 2 * ceil(elements / v)",
+    state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, p.POINTER),
+    code_bytes=160,
+    flops=lambda *, type, rows: p.op_flops("MULTIPLY", type, p.total(rows)),
+)
+def hadamard_prod(*, type: str, rows: Sequence[int]) -> int:
+    """Worker cycles of `A[i] *= B[i]` over rows of the given elements."""
+    width = 2 if type == "float" else 4
+    return 5 + sum(6 + 2 * p.ceil_div(n, width) for n in rows)
+
+
+def _scalar_multiply_loops(loops: int, rest: int) -> int:
+    cycles = 1 + (7 + 5 * (loops - 1) if loops else 0) + 1
+    if rest == 0:
+        return cycles
+    return cycles + 2 + 4 + (5 if rest > 1 else 0) + (6 if rest % 2 else 0) + 1
+
+
+def _scalar_multiply(n: int) -> int:
+    """Half by a float scalar: four elements a loop, checked for accuracy first."""
+    grain = 4
+    per_round = grain * p.WORKERS
+    keeper = (n % per_round - 1) // grain
+    slowest = max(
+        _scalar_multiply_loops(
+            (n + grain * (p.WORKERS - 1 - worker)) // per_round, n % grain if worker == keeper else 0
+        )
+        for worker in range(p.WORKERS)
+    )
+    return p.WORKERS * (50 + slowest + 1)
+
+
+def _scalar_multiply_codelet(name: str, pointers: int) -> None:
+    @codelet(
+        name,
+        kind="multi",
+        source=f"{p.ESTIMATORS}:2731",
+        formula="6 * (51 + 9 + 5 per further 4 elements + remainder), elements over six workers",
+        state_bytes=lambda **_: p.SPAN + pointers * p.POINTER + 4,
+        code_bytes=300,
+        flops=lambda *, n: n,
+    )
+    def scalar_multiply_cycles(*, n: int) -> int:
+        """Tile cycles of multiplying n halves by one float."""
+        return _scalar_multiply(n)
+
+
+_scalar_multiply_codelet("popops::ScalarMultiply1D", 2)
+_scalar_multiply_codelet("popops::ScalarMultiply1DInplace", 1)
+
+
+def _scalar_multiply_2d_codelet(name: str, pointers: int, start: int) -> None:
+    @codelet(
+        name,
+        kind="worker",
+        source=f"{p.ESTIMATORS}:2678",
+        formula=f"{start} + 1 + per row: 19 + 7 + 5 per further 4 elements + remainder",
+        state_bytes=lambda *, rows: p.rows_state(len(rows), p.SPAN, *[p.POINTER] * pointers, scalars=p.POINTER + 4),
+        code_bytes=300,
+        flops=lambda *, rows: p.total(rows),
+    )
+    def scalar_multiply_2d_cycles(*, rows: Sequence[int]) -> int:
+        """Worker cycles of multiplying rows of halves by one float."""
+        return start + 1 + sum(17 + _scalar_multiply_loops(n // 4, n % 4) for n in rows)
+
+
+_scalar_multiply_2d_codelet("popops::ScalarMultiply2D", 1, 36)
+_scalar_multiply_2d_codelet("popops::ScalarMultiply2DInplace", 0, 35)
