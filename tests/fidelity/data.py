@@ -98,6 +98,18 @@ def cases() -> Iterator[Row]:
             yield Row(name=row["id"], group=group_of(row), case=row, expected=row["expected"])
 
 
+def also() -> list[Row]:
+    """More cases of the same kinds, found later and run apart: nothing was adjusted to them when they came.
+
+    Each is in the group of its kind with `also` before it; they have a table of their own, `also.json`.
+    """
+    return [
+        Row(name=row["id"], group=f"also {group_of(row)}", case=row, expected=row["expected"])
+        for path in sorted((DATA / "fidelity").glob("also_*.json"))
+        for row in json.loads(path.read_text())
+    ]
+
+
 def raise_sites() -> Iterator[Row]:
     """Places of the SDK's Python that raise, by function and condition, of the parts this API has."""
     found = _read("fidelity/raise_sites.json")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from tests.fidelity.outcome import Case, NotRun, said
@@ -19,6 +20,10 @@ WORKER_START = 20  # cycles of a worker before its loop, as in PopLibs' elementw
 # Loads and stores of 64 bits a loop makes for two elements; one issues in a cycle, arithmetic beside it.
 QR_PRODUCT, QR_UPDATE, JACOBI_UPDATE = 2, 3, 4
 JACOBI_ROTATION = 2 * WORKER_START  # a two by two rotation before the loop
+# A two by two Schur decomposition by itself, an instruction each: 4 fields, 5 elements, 9 of arithmetic and 4 of
+# comparing up to the quotient, 4 more with one inverse root, the results and the end
+# (tessellate_ipu/core/vertex/tile_jacobi_vertex.cpp:11).
+SCHUR_INSTRUCTIONS = 29
 
 
 def counted_vertex(case: Case) -> Any:
@@ -29,12 +34,11 @@ def counted_vertex(case: Case) -> Any:
     if case["id"].startswith("TS-scaleadd"):
         size = int(re.findall(r"N=(\d+)", text)[-1])
         return _scaled_add(size)
-    if found := re.search(r"tile copy of (\d+) elements", text):
-        return _copy(int(found[1]))
-    if found := re.search(r"full QR N=(\d+)", text):
-        return _qr(int(found[1]))
-    if found := re.search(r"jacobi update.*N=(\d+)", text):
-        return _workers(JACOBI_ROTATION + _loop(JACOBI_UPDATE, int(found[1])))
+    found = re.search(r"N ?= ?(\d+)|of (\d+) elements", text)
+    size = int(found[1] or found[2]) if found else 0
+    for words, cycles in LINEAR_ALGEBRA.items():
+        if re.search(words, text, re.IGNORECASE) and (size or cycles is _schur):
+            return cycles(size)
     return NotRun("the cost of this custom vertex is not published")
 
 
@@ -90,6 +94,30 @@ def _workers(cycles: int) -> int:
     return counted(steps)[0]
 
 
+def _schur(_size: int) -> int:
+    """The decomposition of a two by two matrix by one worker; what columns it is taken out of does not matter."""
+    _, steps = _graph(1)
+    steps.vertex("stub", tile=0, cycles=SCHUR_INSTRUCTIONS)
+    return counted(steps)[0]
+
+
+def _hessenberg(size: int) -> int:
+    """Steps as QR's of whole columns on the matrix turned and on Q, then turned back and on the matrix."""
+    graph = Graph("bow", tiles=2 * size)
+    along = range(size)
+    rows = {size + row: slice(row * size, (row + 1) * size) for row in along}
+    columns = {
+        size + column: [slice(row * size + column, row * size + column + 1) for row in along] for column in along
+    }
+    matrix, turned = (graph.variable(name, (size, size)).map(pieces) for name, pieces in (("R", rows), ("RT", columns)))
+    both = graph.variable("R and Q", (2 * size, size)).map_linearly(tiles=2 * size, grain=size)
+    vector = graph.variable("v", (1, size)).map({0: slice(0, size)})
+    partials = graph.variable("w", (2 * size, 12)).map_linearly(tiles=2 * size, grain=12)
+    step = _qr_step(graph, size, columns=both, vector=vector, partials=partials)
+    there, back = graph.copy(matrix, turned), graph.copy(turned, matrix)
+    return int(run_times(graph.sequence(graph.repeat(size - 2, step[0], there, *step[1:4], back, *step[4:]))).total)
+
+
 def _qr(size: int) -> int:
     """Householder steps of QR, one column fewer each: equal numbers of vectors a worker are one repeat."""
     graph = Graph("bow", tiles=2 * size)
@@ -117,3 +145,21 @@ def _qr_step(graph: Graph, size: int, *, columns: Tensor, vector: Tensor, partia
             update.vertex("stub", tile=tile, cycles=_loop(QR_UPDATE, size), reads=read, writes=written)
         reduce.vertex("stub", tile=tile, cycles=_loop(1, 24), reads=(partials[tile],))
     return [correction, *[product, reduce, update] * 2]
+
+
+def _correction(size: int) -> int:
+    return _workers(2 * _loop(QR_UPDATE, size))
+
+
+# Words of a description -> its cycles for a size; the first that is found.
+LINEAR_ALGEBRA: dict[str, Callable[[int], int]] = {
+    r"tile copy": _copy,
+    r"hessenberg": _hessenberg,
+    r"correction": _correction,
+    r"house ?holder|row update": lambda size: _workers(_loop(QR_UPDATE, size)),
+    r"full QR|\bQR\b.*(?:iteration|decomposition|benchmark)": _qr,
+    r"dot.?product": lambda size: _workers(_loop(QR_PRODUCT, size)),
+    r"schur": _schur,
+    r"jacobi update.*eigen|eigenvector|rotation ?2d|2d rotation": lambda size: _workers(_loop(JACOBI_UPDATE, size)),
+    r"jacobi update": lambda size: _workers(JACOBI_ROTATION + _loop(JACOBI_UPDATE, size)),
+}

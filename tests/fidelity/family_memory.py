@@ -11,11 +11,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from tests.fidelity import memory_programs as programs
+from tests.fidelity import memory_functions, memory_programs
 from tests.fidelity.compiling import config
 from tests.fidelity.measuring import measured
-from tests.fidelity.outcome import Case, NotRun, said
-from tests.fidelity.pipeline_memory import PIPELINES, pipeline_of
+from tests.fidelity.outcome import Case, NotRun, said, source_of
+from tests.fidelity.pipeline_memory import asked, pipeline_of
 from workbench import api
 from workbench.engine.target import target
 from workbench.executable import Executable
@@ -27,17 +27,33 @@ WIDE_TILES = 128  # of the tests of wide constants
 
 def memory(case: Case) -> Any:
     """Bytes (or cycles) of the program of a case."""
-    name, quantity = _program_of(case["id"]), str(case["quantity"])
+    quantity = str(case["quantity"])
+    if "-PIPE-" in case["id"] or "/pipelining_" in source_of(case):
+        which = asked(case)
+        if which is None:
+            return NotRun("its pipeline is not built here")
+        return measured(pipeline_of(which, _tiles(case)), quantity)
+    name = _program_of(case)
     if name is None:
         return NotRun(f"the program of {case['id']} is not built here")
-    executable = program_of(name, _tiles(case))
-    return measured(executable, quantity)
+    return measured(program_of(name, _tiles(case), **stated(name, said(case))), quantity)
 
 
-def _program_of(id: str) -> str | None:
-    """The program an id begins with, the longest that does."""
-    name = id.split("-", 1)[1]
-    return max((known for known in PROGRAMS if (name + "-").startswith(known + "-")), key=len, default=None)
+def stated(name: str, text: str) -> dict[str, int]:
+    """The sizes a text says for the programs that take any: a system and its blocks, a wide variable, host rows."""
+    words = SIZES.get(name.split("-")[0], {}) if name not in ("WIDE-alloc", "WIDE-pad", "WIDE-pad2") else {}
+    found = {size: re.search(pattern, text) for size, pattern in words.items()}
+    return {size: int(match[1]) for size, match in found.items() if match}
+
+
+def _program_of(case: Case) -> str | None:
+    """The program an id begins with, the longest that does; else that of the test the source names."""
+    name = case["id"].split("-", 1)[1]
+    known = max((known for known in PROGRAMS if (name + "-").startswith(known + "-")), key=len, default=None)
+    if known:
+        return known
+    found = re.search(r"\[(\w+)\]", source_of(case))
+    return TESTS.get(found[1]) if found else None
 
 
 def _tiles(case: Case) -> int:
@@ -51,10 +67,10 @@ def _tiles(case: Case) -> int:
 
 
 @cache
-def program_of(name: str, tiles: int) -> Executable:
-    """The compiled program of this name on an IPU of so many tiles."""
+def program_of(name: str, tiles: int, **sizes: int) -> Executable:
+    """The compiled program of this name on an IPU of so many tiles, with other sizes than the tests' where given."""
     build, code = PROGRAMS[name]
-    return build(target("ipu2", tiles_per_ipu=tiles), code)
+    return build(target("ipu2", tiles_per_ipu=tiles), code, **sizes)
 
 
 def _options(code: bool, *, dot_strength: bool = True, solve_block: int = 0) -> Any:
@@ -66,30 +82,38 @@ def _options(code: bool, *, dot_strength: bool = True, solve_block: int = 0) -> 
 
 
 def _function(name: str, *, solve_block: int = 0) -> Callable[..., Executable]:
-    def build(machine: Any, code: bool) -> Executable:
-        function, inputs = getattr(programs, name)()
-        return api.compile(function, *inputs, target=machine, config=_options(code, solve_block=solve_block))
+    def build(machine: Any, code: bool, *, block: int = solve_block, **sizes: int) -> Executable:
+        module = memory_programs if hasattr(memory_programs, name) else memory_functions
+        function, inputs = getattr(module, name)(**sizes)
+        return api.compile(function, *inputs, target=machine, config=_options(code, solve_block=block))
 
     return build
 
 
 def _model(name: str, *, dot_strength: bool = True, **arguments: Any) -> Callable[..., Executable]:
     def build(machine: Any, code: bool) -> Executable:
-        model, more = getattr(programs, name)(**arguments)
+        model, more = getattr(memory_programs, name)(**arguments)
         return api.compile(model, target=machine, config=_options(code, dot_strength=dot_strength), **more)
 
     return build
 
 
-def _pipeline(name: str) -> Callable[..., Executable]:
-    return lambda machine, _code: pipeline_of(name, machine.tiles_per_ipu)
-
+# First word of a program's name -> the sizes its texts state.
+SIZES = {
+    "TRI": {"unknowns": r"A\[(\d+),", "right": r"B\[\d+,(\d+)\]", "block": r"block_size=(\d+)"},
+    "WIDE": {"rows": r"f32\[(\d+),", "columns": r"f32\[\d+,(\d+)\]"},
+    "HOSTEMB": {"rows": r"(\d+) (?:int32 indices|rows)", "width": r"(?:f32\[\d+,|rows of )(\d+)"},
+}
 
 # name -> how to compile it, and whether code counts
 PROGRAMS: dict[str, tuple[Callable[..., Executable], bool]] = {
-    **{f"PIPE-{name}": (_pipeline(name), True) for name in PIPELINES},
     "FUNC-infer": (_function("outlined_inference"), False),
     "FUNC-train": (_function("outlined_training"), False),
+    "FUNC-nested": (_function("nested_training"), False),
+    "FUNC-const": (_function("split_training"), False),
+    "FUNC-alias": (_function("aliased_inputs"), False),
+    "COMBINED": (_function("combined_weights"), True),
+    "TABLE": (_function("shared_table"), True),
     "FUNC-lookup": (_function("serial_lookup"), False),
     "WIDE-init": (_function("wide_initial"), True),
     "WIDE-run": (_function("wide_sum"), True),
@@ -122,4 +146,18 @@ PROGRAMS: dict[str, tuple[Callable[..., Executable], bool]] = {
     "TRI-LN": (_function("solve_lower", solve_block=SOLVE_BLOCK), False),
     "TRI-UA": (_function("solve_upper_adjoint", solve_block=SOLVE_BLOCK), False),
     "TRI-UN": (_function("solve_upper", solve_block=SOLVE_BLOCK), False),
+}
+
+# Test a source names -> its program, for ids that begin with none of those above.
+TESTS = {
+    "testNestedFunctionTraining": "FUNC-nested",
+    "testFunctionTrainingConstants": "FUNC-const",
+    "testInputsWithAliasing": "FUNC-alias",
+    "testMergedWeightDownload": "COMBINED",
+    "testMatmulAndEmbedding": "TABLE",
+    "testCheckMaxTileSize": "WIDE-run",
+    "testWideConstantWithAllocationTarget": "WIDE-alloc",
+    "testSingleOutfeedWithBatchingFinalNonTuple": "OUTFEEDBATCH",
+    "testSingleOutfeedWithBatchingFinalNonTupleRearrangeDevice": "REARR-dev",
+    "testSingleOutfeedWithBatchingFinalNonTupleRearrangeHost": "REARR-dev",
 }

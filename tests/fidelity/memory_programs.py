@@ -62,24 +62,24 @@ def serial_lookup() -> Program:
     return program, (struct(20000, 128, dtype="float16"), struct(20, dtype="int32"))
 
 
-def wide_initial() -> Program:
+def wide_initial(*, rows: int = 1024, columns: int = 2048) -> Program:
     """A variable of 1024 x 2048 floats set to a constant."""
     import jax.numpy as jnp
 
     def program(value: Any) -> Any:
-        return jnp.broadcast_to(value, (1024, 2048))
+        return jnp.broadcast_to(value, (rows, columns))
 
     return program, (struct(),)
 
 
-def wide_sum() -> Program:
+def wide_sum(*, rows: int = 1024, columns: int = 2048) -> Program:
     """A variable and an input of 1024 x 2048 floats and a constant of that shape added."""
     import jax.numpy as jnp
 
     def program(a: Any, b: Any) -> Any:
-        return a + b + jnp.full((1024, 2048), 4.0)
+        return a + b + jnp.full((rows, columns), 4.0)
 
-    wide = struct(1024, 2048)
+    wide = struct(rows, columns)
     return program, (wide, wide)
 
 
@@ -197,14 +197,14 @@ def product_updated() -> Program:
     return program, (struct(1024, 16), struct(16, 16), struct(1024, 16), struct(1024, dtype="int32"))
 
 
-def host_rows_dien() -> Program:
+def host_rows_dien(*, rows: int = 4096, width: int = 20) -> Program:
     """4096 rows of 20 floats from a table of the host, and back to it."""
-    return _host_rows(4096, 20)
+    return _host_rows(rows, width)
 
 
-def host_rows_agi() -> Program:
+def host_rows_agi(*, rows: int = 1024, width: int = 800) -> Program:
     """1024 rows of 800 floats from a table of the host, and back to it."""
-    return _host_rows(1024, 800)
+    return _host_rows(rows, width)
 
 
 def _host_rows(rows: int, width: int) -> Program:
@@ -248,33 +248,33 @@ def _batched(step: Any, *shapes: tuple[int, ...]) -> Program:
     return program, tuple(struct(*shape) for shape in shapes)
 
 
-def solve_lower() -> Program:
+def solve_lower(**sizes: int) -> Program:
     """A lower triangular system of 64 unknowns, 64 right sides."""
-    return _solve(lower=True, adjoint=False)
+    return _solve(lower=True, adjoint=False, **sizes)
 
 
-def solve_lower_adjoint() -> Program:
+def solve_lower_adjoint(**sizes: int) -> Program:
     """The adjoint of a lower triangular system."""
-    return _solve(lower=True, adjoint=True)
+    return _solve(lower=True, adjoint=True, **sizes)
 
 
-def solve_upper() -> Program:
+def solve_upper(**sizes: int) -> Program:
     """An upper triangular system."""
-    return _solve(lower=False, adjoint=False)
+    return _solve(lower=False, adjoint=False, **sizes)
 
 
-def solve_upper_adjoint() -> Program:
+def solve_upper_adjoint(**sizes: int) -> Program:
     """The adjoint of an upper triangular system."""
-    return _solve(lower=False, adjoint=True)
+    return _solve(lower=False, adjoint=True, **sizes)
 
 
-def _solve(*, lower: bool, adjoint: bool) -> Program:
+def _solve(*, lower: bool, adjoint: bool, unknowns: int = 64, right: int = 64) -> Program:
     import jax
 
     def program(a: Any, b: Any) -> Any:
         return jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=adjoint)
 
-    return program, (struct(64, 64), struct(64, 64))
+    return program, (struct(unknowns, unknowns), struct(unknowns, right))
 
 
 def perceptron(*, batch: int, training: bool) -> tuple[Any, dict[str, Any]]:

@@ -19,3 +19,9 @@ class NotRun:
 def said(case: Case) -> str:
     """All the words of a case: how its program is described, configured and measured."""
     return " ".join(str(case.get(key) or "") for key in ("description", "config", "quantity"))
+
+
+def source_of(case: Case) -> str:
+    """The file, lines and test a case is taken from."""
+    source = case.get("source")
+    return str(source.get("path", "")) if isinstance(source, Mapping) else str(source or "")

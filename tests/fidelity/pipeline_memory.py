@@ -7,12 +7,16 @@ pipelining_recomputation_test.py, pipelining_grouped_recomputation_test.py; what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tests.fidelity.family_semantics import machine
+from tests.fidelity.outcome import Case, said, source_of
 from workbench import ipu, tf
 from workbench.executable import Executable
 from workbench.ipu.config import DeviceConnectionType
@@ -97,6 +101,75 @@ def _residual(first: tuple[int, int], filters: int, classes: int) -> tuple[list[
     return [stage1, stage2, stage3], [], element
 
 
+def _through(*given: Any) -> Any:
+    """Hands on what it is given."""
+    return given
+
+
+def _table(width: int) -> tuple[list[Stage], list[Any], Any]:
+    """Rows of a table of 10, handed on twice, summed to classes."""
+
+    def stage1(ids: Any, label: Any) -> Any:
+        return tf.nn.embedding_lookup(_weights("stage1/c", (10, width), 10.01), ids), label
+
+    def stage4(x: Any, label: Any) -> Any:
+        logits = tf.reduce_sum(x, axis=[-1])
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(logits=logits, labels=label))
+
+    element = (np.zeros((2, 4), np.int32), np.zeros(2, np.int32))
+    return [stage1, _through, _through, stage4], [], element
+
+
+def _handed_on() -> tuple[list[Stage], list[Any], Any]:
+    """A convolution of 1 x 1 on one number, handed on twice, summed; a number and a label pass through."""
+
+    def stage1(c: Any, img: Any, label: Any) -> Any:
+        return _convolution("stage1", img, 1, 1, 2, 0.5, 0.5), c, label
+
+    def stage4(x: Any, c: Any, label: Any) -> Any:
+        return tf.reduce_sum(x) + c + label
+
+    element = (np.zeros((1, 1, 1, 1), np.float32), np.float32(0))
+    return [stage1, _through, _through, stage4], [np.float32(10.01)], element
+
+
+def _late(factor: int = 1) -> tuple[list[Stage], list[Any], Any]:
+    """The first weights are the third stage's: an image handed on, times a factor, a dense layer, a sum."""
+
+    def stage1(c: Any, img: Any, label: Any) -> Any:
+        return img, c, label
+
+    def stage2(x: Any, c: Any, label: Any) -> Any:
+        return (x if factor == 1 else x * factor), c, label
+
+    def stage3(x: Any, c: Any, label: Any) -> Any:
+        return _dense("stage3", x, 2, 0.5, 0.5), c, label
+
+    def stage4(x: Any, c: Any, label: Any) -> Any:
+        return tf.reduce_sum(x) + c + label
+
+    element = (np.zeros((2, 4, 4, 2), np.float32), np.float32(0))
+    return [stage1, stage2, stage3, stage4], [np.float32(10.01)], element
+
+
+def _shared() -> tuple[list[Stage], list[Any], Any]:
+    """Products with four weights on four IPUs, and at last one with the first weights again, where they are."""
+
+    def product(name: str, x: Any) -> Any:
+        with tf.variable_scope("vs", reuse=tf.AUTO_REUSE):
+            return tf.matmul(tf.reshape(x, [-1, 4]), _weights(name, (4, 4), 1.0))
+
+    def stage(number: int) -> Stage:
+        return lambda x, label: (product(f"w{number}", x), label)
+
+    def stage5(x: Any, label: Any) -> Any:
+        logits = tf.reduce_mean(tf.reshape(product("w0", x), [2, 4, 4]), axis=[1])
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(logits=logits, labels=label))
+
+    element = (np.zeros((2, 4, 4), np.float32), np.zeros(2, np.int32))
+    return [*(stage(number) for number in range(4)), stage5], [], element
+
+
 def _checkpointed() -> tuple[list[Stage], list[Any], Any]:
     """Two stages that hand on what they are given, and a chain of four products with a checkpoint halfway."""
 
@@ -114,36 +187,106 @@ def _checkpointed() -> tuple[list[Stage], list[Any], Any]:
     return [through, through, stage3], [], element
 
 
-# name -> the program, its schedule, micro-batches an update, the optimizer, how activations are made again ("" never)
-PIPELINES: dict[str, tuple[Any, str, int, Any, str]] = {
-    "int-c1": (_compare1, "Interleaved", 20, ("GradientDescentOptimizer", 0.01), ""),
-    "int-c2": (lambda: _residual((7, 16), 64, 50), "Interleaved", 18, ("GradientDescentOptimizer", 0.01), ""),
-    "int-rec-c2": (lambda: _residual((3, 4), 4, 50), "Interleaved", 18, ("GradientDescentOptimizer", 0.01), "Auto"),
-    "grp-c2": (lambda: _residual((7, 16), 64, 50), "Grouped", 18, ("GradientDescentOptimizer", 0.01), ""),
-    "grp-rec-c2": (lambda: _residual((7, 16), 64, 100), "Grouped", 18, ("GradientDescentOptimizer", 0.01), "Auto"),
-    "grp-ckpt": (
-        _checkpointed, "Grouped", 24, ("MomentumOptimizer", 0.01, 0.98), "RecomputeAndBackpropagateInterleaved"
-    ),
+# What the test of each pipeline sets beside its schedule: micro-batches an update, by file where files differ.
+COUNTS = {
+    ("1", "Interleaved"): 20, ("3", "Interleaved"): 20, ("4", "Interleaved"): 20, ("5", "Interleaved"): 20,
+    ("1", "rec"): 16, ("3", "rec"): 16, ("4", "rec"): 16, ("5", "rec"): 16, ("7", "rec"): 16,
+    ("5", "Sequential"): 8,
+}  # fmt: skip
+WORDS = {"int": "Interleaved", "grp": "Grouped", "seq": "Sequential"}
+SMALL = ((3, 4), 4, 50)  # the residual pipeline of Interleaved with recomputation and of Sequential
+LARGE = ((7, 16), 64, 50)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A pipeline of the tests: which of the compared networks, its schedule, whether activations are made again."""
+
+    network: str
+    schedule: str
+    recomputed: bool
+
+    @property
+    def count(self) -> int:
+        """Micro-batches an update."""
+        if self.network == "2":
+            return 18
+        if self.network == "shared":
+            return 24 if self.recomputed else 20
+        if self.network == "ckpt":
+            return 24
+        if (self.network, self.schedule) in COUNTS:
+            return COUNTS[self.network, self.schedule]
+        return COUNTS[self.network, "rec"] if self.recomputed else 24
+
+    @property
+    def mode(self) -> str:
+        """How activations are made again, "" never."""
+        if self.network == "ckpt":
+            return "RecomputeAndBackpropagateInterleaved"
+        return "Auto" if self.recomputed else ""
+
+    @property
+    def optimizer(self) -> tuple[Any, ...]:
+        """Name and numbers of the optimizer."""
+        if self.network in ("ckpt", "shared"):
+            return ("MomentumOptimizer", 0.01, 0.98)
+        return ("GradientDescentOptimizer", 0.01)
+
+    def build(self) -> tuple[list[Stage], list[Any], Any]:
+        """Stages, fed inputs and an element of the infeed."""
+        if self.network == "2":
+            small = self.schedule == "Sequential" or (self.schedule == "Interleaved" and self.recomputed)
+            first, filters, classes = SMALL if small else LARGE
+            return _residual(first, filters, 100 if self.recomputed and self.schedule == "Grouped" else classes)
+        if self.network == "3":
+            return _table(12 if self.schedule == "Sequential" and not self.recomputed else 1216)
+        if self.network == "5" and self.schedule == "Interleaved":
+            return _late()
+        return NETWORKS[self.network]()
+
+
+NETWORKS: dict[str, Callable[[], tuple[list[Stage], list[Any], Any]]] = {
+    "1": _compare1, "4": _compare1, "5": _handed_on, "7": lambda: _late(20), "ckpt": _checkpointed, "shared": _shared,
 }  # fmt: skip
 
 
-def pipeline_of(name: str, tiles: int) -> Executable:
-    """The compiled pipeline of this name, on IPUs of so many tiles."""
-    build, schedule, count, (kind, *numbers), recomputed = PIPELINES[name]
-    stages, inputs, element = build()
+def asked(case: Case) -> Asked | None:
+    """The pipeline of a case: by the words of its id and description, and the file and test it is taken from."""
+    source = source_of(case)
+    text = f"{said(case)} {source}".lower()
+    words = case["id"].lower().split("-")
+    given = [WORDS[word] for word in words if word in WORDS]
+    named = [each for each in WORDS.values() if re.search(rf"\b{each.lower()}\b|_{each.lower()}_", text)]
+    schedule = (given or named or ["Interleaved" if "pipelining_" in source else ""])[0]
+    found = re.search(r"compare ?([1-7])\b|-c([1-7])\b", f"{text} {case['id'].lower()}")
+    network = "ckpt" if "checkpoint" in text else "shared" if "shared" in text else ""
+    network = network or (found[1] or found[2] if found else "")
+    if not schedule or network not in ("2", "3", *NETWORKS):
+        return None
+    again = bool(re.search(r"recomputation_test|\bwith recomp|\+ ?recomp|recomputed\b", text)) or "rec" in words
+    return Asked(network=network, schedule=schedule, recomputed=again or network == "ckpt")
+
+
+@cache
+def pipeline_of(which: Asked, tiles: int) -> Executable:
+    """The compiled pipeline, on IPUs of so many tiles."""
+    (kind, *numbers), count, recomputed = which.optimizer, which.count, which.mode
+    stages, inputs, element = which.build()
 
     def descend(loss: Any) -> OptimizerFunctionOutput:
         return OptimizerFunctionOutput(getattr(tf.train, kind)(*numbers), loss)
 
-    with machine(**{**SETTINGS, "ipu_model.tiles_per_ipu": tiles, "allow_recompute": bool(recomputed)}):
+    with machine(**{**SETTINGS, "ipu_model.tiles_per_ipu": tiles, "allow_recompute": which.recomputed}):
         feeds = [tf.placeholder(each.dtype, each.shape) for each in inputs]
         infeed, outfeed = IPUInfeedQueue(element for _ in range(count)), IPUOutfeedQueue()
 
         def net(*given: Any) -> Any:
             return pipeline(
                 stages, count, inputs=list(given), infeed_queue=infeed, outfeed_queue=outfeed,
-                optimizer_function=descend, pipeline_schedule=PipelineSchedule[schedule],
+                optimizer_function=descend, pipeline_schedule=PipelineSchedule[which.schedule],
                 recomputation_mode=RecomputationMode[recomputed] if recomputed else None,
+                device_mapping=[0, 1, 2, 3, 0] if which.network == "shared" else None,
             )  # fmt: skip
 
         with ipu.scopes.ipu_scope("/device:IPU:0"):
@@ -155,4 +298,4 @@ def pipeline_of(name: str, tiles: int) -> Executable:
             return made
 
 
-__all__ = ["PIPELINES", "pipeline_of"]
+__all__ = ["Asked", "asked", "pipeline_of"]
