@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from workbench.engine.vertices import conv, find
 from workbench.engine.vertices.sizes import worker_row_sums
 
-KINDS = [("half", "half", 16), ("half", "float", 16), ("half", "float", 8), ("half", "half", 8), ("float", "float", 8)]
+KINDS = [
+    *[("half", "half", 16), ("half", "float", 16), ("half", "float", 8), ("half", "half", 8), ("float", "float", 8)],
+    ("quarter", "half", 16),
+]
 sizes = st.lists(st.integers(1, 500), min_size=3, max_size=3)
 few = st.lists(st.integers(1, 5), min_size=3, max_size=3)
 
@@ -88,14 +91,16 @@ def test_vmac(rows, height, width, groups, part):
     kernels=few,
     kind=st.sampled_from([("half", 2, 4), ("float", 2, 4), ("half", 4, 16)]),
     stride=st.sampled_from([1, 2]),
+    in_type=st.sampled_from(["half", "quarter"]),
 )
-def test_slic(positions, width, kernels, kind, stride):
+def test_slic(positions, width, kernels, kind, stride, in_type):
     _agree(
         conv.slic_cycles,
         {"positions": positions, "row_width": width, "sub_kernels": kernels, "conv_groups": kernels},
         partials_type=kind[0],
         conv_chains=kind[1],
         conv_groups_per_group=kind[2],
+        in_type=in_type,
         stride=stride,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.conv_quarter import amp_1x1_inner_quarter, amp_1x1_quarter
 from workbench.engine.vertices.sizes import Sizes, ceil_div, slowest, where
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
@@ -84,6 +85,8 @@ def amp_1x1_inner_cycles(
 
     Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:397.
     """
+    if in_type == "quarter":
+        return amp_1x1_inner_quarter(positions=positions, zeroing=zeroing, workers=workers)
     table = _one_by_one_worker(in_type, partials_type, conv_units, zeroing)
     saved, _ = _retained(in_type, partials_type, conv_units)
 
@@ -123,6 +126,9 @@ def amp_1x1_cycles(
     load = weight_load_cycles(
         conv_units=conv_units, bytes_per_unit=weight_bytes_per_unit, bytes_per_cycle=weight_load_bytes_per_cycle
     )
+    if in_type == "quarter":
+        groups = {"in_groups": in_groups, "out_groups": out_groups, "conv_groups": conv_groups}
+        return amp_1x1_quarter(positions=positions, load=load, workers=workers, **groups)
     arguments: dict[str, Any] = {
         "positions": positions,
         "in_type": in_type,
@@ -167,7 +173,7 @@ def _out_1x1_flops(
     weight_bytes_per_unit: int = WEIGHT_BYTES_PER_UNIT,
     **_: Any,
 ) -> int:
-    depth = weight_bytes_per_unit // (4 if in_type == "float" else 2)
+    depth = weight_bytes_per_unit // {"float": 4, "quarter": 1}.get(in_type, 2)
     return 2 * conv_groups * in_groups * out_groups * out_chans_per_group * depth * positions
 
 

@@ -13,6 +13,7 @@ from workbench.engine.vertices.conv_amp import (
     weight_load_cycles,
     zero_partials_cycles,
 )
+from workbench.engine.vertices.conv_quarter import nx1_quarter, nx1_run_quarter
 from workbench.engine.vertices.sizes import Sizes, ceil_div, slowest, where, worker_row_sums
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
@@ -23,6 +24,8 @@ def nx1_worker_runs(length: Sizes, *, in_type: str, partials_type: str, conv_uni
 
     Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:759.
     """
+    if in_type == "quarter":
+        return nx1_run_quarter(length)
     extra_stride = int(in_type == "half" and (partials_type, conv_units) in (("half", 16), ("float", 8)))
     if in_type == "float":
         work = where(length == 1, 33, where(length == 2, 44, 45 + (length - 3) * 8))
@@ -31,20 +34,23 @@ def nx1_worker_runs(length: Sizes, *, in_type: str, partials_type: str, conv_uni
     return 3 + where(length == 0, 17, work) - 9
 
 
-def _nx1_calls(
+def _nx1_run_sums(
     positions: Sizes, row_width: Sizes, run_lengths: Sequence[Sizes] | None, *, workers: int, **kinds: Any
-) -> Sizes:
-    """Tile cycles of one call of all workers, each on its share of the rows or on the same runs."""
+) -> list[Sizes]:
+    """Per worker, the cycles of its runs in one call: of its share of the rows, or of the same runs as the others."""
 
     def run(length: Sizes) -> Sizes:
         return nx1_worker_runs(length, **kinds)
 
     if run_lengths is None:
-        sums = worker_row_sums(positions, row_width, workers, run)
-    else:
-        sums = [sum(run(length) for length in run_lengths)] * workers
-    start = 17 if kinds["partials_type"] == "float" else 18
-    return slowest([start + cycles for cycles in sums], workers, fastest_penalty=9)
+        return worker_row_sums(positions, row_width, workers, run)
+    return [sum(run(length) for length in run_lengths)] * workers
+
+
+def _nx1_calls(run_sums: Sequence[Sizes], float_partials: bool, workers: int) -> Sizes:
+    """Tile cycles of one call of all workers."""
+    start = 17 if float_partials else 18
+    return slowest([start + cycles for cycles in run_sums], workers, fastest_penalty=9)
 
 
 def _nx1_supervisor_load(filter_height: Sizes) -> Sizes:
@@ -82,25 +88,36 @@ def nx1_cycles(
     `kernel_zeroing` adds the zeroing of the partials (`zero_as_float=True` counts 4-byte partials whatever their
     type, as PopLibs' planner does). Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:694, :955.
     """
-    kinds: dict[str, Any] = {
-        "in_type": in_type,
-        "partials_type": partials_type,
-        "conv_units": conv_units,
-        "workers": workers,
-    }
-    calls = _nx1_calls(positions, row_width, run_lengths, **kinds)
-    load = _nx1_supervisor_load(filter_height) + weight_load_cycles(
-        conv_units=conv_units,
-        bytes_per_unit=weight_bytes_per_unit,
-        bytes_per_cycle=weight_load_bytes_per_cycle,
-        filter_height=filter_height,
-    )
     float_partials = partials_type == "float"
-    passes = out_chans_per_group // conv_units
-    inner = kernel_outer * (14 + kernel_inner * (12 + passes * (load + calls)))
-    refill = workers * (9 + (9 if float_partials else 10))
-    zero_loop = conv_groups * (out_groups * 17 + (out_groups - 1) * 6 + 1) + (conv_groups - 1) * 6 + 1
-    cycles = 109 + refill + zero_loop + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner)))
+    run_sums = _nx1_run_sums(
+        positions,
+        row_width,
+        run_lengths,
+        in_type=in_type,
+        partials_type=partials_type,
+        conv_units=conv_units,
+        workers=workers,
+    )
+    blocks = {
+        "kernel_outer": kernel_outer,
+        "kernel_inner": kernel_inner,
+        "passes": out_chans_per_group // conv_units,
+        "in_groups": in_groups,
+        "out_groups": out_groups,
+        "conv_groups": conv_groups,
+        "load": weight_load_cycles(
+            conv_units=conv_units,
+            bytes_per_unit=weight_bytes_per_unit,
+            bytes_per_cycle=weight_load_bytes_per_cycle,
+            filter_height=filter_height,
+        ),
+    }
+    if in_type == "quarter":
+        cycles = nx1_quarter(run_sums=run_sums, workers=workers, **blocks)
+    else:
+        calls = _nx1_calls(run_sums, float_partials, workers)
+        cycles = _nx1_halves(calls=calls, filter_height=filter_height, **blocks)
+        cycles = cycles + workers * (9 + (9 if float_partials else 10))
     if not kernel_zeroing:
         return cycles
     return cycles + zero_partials_cycles(
@@ -109,6 +126,25 @@ def nx1_cycles(
         float_partials=float_partials if zero_as_float is None else zero_as_float,
         workers=workers,
     )
+
+
+def _nx1_halves(
+    *,
+    calls: Sizes,
+    filter_height: Sizes,
+    kernel_outer: Sizes,
+    kernel_inner: Sizes,
+    passes: Sizes,
+    in_groups: Sizes,
+    out_groups: Sizes,
+    conv_groups: Sizes,
+    load: Sizes,
+) -> Sizes:
+    """Tile cycles for halves and floats, without what workers keep between calls and without the zeroing itself."""
+    loads = _nx1_supervisor_load(filter_height) + load
+    inner = kernel_outer * (14 + kernel_inner * (12 + passes * (loads + calls)))
+    zero_loop = conv_groups * (out_groups * 17 + (out_groups - 1) * 6 + 1) + (conv_groups - 1) * 6 + 1
+    return 109 + zero_loop + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner)))
 
 
 def _nx1_kernel(kernel: Sequence[int], filter_height: int) -> dict[str, Any]:

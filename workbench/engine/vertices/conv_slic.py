@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.conv_quarter import SLIC_LOAD_CYCLES, slic_inner_quarter, slic_quarter
 from workbench.engine.vertices.sizes import Sizes, larger, where, worker_row_sums
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _WINDOW = 4
 
 
-def slic_weight_load_cycles(*, conv_groups_per_group: int, chans_per_group: int, workers: int = 6) -> int:
+def slic_weight_load_cycles(
+    *, conv_groups_per_group: int, chans_per_group: int, in_type: str = "half", workers: int = 6
+) -> int:
     """Tile cycles to load one window's weights; fewer than 4 channels are first rearranged by the workers.
 
     Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1085.
     """
+    if in_type == "quarter":
+        return SLIC_LOAD_CYCLES
     if chans_per_group == 4:
         return 18 + 16
     rearrange = 12 if conv_groups_per_group == 2 else 10
@@ -41,6 +46,7 @@ def slic_inner_cycles(
     conv_groups_per_group: int,
     partials_type: str,
     conv_chains: int,
+    in_type: str = "half",
     stride: int = 1,
     workers: int = 6,
 ) -> Sizes:
@@ -49,6 +55,10 @@ def slic_inner_cycles(
     `positions`: outputs (batch x field) in rows of `row_width`.
     Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1262.
     """
+    if in_type == "quarter":
+        return slic_inner_quarter(
+            positions=positions, row_width=row_width, zeroing=zeroing, stride=stride, workers=workers
+        )
     float_partials = partials_type == "float"
     split_output = conv_chains == 2 and not float_partials
     passes = 1 if conv_chains == 4 else 2
@@ -78,12 +88,13 @@ def slic_cycles(
     sub_kernels: Sizes,
     conv_groups_per_group: int = 4,
     chans_per_group: int = 1,
+    in_type: str = "half",
     partials_type: str = "half",
     conv_chains: int = 4,
     stride: int = 1,
     workers: int = 6,
 ) -> Sizes:
-    """Tile cycles of one ConvPartial1xNSLIC vertex (half inputs, window of 4).
+    """Tile cycles of one ConvPartial1xNSLIC vertex (inputs of halves or quarters, window of 4).
 
     `conv_groups`: blocks of `conv_groups_per_group` groups; `sub_kernels`: windows, ceil(kernel width / 4) times
     the other kernel dimensions. Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1127.
@@ -94,11 +105,14 @@ def slic_cycles(
         "conv_groups_per_group": conv_groups_per_group,
         "partials_type": partials_type,
         "conv_chains": conv_chains,
+        "in_type": in_type,
         "stride": stride,
         "workers": workers,
     }
     first = slic_inner_cycles(zeroing=True, **inner)
     later = slic_inner_cycles(zeroing=False, **inner)
+    if in_type == "quarter":
+        return slic_quarter(first=first, later=later, conv_groups=conv_groups, sub_kernels=sub_kernels, workers=workers)
     load = slic_weight_load_cycles(
         conv_groups_per_group=conv_groups_per_group, chans_per_group=chans_per_group, workers=workers
     )
