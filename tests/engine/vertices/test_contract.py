@@ -40,6 +40,16 @@ SAMPLES = {
     "poplin::ConvPartialHorizontalMac1x1": {"rows": 24, "row_width": 16, "in_chans": 8, "out_chans": 8},
     "poplin::ConvPartialVerticalMac": {"rows": 24, "kernel_height": 3, "kernel_width": 3, "out_elements": 96},
     "poplin::InverseStdDeviation": {"rows": [96, 48]},
+    "poplin::experimental::Householder": {"elements": 96, "offset": 3},
+    "poplin::experimental::LUDBlockSplitVertex": {"height": 24, "width": 16},
+    "poplin::experimental::LUDBlockVertex": {"align": 8, "depth": 24, "height": 48, "width": 16},
+    "poplin::experimental::LUDColVertex": {"align": 4, "depth": 24, "height": 48},
+    "poplin::experimental::LUDCoreSplitVertex": {"height": 24, "width": 16},
+    "poplin::experimental::LUDCoreVertex": {"align": 8, "depth": 24},
+    "poplin::experimental::LUDRowVertex": {"align": 8, "depth": 24, "width": 16},
+    "poplin::experimental::PartialSquareElements": {"elements": 96, "offset": 3},
+    "poplin::experimental::RowCopy": {"rows": 96},
+    "poplin::experimental::Update": {"elements": 96, "rows": 24},
     "poplin::WgdConvComplete": HALVES | {"elements": 96},
     "poplin::WgdPartials": HALVES | {"pencils": 96, "common": 16, "depth": 16, "out_depth": 16},
     "poplin::WgdReduce": HALVES | {"elements": 96, "partials": 4},
@@ -164,7 +174,7 @@ COUNTS = (
     *("n", "num_elems", "rows", "elements", "size", "bytes", "positions", "pairs", "indices", "cycles", "batch"),
     *("num_partials", "partial_elements", "region_size", "region_sizes", "slices", "columns", "out_size", "pencils"),
     *("b_broadcast_factor", "worklist_elements", "conv_size", "width", "channels", "an", "dim"),
-    *("pixels", "label", "row_count", "row_counts", "region_widths", "size_in_8_bytes_per_worker"),
+    *("depth", "height", "pixels", "label", "row_count", "row_counts", "region_widths", "size_in_8_bytes_per_worker"),
 )
 # Its published estimator counts rows, not their elements.
 MORE_ROWS = {"popops::SelectInPlace": HALVES | {"rows": 4 * [96, 48]}}

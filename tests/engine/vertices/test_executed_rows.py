@@ -72,6 +72,7 @@ def test_an_outer_strided_log_add_is_compiled():
         ),
         ("popops::NormaliseImage", {"in_type": "int", "out_type": "half", "pixels": 6}, "no codelet reads 'int'.*half"),
         ("popops::SplineBasis", {"type": "half", "degree": 4, "rows": [8]}, "splines of degree 4.*1, 2 or 3"),
+        ("poplin::experimental::LUDCoreVertex", {"align": 2, "depth": 24}, "alignment of 2 bytes.*4 or 8"),
         (
             "popops::BroadcastScalar1DRelationalOpDualOutput",
             {"op": "EQUAL", "type": "unsigned int", "out_type": "int", "n": 6},
