@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.fidelity import report
+from tests.fidelity.cases import run
 from tests.fidelity.data import also
+from tests.fidelity.pipeline_memory import Asked, asked
 
 ROWS = also()
 TABLE = Path(__file__).parent / "also.json"
@@ -34,3 +36,41 @@ def test_no_group_gets_worse(group: str, request: pytest.FixtureRequest) -> None
         assert now[name] >= then[name], said
     for name in ("median", "p90"):
         assert (now[name] or 0.0) <= (then[name] or 0.0) + SLACK, said
+
+
+@pytest.mark.parametrize(
+    ("id", "words", "answer"),
+    [
+        ("SEM-loop-infeed", "n=4: repeat(6, v+=x), v0=2", 2 + (0 + 1 + 2 + 3 + 0 + 1)),
+        ("SEM-loop-infeed-tuple", "n=2, (x,(x+10)/2): repeat(3) v+=a+b, v0=0", (0 + 5) + (1 + 5.5) + (0 + 5)),
+        ("SEM-while-fib", "repeat 3: (a,b)->(a+b,a), a=2,b=1", [8, 5]),  # (3, 2), (5, 3), (8, 5)
+        ("SEM-while-max", "while i<4 with maximum_iterations=10: v+=i", 0 + 1 + 2 + 3),
+        ("SEM-cond", "cond(p, a*b, c-a) a=2,b=5,c=3", {"true": 10, "false": 1}),
+    ],
+)
+def test_the_numbers_are_those_of_the_words(id: str, words: str, answer: object) -> None:
+    assert run({"id": id, "description": words, "config": "", "quantity": "value"}) == answer
+
+
+def test_sizes_are_those_of_the_words() -> None:
+    """Half the rows of a variable over half the tiles: as much on a tile."""
+    rows = [
+        {"id": "MEM-WIDE-init", "description": f"f32[{size},256]", "config": f"{tiles} tiles", "quantity": "max"}
+        for size, tiles in ((64, 8), (128, 16), (128, 8))
+    ]
+    small, wide, twice = (run(row) for row in rows)
+    assert abs(small - wide) < 64  # tiles' lists of who sends what differ by a few words
+    assert 8192 <= twice - small <= 8192 + 128  # 64 x 256 floats more on 8 tiles, and words of code to fill them
+
+
+def test_a_pipeline_is_found_by_the_words_or_by_the_test() -> None:
+    told = {"id": "MEM-PIPE-x", "description": "Grouped + recomputation Compare3", "quantity": "max tile bytes"}
+    taken = {
+        "id": "MEM-PIPE-y", "description": "", "quantity": "max tile bytes",
+        "source": "python/ipu/tests/pipelining_grouped_recomputation_test.py:283 [testPipelineCompare3]",
+    }  # fmt: skip
+    assert asked(told) == asked(taken) == Asked(network="3", schedule="Grouped", recomputed=True)
+    assert asked({**told, "description": "Sequential Compare2"}) == Asked(
+        network="2", schedule="Sequential", recomputed=False
+    )
+    assert asked({**told, "description": "something else"}) is None
