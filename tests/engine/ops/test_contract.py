@@ -67,6 +67,11 @@ def _cond() -> Sample:
     return sample("cond", [((), I32), VECTOR], [VECTOR], bodies=tuple(arms))
 
 
+def _substitution() -> Sample:
+    step = body("step", [((2, 2), F32), ((2, 3), F32)], ("div", (1, 1), ((2, 3), F32)), results=(2,))
+    return sample("substitution", [((2, 2), F32), ((2, 3), F32)], [((2, 3), F32)], bodies=(step,))
+
+
 def _region() -> Sample:
     """An inline body shares the caller's values, so it is written with them."""
     from tests.engine.ops.lowered import compiled
@@ -153,6 +158,7 @@ SAMPLES: dict[str, Sample] = {
     "select_and_gather": sample("select_and_gather_add", [IMAGE, IMAGE], [POOLED], select_prim="ge", **WINDOW),
     "select_and_scatter": sample("select_and_scatter_add", [POOLED, IMAGE], [IMAGE], select_prim="ge", **WINDOW),
     "sort": sample("sort", [MATRIX, ((12, 10), I32)], [MATRIX, ((12, 10), I32)], dimension=1, num_keys=1),
+    "substitution": _substitution(),
     "top_k": sample("top_k", [MATRIX], [((12, 3), F32), ((12, 3), I32)], k=3),
     "triangular_inverse": sample("triangular_inverse", [((3, 4, 4), F32)], [((3, 4, 4), F32)]),
     "triangular_solve": sample(

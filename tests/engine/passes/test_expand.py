@@ -50,6 +50,13 @@ def spread(node: Node, value: Array) -> Array:
     )
 
 
+def padded(node: Node, value: Array, filler: Array) -> Array:
+    (low,), (high,), (interior,) = (node.attr(name) for name in ("low", "high", "interior"))
+    found = np.full(node.results[0].shape, filler)
+    found[low : len(found) - high : interior + 1] = value
+    return found
+
+
 COMPUTED: dict[str, Any] = {
     "cholesky": lambda node, matrix: np.linalg.cholesky(matrix),
     "triangular_inverse": lambda node, matrix: swapped(np.linalg.inv(matrix)),
@@ -62,13 +69,19 @@ COMPUTED: dict[str, Any] = {
     "broadcast_in_dim": spread,
     "div": lambda node, left, right: left / right,
     "reshape": lambda node, value: value.reshape(node.results[0].shape),
+    "pad": padded,
 }
 
 
-def evaluate(function: Function, *values: Array) -> Array:
+def evaluate(graph: Graph, *values: Array, function: Function | None = None) -> Array:
+    function = function or graph.body
     known = {id(param): value for param, value in zip(function.params, values, strict=True)}
     for node in function.nodes:
-        found = COMPUTED[node.op](node, *(known[id(value)] for value in node.operands))
+        operands = [known[id(value)] for value in node.operands]
+        if node.calls:
+            found = evaluate(graph, *operands, function=graph.functions[node.calls[0]])
+        else:
+            found = COMPUTED[node.op](node, *operands)
         assert found.shape == node.results[0].shape, node
         known[id(node.results[0])] = found
     return known[id(function.results[0])]
@@ -76,6 +89,10 @@ def evaluate(function: Function, *values: Array) -> Array:
 
 def blocks(graph: Graph, op: str) -> list[int]:
     return [node.operands[0].shape[-1] for node in graph.body.nodes if node.op == op]
+
+
+def bodies(graph: Graph) -> list[Function]:
+    return [body for name, body in graph.functions.items() if name != graph.entry]
 
 
 def random(*shape: int) -> Array:
@@ -91,17 +108,17 @@ def test_a_cholesky_factorisation_of_blocks_is_that_of_the_matrix() -> None:
     assert blocks(graph, "triangular_inverse") == [6, 6, 6]
     root = random(2, 20, 20)
     matrix = root @ swapped(root) + 20 * np.eye(20)
-    np.testing.assert_allclose(evaluate(graph.body, matrix), np.linalg.cholesky(matrix), atol=1e-9)
+    np.testing.assert_allclose(evaluate(graph, matrix), np.linalg.cholesky(matrix), atol=1e-9)
 
 
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("turned", [True, False])
 def test_a_triangular_solve_in_halves_is_that_of_the_matrix(left: bool, lower: bool, turned: bool) -> None:
-    """20 rows halve to 10 and to 5, no more than 6; 7 right-hand sides to 4 and 3, then 2, 2 and 2, 1: 4 times 4.
+    """20 rows are filled up to 24, which halve to 12 and to 6; 7 right-hand sides to 4 and 3, then 2, 2 and 2, 1.
 
-    A vertex solves for one right-hand side; for two, all 5 unknowns but the first take a product: 12 x 4 of them, and
-    one for each pair of halves, 2 of 20 rows and 4 x 2 of 10.
+    A vertex solves for one right-hand side, 4 times; for two, 3 x 4 calls of one body of 6 unknowns, all of which but
+    the first take a product. Besides, there is one for each pair of halves: 2 of 24 rows and 4 x 2 of 12.
     """
     sides = (2, 20, 7) if left else (2, 7, 20)
     given = {"left_side": left, "lower": lower, "transpose_a": turned}
@@ -111,28 +128,35 @@ def test_a_triangular_solve_in_halves_is_that_of_the_matrix(left: bool, lower: b
             options({"optimizations.triangular_solve_expander_block_size": 6}),
         )
     )
-    assert blocks(graph, "triangular_solve") == [5] * 4
-    assert len(blocks(graph, "dot_general")) == 12 * 4 + 2 + 4 * 2
+    assert blocks(graph, "triangular_solve") == [6] * 4
+    assert blocks(graph, "substitution") == [6] * 12
+    (body,) = bodies(graph)
+    assert [node.op for node in body.nodes].count("dot_general") == 5
+    assert len(blocks(graph, "dot_general")) == 2 + 4 * 2
     matrix = (np.tril if lower else np.triu)(random(2, 20, 20)) + 10 * np.eye(20)
     op = swapped(matrix) if turned else matrix
     unknown = random(*sides)
     right = op @ unknown if left else unknown @ op
-    np.testing.assert_allclose(evaluate(graph.body, matrix, right), unknown, atol=1e-9)
+    np.testing.assert_allclose(evaluate(graph, matrix, right), unknown, atol=1e-9)
 
 
 def test_a_unit_diagonal_divides_nothing() -> None:
     given = {"left_side": True, "lower": True, "transpose_a": False, "unit_diagonal": True}
     graph = verify_graph(expand(graph_of("triangular_solve", (4, 4), (4, 3), result=(4, 3), **given), options()))
     assert not blocks(graph, "div")
-    assert [node.operands[0].shape for node in graph.body.nodes if node.op == "dot_general"] == [(1, 1), (1, 2), (1, 3)]
+    (body,) = bodies(graph)
+    assert [node.operands[0].shape for node in body.nodes if node.op == "dot_general"] == [(1, 1), (1, 2), (1, 3)]
 
 
-def test_a_solve_of_very_many_unknowns_keeps_to_vertices() -> None:
-    """256 unknowns for 256 sides are 2 x 2 blocks of 127 products, 512 for 512 are 4 x 4 of them."""
-    shapes = [(rows, rows) for rows in (256, 512)]
-    few, many = (expand(graph_of("triangular_solve", shape, shape, result=shape), options()) for shape in shapes)
-    assert (len(blocks(few, "triangular_solve")), len(blocks(few, "dot_general"))) == (0, 4 * 127 + 2)
-    assert (len(blocks(many, "triangular_solve")), len(blocks(many, "dot_general"))) == (16, 2 + 4 * 2)
+@pytest.mark.parametrize(("rows", "blocks_of_a_side"), [(256, 2), (512, 4), (500, 4)])
+def test_all_blocks_of_a_solve_share_one_body(rows: int, blocks_of_a_side: int) -> None:
+    """As many sides as unknowns, so as many blocks of sides as of unknowns; 500 are filled up to 512."""
+    graph = verify_graph(
+        expand(graph_of("triangular_solve", (rows, rows), (rows, rows), result=(rows, rows)), options())
+    )
+    assert blocks(graph, "substitution") == [128] * blocks_of_a_side**2
+    (body,) = bodies(graph)
+    assert [node.op for node in body.nodes].count("dot_general") == 127
 
 
 @pytest.mark.parametrize("op", ["cholesky", "triangular_solve"])

@@ -179,6 +179,7 @@ class Call(Family):
 
     name = "call"
     ops = frozenset({"call"})
+    operators = True  # whether what the body does has rows of its own
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
         """As the body wishes."""
@@ -190,7 +191,7 @@ class Call(Family):
         for value, param in zip(node.operands, body.params, strict=True):
             lowering.bind(param, lowering.get(value))
         with lowering.emit.body() as collected:
-            lowering.lower_function(body)
+            lowering.lower_function(body, operators=self.operators)
         for value, inner in zip(node.results, body.results, strict=True):
             lowering.bind(value, lowering.get(inner))
         if node.times > 1:

@@ -12,8 +12,9 @@ from workbench.engine.graph import Node
 from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Grid, grid, grid_of_cuts
 from workbench.engine.mapping_grid import whole
-from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops import DTYPE_WORDS, Family, family_of, register
 from workbench.engine.ops.codelets import counted
+from workbench.engine.ops.control import Call
 
 
 class Cholesky(Family):
@@ -64,6 +65,22 @@ class TriangularSolve(Family):
         lowering.emit.compute(label, groups, [name for one in held for name in one.variables], result.variables)
 
 
+class Substitution(Call):
+    """Several right-hand sides of a block, one unknown after another: a body that equal blocks share."""
+
+    name = "substitution"
+    ops = frozenset({"substitution"})
+    operators = False
+
+    def flops(self, node: Node, lowering: Lowering) -> int:
+        """Those of its products and subtractions."""
+        return sum(family_of(inner).flops(inner, lowering) for inner in lowering.body(node).nodes)
+
+    def plan_text(self, node: Node, lowering: Lowering) -> str:
+        """How many unknowns follow one another."""
+        return f"{node.operands[0].shape[-1]} unknowns one after another"
+
+
 class TriangularInverse(Family):
     """The transposed inverse of triangular matrices: six columns to a tile, which sees the whole matrix."""
 
@@ -110,4 +127,5 @@ def matrices_on_tiles(shape: tuple[int, ...], tiles: int) -> Grid:
 
 register(Cholesky())
 register(TriangularSolve())
+register(Substitution())
 register(TriangularInverse())

@@ -4,43 +4,45 @@ A block is what one tile works on. The blocks of a Cholesky factorisation are el
 (poplibs@7eac0f26 lib/poplin/Cholesky.cpp:216-251); a triangular solve halves the matrix and its right-hand sides until
 a block is left (lib/poplin/TriangularSolve.cpp:185-262). One right-hand side of a block is a vertex's; several are
 solved one unknown after another, each a product with those known before and a subtraction (:325-395), of a matrix that
-was divided by its diagonal (:673-687).
+was divided by its diagonal (:673-687). That substitution is a body which all blocks share, as it is a function there:
+the matrix is padded with ones on its diagonal until its blocks are whole, a block's sides with zeros (:421-432, :698).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
-from workbench.engine.graph import Graph, Node, Value
+from workbench.engine.graph import Function, Graph, Node, Value, attrs
 from workbench.engine.options import Options
 from workbench.engine.passes.rewriting import Writer, rewrite
 
 # graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/poplar_executor.h, both block sizes at 0.
 DEFAULT_BLOCK = 128
-# PopLibs has the substitution once, as a function; here it is written out, so a solve of more products than this keeps
-# to a vertex for each right-hand side.
-MOST_PRODUCTS = 512
+
+Bodies = dict[tuple[object, ...], Function]  # of substitutions, by what makes two of them equal
 
 
 def expand(graph: Graph, options: Options) -> Graph:
     """Rewrite what is larger than `cholesky_block_size` and `triangular_solve_expander_block_size`."""
     factor = int(options.get("optimizations.cholesky_block_size")) or DEFAULT_BLOCK
     solve = int(options.get("optimizations.triangular_solve_expander_block_size")) or DEFAULT_BLOCK
-    rule = partial(_expanded, factor_block=factor, solve_block=solve)
-    return rewrite(graph, rule, ops=("cholesky", "triangular_solve"))
+    bodies: Bodies = {}
+    rule = partial(_expanded, factor_block=factor, solve_block=solve, bodies=bodies)
+    graph = rewrite(graph, rule, ops=("cholesky", "triangular_solve"))
+    if not bodies:
+        return graph
+    return replace(graph, functions={**graph.functions, **{body.name: body for body in bodies.values()}})
 
 
-def _expanded(node: Node, writer: Writer, *, factor_block: int, solve_block: int) -> list[Value] | None:
+def _expanded(node: Node, writer: Writer, *, factor_block: int, solve_block: int, bodies: Bodies) -> list[Value] | None:
     if not node.operands or not node.operands[0].shape:
         return None
     rows = node.operands[0].shape[-1]
     if node.op == "cholesky" and rows > factor_block:
         return [_cholesky(node, node.operands[0], factor_block, writer)]
     if node.op == "triangular_solve" and node.results[0].elements:
-        found = _Solve(node, solve_block, writer)
-        if found.substitutes:
-            return [found.run(*found.scaled(*node.operands))]
-        return [found.run(*node.operands)] if rows > solve_block else None
+        return _Solve(node, solve_block, writer, bodies).solution()
     return None
 
 
@@ -84,31 +86,52 @@ def _cholesky(node: Node, matrix: Value, block: int, writer: Writer) -> Value:
 class _Solve:
     """op(A) X = B, or X op(A) = B: halves of A, and of B along its other axis, until a block of A is left."""
 
-    def __init__(self, node: Node, block: int, writer: Writer) -> None:
-        self.given = dict(node.attrs)
-        self.block, self.writer = block, writer
+    def __init__(self, node: Node, block: int, writer: Writer, bodies: Bodies) -> None:
+        self.node, self.given = node, dict(node.attrs)
+        self.block, self.writer, self.bodies = block, writer, bodies
         self.left = bool(node.attr("left_side", True))
         self.turned = bool(node.attr("transpose_a", False))
         self.lower = bool(node.attr("lower", True))
         self.along = -2 if self.left else -1  # the axis of B that A has too
         self.across = -3 - self.along
-        products = self._products(node.operands[0].shape[-1], node.operands[1].shape[self.across])
-        self.substitutes = 0 < products <= MOST_PRODUCTS
+        self.rows, self.padded = node.operands[0].shape[-1], block
+        self.sides = node.operands[1].shape[self.across]  # of a block, in the end
+        while self.padded < self.rows:
+            self.padded, self.sides = 2 * self.padded, (self.sides + 1) // 2
 
-    def _products(self, rows: int, count: int) -> int:
-        """Products of all substitutions: of an unknown of every block but its first, for every block of sides."""
-        if rows <= self.block:
-            return rows - 1 if count > 1 else 0
-        half = (rows + 1) // 2, (count + 1) // 2
-        return sum(
-            self._products(each, part) for each in (half[0], rows - half[0]) for part in (half[1], count - half[1])
-        )
+    def solution(self) -> list[Value] | None:
+        """What stands for the node's result; None where a vertex for each right-hand side does it."""
+        matrix, sides = self.node.operands
+        if self.rows <= self.block:
+            return [self.run(*self._scaled(matrix, sides))] if self.sides > 1 and self.rows > 1 else None
+        if self.sides > 1:
+            matrix, sides = self._scaled(matrix, sides)
+        result = self.run(*self._filled_up(matrix, sides))
+        return [self._cut(result, self.along, 0, self.rows)]
+
+    def _filled_up(self, matrix: Value, sides: Value) -> tuple[Value, Value]:
+        """Unknowns that are zero at the end, until halving ends in whole blocks."""
+        writer, more, batch, dtype = self.writer, self.padded - self.rows, matrix.shape[:-2], matrix.dtype
+        if not more:
+            return matrix, sides
+        ones, zero = writer.filled(1.0, (more,), dtype), writer.filled(0.0, (), dtype)
+        line = writer.write("pad", [ones, zero], (more * more,), low=(0,), high=(0,), interior=(more,))
+        corner = writer.reshape(line, (more, more))
+        if batch:
+            wide, last = (*batch, more, more), (len(batch), len(batch) + 1)
+            corner = writer.write("broadcast_in_dim", [corner], wide, shape=wide, broadcast_dimensions=last)
+        right = writer.join([writer.filled(0.0, (*batch, self.rows, more), dtype), corner], -2)
+        below = writer.filled(0.0, (*batch, more, self.rows), dtype)
+        matrix = writer.join([writer.join([matrix, below], -2), right], -1)
+        empty = list(sides.shape)
+        empty[self.along] = more
+        return matrix, writer.join([sides, writer.filled(0.0, empty, dtype)], self.along)
 
     def run(self, matrix: Value, sides: Value) -> Value:
         """The solution, of the shape of the right-hand sides."""
         count = sides.shape[self.across]
         if matrix.shape[-1] <= self.block:
-            if count > 1 and self.substitutes:
+            if count > 1:
                 return self._substitute(matrix, sides)
             return self.writer.write("triangular_solve", [matrix, sides], sides.shape, **self.given)
         middle = (count + 1) // 2
@@ -119,7 +142,7 @@ class _Solve:
     def _cut(self, source: Value, axis: int, low: int, high: int) -> Value:
         return source if (low, high) == (0, source.shape[axis]) else self.writer.slice(source, axis, low, high)
 
-    def scaled(self, matrix: Value, sides: Value) -> tuple[Value, Value]:
+    def _scaled(self, matrix: Value, sides: Value) -> tuple[Value, Value]:
         """Both divided by the diagonal, row by row of op(A), or column by column where X is on its left."""
         if self.given.get("unit_diagonal"):
             return matrix, sides
@@ -142,17 +165,38 @@ class _Solve:
         return divided(matrix, -2 if self.left != self.turned else -1), divided(sides, self.along)
 
     def _substitute(self, matrix: Value, sides: Value) -> Value:
-        """One unknown after another: its right-hand sides, less the product of its row with those known before."""
-        size, writer = matrix.shape[-1], self.writer
+        """A call of the body, with zeros for the sides that a smaller block lacks."""
+        count, lacking = sides.shape[self.across], list(sides.shape)
+        lacking[self.across] = self.sides - count
+        if count < self.sides:
+            sides = self.writer.join([sides, self.writer.filled(0.0, lacking, sides.dtype)], self.across)
         forward = (self.lower != self.turned) == self.left
+        how = {"forward": forward, "left_side": self.left, "turned": self.turned}
+        key = (matrix.shape, sides.shape, matrix.dtype, *how.values())
+        if key not in self.bodies:
+            self.bodies[key] = self._body(f"substitution{len(self.bodies)}", matrix, sides, forward)
+        result = self.writer.value(sides.shape, sides.dtype)
+        now = self.writer.now
+        name = self.bodies[key].name
+        self.writer.add(Node("substitution", (matrix, sides), (result,), attrs(**how), now.origin, (name,)))
+        return self._cut(result, self.across, 0, count)
+
+    def _body(self, name: str, matrix: Value, sides: Value, forward: bool) -> Function:
+        """One unknown after another: its right-hand sides, less the product of its row with those known before."""
+        params = (Value(0, matrix.shape, matrix.dtype), Value(1, sides.shape, sides.dtype))
+        outer, self.writer = self.writer, Writer(Function(name, params, (), ()))
+        self.writer.begin(outer.now)
+        size, writer = matrix.shape[-1], self.writer
         known: list[Value] = []
         for row in range(size) if forward else reversed(range(size)):
-            value = writer.slice(sides, self.along, row, row + 1)
+            value = writer.slice(params[1], self.along, row, row + 1)
             if known:
                 before = (0, row) if forward else (row + 1, size)
-                value = writer.write("sub", [value, self._known(matrix, row, before, known)], value.shape)
+                value = writer.write("sub", [value, self._known(params[0], row, before, known)], value.shape)
             known = [*known, value] if forward else [value, *known]
-        return writer.join(known, self.along)
+        result = writer.join(known, self.along)
+        self.writer = outer
+        return Function(name, params, (result,), tuple(writer.nodes))
 
     def _known(self, matrix: Value, row: int, before: tuple[int, int], known: list[Value]) -> Value:
         """What the unknowns before contribute to one."""

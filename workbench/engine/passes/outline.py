@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Key = tuple[object, ...]
 # Operators whose plans make much code: the others would copy more than they share.
-BODY_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul"}
+BODY_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul", "substitution": "substitution"}
 OUTLINED = frozenset(BODY_WORDS)
 # The driver makes a function of every convolution and product, and compiles equal ones once (graphcore/tensorflow@
 # b2127bba driver/passes/outline_instructions.cc, driver/tools/subcomputation_graph_caching.cc); here a lone one stays.

@@ -17,11 +17,11 @@ class Writer:
         self._ids = FreshIds(function)
         self.nodes: list[Node] = []
         self.made_by: dict[int, Node] = {}
-        self._now = Node("", (), ())
+        self.now = Node("", (), ())  # what is being rewritten
 
     def begin(self, node: Node) -> None:
         """What follows is written for this node."""
-        self._now = node
+        self.now = node
 
     def insert(self, after: Node, op: str, operand: Value, shape: Sequence[int], **attributes: Any) -> Value:
         """A node of one operand right behind one written already, with that one's origin."""
@@ -46,7 +46,7 @@ class Writer:
     ) -> Value:
         """Append a node of one result, of its first operand's type unless `dtype` says otherwise."""
         result = self.value(shape, dtype or operands[0].dtype)
-        self.add(Node(op, tuple(operands), (result,), attrs(**attributes), self._now.origin))
+        self.add(Node(op, tuple(operands), (result,), attrs(**attributes), self.now.origin))
         return result
 
     def slice(self, source: Value, axis: int, low: int, high: int) -> Value:
