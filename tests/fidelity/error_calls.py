@@ -12,6 +12,7 @@ import numpy as np
 import workbench as wb
 from tests.fidelity.family_config import TestConfig, configured, heard, modelled, put
 from tests.fidelity.pipelining_calls import PIPELINING
+from tests.fidelity.pipelining_calls import piped as wrong_reduction
 from workbench import ipu, tf
 from workbench.engine.options.declaration import find_option
 from workbench.engine.passes.pipeline import check_count
@@ -161,6 +162,19 @@ def sharded() -> str:
         ipu.config.reset_ipu_configuration()
 
 
+def one_ipu() -> Any:
+    """A configuration of one IPU."""
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 1
+    return config
+
+
+def unprepared() -> str:
+    """What asking a session for the profile of a program it has not compiled raises."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        return heard(lambda: session.profile)
+
+
 def too_large() -> str:
     """Running a product that a machine of one tile has no room for."""
     matrix = np.zeros((512, 512), np.float32)
@@ -261,6 +275,13 @@ _MINI_BATCHES: dict[tuple[str, str], Call] = {
     )
 }  # fmt: skip
 
+_REDUCTION: dict[tuple[str, str], Call] = {
+    ("GradientAccumulationReductionMethod.parse", ""): lambda: heard(
+        lambda: ipu.gradient_accumulation.GradientAccumulationReductionMethod.parse("most")
+    ),
+}
+_MINI_BATCHES["_compute_scales", "reduction_method"] = wrong_reduction(reduction_method="SUM")
+
 # file -> (function that raises, words of its condition) -> what goes wrong, told as "<exception> <text>"
 CALLS: dict[str, dict[tuple[str, str], Call]] = {
     "ipu/config.py": _CONFIG,
@@ -269,6 +290,7 @@ CALLS: dict[str, dict[tuple[str, str], Call]] = {
     "ipu/ipu_outfeed_queue.py": _OUTFEED,
     "ipu/loops.py": _LOOPS,
     "ipu/scopes.py": _SCOPES,
+    "ipu/gradient_accumulation.py": _REDUCTION,
     "ops/pipelining_ops.py": PIPELINING,
     "optimizers/gradient_accumulation_optimizer.py": _MINI_BATCHES,
 }
@@ -288,6 +310,11 @@ NAMED: dict[str, Call] = {
     "ERR-AMP-neg": lambda: heard(
         lambda: find_option("matmuls.poplar_options.availableMemoryProportion").check("-123.0")
     ),
+    "ERR-POPART-amp": lambda: heard(
+        lambda: find_option("matmuls.poplar_options.availableMemoryProportion").check("-0.5")
+    ),
+    "ERR-POPART-pipe": lambda: piped(config=one_ipu()),
+    "ERR-POPART-report": unprepared,
     "ERR-MULTI-IPU": sharded,
     "ERR-EXCEPTED": excepted,
     "ERR-OOM": too_large,

@@ -16,5 +16,15 @@ class GradientAccumulationReductionMethod(Enum):
     MEAN = 1
     RUNNING_MEAN = 2
 
+    @classmethod
+    def parse(cls, reduction_method: GradientAccumulationReductionMethod | str) -> GradientAccumulationReductionMethod:
+        """A member from itself or its name in any case; a `ValueError` for anything else."""
+        if isinstance(reduction_method, cls):
+            return reduction_method
+        name = reduction_method.upper() if isinstance(reduction_method, str) else ""
+        if name in cls.__members__:
+            return cls[name]
+        raise ValueError(f"reduction_method is {reduction_method!r}. Expected: one of {', '.join(cls.__members__)}.")
+
 
 __all__ = ["GradientAccumulationReductionMethod"]
