@@ -72,6 +72,19 @@ def test_an_outer_strided_log_add_is_compiled():
         ),
         ("popops::NormaliseImage", {"in_type": "int", "out_type": "half", "pixels": 6}, "no codelet reads 'int'.*half"),
         ("popops::SplineBasis", {"type": "half", "degree": 4, "rows": [8]}, "splines of degree 4.*1, 2 or 3"),
+        (
+            "popops::Reduce",
+            {
+                "specialisation": "DEFAULT",
+                "type": "half",
+                "op": "ADD",
+                "reductions": 2,
+                "out_elements": [4, 8],
+                "regions": 2,
+                "partial_elements": [8, 8, 16],
+            },
+            "2 outputs, 2 counts of regions and 3 regions of 2 reductions.*2 outputs, 2 counts and 4 regions",
+        ),
         ("poplin::experimental::LUDCoreVertex", {"align": 2, "depth": 24}, "alignment of 2 bytes.*4 or 8"),
         (
             "popops::BroadcastScalar1DRelationalOpDualOutput",

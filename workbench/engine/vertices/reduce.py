@@ -3,11 +3,13 @@
 `SCALAR_OUTPUT_SINGLE_INPUT`: `num_partials` elements to one. `ALL_REGIONS_CONTINUOUS`: `num_partials` elements to
 each of `num_outputs`. `STRIDED_REDUCE` and `STRIDED_REDUCE_OUTER`: `num_partials` rows of `num_outputs` elements,
 `stride` elements apart, `num_outer_strides` times. `DEFAULT` and `SCALAR_OUTPUT_REGIONS`: `reductions` outputs of
-`out_elements`, each from `regions` regions of `partial_elements`.
+`out_elements`, each from `regions` regions of `partial_elements`; where they differ, `out_elements` and `regions` of
+every reduction and `partial_elements` of every region in turn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -114,28 +116,62 @@ def _store_cycles(form: _Form, width: int) -> int:
     return (2 + form.update) * per_store + form.accumulates
 
 
-def _generic_one(form: _Form, out_elements: int, regions: int, partial_elements: int) -> int:
+Counts = int | Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """`times` reductions of the general vertex to `out_elements`, from one region of each of the sizes."""
+
+    times: int
+    out_elements: int
+    region_elements: tuple[int, ...]
+
+
+def _jobs(reductions: int, out_elements: Counts, regions: Counts, partial_elements: Counts) -> list[_Job]:
+    """The reductions of the general vertex; those that are alike once."""
+    if isinstance(out_elements, int) and isinstance(regions, int) and isinstance(partial_elements, int):
+        return [_Job(times=reductions, out_elements=out_elements, region_elements=(partial_elements,) * regions)]
+    outs = [out_elements] * reductions if isinstance(out_elements, int) else list(out_elements)
+    counts = [regions] * reductions if isinstance(regions, int) else list(regions)
+    total = sum(counts)
+    sizes = [partial_elements] * total if isinstance(partial_elements, int) else list(partial_elements)
+    if len(outs) != reductions or len(counts) != reductions or len(sizes) != total:
+        raise InputError(
+            f"{len(outs)} outputs, {len(counts)} counts of regions and {len(sizes)} regions of {reductions} reductions",
+            expected=f"{reductions} outputs, {reductions} counts and {total} regions",
+        )
+    ends = [sum(counts[: place + 1]) for place in range(reductions)]
+    return [
+        _Job(times=1, out_elements=out, region_elements=tuple(sizes[end - count : end]))
+        for out, count, end in zip(outs, counts, ends, strict=True)
+    ]
+
+
+def _generic_one(form: _Form, job: _Job) -> int:
     """One reduction of the general vertex: whole vectors of outputs, then the powers of two of the rest."""
+    regions = len(job.region_elements)
+    rows = sum(size // job.out_elements for size in job.region_elements)
+    out_elements = job.out_elements
     vectors, rest = divmod(out_elements, form.width)
     checks = range(p.ceil_log2(form.width))
     load = (2 if form.accumulates else 0) + 2 + form.width // form.per_cycle
-    rows = partial_elements // out_elements
     start = 5 if form.accumulates else 3
     cycles = 24 + 2 * len(checks)
     cycles += vectors * (start + _store_cycles(form, form.width) + 1 + 10 * regions)
-    cycles += regions * vectors * rows * (load + 3)
+    cycles += vectors * rows * (load + 3)
     for size in (1 << bit for bit in checks if rest >> bit & 1):
         loads = size // min(size, form.per_load)
         cycles += start - 1 + _store_cycles(form, size) + 10 * regions
-        cycles += regions * rows * (2 + loads + 3)
+        cycles += rows * (2 + loads + 3)
     return cycles
 
 
-def _generic(form: _Form, reductions: int, out_elements: int, regions: int, partial_elements: int) -> int:
+def _generic(form: _Form, jobs: Sequence[_Job]) -> int:
     if form.op in _VECTORISED:
-        return 33 + reductions * _generic_one(form, out_elements, regions, partial_elements)
+        return 33 + sum(job.times * _generic_one(form, job) for job in jobs)
     each = 24 + (12 if form.op == "LOG_ADD" else 1) + (form.out_type != form.dtype)
-    return 31 + reductions * (8 + regions * (22 + each * partial_elements))
+    return 31 + sum(job.times * (8 + sum(22 + each * size for size in job.region_elements)) for job in jobs)
 
 
 _FORMS = (
@@ -157,9 +193,9 @@ def _flops(
     num_outputs: int = 1,
     num_outer_strides: int = 1,
     reductions: int = 1,
-    out_elements: int = 1,
-    regions: int = 1,
-    partial_elements: int = 0,
+    out_elements: Counts = 1,
+    regions: Counts = 1,
+    partial_elements: Counts = 0,
     update: bool = False,
     **_: object,
 ) -> int:
@@ -168,14 +204,16 @@ def _flops(
     if not p.is_float(type):
         return 0
     if specialisation in ("DEFAULT", "SCALAR_OUTPUT_REGIONS"):
-        return each * reductions * (regions * partial_elements - (1 - update) * out_elements)
+        jobs = _jobs(reductions, out_elements, regions, partial_elements)
+        return each * sum(job.times * (sum(job.region_elements) - (1 - update) * job.out_elements) for job in jobs)
     return each * num_outputs * (num_partials * num_outer_strides - 1 + update)
 
 
-def _state_bytes(*, specialisation: str, reductions: int = 0, regions: int = 1, **_: object) -> int:
+def _state_bytes(*, specialisation: str, reductions: int = 0, regions: Counts = 1, **_: object) -> int:
     """Scaled pointers are full ones on Mk2; the strided form has five shorts, the general two vector lists."""
     if specialisation in ("DEFAULT", "SCALAR_OUTPUT_REGIONS"):
-        return 2 * p.VECTOR_LIST + p.SCALED_POINTER + 2 * reductions + 4 * reductions * (1 + regions)
+        total = reductions * regions if isinstance(regions, int) else sum(regions)
+        return 2 * p.VECTOR_LIST + p.SCALED_POINTER + 6 * reductions + 4 * total
     if specialisation.startswith("STRIDED"):
         return 2 * p.SCALED_POINTER + p.POINTER + 12
     return 2 * p.SCALED_POINTER + 4
@@ -217,9 +255,9 @@ def reduce(
     stride: int = 0,
     num_outer_strides: int = 1,
     reductions: int = 1,
-    out_elements: int = 1,
-    regions: int = 1,
-    partial_elements: int = 0,
+    out_elements: Counts = 1,
+    regions: Counts = 1,
+    partial_elements: Counts = 0,
     out_type: str | None = None,
     update: bool = False,
 ) -> int:
@@ -236,5 +274,5 @@ def reduce(
     if specialisation.startswith("STRIDED_REDUCE"):
         return _strided(form, num_partials, num_outputs, stride or num_outputs, num_outer_strides)
     if specialisation in _FORMS:
-        return _generic(form, reductions, out_elements, regions, partial_elements)
+        return _generic(form, _jobs(reductions, out_elements, regions, partial_elements))
     raise InputError(f"unknown specialisation {specialisation!r}", expected="one of: " + ", ".join(_FORMS))
