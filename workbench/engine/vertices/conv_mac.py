@@ -110,8 +110,9 @@ def hmac_cycles(
     float_partials = partials_type == "float"
     # The retained state is charged once by the type of the partials, as the published estimator does.
     refill = workers * ((9 if float_partials else 10) + _hmac_kept(partials_type, one_by_one))
-    cycles = _hmac_overhead(in_type, one_by_one) + refill
-    cycles = cycles + conv_groups * (23 + in_groups * (15 + out_groups * (10 + workers * worker)))
+    loops = conv_groups * (23 + in_groups * (15 + out_groups * (10 + workers * worker)))
+    # Without inputs there is only the zeroing (lib/poplin/poplinCycleEstimators.cpp:265).
+    cycles = _hmac_overhead(in_type, one_by_one) + where(in_groups * in_chans == 0, 0, refill + loops)
     if not kernel_zeroing:
         return cycles
     return cycles + zero_partials_cycles(
