@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.fidelity.family_compute_sets import compute_sets
 from tests.fidelity.family_config import configuration_behaviour
 from tests.fidelity.family_configurations import configuration
 from tests.fidelity.family_counted import counted_vertex
@@ -80,6 +81,7 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "CARRY": carry,
     "LIVE": live,
     "SEM": semantics,
+    "CS": compute_sets,
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.fidelity import report
 from tests.fidelity.cases import run
 from tests.fidelity.data import also
+from tests.fidelity.family_compute_sets import operations
 from tests.fidelity.pipeline_memory import Asked, asked
 
 ROWS = also()
@@ -74,3 +75,8 @@ def test_a_pipeline_is_found_by_the_words_or_by_the_test() -> None:
         network="2", schedule="Sequential", recomputed=False
     )
     assert asked({**told, "description": "something else"}) is None
+
+
+def test_operations_are_the_last_words_of_a_path() -> None:
+    paths = ["__seed*", "cnv3*/convolution*/Conv_3x3", "ba3*/fusion/Op/Add", "Mean/convert*/Cast", "mul/multiply"]
+    assert operations(paths) == operations(["Add", "Cast", "Conv", "Multiply"]) == ["Add", "Cast", "Conv", "Multiply"]
