@@ -13,6 +13,7 @@ from workbench.engine.program import Call, Repeat, TileProgram, VertexGroup
 from workbench.engine.tileset import tile_set
 
 STUB = vertices.find("stub")
+BEGIN_CODE = 4 * 2 + 12  # a run begins with an exchange: each tile takes one piece, the number of the program
 STUB_CODE, STUB_STATE = STUB.code_bytes(cycles=1), STUB.state_bytes(cycles=1)
 
 
@@ -56,7 +57,8 @@ def test_exchange_code_counts_sends_and_control_events() -> None:
     # tile 0 sends 1,028 B = 257 words in 2 pieces: 3 events and 4 more sends; a receiver of one piece 2 events
     moved = b.exchanged([1028], [0, 1028], [2, 1])
     found = footprint(b.program(b.exchange(moved), b.exchange(moved))).categories
-    assert found["internal_exchange_code"].tolist() == [[2 * (4 * 7 + 12), 2 * (4 * 2 + 12), 2 * 12, 2 * 12]]
+    own = [2 * (4 * 7 + 12), 2 * (4 * 2 + 12), 2 * 12, 2 * 12]
+    assert found["internal_exchange_code"].tolist() == [[BEGIN_CODE + each for each in own]]
 
 
 def test_fragmented_tensors_are_staged_and_sent_in_full_sends() -> None:
@@ -64,13 +66,13 @@ def test_fragmented_tensors_are_staged_and_sent_in_full_sends() -> None:
     # 4,000 B in 10 pieces: 15 events and 15 further sends directly, against 16 sends and 6 for the copies
     few, many = b.exchanged([4000], [0, 4000], [10, 10]), b.exchanged([4000], [0, 4000], [1000, 1000])
     code = footprint(b.program(b.exchange(few))).categories["internal_exchange_code"]
-    assert code.tolist() == [[4 * 22 + 12, 4 * (2 + 6) + 12, 12, 12]]
+    assert (code - BEGIN_CODE).tolist() == [[4 * 22 + 12, 4 * (2 + 6) + 12, 12, 12]]
     # however small the pieces: the receiver has one source and its copies
     assert (footprint(b.program(b.exchange(many))).categories["internal_exchange_code"] == code).all()
     # 300 pieces from tiles that send 100 B each: 40 sources at least
     gathered = b.exchanged([100], [0, 0, 4000], [1, 0, 300])
     code = footprint(b.program(b.exchange(gathered))).categories["internal_exchange_code"]
-    assert code[0].tolist() == [4 * 2 + 12, 12, 4 * (2 * 40 + 6) + 12, 12]
+    assert (code[0] - BEGIN_CODE).tolist() == [4 * 2 + 12, 12, 4 * (2 * 40 + 6) + 12, 12]
 
 
 def test_host_copies_and_links() -> None:
@@ -81,9 +83,18 @@ def test_host_copies_and_links() -> None:
         b.link(256, 0, 1, sent=sent, received=received),
     )
     found = footprint(program).categories
-    assert found["host_exchange_code"].tolist() == [[96] * 4, [0] * 4]
+    # a run begins with two copies on every IPU
+    assert found["host_exchange_code"].tolist() == [[(2 + 1) * 58] * 4, [2 * 58] * 4]
     assert found["host_exchange_packet_headers"].tolist() == [[3 * 8, 0, 0, 0], [0] * 4]
     assert found["global_exchange_code"].tolist() == [[4 * (2 + 1) + 12, 12, 12, 12], [12, 4 * 2 + 12, 12, 12]]
+
+
+def test_host_copies_that_follow_each_other_are_one() -> None:
+    b = Builder()
+    arriving, leaving = [b.stream(64), b.stream(64)], [b.stream(64, "to_host"), b.stream(64, "to_host")]
+    found = footprint(b.program(*arriving, b.compute(), b.stream(64), *leaving)).categories
+    # two before the compute set, one behind it, two of the other direction
+    assert found["host_exchange_code"].tolist() == [[(2 + 3) * 58] * 4]
 
 
 def test_a_body_that_runs_often_is_stored_once() -> None:

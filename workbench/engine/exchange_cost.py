@@ -100,6 +100,11 @@ def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
     return Cost((transfer, latency)), per_tile
 
 
+def piece_instructions(target: Target) -> int:
+    """Exchange instructions of a tile that takes or sends one piece of a word."""
+    return -(-target.exchange_events_per_fragment // 2)
+
+
 def exchange_instructions(exchange: Exchange, target: Target) -> IntArray:
     """Exchange instructions of each tile, int64[tiles], sent directly or staged, whichever takes fewer.
 

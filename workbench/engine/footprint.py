@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, Inputs, formula, term
-from workbench.engine.exchange_cost import exchange_instructions
+from workbench.engine.exchange_cost import exchange_instructions, piece_instructions
+from workbench.engine.host_copies import followers
 from workbench.engine.program import (
     DoExchange,
     Exchange,
@@ -62,13 +63,13 @@ def _vertex_code(classes: tuple[tuple[str, str, int], ...]) -> int:
 
 @formula(
     "memory.vertex_state",
-    text="state of the vertices, pointers included, + bytes per vertex-table entry x vertices",
-    source=f"field sizes of the codelets; table entry derived from {TFDOC}: 14,640 B for 1,219 vertices",
+    text="state of the vertices, pointers included, + bytes of the counter a profiled program keeps x vertices",
+    source=f"field sizes of the codelets; {TFDOC}: instrumentation results, 4,876 B for 1,219 vertices",
     unit="bytes",
     error_kind="memory",
 )
-def _vertex_state(state_bytes: Any, count: Any, entry_bytes: int) -> Any:
-    return state_bytes + entry_bytes * count
+def _vertex_state(state_bytes: Any, count: Any, counter_bytes: int) -> Any:
+    return state_bytes + counter_bytes * count
 
 
 @formula(
@@ -86,7 +87,7 @@ def _copy_descriptor(state_bytes: Any) -> Any:
     "memory.exchange_code",
     text="bytes per instruction x instructions (sent directly: 3/2 per piece of a tile and a further send per 64 words "
     "sent; or staged by copies: a send per 64 words, two per source, six for the copies; the fewer) + bytes every tile "
-    "needs to stay in step x exchanges",
+    "needs to stay in step x exchanges; with the piece each tile takes as a run begins, the number of its program",
     source="osmarks/ipu-stack@ce7c7e94: instructions of 4 B, sends of at most 64 words, three events a fragment; "
     f"bytes per exchange derived from {TFDOC}: 50 B a tile for four exchanges",
     unit="bytes",
@@ -98,8 +99,10 @@ def _exchange_code(instructions: Any, exchanges: Any, instruction_bytes: int, ex
 
 @formula(
     "memory.host_exchange_code",
-    text="bytes per host copy x host copies, on every tile of the IPU",
-    source=f"derived from {TFDOC}: 289 B a tile for the three copies of an adder",
+    text="bytes per host copy x host copies, on every tile of the IPU: two with which a run begins, and those of the "
+    "program, of which some of one direction that follow each other are one",
+    source=f"derived from {TFDOC}: 289 B a tile for the five copies of an adder (two of control, seed, inputs, "
+    "results); merging: graphcore/tensorflow@b2127bba driver/visitors/deferred_visitor.cc:1402 groups copies for it",
     unit="bytes",
     error_kind="code",
 )
@@ -194,7 +197,7 @@ class Footprint:
 def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footprint:
     """The footprint of a program; without IPU code there is no code and no stack. Bodies stored once count once."""
     groups = {buffer.variable: buffer.group for buffer in program.remote_buffers}
-    counts = _Counts(program.target, program.ipus, program.steps, groups)
+    counts = _Counts(program.target, program.ipus, program.steps, groups, followers(program))
     inputs = counts.inputs()
     shape = (program.ipus, program.target.tiles_per_ipu)
     variants = counts.variants()
@@ -252,19 +255,29 @@ class _Counts:
     Vertices are counted per set of tiles, exchanges per distinct exchange; both are spread over the tiles at the end.
     """
 
-    def __init__(self, target: Target, ipus: int, steps: Iterable[Leaf], group_of: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        ipus: int,
+        steps: Iterable[Leaf],
+        group_of: Mapping[int, int],
+        merged: frozenset[int] = frozenset(),
+    ) -> None:
         self.target = target
         self.shape = (ipus, target.tiles_per_ipu)
         names = ("instructions", "global_instructions", "packets", "runs", "state", "entries", "copied")
         self.sums = {name: np.zeros(self.shape, np.int64) for name in names}
         self.exchanges = {name: np.zeros((ipus, 1), np.int64) for name in ("", "global_")}
-        self.copies = np.zeros((ipus, 1), np.int64)
+        self.exchanges[""] += target.code.control_exchanges
+        self.sums["instructions"] += target.code.control_exchanges * piece_instructions(target)
+        self.copies = np.full((ipus, 1), target.code.control_copies, np.int64)
         self.syncs = np.zeros((ipus, 1), np.int64)
         self._variants: dict[tuple[str, str, int], dict[tuple[int, TileSet], None]] = {}
         self._groups: dict[tuple[int, TileSet], Counter[str]] = {}
         self._moved: dict[tuple[int, str, tuple[int, ...]], Exchange] = {}
         self._times: Counter[tuple[int, str, tuple[int, ...]]] = Counter()
         self._group_of = group_of
+        self._merged = merged
         self._copied: set[tuple[str, int | None]] = set()
         for step in steps:
             self._add(step)
@@ -279,7 +292,8 @@ class _Counts:
             self._moves(step.exchange, step.ipu, "")
         elif isinstance(step, StreamCopy):
             copy = (step.direction, self._group_of.get(step.buffer))
-            if copy[1] is None or copy not in self._copied:  # rows of one remote buffer are copied by the same code
+            known = step.id in self._merged if copy[1] is None else copy in self._copied
+            if not known:  # rows of one remote buffer are copied by the same code
                 self._copied.add(copy)
                 self.copies[step.ipu] += 1
             moved = step.exchange.sent_bytes + step.exchange.received_bytes
@@ -366,7 +380,7 @@ class _Counts:
             "vertex_instance_state": {
                 "state_bytes": sums["state"],
                 "count": sums["entries"],
-                "entry_bytes": code.vertex_entry_bytes,
+                "counter_bytes": code.vertex_counter_bytes,
             },
             "copy_descriptor": {"state_bytes": sums["copied"]},
             "host_exchange_packet_headers": {

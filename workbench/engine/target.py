@@ -39,8 +39,12 @@ class CodeSizes:
     control_bytes_per_run: int = 12  # derived: three instructions of 4 B: load an address, run or call, branch back
     control_bytes_per_sync: int = 4  # derived: one instruction
     exchange_bytes_per_exchange: int = 12  # derived: TFDOC's adder, 50 B a tile for four exchanges
-    vertex_entry_bytes: int = 4  # derived: the word of a vertex table that names codelet and state
-    host_exchange_bytes_per_copy: int = 96  # derived: TFDOC's adder, 289 B a tile for three copies
+    vertex_counter_bytes: int = 4  # TFDOC: instrumentation results, 4,876 B of 1,219 vertices; tutorial 4: 66.0 kB
+    # graphcore/examples tut4_profiling, picture of the program tree: a run begins with two copies of a word, from and
+    # to the host, and the broadcast of the first, the number of the program to run, to all tiles
+    control_copies: int = 2
+    control_exchanges: int = 1
+    host_exchange_bytes_per_copy: int = 58  # derived: TFDOC's adder, 289 B a tile for these two, seed, inputs, results
     host_packet_payload_bytes: int = 1024  # poplibs@7eac0f26 lib/popops/HostSliceTensor.cpp: packetSizeInBytes
     host_packet_header_bytes: int = 8  # not sourced; the adder's headers are 10,512 B over all tiles
 
