@@ -6,6 +6,11 @@ the search goes on by moving what reached the top to the front of the order (squ
 Clements, JAIR 10, 1999). Regions are
 neighbours: where the pieces do not fit beside their border and none must be interleaved, memory is taken as one range
 and a piece may lie across it. What finds no place reaches beyond the end of the memory.
+
+What need not be interleaved goes where interleaved pieces lie at other times, else to the region that is not, as long
+as all fits: in published reports of Poplar the interleaved region takes nothing for an adder, and for two products just
+the bytes of their partials (graphcore/tensorflow r1.15/sdk-release-1.4 plugin/poplar/docs/logging.rst;
+graphcore/examples tutorials/poplar/tut4_profiling). Else larger pieces try the interleaved region first.
 """
 
 from __future__ import annotations
@@ -105,8 +110,17 @@ class _Region:
         self.stops[0] = _up(self.base, ALIGNMENT_BYTES)
         return address
 
-    def share(self, size_bytes: int, alignment: int, life: int, meets: npt.NDArray[np.bool_]) -> int | None:
-        """The lowest address free during a lifetime; None when there is none."""
+    def skip(self, alignment: int) -> None:
+        """Leave a gap up to the next multiple, where one is inside the region."""
+        address = _up(self.base, alignment)
+        if address < self.end:
+            self.base = self.top = address
+            self.stops[0] = address
+
+    def share(
+        self, size_bytes: int, alignment: int, life: int, meets: npt.NDArray[np.bool_], *, inside: bool = False
+    ) -> int | None:
+        """The lowest address free during a lifetime; None when there is none (`inside`: none below the top)."""
         count = self.count
         self.lives[0] = life  # a lifetime meets itself, so what is always live is always met
         met = meets[self.lives[:count]].nonzero()[0]
@@ -117,7 +131,7 @@ class _Region:
             free = -(-free // alignment) * alignment
         room = (starts[order[1:]] - free[:-1] >= size_bytes).nonzero()[0]
         address = int(free[room[0] if len(room) else -1])
-        if address + size_bytes > self.end:
+        if address + size_bytes > (self.top if inside else self.end):
             return None
         self.starts[count], self.stops[count] = address, _up(address + size_bytes, ALIGNMENT_BYTES)
         self.lives[count] = life
@@ -126,14 +140,25 @@ class _Region:
         return address
 
 
+_Turns: TypeAlias = tuple[tuple[int, bool], ...]
+"""Regions to try in turn, and whether only below what the region takes already."""
+_KEPT: _Turns = ((0, False), (1, False), (2, False))
+_SMALL_SPANS: _Turns = ((1, True), *_KEPT)
+_LARGE_FIRST: _Turns = ((1, False), (0, False), (2, False))
+
+
 class _Tile:
     """One attempt at one tile."""
 
-    def __init__(self, memory: MemoryMap, items: Sequence[Item]) -> None:
+    def __init__(
+        self, memory: MemoryMap, items: Sequence[Item], *, apart: bool = False, order: _Turns | None = None
+    ) -> None:
         border, end = memory.non_interleaved_bytes, memory.total_bytes
         count = len(items)
         self.memory = memory
         self.items = items
+        self.apart = apart
+        self.order = _LARGE_FIRST if order is None else order
         self.regions = [
             _Region(0, border, count),
             _Region(border, end, count),
@@ -147,18 +172,23 @@ class _Tile:
         item = self.items[index]
         alignment = INTERLEAVED_ALIGNMENT_BYTES if item.interleaved else ALIGNMENT_BYTES
         limit = self.memory.executable_bytes if item.code else None
-        for region in _regions(item, (0, 1, 2)):
+        for region, _ in _regions(item, _KEPT):
             address = self.regions[region].keep(item.size_bytes, alignment, limit if region == 0 else None)
             if address is not None:
                 self.addresses[index], self.chosen[index] = address, region
                 return
 
-    def share(self, index: int, meets: npt.NDArray[np.bool_], order: tuple[int, ...]) -> None:
-        """Place something shared: the interleaved region first, which holds the larger pieces."""
+    def begin_data(self) -> None:
+        """All code is placed: go on at the next memory element where data lie apart from it."""
+        if self.apart:
+            self.regions[0].skip(self.memory.element_bytes)
+
+    def share(self, index: int, meets: npt.NDArray[np.bool_]) -> None:
+        """Place something shared in the first region of the order that has room."""
         item = self.items[index]
         alignment = INTERLEAVED_ALIGNMENT_BYTES if item.interleaved else ALIGNMENT_BYTES
-        for region in _regions(item, order):
-            address = self.regions[region].share(item.size_bytes, alignment, item.life, meets)
+        for region, inside in _regions(item, self.order):
+            address = self.regions[region].share(item.size_bytes, alignment, item.life, meets, inside=inside)
             if address is not None:
                 self.addresses[index], self.chosen[index] = address, region
                 return
@@ -191,7 +221,7 @@ class _Whole(_Tile):
         item = self.items[index]
         self._note(index, self.range.keep(item.size_bytes, ALIGNMENT_BYTES))
 
-    def share(self, index: int, meets: npt.NDArray[np.bool_], order: tuple[int, ...]) -> None:
+    def share(self, index: int, meets: npt.NDArray[np.bool_]) -> None:
         """Place something shared at the lowest address that is free while it lives."""
         item = self.items[index]
         self._note(index, self.range.share(item.size_bytes, ALIGNMENT_BYTES, item.life, meets))
@@ -213,13 +243,15 @@ class _Whole(_Tile):
         return code <= memory.executable_bytes and not any(item.interleaved for item in items)
 
 
-def _regions(item: Item, order: tuple[int, ...]) -> tuple[int, ...]:
+def _regions(item: Item, order: _Turns) -> _Turns:
     if item.code:
-        return (0, 2)
-    return (1, 2) if item.interleaved else order
+        return ((0, False), (2, False))
+    return ((1, False), (2, False)) if item.interleaved else order
 
 
 _Order: TypeAlias = Callable[[Item], tuple[int, ...]]
+_WAYS: tuple[tuple[bool, _Turns], ...] = ((True, _SMALL_SPANS), (False, _SMALL_SPANS), (False, _LARGE_FIRST))
+"""Ways to fill a tile, taken in turn until one fits: whether data lie apart from code, and the order of regions."""
 _ORDERS: tuple[_Order, ...] = (
     lambda item: (-item.size_bytes, -item.duration),
     lambda item: (-item.size_bytes * item.duration, -item.size_bytes),
@@ -238,12 +270,17 @@ def place(
     kept = sorted((index for index, item in enumerate(items) if item.life < 0), key=lambda i: _kept_order(items[i]))
     shared = [index for index, item in enumerate(items) if item.life >= 0]
     may_fit = sum(items[index].size_bytes for index in kept) + peak_bytes <= memory.total_bytes
-    for order in _ORDERS:
-        attempt = _attempt(_Tile(memory, items), meets, kept, sorted(shared, key=lambda i: order(items[i])))
-        if best is None or attempt.used_bytes() < best.used_bytes():
-            best = attempt
-        overflow, used = best.used_bytes()
-        if not shared or (not (overflow and may_fit) and used <= _GOOD_ENOUGH * peak_bytes):
+    for apart, regions in _WAYS if memory.data_apart else _WAYS[1:]:
+        for order in _ORDERS:
+            tile = _Tile(memory, items, apart=apart, order=regions)
+            attempt = _attempt(tile, meets, kept, sorted(shared, key=lambda i: order(items[i])))
+            if best is None or attempt.used_bytes() < best.used_bytes():
+                best = attempt
+            overflow, used = best.used_bytes()
+            if not shared or (not (overflow and may_fit) and used <= _GOOD_ENOUGH * peak_bytes):
+                break
+        assert best is not None
+        if not best.used_bytes()[0]:
             break
     assert best is not None
     if best.used_bytes()[0] and _Whole.allows(memory, items):
@@ -291,9 +328,13 @@ def _attempt(
     tile: _Tile, meets: Conflicts, kept: Sequence[int], shared: Sequence[int], *, interleaved_first: bool = True
 ) -> _Tile:
     items = tile.items
-    for index in kept:
+    code = [index for index in kept if items[index].code]
+    for index in code:
+        tile.keep(index)
+    tile.begin_data()
+    for index in kept[len(code) :]:  # behind the code, which is first
         tile.keep(index)
     # What must be interleaved chooses first, as a rule: it has one region, the rest has two.
     for index in sorted(shared, key=lambda i: not items[i].interleaved) if interleaved_first else shared:
-        tile.share(index, meets[items[index].life], (1, 0, 2))
+        tile.share(index, meets[items[index].life])
     return tile

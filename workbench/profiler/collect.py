@@ -303,7 +303,8 @@ def placer(profile: Profile, ipu: int) -> Placer:
     """The engine's placement for one IPU of a profile."""
     variables, spans = profile.tables["variables"], profile.tables["intervals"]
     names = ("non_interleaved_bytes", "interleaved_bytes", "executable_bytes")
-    memory = MemoryMap(**{name: int(profile.target[name]) for name in names})
+    apart = bool(profile.target.get("data_apart"))  # files of earlier versions do not say
+    memory = MemoryMap(**{name: int(profile.target[name]) for name in names}, data_apart=apart)
     lives: dict[int, list[tuple[int, int]]] = {}
     for variable, first, last in zip(*(spans[name].tolist() for name in SPAN), strict=True):
         lives.setdefault(variable, []).append((first, last))
@@ -329,6 +330,7 @@ def _target(target: Target) -> dict[str, Any]:
         "non_interleaved_bytes": target.memory.non_interleaved_bytes,
         "interleaved_bytes": target.memory.interleaved_bytes,
         "executable_bytes": target.memory.executable_bytes,
+        "data_apart": target.memory.data_apart,
         "peak_flops_per_second": target.peak_flops_per_second,
         "what_if": list(target.what_if),
     }
