@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from tests.fidelity import family_halo, pipeline_orders
+from tests.fidelity import family_halo, pipeline_orders, recurrent_orders
 from tests.fidelity.compiling import config, struct
 from tests.fidelity.family_memory import program_of
 from tests.fidelity.measuring import total_bytes
@@ -105,7 +105,21 @@ def _half() -> str:
     return f"half{relation(half, single)}float; amp {effect}"
 
 
+def _layer(kind: str) -> str:
+    custom, cell = recurrent_orders.layer_against_cell(kind)
+    return f"total(custom {_millions(custom)}) {relation(custom, cell)} total(TF {_millions(cell)})"
+
+
+def _proportion(kind: str) -> str:
+    more, less = recurrent_orders.more_against_less(kind)
+    return f"total({_millions(more)} at 0.8) {relation(more, less)} total({_millions(less)} at 0.1)"
+
+
 _ORDERS: dict[str, Callable[[], str]] = {
+    "popnn-gru": lambda: _layer("GRU"),
+    "popnn-lstm": lambda: _layer("LSTM"),
+    "gru-amp": lambda: _proportion("GRU"),
+    "lstm-amp": lambda: _proportion("LSTM"),
     "train-gt-infer": _training,
     "momentum-gt-sgd": _momentum,
     "explicit-halo": _halo,

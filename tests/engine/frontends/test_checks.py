@@ -214,3 +214,10 @@ def test_a_random_key_stands_for_a_key_only() -> None:
     )
     with pytest.raises(InputError, match=r"args\[0\] is float32. Expected: a random key"):
         found.run(np.float32(1), np.ones(3, "float32"))
+
+
+def test_a_sequential_model_whose_layers_could_not_be_joined() -> None:
+    """Keras has no orthogonal halves, goes on without a graph, and then has no inputs to ask for."""
+    layers = [keras.layers.Input((5, 4)), keras.layers.GRU(3, dtype="float16")]
+    model = keras.Sequential(layers, name="halves")
+    assert message(lambda: trace_keras(model, 2)).startswith("the model 'halves' is not built: ")

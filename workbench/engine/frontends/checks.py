@@ -108,7 +108,7 @@ def check_model(model: Any) -> None:
             f"the model {model.name!r} is empty", expected="at least one layer",
             todo="add layers: model.add(keras.layers.Dense(10))",
         )  # fmt: skip
-    if not model.built or (isinstance(model, keras.Sequential) and not model.inputs):
+    if not model.built or (isinstance(model, keras.Sequential) and not getattr(model, "inputs", None)):
         raise InputError(
             f"the model {model.name!r} is not built: its input shape is unknown",
             expected="a model whose layers have their weights' shapes",
