@@ -18,7 +18,7 @@ from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES, Footprint, f
 from workbench.engine.liveness import liveness
 from workbench.engine.placement import Item, conflicts, place
 from workbench.engine.program import TileProgram
-from workbench.engine.target import MemoryMap, Target
+from workbench.engine.target import MemoryMap, Target, target
 from workbench.engine.tileset import frozen
 from workbench.errors import InputError
 
@@ -272,3 +272,26 @@ def test_a_training_step_is_packed_within_a_tenth_of_its_peak_in_time(seed: int)
     ]
     assert sum(used) <= 1.10 * peak
     assert seconds < 0.12  # 0.04 s measured
+
+
+def test_what_need_not_be_interleaved_takes_only_what_interleaved_pieces_leave_there() -> None:
+    memory = MemoryMap(non_interleaved_bytes=8192, interleaved_bytes=8192, executable_bytes=8192)
+    meets = conflicts([((0, 1),), ((2, 3),), ((2, 3),)])
+    partials = Item(size_bytes=640, life=0, interleaved=True)
+    later, more = Item(size_bytes=600, life=1), Item(size_bytes=80, life=2)
+    # the partials are dead: the larger value lies where they did, the other finds no 80 B behind it
+    placed = place(memory, [partials, later, more], meets, 680)
+    assert placed.addresses.tolist() == [8192, 8192, 0]
+    # nothing is interleaved: nothing lies there
+    assert place(memory, [later, more], meets, 680).addresses.tolist() == [0, 600]
+
+
+def test_on_mk1_data_begin_at_the_element_behind_the_code_where_they_fit() -> None:
+    memory = target("ipu1").memory
+    code, stack = Item(size_bytes=1180, code=True), Item(size_bytes=3168)
+    meets = conflicts([((0, 1),)])
+    assert place(memory, [code, stack], meets, 0).addresses.tolist() == [0, 16384]
+    # 131,072 + 131,072 B of data end at 262,144 only without a gap: they follow the code's 1,184 B
+    large = Item(size_bytes=262_144 - 1184, life=0)
+    assert place(memory, [code, large], meets, large.size_bytes).addresses.tolist() == [0, 1184]
+    assert place(target("ipu2").memory, [code, stack], meets, 0).addresses.tolist() == [0, 1184]
