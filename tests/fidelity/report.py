@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from tests.fidelity.cases import NotRun, run
-from tests.fidelity.data import Row, rows
+from tests.fidelity.data import Row, also, rows
 from tests.fidelity.judge import Verdict, band, bound_of, judge, same_order
 from workbench.profiler.fidelity import PATH as SUMMARY
 
@@ -153,9 +153,10 @@ def details(results: Iterable[Result], group: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table and write it, or, given groups, print their cases and write nothing."""
+    """Print the table and write it, or, given groups (those found later, too), print their cases and write nothing."""
     wanted = set(arguments)
-    results = all_results(row for row in rows() if not wanted or row.group in wanted)
+    chosen = [row for row in (*rows(), *also()) if row.group in wanted] if wanted else rows()
+    results = all_results(chosen)
     table = by_group(results)
     for group in sorted(wanted):
         print(details(results, group))
