@@ -12,6 +12,7 @@ from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.combine import combine
 from workbench.engine.passes.expand import expand
 from workbench.engine.passes.fuse import fuse
+from workbench.engine.passes.halves import halves
 from workbench.engine.passes.merge import merge
 from workbench.engine.passes.offload import offload
 from workbench.engine.passes.proportions import proportions
@@ -55,6 +56,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
     GraphPass(name="reuse", run=reuse, reason="after it, which chooses what is made again, on bodies not yet closed"),
+    GraphPass(name="halves", run=halves, reason="after residuals are chosen, which are halves by then, before fusion"),
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
     GraphPass(name="replicate", configured=replicate, reason="before the schedule, which runs a sum once it can"),

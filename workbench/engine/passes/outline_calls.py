@@ -38,7 +38,7 @@ CODE = (
 )  # fmt: skip
 """What a step keeps on its tiles for itself; the code of codelets is there once for all."""
 
-LEAST_TIMES = 10  # a body that is kept for the room there is takes this many times as long as its copies
+LEAST_TIMES = 5  # a body that is kept for the room there is takes this many times as long as its copies
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -114,11 +114,11 @@ def rewrite_function(function: Function, rule: Rule, ops: Collection[str]) -> Fu
     if tuple(writer.nodes) == function.nodes:
         return function
     results = tuple(stands_for.get(id(value), value) for value in function.results)
-    nodes = writer.nodes if not stands_for else _read(writer.nodes, results)
+    nodes = writer.nodes if not stands_for else read_nodes(writer.nodes, results)
     return Function(function.name, function.params, results, tuple(nodes))
 
 
-def _read(nodes: Sequence[Node], results: Sequence[Value]) -> list[Node]:
+def read_nodes(nodes: Sequence[Node], results: Sequence[Value]) -> list[Node]:
     """The nodes somebody reads; those without results or with bodies stay, as they may do more than compute."""
     wanted = {id(value) for value in results}
     kept = []
