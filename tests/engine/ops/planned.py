@@ -43,8 +43,8 @@ class Case:
         costs = StepCosts(self.target)
         return sum(times * costs.cost(step).cost.value for step, times in _repeated(self.lowered.program.entry))
 
-    def temporary_bytes(self) -> int:
-        """Most bytes of temporaries live at once on any tile, from each one's first step to its last."""
+    def temporary_bytes(self, during: Leaf | None = None) -> int:
+        """Most bytes of temporaries live at once on any tile, from each one's first step to its last; `during` one."""
         steps = self.steps()
         program = self.lowered.program
         live = np.zeros((len(steps), self.target.tiles_per_ipu), np.int64)
@@ -52,7 +52,7 @@ class Case:
             touched = [at for at, step in enumerate(steps) if variable.id in (*step.reads, *step.writes)]
             if variable.kind == "temporary" and touched:
                 live[touched[0] : touched[-1] + 1] += variable.bytes_per_tile
-        return int(live.max(initial=0))
+        return int((live if during is None else live[steps.index(during)]).max(initial=0))
 
 
 def _repeated(program: Program, times: int = 1) -> Iterator[tuple[Leaf, int]]:

@@ -11,15 +11,15 @@ import numpy as np
 from workbench.engine.tileset import IntArray, frozen
 
 MOST_PARTS = 2048  # more than the tiles of any IPU, and the same for all, so that more tiles only add candidates
-FINE_RATIO = 1.12  # parts whose size differs by less are not both tried
-COARSE_RATIO = 1.4  # the same where several axes of one role multiply
+COARSE_RATIO = 1.4  # where several axes of one role multiply, parts whose size differs by less are not both tried
 
 
 @lru_cache(maxsize=4096)
-def parts_of_axis(size: int, grain: int, ratio: float = FINE_RATIO) -> tuple[int, ...]:
+def parts_of_axis(size: int, grain: int, ratio: float = 1.0) -> tuple[int, ...]:
     """Numbers of parts worth trying: the least for each size of the largest part, sizes at least `ratio` apart.
 
-    One part and, up to 2048, a part per grain are always among them. Nothing here depends on the target.
+    PopLibs tries them all: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:3276-3409 (ceildivConstrainDivisor). One part and,
+    up to 2048, a part per grain are always among them. Nothing here depends on the target.
     """
     grains = -(-size // grain)
     chosen = [1]
@@ -60,7 +60,7 @@ class Table:
 @lru_cache(maxsize=4096)
 def table(axes: tuple[str, ...], sizes: tuple[int, ...], grains: tuple[int, ...]) -> Table:
     """All combinations of parts that stay within 2048 together."""
-    ratio = FINE_RATIO if len(axes) < 2 else COARSE_RATIO
+    ratio = 1.0 if len(axes) < 2 else COARSE_RATIO
     rows = np.zeros((1, 0), np.int64)
     for size, grain in zip(sizes, grains, strict=True):
         choices = np.asarray(parts_of_axis(size, grain, ratio), np.int64)

@@ -1,4 +1,9 @@
-"""What a plan costs: the terms of a candidate, or of arrays of candidates, from their sizes on the fullest tile."""
+"""What a plan costs the planner: the terms of a candidate, or of arrays of them, from sizes on the fullest tile.
+
+The planner chooses by what PopLibs' planner charges, which is bytes exchanged, vertices and what is rearranged: no
+barrier, no launch and no copy of what a tile has already (poplibs@7eac0f26 lib/poplin/ConvModel.cpp:2071-2079, the
+total). What the steps of the chosen plan then take, all of these included, is the program's (`engine/execute.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from typing import Any, TypeAlias
 
 from workbench.engine.cost import formulas
 from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
-from workbench.engine.planner.formulas import shared_out, sums_of
+from workbench.engine.planner.formulas import shared_out
 from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
 
@@ -80,7 +85,7 @@ TermSpec: TypeAlias = tuple[str, str, dict[str, Any]]
 def term_specs(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:
     """The terms of a plan's cost: (name, formula, arguments); arguments may be arrays over candidates."""
     step = [*_moves(problem, method, shares, rules), *_cast(problem, method, shares, rules)]
-    step += [*_slices(problem, method, shares, rules), _phases(problem, method, shares, rules)]
+    step += _slices(problem, method, shares, rules)
     around = _transforms(problem, shares, rules)
     times = shares.serial_in * shares.serial_out
     if isinstance(times, int) and times == 1:
@@ -117,14 +122,12 @@ def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -
     rate = target.exchange_bytes_per_cycle
     paired = where(shares.out_parts % 2 == 0, rate * target.tiles_per_exchange_bus, rate)
     inputs, weights = _arriving(shares)
-    local = where(inputs > 0, own_inputs(shares)[0], 0) + where(weights > 0, own_weights(shares)[0], 0)
     reduced = {"elements": shares.outputs, "depth": shares.depth, "multi_stage": rules.multi_stage}
     types = {"partials_type": travelling, "out_type": problem.out_type}
     return [
         ("inputs", "plan.exchange", {"size_bytes": inputs * item_bytes, "rate": paired}),
         ("weights", "plan.exchange", {"size_bytes": weights * item_bytes, "rate": rate}),
         _compute_spec(problem, method, shares, rules),
-        ("copy", "plan.copy", {"size_bytes": local * item_bytes}),
         ("partials", "plan.reduce_exchange", {**reduced, "element_bytes": partial_bytes, "rate": rate}),
         ("reduce", "plan.reduce", {**reduced, **types} | ({"fast": True} if rules.fast_reduce else {})),
     ]
@@ -286,39 +289,11 @@ def _slices(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
     ]
 
 
-def _phases(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> TermSpec:
-    target = rules.target
-    reduce_steps: Sizes = 0
-    for together in sums_of(shares.depth, rules.multi_stage):
-        reduce_steps = reduce_steps + where(together > 1, 1, 0)
-    inputs, weights = _arriving(shares)
-    gathers = where(inputs + weights > 0, 1, 0)
-    operands: Sizes = int(rules.rearrange_inputs or rules.rearrange_weights)
-    if rules.fills_weights and not rules.rearrange_inputs:
-        operands = where(filled_up(shares, rules) & (weights > 0), 0, 1)
-    brought = int(rules.rearrange_inputs or rules.rearrange_weights) * int(rules.brings_operands)
-    cast = int(method.partials_type != problem.out_type)
-    narrow = int(method.partials_type != rules.travels_as(method.partials_type))
-    spread = 2 * int(problem.result_elements > 0)
-    rearranged = operands + int(rules.rearrange_outputs and not rules.trims_outputs)
-    return (
-        "phases",
-        "plan.phases",
-        {
-            "exchanges": gathers + brought + reduce_steps,
-            "computes": 1 + gathers + spread + rearranged + reduce_steps + where(shares.depth > 1, narrow, cast),
-            "exchange": target.internal_sync_cycles + target.exchange_latency_cycles,
-            "launch": target.launch_cycles,
-        },
-    )
-
-
 def floor_cycles(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:
     """A quick lower bound of the total: operands in, compute, and the partials' first exchange."""
     found = _moves(problem, method, shares, rules)[:3]
     element_bytes = TYPE_BYTES[rules.travels_as(method.partials_type)]
-    rate = rules.target.exchange_bytes_per_cycle
-    partials = where(shares.depth > 1, 1, 0) * (shares.outputs * element_bytes // rate)
+    partials = ceil_div(shares.outputs * element_bytes, rules.target.exchange_bytes_per_cycle)
     return (total_cycles(found) + partials) * (shares.serial_in * shares.serial_out)
 
 

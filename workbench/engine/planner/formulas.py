@@ -46,7 +46,7 @@ def exchange_cycles(size_bytes: Sizes, rate: Sizes) -> Sizes:
 
 @formula(
     "plan.copy",
-    text="6*23 + 11 + bytes / 8, rounded up: what a tile has already is copied beside what arrives; 0 for none",
+    text="6*23 + 11 + bytes / 8, rounded up; 0 for none",
     source="poplar::Memcpy",
 )
 def copy_cycles(size_bytes: Sizes) -> Sizes:
@@ -64,17 +64,6 @@ def spread_cycles(outputs: Sizes, elements: Sizes, element_bytes: int, workers: 
     """Cycles of putting zeros between the outputs on a tile."""
     fixed, vector = (26, 4) if element_bytes == 2 else (23, 2)
     return copy_cycles(outputs * element_bytes) + workers * (fixed + ceil_div(elements, workers) // vector)
-
-
-@formula(
-    "plan.phases",
-    text="exchanges x (barrier + latency) + compute sets x launch",
-    source="the same terms as of the steps themselves: sync.internal, exchange.latency, compute.launch",
-    error_kind="sync",
-)
-def phase_cycles(exchanges: Sizes, computes: Sizes, exchange: int, launch: int) -> Sizes:
-    """Cycles around the phases of a plan."""
-    return exchanges * exchange + computes * launch
 
 
 @formula(
@@ -190,17 +179,22 @@ def sums_of(depth: Sizes, multi_stage: bool) -> list[Sizes]:
 
 @formula(
     "plan.reduce_exchange",
-    text="every step of the reduction brings a tile the others' partials of its share: bytes / rate, rounded up",
-    source=f"{_MODEL}:1085 (first and remaining stages of the reduction)",
+    text="partials of a tile / rate, rounded up, whether or not they are added up with others; then for every further "
+    "step of the reduction what the step before leaves on a tile",
+    source=f"{_MODEL}:1079-1130 (addExchangeCycleEstimates: first and remaining stages of the reduction)",
     error_kind="exchange",
 )
 def reduce_exchange_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, element_bytes: int, rate: int) -> Sizes:
-    """Cycles of the exchanges of a reduction."""
-    total: Sizes = 0
-    left = elements
-    for together in sums_of(depth, multi_stage):
+    """Cycles of the exchanges of partials.
+
+    The first is charged without a reduction too: of plans that compute alike the one that spreads its results wins.
+    """
+    total = ceil_div(elements * element_bytes, rate)
+    first, *further = sums_of(depth, multi_stage) or [1]
+    left = shared_out(elements, first)[0]
+    for together in further:
+        total = total + where(together > 1, ceil_div(left * element_bytes, rate), 0)
         left = shared_out(left, together)[0]
-        total = total + where(together > 1, ceil_div(left * (together - 1) * element_bytes, rate), 0)
     return total
 
 

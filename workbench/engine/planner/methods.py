@@ -89,9 +89,11 @@ def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
     for oriented, swapped, expanded in layouts:
         if not expanded:
             found.append(Variant(problem=oriented, method=_mac(oriented), swapped=swapped))
-        # Its results are of the type of its operands, as nothing is added up: ConvVertexType.cpp:615-628.
+        # Its results are of the type of its operands, as nothing is added up, and its blocks are vectors:
+        # poplibs@7eac0f26 lib/poplin/ConvVertexType.cpp (getConvVertexOuterProductCandidates).
         if prod(oriented.in_chans) == 1 and not oriented.field:
-            outer = Method(vertex="outer_product", out_block=GROUPING, partials_type=oriented.in_type)
+            block = target.data_path_bytes // TYPE_BYTES[oriented.in_type]
+            outer = Method(vertex="outer_product", out_block=block, partials_type=oriented.in_type)
             found.append(Variant(problem=oriented, method=outer, swapped=swapped))
     return tuple(found)
 

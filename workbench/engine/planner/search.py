@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from workbench.engine.planner.methods import macs_per_cycle, rules_of, variants_
 from workbench.engine.planner.reduction import stages
 from workbench.engine.planner.variant import (
     Variant,
-    broadcast_columns,
     chosen_columns,
     shares_of,
     tables_of,
@@ -116,18 +115,16 @@ def _candidates(variant: Variant, target: Target, settings: Settings) -> Candida
         travelling=settings.travelling,
     )
     tables = tables_of(variant)
-    shares = shares_of(variant, *broadcast_columns(tables))
-    cycles = floor_cycles(variant.problem, variant.method, shares, rules)
-    temporary = floor_bytes(variant.problem, variant.method, shares, rules)
-    shape = tuple(len(cuts) for cuts in tables)
-    within = np.flatnonzero(np.broadcast_to(np.asarray(shares.tiles <= target.tiles_per_ipu), shape))
+    tiles = reduce(np.multiply.outer, [cuts.product for cuts in tables])
+    within = np.flatnonzero(tiles <= target.tiles_per_ipu)
+    shares = shares_of(variant, *chosen_columns(tables, _rows(variant, within)))
     return Candidates(
         variant=variant,
         rules=rules,
         serial=ONCE,
         cuts=within,
-        cycles=np.broadcast_to(np.asarray(cycles), shape).reshape(-1)[within],
-        temporary=np.broadcast_to(np.asarray(temporary), shape).reshape(-1)[within],
+        cycles=np.broadcast_to(floor_cycles(variant.problem, variant.method, shares, rules), within.shape),
+        temporary=np.broadcast_to(floor_bytes(variant.problem, variant.method, shares, rules), within.shape),
     )
 
 

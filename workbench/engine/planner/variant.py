@@ -200,19 +200,6 @@ def _one_by_one(variant: Variant, share: Mapping[str, Sizes], kernel: Sizes) -> 
     return flat
 
 
-def broadcast_columns(tables: tuple[Table, ...]) -> tuple[dict[str, Sizes], dict[str, Sizes]]:
-    """Shares and parts of every axis, each role along its own dimension of the candidate array."""
-    share: dict[str, Sizes] = {}
-    parts: dict[str, Sizes] = {}
-    for number, cuts in enumerate(tables):
-        shape = [1] * len(tables)
-        shape[number] = len(cuts)
-        for column, axis in enumerate(cuts.axes):
-            share[axis] = cuts.shares[:, column].reshape(shape)
-            parts[axis] = cuts.parts[:, column].reshape(shape)
-    return share, parts
-
-
 def chosen_columns(tables: tuple[Table, ...], rows: Sequence[Any]) -> tuple[dict[str, Sizes], dict[str, Sizes]]:
     """Shares and parts of chosen candidates: rows of each table, as arrays or as one number each."""
     share: dict[str, Sizes] = {}
