@@ -195,7 +195,9 @@ class Columns:
             with self._body(source, name):
                 groups = self.emit.copy_groups(self._bytes([tensor for tensor, _ in moved]))
                 reads, writes = _variables(tensor for tensor, _ in moved), _variables(buffer for _, buffer in moved)
+                before, self.emit.origin = self.emit.origin, Origin(direction=item.direction)
                 self.emit.compute(name.replace("_to", "/to"), groups, reads, writes)
+                self.emit.origin = before
         return [Call(function=name, ipu=source.ipu)]
 
     def _cross(self, ran: Sequence[Work], phase: Any, later: int) -> None:
@@ -221,12 +223,13 @@ class Columns:
         name = f"stage{source.number}_to_stage{destination.number}"
         if name not in self.emit.functions:
             with self._body(source, name):
-                self.emit.add(self._link(source, destination, moved))
+                self.emit.add(self._link(item, destination, moved))
         micro_batch = item.micro_batch + later
         call = Call(function=name, stage=source.number, direction=item.direction, micro_batch=micro_batch)
         return [(frozenset((source.ipu, destination.ipu)), call)]
 
-    def _link(self, source: Stage, destination: Stage, moved: Sequence[tuple[Tensor, Tensor]]) -> GlobalExchange:
+    def _link(self, item: Work, destination: Stage, moved: Sequence[tuple[Tensor, Tensor]]) -> GlobalExchange:
+        source = self.stages[item.stage]
         self.emit.next_step += 1
         name, other = f"stage{source.number}", f"stage{destination.number}"
         sources, buffers = [tensor for tensor, _ in moved], [buffer for _, buffer in moved]
@@ -235,6 +238,7 @@ class Columns:
             name=f"{name}/to_{other}",
             ipu=source.ipu,
             to_ipu=destination.ipu,
+            origin=Origin(direction=item.direction),
             stage=source.number,
             reads=tuple(_variables(sources)),
             writes=tuple(_variables(buffers)),
