@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,7 +253,23 @@ def _variable(profile: Profile, variable: str | int, ipu: int | None) -> Explana
     rows = np.flatnonzero(chosen)
     if not len(rows):
         raise InputError(f"no variable {variable!r}", expected="a name or id of profile.variables")
-    row = int(rows[0])
+    if len(rows) == 1:
+        return _one_variable(profile, int(rows[0]))
+    found = [(_one_variable(profile, row), table["id"][row]) for row in rows.tolist()]
+    parts = [replace(part, subject=f"{part.subject}, id {number}") for part, number in found]
+    places = sorted(set(table["ipu"][rows].tolist()))
+    return Explanation(
+        subject=f"{len(parts)} variables named {variable} on IPU {', '.join(map(str, places))}",
+        value=sum(part.value for part in parts),
+        unit="bytes",
+        formula="the variables of this name; explain(variable=<its id>) gives one of them",
+        typical_error=typical_error(profile, "memory"),
+        parts=tuple(sorted(parts, key=lambda part: -part.value)),
+    )
+
+
+def _one_variable(profile: Profile, row: int) -> Explanation:
+    table = profile.tables["variables"]
     vector = profile.vector(table["bytes_index"][row])
     life = (
         "always live" if table["always_live"][row] else f"steps {table['first_step'][row]} to {table['last_step'][row]}"

@@ -234,6 +234,13 @@ def called(node: Node, context: Context) -> Context:
     )
 
 
+def direction_of(own: str, context: Context) -> str:
+    """The direction in which a step of an `own` direction runs: what a forward body does when a recomputing call runs
+    it again is recomputation. A call that runs several directions, as that of an accumulated micro-batch, leaves each
+    step its own."""
+    return "recompute" if own == "forward" and context.direction == "recompute" else own or context.direction
+
+
 class Spent(NamedTuple):
     """Cycles of one stretch: `own` by (ipu, cause) of the IPUs that work in it, `rest` by cause of each other IPU.
 
@@ -346,7 +353,7 @@ def block_rows(
                 context.stage if context.stage >= 0 else stage,
                 context.micro_batch,
                 context.iteration,
-                direction if direction == "recompute" else context.direction or direction,
+                direction_of(direction, context),
                 context.layer or layer,
                 start,
                 start + node.cycles,

@@ -46,7 +46,7 @@ class Operations(Report):
         """`layer, cycles`, cycles by direction and by cause, `flops, bytes_received, variable_bytes, code_bytes`.
 
         Cycles count every execution. Steps outside any layer are in the layer "", those of a shared body in the layers
-        that call it.
+        that call it. Layers that only hold variables have no cycles.
         """
         steps = self._steps_by_caller()
         found = steps.groupby("layer", sort=False).agg(cycles=("total_cycles", "sum")).astype("int64")
@@ -54,6 +54,7 @@ class Operations(Report):
             found[f"{name}_cycles"] = self._cycles(steps[steps["direction"] == name], found.index)
         for name in ("compute", "exchange"):
             found[f"{name}_cycles"] = self._cycles(steps[steps["cause"] == name], found.index)
+        found = found.reindex(self._all_layers(found.index.tolist()), fill_value=0).rename_axis("layer")
         received = (steps["bytes_received"] * steps["times"]).groupby(steps["layer"]).sum()
         found["bytes_received"] = received.reindex(found.index, fill_value=0)
         operators = self.profile.operators
@@ -63,6 +64,11 @@ class Operations(Report):
         held = variables.groupby("layer")["bytes"].sum()
         found["variable_bytes"] = held.reindex(found.index, fill_value=0).astype("int64")
         return found.reset_index().sort_values("cycles", ascending=False, kind="stable").reset_index(drop=True)
+
+    def _all_layers(self, running: list[str]) -> list[str]:
+        """The layers that run, then those that only hold something."""
+        held = (self.profile.tables[name]["layer"] for name in ("operators", "variables"))
+        return list(dict.fromkeys([*running, *(layer for layers in held for layer in layers)]))
 
     def _steps_by_caller(self) -> pd.DataFrame:
         """The steps, those of a shared body once for each layer that calls it and once for each direction, with that

@@ -14,7 +14,7 @@ import pandas as pd
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
-from workbench.profiler.timeline import Block
+from workbench.profiler.timeline import Block, direction_of
 from workbench.units import cycles_text, percent_text
 
 MAX_RECTANGLES = 20_000
@@ -128,7 +128,7 @@ class Trace(Report):
             step=node.step,
             stage=context.stage if context.stage >= 0 else stage,
             micro_batch=context.micro_batch,
-            direction=context.direction or direction,
+            direction=direction_of(direction, context),
             merged=max(1, len(node.children)),
         )
 

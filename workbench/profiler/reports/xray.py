@@ -88,12 +88,18 @@ class Xray(Report):
 
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:
-        """Address spans [from, to) below the last used one of their region that nothing ever uses."""
+        """Address spans [from, to) below the last used one of their region that nothing ever uses.
+
+        They sum to the bytes with gaps less the bytes. What lies across the border of the regions, or beyond the tile,
+        makes all addresses one region.
+        """
         frame = self.rectangles
         start = frame["address"].to_numpy()
         end = start + frame["bytes"].to_numpy()
+        border, last = int(self.regions[0]["to"]), int(end.max(initial=0))
+        is_one = last > self.capacity_bytes or bool(((start < border) & (end > border)).any())
         found: list[tuple[int, int]] = []
-        for region in self.regions:
+        for region in [{"from": 0, "to": last}] if is_one else self.regions:
             inside = (start < region["to"]) & (end > region["from"])
             order = np.argsort(start[inside], kind="stable")
             reach = int(region["from"])

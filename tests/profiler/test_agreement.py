@@ -1,0 +1,82 @@
+"""No two tables or reports of a profile disagree, over programs of every shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from tests.profiler.agreement import disagreements
+from workbench.profiler.profile import Profile
+
+
+def network(**arguments: Any) -> Profile:
+    """Eight dense layers, trained on 8 tiles an IPU; six of them are equal."""
+    import keras
+
+    def build() -> Any:
+        names = [f"dense_{number}" for number in range(7)]
+        layers = [keras.layers.Dense(32, activation="relu", name=name) for name in names]
+        return keras.Sequential([keras.Input((32,)), *layers, keras.layers.Dense(4, activation="softmax", name="out")])
+
+    target = wb.target("ipu2", tiles_per_ipu=8)
+    return wb.compile(build, batch_size=8, mode="training", optimizer="adam", target=target, **arguments).profile
+
+
+def by_hand() -> Profile:
+    """A vertex and a copy, the copy repeated; the variables belong to no layer that runs."""
+    g = wb.tiles.Graph("ipu2", tiles=16)
+    x = g.variable("x", (1000,), "float32").map_linearly(tiles=10)
+    y = g.variable("y", (1000,), "float32").map_linearly(tiles=10)
+    scale = g.compute_set("scale")
+    scale.vertex("popops::BinaryOp1D", tile=3, op="MULTIPLY", a=x[:100], b=x[:100], out=y[:100])
+    return wb.profile(g.sequence(g.host_copy(x), scale, g.repeat(10, g.sequence(scale, g.copy(y, x)))))
+
+
+def too_large() -> Profile:
+    """Four layers of 1024 units on 8 tiles: placed without regions, far beyond the tile."""
+    import keras
+
+    def build() -> Any:
+        layers = [keras.layers.Dense(1024, name=f"dense_{number}") for number in range(4)]
+        return keras.Sequential([keras.Input((512,)), *layers])
+
+    target = wb.target("ipu2", tiles_per_ipu=8)
+    return wb.compile(build, batch_size=8, mode="training", optimizer="adam", target=target).profile
+
+
+def accumulated() -> Profile:
+    """One call of a micro-batch holds its forward and its backward pass."""
+    return network(replicas=2, offload=("optimizer_state",), gradient_accumulation_steps=4)
+
+
+def piped(schedule: str, recomputation: bool, stages: int = 2, **arguments: Any) -> Profile:
+    split = [number * stages // 8 for number in range(8)]
+    more = {"recomputation": recomputation, "gradient_accumulation_steps": 8, **arguments}
+    return network(stages=split, pipeline_schedule=schedule, **more)
+
+
+FAST = {
+    "by hand": by_hand,
+    "accumulated": accumulated,
+    "Sequential": lambda: piped("Sequential", True),
+}
+SLOW = {
+    "does not fit": too_large,
+    "alone": network,
+    "recomputation": lambda: network(recomputation=True, gradient_accumulation_steps=4),
+    **{
+        f"{schedule} of {stages}, recomputation {again}": lambda s=schedule, n=stages, a=again: piped(s, a, n)
+        for schedule in ("Grouped", "Interleaved", "Sequential")
+        for stages in (2, 4)
+        for again in (False, True)
+    },
+    "replicas": lambda: piped("Grouped", True, replicas=2),
+    "offload": lambda: piped("Grouped", False, offload=("activations", "optimizer_state")),
+}
+
+
+@pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+def test_all_tables_and_reports_agree(name: str) -> None:
+    assert disagreements({**FAST, **SLOW}[name]()) == []
