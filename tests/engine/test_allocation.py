@@ -275,13 +275,13 @@ def test_a_training_step_is_packed_within_a_tenth_of_its_peak_in_time(seed: int)
 
 
 def test_what_need_not_be_interleaved_takes_only_what_interleaved_pieces_leave_there() -> None:
-    memory = MemoryMap(non_interleaved_bytes=8192, interleaved_bytes=8192, executable_bytes=8192)
+    memory = MemoryMap(non_interleaved_bytes=16384, interleaved_bytes=16384, executable_bytes=16384)
     meets = conflicts([((0, 1),), ((2, 3),), ((2, 3),)])
     partials = Item(size_bytes=640, life=0, interleaved=True)
     later, more = Item(size_bytes=600, life=1), Item(size_bytes=80, life=2)
     # the partials are dead: the larger value lies where they did, the other finds no 80 B behind it
     placed = place(memory, [partials, later, more], meets, 680)
-    assert placed.addresses.tolist() == [8192, 8192, 0]
+    assert placed.addresses.tolist() == [16384, 16384, 0]
     # nothing is interleaved: nothing lies there
     assert place(memory, [later, more], meets, 680).addresses.tolist() == [0, 600]
 

@@ -8,9 +8,9 @@ neighbours: where the pieces do not fit beside their border and none must be int
 and a piece may lie across it. What finds no place reaches beyond the end of the memory.
 
 What need not be interleaved goes where interleaved pieces lie at other times, else to the region that is not, as long
-as all fits: in published reports of Poplar the interleaved region takes nothing for an adder, and for two products just
-the bytes of their partials (graphcore/tensorflow r1.15/sdk-release-1.4 plugin/poplar/docs/logging.rst;
-graphcore/examples tutorials/poplar/tut4_profiling). Else larger pieces try the interleaved region first.
+as an element is left: in published reports of Poplar the interleaved region takes nothing for an adder, and for two
+products just the bytes of their partials (graphcore/tensorflow r1.15/sdk-release-1.4 plugin/poplar/docs/logging.rst;
+graphcore/examples tutorials/poplar/tut4_profiling). Else larger pieces try the interleaved region first, too.
 """
 
 from __future__ import annotations
@@ -251,7 +251,10 @@ def _regions(item: Item, order: _Turns) -> _Turns:
 
 _Order: TypeAlias = Callable[[Item], tuple[int, ...]]
 _WAYS: tuple[tuple[bool, _Turns], ...] = ((True, _SMALL_SPANS), (False, _SMALL_SPANS), (False, _LARGE_FIRST))
-"""Ways to fill a tile, taken in turn until one fits: whether data lie apart from code, and the order of regions."""
+"""Ways to fill a tile, taken in turn until one leaves an element of memory free.
+
+Each says whether data lie apart from code, and the order of regions.
+"""
 _ORDERS: tuple[_Order, ...] = (
     lambda item: (-item.size_bytes, -item.duration),
     lambda item: (-item.size_bytes * item.duration, -item.size_bytes),
@@ -269,7 +272,8 @@ def place(
     best: _Tile | None = None
     kept = sorted((index for index, item in enumerate(items) if item.life < 0), key=lambda i: _kept_order(items[i]))
     shared = [index for index, item in enumerate(items) if item.life >= 0]
-    may_fit = sum(items[index].size_bytes for index in kept) + peak_bytes <= memory.total_bytes
+    sizes = np.array([item.size_bytes for item in items], np.int64)
+    may_fit = int(sizes[kept].sum()) + peak_bytes <= memory.total_bytes
     for apart, regions in _WAYS if memory.data_apart else _WAYS[1:]:
         for order in _ORDERS:
             tile = _Tile(memory, items, apart=apart, order=regions)
@@ -280,7 +284,7 @@ def place(
             if not shared or (not (overflow and may_fit) and used <= _GOOD_ENOUGH * peak_bytes):
                 break
         assert best is not None
-        if not best.used_bytes()[0]:
+        if not best.used_bytes()[0] and best.with_gaps_bytes(sizes) <= memory.total_bytes - memory.element_bytes:
             break
     assert best is not None
     if best.used_bytes()[0] and _Whole.allows(memory, items):
