@@ -61,11 +61,12 @@ def test_use_128_bit_conv_unit_load_loads_weights_in_fewer_cycles(group: str, so
 @pytest.mark.parametrize(
     ("group", "source", "shapes"),
     [
-        ("convolutions", convolution, ((1, 2, 2, 4096), (1, 1, 4096, 4))),
-        ("matmuls", product, ((4, 8192), (8192, 4))),
+        ("convolutions", convolution, ((1, 2, 2, 16384), (1, 1, 16384, 4))),
+        ("matmuls", product, ((4, 16384), (16384, 4))),
     ],
 )
 def test_enable_multi_stage_reduce_needs_less_memory_for_deep_partials(group: str, source: Any, shapes: Any) -> None:
+    # All 64 tiles have a partial of each of 16 sums, which are not cut: 4,096 B land on a tile, or 512 B by way of 8.
     once, stages = (
         profile(source, *shapes, **{f"{group}__poplar_options": {"enableMultiStageReduce": value}})
         for value in ("false", "true")
