@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import workbench as wb
@@ -57,7 +58,26 @@ def piped(schedule: str, recomputation: bool, stages: int = 2, **arguments: Any)
     return network(stages=split, pipeline_schedule=schedule, **more)
 
 
+def uneven(kind: str) -> Profile:
+    """Equal products share a body that a loop, or an arm of a branch, runs for some of them, plain steps for others."""
+    from jax import lax
+
+    def scanned(w: Any, xs: Any) -> Any:
+        state = lax.scan(lambda state, x: (state @ w, state), xs[0], xs)[0]
+        return ((state @ w) @ w) @ w
+
+    def branched(w: Any, xs: Any) -> Any:
+        dear, cheap = (lambda v: ((v @ w) @ w) @ w), (lambda v: v @ w)
+        return lax.cond(xs[0].sum() > 0, dear, cheap, xs[0] @ w) @ w
+
+    function = {"loop": scanned, "branch": branched}[kind]
+    inputs = np.ones((64, 64), np.float32), np.ones((7, 64, 64), np.float32)
+    return wb.compile(function, *inputs, target=wb.target("ipu2", tiles_per_ipu=4)).profile
+
+
 FAST = {
+    "loop": lambda: uneven("loop"),
+    "branch": lambda: uneven("branch"),
     "by hand": by_hand,
     "accumulated": accumulated,
     "Sequential": lambda: piped("Sequential", True),
@@ -80,3 +100,23 @@ SLOW = {
 @pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_all_tables_and_reports_agree(name: str) -> None:
     assert disagreements({**FAST, **SLOW}[name]()) == []
+
+
+def test_an_operator_in_a_loop_has_its_turns_of_a_shared_body() -> None:
+    """Seven turns of ten are the loop's product's, and so are its flops; the three plain products have one each."""
+    profile = uneven("loop")
+    products = profile.operators[profile.operators["op"] == "matmul"]
+    assert products["body"].nunique() == 1
+    assert sorted(products["flops"]) == [2 * 64**3] * 3 + [7 * 2 * 64**3]
+    inside = profile.steps[profile.steps["parent"] == products["body"].iloc[0]]
+    own = profile.steps[profile.steps["operator"] != ""].groupby("operator")["total_cycles"].sum()
+    shared = products["cycles"] - products["name"].map(own)
+    once = int(inside["cycles"].sum())
+    assert sorted(shared) == [once] * 3 + [7 * once]
+
+
+def test_operators_of_an_arm_not_taken_take_nothing() -> None:
+    profile = uneven("branch")
+    products = profile.operators[profile.operators["op"] == "matmul"]
+    assert products["body"].nunique() == 1
+    assert sorted(products["flops"]) == [0] + [2 * 64**3] * 5

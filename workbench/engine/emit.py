@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from workbench.engine.graph import ITEMSIZE_BYTES
 from workbench.engine.mapping import Mapping, Placement, transfer
 from workbench.engine.origin import NOWHERE, Origin
 from workbench.engine.program import (
+    Call,
     ComputeSet,
     DoExchange,
     Exchange,
@@ -197,8 +198,8 @@ class Emitter:
         self._stack[-1].append(program)
 
     def add(self, program: Program) -> None:
-        """Append a control node made elsewhere."""
-        self._push(program)
+        """Append a control node made elsewhere. A call is made for the operator that is being lowered."""
+        self._push(replace(program, operator=self.operator) if isinstance(program, Call) else program)
 
     @contextmanager
     def body(self) -> Iterator[list[Program]]:

@@ -218,8 +218,7 @@ class Repeat:
 class Call:
     """Run a function of the program. For a pipeline stage: its stage, direction and micro-batch.
 
-    Inside a `Repeat` the micro-batch is `micro_batch` plus the number of the iteration, from 0. The call of an outlined
-    body has the origin of what it stands for, which its steps take over.
+    In a `Repeat` the micro-batch is `micro_batch` plus the iteration, from 0. An outlined body takes over `origin`.
     """
 
     function: str
@@ -229,6 +228,7 @@ class Call:
     direction: str = ""
     micro_batch: int | None = None
     origin: Origin = NOWHERE
+    operator: str = ""  # that an outlined body is called for
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -41,12 +41,13 @@ def trace_tree(node: Program) -> list[Any]:
 
     `["step", id]`, `["sequence", name, [children]]`, `["repeat", name, times, child]`, `["if", name, [arms]]`,
     `["call", function, name, ipu, stage, direction, micro_batch]`, `["overlap", name, phase, [branches]]`. The call of
-    an outlined body says for which layer: one more text at its end.
+    an outlined body says for which layer and for which operator: two more texts at its end, or the layer alone.
     """
     if isinstance(node, Step):
         return ["step", node.id]
     if isinstance(node, Call):
-        layer = [node.origin.layer] if node.origin.layer else []
+        layer = [node.origin.layer] if node.origin.layer or node.operator else []
+        layer += [node.operator] if node.operator else []
         return ["call", node.function, node.name, node.ipu, node.stage, node.direction, node.micro_batch, *layer]
     below = [trace_tree(child) for child in children(node)]
     if isinstance(node, Sequence):
@@ -57,3 +58,9 @@ def trace_tree(node: Program) -> list[Any]:
         return ["if", node.name, below]
     assert isinstance(node, Overlap)
     return ["overlap", node.name, node.phase, below]
+
+
+def trace_trees(program: TileProgram) -> dict[str, Any]:
+    """The tree of the entry, and those of the functions by name."""
+    functions = {name: trace_tree(body) for name, body in program.functions.items()}
+    return {"entry": trace_tree(program.entry), "functions": functions}

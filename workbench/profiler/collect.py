@@ -19,7 +19,7 @@ from workbench.engine.liveness import Liveness
 from workbench.engine.placement import with_gaps_bytes
 from workbench.engine.plain_allocation import plain_placer
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
-from workbench.engine.program_data import StepContext, trace_tree
+from workbench.engine.program_data import StepContext, trace_trees
 from workbench.engine.target import MemoryMap, Target
 from workbench.engine.tileset import IntArray
 from workbench.engine.trace import StepCost, Trace
@@ -51,12 +51,14 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
     operators = compiled.lowered.operators if compiled.lowered else ()
     described = [{each.name: getattr(row, each.name) for each in dataclasses.fields(row)} for row in operators]
-    tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak)
+    trace = trace_trees(compiled.program)
+    tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak, trace)
     counted = Counter(compiled.lowered.unmodelled if compiled.lowered else ()).items()
     missing = [(primitive, count, layer) for (primitive, layer), count in counted]
     tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)
     meta = _meta(compiled, made, tables["terms"], arrays["live_peak_position"]) | {
-        "typical_errors": dict(typical_errors or {})
+        "typical_errors": dict(typical_errors or {}),
+        "trace": trace,
     }
     return Profile(meta=meta, tables=tables, arrays=arrays)
 
@@ -393,8 +395,4 @@ def _meta(compiled: Compiled, made: _Collector, terms: Table, positions: Any) ->
         "passes": [dataclasses.asdict(phase) for phase in compiled.phases],
         "program": {"vertices": vertices, "functions": len(program.functions)},
         "verdict": _verdict(compiled, positions),
-        "trace": {
-            "entry": trace_tree(program.entry),
-            "functions": {name: trace_tree(body) for name, body in program.functions.items()},
-        },
     }

@@ -269,7 +269,7 @@ class _Collector:
         """What the calls of a branch add; None when it is more than calls that each stand for themselves."""
         found = []
         for call in calls_of(tree):
-            key = (call[0], *call[1:6], *call[7:]) if call[0] == "call" else ()
+            key = (call[0], *call[1:6], *call[7:8]) if call[0] == "call" else ()
             if key not in self._plain:
                 self._plain[key] = self._plain_call(call, node) if key else None
             plain = self._plain[key]

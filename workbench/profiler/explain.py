@@ -12,7 +12,7 @@ import numpy as np
 from workbench.errors import InputError
 from workbench.profiler import memory
 from workbench.profiler.addresses import bytes_by_category
-from workbench.profiler.operator_steps import StepsByOperator
+from workbench.profiler.operator_steps import OperatorSteps, StepsByOperator
 from workbench.profiler.report import records
 from workbench.profiler.schema import FOOTPRINT_CATEGORIES
 from workbench.units import bytes_text, cycles_text, percent_text
@@ -294,17 +294,18 @@ def _one_variable(profile: Profile, row: int) -> Explanation:
     )
 
 
-def _runs(profile: Profile, row: int, sharers: int = 1) -> Explanation:
+def _runs(profile: Profile, row: int, shared: OperatorSteps | None = None) -> Explanation:
     """All runs of a step of an operator, with the sources of what one costs; `explain(step=...)` takes it apart.
-    Of a step in a body that `sharers` operators run, the part of one of them."""
+    Of a step in a body that the operator has `shared` with others, the operator's part."""
     steps = profile.tables["steps"]
     terms = _terms(profile, int(steps["id"][row]))
-    times, shared = int(steps["times"][row]), f" / {sharers} operators that share it" if sharers > 1 else ""
+    times, total = int(steps["times"][row]), int(steps["total_cycles"][row])
+    part = f" x {shared.own_runs} / {shared.runs} runs of a shared body" if shared and shared.runs else ""
     return Explanation(
         subject=f"step {steps['id'][row]} {steps['name'][row]}",
-        value=int(steps["total_cycles"][row]) // sharers,
+        value=shared.shared_part(total) if shared else total,
         unit="cycles",
-        formula=f"{times} x {steps['cycles'][row]} cycles{shared}",
+        formula=f"{times} x {steps['cycles'][row]} cycles{part}",
         inputs={part.subject: part.value for part in terms},
         source="; ".join(dict.fromkeys(part.source for part in terms)),
         typical_error=_largest_error(terms),
@@ -322,9 +323,9 @@ def _operator(profile: Profile, operator: str) -> Explanation:
         raise InputError(f"no operator {operator!r}", expected="a name of profile.operators")
     row = int(rows[0])
     bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)
-    lowered = StepsByOperator(bodies, steps).of(operator)
+    lowered = StepsByOperator(bodies, steps, profile.meta["trace"]).of(operator)
     parts = [_runs(profile, place) for place in lowered.own]
-    parts += [_runs(profile, place, lowered.sharers) for place in lowered.shared]
+    parts += [_runs(profile, place, lowered) for place in lowered.shared]
     return Explanation(
         subject=f"operator {operator} ({operators['op'][row]})",
         value=sum(part.value for part in parts),

@@ -16,16 +16,17 @@ def operator_rows(
     per_tile: IntArray,
     code_bytes: Mapping[int, Mapping[str, int]],
     peak_flops_per_cycle: float,
+    trace: Mapping[str, Any],
 ) -> Table:
     """A row per operator of `described` (`id, layer, direction, op, flops` of one run`, plan, body`), in that order.
     Its `repeated` says how often one run of the operator runs a step, where that is not once.
 
     `code_bytes[step]` maps the vertex classes of a step to their code. `cycles` and `flops` count every run,
-    `utilisation` is flops / (cycles x peak), `code_bytes` the code of the distinct classes, `temporary_bytes` the most
-    that temporaries its steps write take on one tile at one time.
+    `utilisation` is flops / (cycles x peak), `code_bytes` the code of its distinct classes (which operators may
+    share), `temporary_bytes` the most that temporaries its steps write take on one tile at one time.
     """
     steps = tables["steps"]
-    known = StepsByOperator([(operator["id"], operator["body"]) for operator in described], steps)
+    known = StepsByOperator([(operator["id"], operator["body"]) for operator in described], steps, trace)
     repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
     temporaries = _Temporaries(tables, per_tile)
     found = []
@@ -33,10 +34,9 @@ def operator_rows(
         lowered = known.of(operator["id"])
         ids = steps["id"][[*lowered.own, *lowered.shared]].tolist()
         cycles = lowered.part_of(steps["total_cycles"])
-        sharing = 1 if lowered.own else lowered.sharers
         counted = lowered.own or lowered.shared
-        runs = [int(steps["times"][row]) // repeated.get(int(steps["id"][row]), 1) for row in counted]
-        flops = int(operator["flops"]) * (max(runs, default=0) // max(1, sharing))
+        runs = max((int(steps["times"][row]) // repeated.get(int(steps["id"][row]), 1) for row in counted), default=0)
+        flops = int(operator["flops"]) * (runs if lowered.own else lowered.shared_part(runs))
         classes: dict[str, int] = {}
         for step in ids:
             classes |= code_bytes.get(step, {})

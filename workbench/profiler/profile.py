@@ -183,7 +183,8 @@ class Profile:
     @cached_property
     def operators(self) -> pd.DataFrame:
         """A row per operator: flops, cycles, utilisation of the peak rate, code and temporary bytes, plan, and the name
-        of the body that it shares with equal operators, whose cycles count in equal parts (empty: its own steps)."""
+        of the body that it shares with equal operators, whose cycles count by their runs of it (empty: its own steps).
+        A body's code counts for each of them, though it is kept once."""
         return tables.frame(self, "operators")
 
     @cached_property

@@ -58,9 +58,9 @@ class Builder:
         return _made("repeat", name, body.cycles * times, repeated(body.spent, times), parts=(body,), times=times)
 
     def _call(self, tree: Sequence[Any]) -> Node:
-        key = tuple(tree)
+        key = tuple(tree[:8])  # for which operator it is made does not change what it does
         if key not in self._calls:
-            self._calls[key] = self._new_call(*tree[1:])
+            self._calls[key] = self._new_call(*key[1:])
         return self._calls[key]
 
     def _new_call(

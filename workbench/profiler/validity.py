@@ -309,7 +309,7 @@ class _Walk:
         self._check(len(node) == 2 and _number(node[1], 0, MOST_UNROLLED) and node[1] in self.steps)
 
     def _call(self, node: list[Any], depth: int) -> None:
-        self._check(len(node) in (7, 8) and all(map(_text, (*node[1:3], *node[7:]))) and node[5] in DIRECTIONS)
+        self._check(len(node) in (7, 8, 9) and all(map(_text, (*node[1:3], *node[7:]))) and node[5] in DIRECTIONS)
         self._check(node[3] is None or _number(node[3], 0, self.ipus))
         self._check(all(each is None or _number(each, 0, MOST_UNROLLED) for each in (node[4], node[6])))
         self.function(node[1], depth)

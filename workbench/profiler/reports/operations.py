@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from workbench.profiler.calls import LAYER, Arms
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
+from workbench.profiler.schema import Table
 from workbench.units import cycles_text, percent_text
 
 Caller: TypeAlias = "tuple[str, bool]"
@@ -46,7 +48,8 @@ class Operations(Report):
         """`layer, cycles`, cycles by direction and by cause, `flops, bytes_received, variable_bytes, code_bytes`.
 
         Cycles count every execution. Steps outside any layer are in the layer "", those of a shared body in the layers
-        that call it. Layers that only hold variables have no cycles.
+        that call it. Layers that only hold variables have no cycles. Code is that of a layer's operators: what they
+        share is kept once and counts for each.
         """
         steps = self._steps_by_caller()
         found = steps.groupby("layer", sort=False).agg(cycles=("total_cycles", "sum")).astype("int64")
@@ -75,16 +78,17 @@ class Operations(Report):
         caller's part of their runs. What a forward body does when it runs again is recomputation."""
         steps = self.profile.steps
         function = steps["parent"].map(lambda path: path.partition("/")[0])
-        shared = {name: found for name, found in _callers(self.profile.meta["trace"]).items() if set(found) != {OWN}}
+        callers = _callers(self.profile.meta["trace"], self.profile.tables["steps"])
+        shared = {name: found for name, found in callers.items() if set(found) != {OWN}}
         parts = [steps[~function.isin(list(shared))]]
-        for name, callers in shared.items():
+        for name, found in shared.items():
             body, before = steps[function == name], 0
-            for (layer, again), calls in callers.items():
+            for (layer, again), calls in found.items():
                 part = body.assign(layer=layer or body["layer"])
                 if again:
                     part["direction"] = body["direction"].replace("forward", "recompute")
                 for column in ("times", "total_cycles"):
-                    upto, below = (body[column] * count // callers.total() for count in (before + calls, before))
+                    upto, below = (body[column] * count // found.total() for count in (before + calls, before))
                     part[column] = upto - below
                 parts.append(part)
                 before += calls
@@ -121,28 +125,35 @@ class Operations(Report):
         return self.operators.copy(deep=False)
 
 
-def _callers(trace: Mapping[str, Any]) -> dict[str, Counter[Caller]]:
-    """Body → how often each caller runs it in one call of the program, as the control tree says; an `if` counts every
-    arm once."""
+def _callers(trace: Mapping[str, Any], steps: Table) -> dict[str, Counter[Caller]]:
+    """Body → how often each caller runs it in one call of the program, as the control tree says; of an `if` the arm
+    that is taken."""
     callers: dict[str, Counter[Caller]] = {}
-    for (name, caller), times in _runs(trace["entry"], trace["functions"], {}).items():
+    walk = _Walk(functions=trace["functions"], arms=Arms(trace["functions"], steps))
+    for (name, caller), times in walk.runs(trace["entry"]).items():
         callers.setdefault(name, Counter())[caller] += times
     return callers
 
 
-def _runs(node: Any, functions: Mapping[str, Any], known: dict[str, Counter[tuple[str, Caller]]]) -> Counter[Any]:
-    """How often each body runs below a node, by name and caller; `known` are bodies that were counted already."""
-    found: Counter[tuple[str, Caller]] = Counter()
-    if node[0] == "call":
-        body, layer, again = node[1], node[7] if len(node) > 7 else "", node[5] == "recompute"
-        if body not in known:
-            known[body] = _runs(functions[body], functions, known)
-        found[body, (layer, again)] = 1
-        for (name, (own, inner)), times in known[body].items():
-            found[name, (own or layer, inner or again)] += times
-    elif node[0] == "repeat":
-        found.update({key: times * node[2] for key, times in _runs(node[3], functions, known).items()})
-    elif node[0] != "step":
-        for child in node[-1]:
-            found.update(_runs(child, functions, known))
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    functions: Mapping[str, Any]
+    arms: Arms
+    known: dict[str, Counter[tuple[str, Caller]]] = field(default_factory=dict)  # below bodies that were counted
+
+    def runs(self, node: Any) -> Counter[tuple[str, Caller]]:
+        """How often each body runs below a node, by name and caller."""
+        found: Counter[tuple[str, Caller]] = Counter()
+        if node[0] == "call":
+            body, layer, again = node[1], node[LAYER] if len(node) > LAYER else "", node[5] == "recompute"
+            if body not in self.known:
+                self.known[body] = self.runs(self.functions[body])
+            found[body, (layer, again)] = 1
+            for (name, (own, inner)), times in self.known[body].items():
+                found[name, (own or layer, inner or again)] += times
+        elif node[0] == "repeat":
+            found.update({key: times * node[2] for key, times in self.runs(node[3]).items()})
+        elif node[0] != "step":
+            for child in self.arms.taken(node[-1]) if node[0] == "if" else node[-1]:
+                found.update(self.runs(child))
+        return found

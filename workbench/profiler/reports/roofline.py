@@ -46,7 +46,10 @@ class Roofline(Report):
         ceiling, bound` ("compute" or "exchange"); operators without flops or cycles are left out."""
         steps, operators = self.profile.tables["steps"], self.profile.tables["operators"]
         bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)
-        known, received = StepsByOperator(bodies, steps), steps["bytes_received"] * steps["times"]
+        known, received = (
+            StepsByOperator(bodies, steps, self.profile.meta["trace"]),
+            steps["bytes_received"] * steps["times"],
+        )
         frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles"]]
         frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0)].reset_index(drop=True)
         moved = frame["name"].map(lambda name: known.of(name).part_of(received)).astype("int64")
