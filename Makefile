@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 BENCHMARKS := resnet50_compile model_width pipeline_schedules full_size_numbers eight_times
 
-.PHONY: help lab test test-all check golden fidelity notebooks bench clean
+.PHONY: help lab test test-all check golden fidelity notebooks picture bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ fidelity: $(VENV)/.test-ready ## run every published case and write the table; r
 notebooks: $(VENV)/.lab-ready ## run every notebook and store it with its outputs
 	KERAS_BACKEND=jax $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
 		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
+
+picture: $(VENV)/.test-ready ## draw the README's picture again
+	KERAS_BACKEND=jax $(BIN)/python docs/picture.py
 
 bench: $(VENV)/.lab-ready ## the speed benchmarks, in fresh processes
 	failed=0; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || failed=1; done; exit $$failed

@@ -45,6 +45,17 @@ def test_notebook_is_stored_executed(path: Path) -> None:
     assert any(cell["outputs"] for cell in cells)
 
 
+def test_the_picture_of_the_readme_says_what_the_first_notebook_says() -> None:
+    """Its verdict, which `make picture` writes into the file as text, stands in the notebook as it was last run."""
+    image = (ROOT / "docs" / "resnet50.png").read_bytes()
+    start = image.index(b"tEXtVerdict\0")
+    length = int.from_bytes(image[start - 4 : start], "big")
+    verdict = image[start + len(b"tEXtVerdict\0") : start + 4 + length].decode("latin-1")
+    assert verdict.startswith("Fits: worst tile")
+    stored = (ROOT / "notebooks" / "00-first-look.ipynb").read_text(encoding="utf-8")
+    assert [part for part in verdict.split(". ") if part not in stored] == []
+
+
 @each_notebook
 def test_notebook_is_small(path: Path) -> None:
     assert path.stat().st_size < MAX_NOTEBOOK_BYTES

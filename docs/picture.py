@@ -1,0 +1,62 @@
+"""`make picture`: draw the README's picture again, from ResNet-50's profile as it is now.
+
+The verdict goes into the file as text too, so that a test can tell when the picture no longer says what is so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+import workbench as wb
+
+PICTURE = Path(__file__).parent / "resnet50.png"
+WIDTH, HEIGHT = 1100, 2400  # as high as everything drawn: what is out of sight is not drawn
+SHOWN = ("view-summary", "view-memory", "view-liveness_view")
+HEADER_BYTES = 8 + 25  # a PNG's signature and its first chunk
+
+
+def with_text(image: bytes, key: str, text: str) -> bytes:
+    """The PNG with a text chunk behind its header."""
+    body = b"tEXt" + key.encode("latin-1") + b"\0" + text.encode("latin-1")
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    return image[:HEADER_BYTES] + chunk + image[HEADER_BYTES:]
+
+
+def screenshot(page: Path) -> bytes:
+    """The chosen sections of a profile's page, as drawn by Debian's chromium."""
+    chromium = os.environ.get("WORKBENCH_CHROMIUM") or shutil.which("chromium")
+    if chromium is None:
+        sys.exit("no chromium here (Debian: apt-get install chromium; else set WORKBENCH_CHROMIUM to its path)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        tab.goto(page.as_uri())
+        hidden = ", ".join(f":not(#{name})" for name in SHOWN).replace(", ", "")
+        tab.add_style_tag(content=f"section[id^=view-]{hidden} {{ display: none }}")
+        tab.wait_for_function(f"document.querySelectorAll('#{SHOWN[-1]} svg, #{SHOWN[-1]} canvas').length > 0")
+        tab.wait_for_timeout(1000)
+        height = tab.evaluate("Math.ceil(document.body.getBoundingClientRect().bottom)")
+        image = tab.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": min(height, HEIGHT)})
+        browser.close()
+    return image
+
+
+def main() -> None:
+    """Compile, draw, write."""
+    profile = wb.profile("resnet50", batch_size=4, mode="training")
+    with tempfile.TemporaryDirectory() as folder:
+        image = screenshot(profile.to_html(Path(folder) / "resnet50.html").resolve())
+    PICTURE.write_bytes(with_text(image, "Verdict", profile.summary.sentence))
+    print(f"{PICTURE}: {profile.summary.sentence}")
+
+
+if __name__ == "__main__":
+    main()
