@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import ceil
 
 import numpy as np
 from hypothesis import strategies as st
@@ -222,3 +223,16 @@ def _products_of_conv(node: Node) -> list[tuple[int, int, int]]:
                 for chan in range(right[-2])
             ]
     return found
+
+
+def slower_vectors(floats: ConvPlan) -> int:
+    """Cycles that an outer product of one vector of four halves takes beyond one of two floats.
+
+    Each of six workers takes 10 + 20 cycles an input for the halves, 11 + 14 for the floats: poplibs@7eac0f26
+    lib/poplin/PerformanceEstimation.hpp:1516.
+    """
+    sizes = next(dict(part.inputs) for part in floats.cost.terms if part.name == "compute")
+    if floats.method.vertex != "outer_product":
+        return 0
+    inputs = ceil(sizes["width"] / 6)
+    return 6 * sizes["groups"] * ((10 + 20 * inputs) - (11 + 14 * inputs))

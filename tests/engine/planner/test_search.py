@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.planner.cases import slower_vectors
 from workbench.engine import cost
 from workbench.engine.plan import ConvPlan, ConvProblem, FieldAxis
 from workbench.engine.planner.candidates import parts_of_axis
@@ -156,19 +157,6 @@ def test_half_precision_never_costs_more(problem: ConvProblem, tiles: int) -> No
 
     floats = planned("float")
     assert planned("half").total_cycles <= floats.total_cycles + slower_vectors(floats)
-
-
-def slower_vectors(floats: ConvPlan) -> int:
-    """Cycles that an outer product of one vector of four halves takes beyond one of two floats.
-
-    Each of six workers takes 10 + 20 cycles an input for the halves, 11 + 14 for the floats: poplibs@7eac0f26
-    lib/poplin/PerformanceEstimation.hpp:1516.
-    """
-    sizes = next(dict(part.inputs) for part in floats.cost.terms if part.name == "compute")
-    if floats.method.vertex != "outer_product":
-        return 0
-    inputs = ceil(sizes["width"] / 6)
-    return 6 * sizes["groups"] * ((10 + 20 * inputs) - (11 + 14 * inputs))
 
 
 def fits_at_once(found: ConvPlan) -> bool:
