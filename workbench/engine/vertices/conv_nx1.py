@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -13,10 +14,23 @@ from workbench.engine.vertices.conv_amp import (
     weight_load_cycles,
     zero_partials_cycles,
 )
-from workbench.engine.vertices.conv_quarter import nx1_quarter, nx1_run_quarter
+from workbench.engine.vertices.conv_quarter import nx1_run_quarter
 from workbench.engine.vertices.sizes import Sizes, ceil_div, slowest, where, worker_row_sums
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Loops:
+    """How often the vertex goes round each loop; `load` are the cycles of loading all units' weights once."""
+
+    kernel_outer: Sizes
+    kernel_inner: Sizes
+    passes: Sizes
+    in_groups: Sizes
+    out_groups: Sizes
+    conv_groups: Sizes
+    load: Sizes
 
 
 def nx1_worker_runs(length: Sizes, *, in_type: str, partials_type: str, conv_units: int) -> Sizes:
@@ -98,26 +112,27 @@ def nx1_cycles(
         conv_units=conv_units,
         workers=workers,
     )
-    blocks = {
-        "kernel_outer": kernel_outer,
-        "kernel_inner": kernel_inner,
-        "passes": out_chans_per_group // conv_units,
-        "in_groups": in_groups,
-        "out_groups": out_groups,
-        "conv_groups": conv_groups,
-        "load": weight_load_cycles(
-            conv_units=conv_units,
-            bytes_per_unit=weight_bytes_per_unit,
-            bytes_per_cycle=weight_load_bytes_per_cycle,
-            filter_height=filter_height,
-        ),
-    }
+    load = weight_load_cycles(
+        conv_units=conv_units,
+        bytes_per_unit=weight_bytes_per_unit,
+        bytes_per_cycle=weight_load_bytes_per_cycle,
+        filter_height=filter_height,
+    )
+    loops = _Loops(
+        kernel_outer=kernel_outer,
+        kernel_inner=kernel_inner,
+        passes=out_chans_per_group // conv_units,
+        in_groups=in_groups,
+        out_groups=out_groups,
+        conv_groups=conv_groups,
+        load=load,
+    )
     if in_type == "quarter":
-        cycles = nx1_quarter(run_sums=run_sums, workers=workers, **blocks)
+        cycles = _nx1_quarter(loops, run_sums, workers)
     else:
         calls = _nx1_calls(run_sums, float_partials, workers)
-        cycles = _nx1_halves(calls=calls, filter_height=filter_height, **blocks)
-        cycles = cycles + workers * (9 + (9 if float_partials else 10))
+        kept = workers * (9 + (9 if float_partials else 10))
+        cycles = _nx1_halves(loops, calls, filter_height) + kept
     if not kernel_zeroing:
         return cycles
     return cycles + zero_partials_cycles(
@@ -128,23 +143,27 @@ def nx1_cycles(
     )
 
 
-def _nx1_halves(
-    *,
-    calls: Sizes,
-    filter_height: Sizes,
-    kernel_outer: Sizes,
-    kernel_inner: Sizes,
-    passes: Sizes,
-    in_groups: Sizes,
-    out_groups: Sizes,
-    conv_groups: Sizes,
-    load: Sizes,
-) -> Sizes:
+def _nx1_halves(loops: _Loops, calls: Sizes, filter_height: Sizes) -> Sizes:
     """Tile cycles for halves and floats, without what workers keep between calls and without the zeroing itself."""
-    loads = _nx1_supervisor_load(filter_height) + load
-    inner = kernel_outer * (14 + kernel_inner * (12 + passes * (loads + calls)))
-    zero_loop = conv_groups * (out_groups * 17 + (out_groups - 1) * 6 + 1) + (conv_groups - 1) * 6 + 1
-    return 109 + zero_loop + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner)))
+    loads = _nx1_supervisor_load(filter_height) + loops.load
+    inner = loops.kernel_outer * (14 + loops.kernel_inner * (12 + loops.passes * (loads + calls)))
+    groups = loops.conv_groups
+    zero_loop = groups * (loops.out_groups * 17 + (loops.out_groups - 1) * 6 + 1) + (groups - 1) * 6 + 1
+    return 109 + zero_loop + groups * (16 + loops.in_groups * (14 + loops.out_groups * (14 + inner)))
+
+
+def _nx1_quarter(loops: _Loops, run_sums: Sequence[Sizes], workers: int) -> Sizes:
+    """Tile cycles for 8-bit floats without the zeroing.
+
+    As published, weights load twice for each of the outer kernel positions, whatever the inner ones and passes.
+    Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:715, :1006.
+    """
+    calls = _nx1_calls(run_sums, float_partials=False, workers=workers)
+    first, later = 15 * workers + 13, 13 * workers + 8
+    around = loops.kernel_outer * (5 * workers + 3 + first + (loops.kernel_inner - 1) * later + 2 * loops.load)
+    inner = around + calls * loops.passes * loops.kernel_outer * loops.kernel_inner
+    per_group = 8 * workers + 10 + loops.in_groups * (8 * workers + 13 + inner)
+    return 83 + loops.conv_groups * (5 * workers + 7 + loops.out_groups * per_group)
 
 
 def _nx1_kernel(kernel: Sequence[int], filter_height: int) -> dict[str, Any]:

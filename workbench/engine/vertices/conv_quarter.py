@@ -1,12 +1,10 @@
-"""The convolution vertices of 8-bit floats: the matrix unit's 1x1 and nx1 forms and the 1x4 window (SLIC).
+"""The convolution vertices of 8-bit floats: the matrix unit's 1x1 form and nx1 runs, and the 1x4 window (SLIC).
 
 They are compiled where those of halves are assembly, so nothing is kept between calls and every loop costs each
 worker. `load` are the cycles of loading all units' weights once. Sizes may be numpy arrays.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from workbench.engine.vertices.sizes import Sizes, larger, slowest, where, worker_row_sums
 
@@ -51,31 +49,6 @@ def nx1_run_quarter(length: Sizes) -> Sizes:
     Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:802.
     """
     return 16 + _run_cycles(length)
-
-
-def nx1_quarter(
-    *,
-    run_sums: Sequence[Sizes],
-    kernel_outer: Sizes,
-    kernel_inner: Sizes,
-    passes: Sizes,
-    in_groups: Sizes,
-    out_groups: Sizes,
-    conv_groups: Sizes,
-    load: Sizes,
-    workers: int,
-) -> Sizes:
-    """Tile cycles of ConvPartialnx1 without its zeroing; `run_sums`: of `nx1_run_quarter`, per worker.
-
-    As published, weights load twice for each of the outer kernel positions, whatever the inner ones and passes.
-    Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:715, :1006.
-    """
-    calls = slowest([18 + cycles for cycles in run_sums], workers, fastest_penalty=9)
-    first, later = 15 * workers + 13, 13 * workers + 8
-    around = kernel_outer * (5 * workers + 3 + first + (kernel_inner - 1) * later + 2 * load)
-    inner = around + calls * passes * kernel_outer * kernel_inner
-    per_group = 8 * workers + 10 + in_groups * (8 * workers + 13 + inner)
-    return 83 + conv_groups * (5 * workers + 7 + out_groups * per_group)
 
 
 def _slic_row_cycles(length: Sizes, stride: int, zeroing: bool) -> Sizes:
