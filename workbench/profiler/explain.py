@@ -317,13 +317,12 @@ def _largest_error(parts: Iterable[Explanation]) -> float | None:
 
 
 def _operator(profile: Profile, operator: str) -> Explanation:
-    operators, steps = profile.tables["operators"], profile.tables["steps"]
+    operators = profile.tables["operators"]
     rows = np.flatnonzero(operators["name"] == operator)
     if not len(rows):
         raise InputError(f"no operator {operator!r}", expected="a name of profile.operators")
     row = int(rows[0])
-    bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)
-    lowered = StepsByOperator(bodies, steps, profile.meta["trace"]).of(operator)
+    lowered = StepsByOperator.of_profile(profile).of(operator)
     parts = [_runs(profile, place) for place in lowered.own]
     parts += [_runs(profile, place, lowered) for place in lowered.shared]
     return Explanation(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.profiler.calls import operator_runs
 from workbench.profiler.schema import Column, Table
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,13 @@ class StepsByOperator:
                 parent = parent.rpartition("/")[0]
             if parent:
                 self._of_body.setdefault(parent, []).append(row)
+
+    @classmethod
+    def of_profile(cls, profile: Profile) -> StepsByOperator:
+        """Of a profile's own tables."""
+        operators, steps = profile.tables["operators"], profile.tables["steps"]
+        bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)
+        return cls(bodies, steps, profile.meta["trace"])
 
     def of(self, name: str) -> OperatorSteps:
         """The steps of an operator."""

@@ -44,12 +44,8 @@ class Roofline(Report):
     def points(self) -> pd.DataFrame:
         """`name, layer, direction, flops, exchanged_bytes, intensity` (FLOP/byte; inf without exchange)`, rate,
         ceiling, bound` ("compute" or "exchange"); operators without flops or cycles are left out."""
-        steps, operators = self.profile.tables["steps"], self.profile.tables["operators"]
-        bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)
-        known, received = (
-            StepsByOperator(bodies, steps, self.profile.meta["trace"]),
-            steps["bytes_received"] * steps["times"],
-        )
+        steps, known = self.profile.tables["steps"], StepsByOperator.of_profile(self.profile)
+        received = steps["bytes_received"] * steps["times"]
         frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles"]]
         frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0)].reset_index(drop=True)
         moved = frame["name"].map(lambda name: known.of(name).part_of(received)).astype("int64")
