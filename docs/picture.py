@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 import workbench as wb
 
 PICTURE = Path(__file__).parent / "resnet50.png"
-WIDTH, HEIGHT = 1100, 2400  # as high as everything drawn: what is out of sight is not drawn
+WIDTH, HEIGHT = 1000, 2400  # as high as everything drawn: what is out of sight is not drawn
 SHOWN = ("view-summary", "view-memory", "view-liveness_view")
 HEADER_BYTES = 8 + 25  # a PNG's signature and its first chunk
 
