@@ -24,8 +24,8 @@ def measure_bert() -> Figures:
     import keras
 
     from workbench.executable import Executable, compile_request, make_request
-    from workbench.pipelining import in_even_stages
-    from workbench.profiler.schedules import compare_schedules
+    from workbench.executable.pipelines import in_even_stages
+    from workbench.profiler.advice.schedules import compare_schedules
 
     adam = keras.optimizers.Adam(1e-4)
     request = in_even_stages(make_request("bert-base", mode="training", batch_size=1, optimizer=adam), 4)

@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import pytest
 
-from workbench import cache
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import Graph, Input, Output
 from workbench.engine.options import Options
 from workbench.engine.target import target
+from workbench.executable import cache
 
 
 def graph() -> Graph:

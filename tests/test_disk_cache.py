@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench import cache, disk_cache
-from workbench.executable import Executable
+from workbench.executable import Executable, cache, disk_cache
 
 
 @pytest.fixture

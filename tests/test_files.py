@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from workbench.base.files import whole_file
 from workbench.errors import InputError
-from workbench.files import whole_file
 
 
 def _stopped(path: Path) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench import cache
-from workbench.executable import PHASES, compile_request
+from workbench.executable import PHASES, cache, compile_request
 
 
 def small() -> Any:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.engine import vertices
-from workbench.engine.allocation import allocate
-from workbench.engine.execute import execute
-from workbench.engine.footprint import footprint
-from workbench.engine.liveness import Liveness, liveness
+from workbench.engine.memory.allocation import allocate
+from workbench.engine.memory.footprint import footprint
+from workbench.engine.memory.liveness import Liveness, liveness
 from workbench.engine.program import Call, DoExchange, OnTileExecute, TileProgram, leaves
+from workbench.engine.time.execute import execute
 from workbench.errors import InputError, WorkbenchError
 from workbench.tiles import Graph, Step, vertex_names
 

@@ -10,7 +10,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from workbench.collection import paused_collection
+from workbench.base.collection import paused_collection
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from workbench.engine.target import Target, target, targets
 from workbench.executable import Executable, Progress, compile_request, make_request
-from workbench.ipu._outputs import write
-from workbench.profiler.compare import Comparison, compare
+from workbench.ipu._files.outputs import write
+from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
 
@@ -99,7 +99,7 @@ def views(profile: Profile, *names: str) -> Any:
 
 def diagnose(executable: Executable, **arguments: Any) -> Any:
     """Ranked fixes, each applied, recompiled and measured; on a loaded profile: estimates only."""
-    from workbench.profiler.diagnose import diagnose as run
+    from workbench.profiler.advice.diagnose import diagnose as run
 
     return run(executable, compile_request, **arguments)
 
@@ -116,8 +116,8 @@ def compare_schedules(
     `arguments` as in `wb.compile`. Without `stages`, the layers are spread evenly by number over `ipus`; without
     `gradient_accumulation_steps`, there are four times the micro-batches that fill the pipeline. Traced once.
     """
-    from workbench.pipelining import in_even_stages
-    from workbench.profiler.schedules import compare_schedules as run
+    from workbench.executable.pipelines import in_even_stages
+    from workbench.profiler.advice.schedules import compare_schedules as run
 
     request = make_request(source, **{"mode": "training", **arguments})
     return run(in_even_stages(request, ipus), compile_request, schedules, recomputation)
@@ -132,7 +132,7 @@ def app(source: Any = None, config: Any = None) -> Any:
 
 def challenge(name: str) -> Any:
     """An exercise with a brief and a grader."""
-    from workbench.profiler.challenge import challenge as find
+    from workbench.profiler.advice.challenge import challenge as find
 
     return find(name)
 

@@ -33,10 +33,10 @@ from workbench.engine.by_hand import (
     Step,
     check_graph,
 )
-from workbench.engine.by_hand_lower import lower_by_hand
-from workbench.engine.by_hand_run import Running
-from workbench.engine.by_hand_tensor import TYPES, HandVariable, Tensor
-from workbench.engine.mapping_types import row_major_strides
+from workbench.engine.by_hand.lower import lower_by_hand
+from workbench.engine.by_hand.run import Running
+from workbench.engine.by_hand.tensor import TYPES, HandVariable, Tensor
+from workbench.engine.mapping.types import row_major_strides
 from workbench.engine.program import TileProgram, VariableKind
 from workbench.engine.target import Target
 from workbench.engine.target import target as find_target

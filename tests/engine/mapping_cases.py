@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from workbench.engine import mapping as m
-from workbench.engine import mapping_turned
+from workbench.engine.mapping import turned as mapping_turned
 
 TILES = 24
 shapes = st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple)

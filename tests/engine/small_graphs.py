@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Output, Value, verify_graph
-from workbench.engine.origin import Origin
+from workbench.engine.graph.origin import Origin
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.engine.mapping.tileset import frozen, tile_set
 from workbench.engine.program import (
     ComputeSet,
     DoExchange,
@@ -26,7 +27,6 @@ from workbench.engine.program import (
     verify_program,
 )
 from workbench.engine.target import MemoryMap, Target, target
-from workbench.engine.tileset import frozen, tile_set
 
 TILES = 4
 

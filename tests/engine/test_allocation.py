@@ -12,14 +12,14 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, small_target
-from workbench.engine import allocation as allocation_module
-from workbench.engine.allocation import MEMORY_CATEGORIES, Allocation, Block, TileAllocation, allocate, covered
-from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES, Footprint, footprint
-from workbench.engine.liveness import liveness
-from workbench.engine.placement import Item, conflicts, place
+from workbench.engine.mapping.tileset import frozen
+from workbench.engine.memory import allocation as allocation_module
+from workbench.engine.memory.allocation import MEMORY_CATEGORIES, Allocation, Block, TileAllocation, allocate, covered
+from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES, Footprint, footprint
+from workbench.engine.memory.liveness import liveness
+from workbench.engine.memory.packing import Item, conflicts, place
 from workbench.engine.program import TileProgram
 from workbench.engine.target import MemoryMap, Target, target
-from workbench.engine.tileset import frozen
 from workbench.errors import InputError
 
 

@@ -17,18 +17,18 @@ from tests.engine import reconcile
 from tests.engine.evaluate import evaluate
 from tests.engine.random_graphs import Drawing, graphs
 from tests.engine.small_graphs import Draft
-from workbench.engine import allocation as allocation_module
 from workbench.engine import emit as emit_module
-from workbench.engine import execute as execute_module
-from workbench.engine import liveness as liveness_module
-from workbench.engine import prepared as prepared_module
 from workbench.engine.compile import Compiled, compile_graph
+from workbench.engine.compile import reuse as prepared_module
 from workbench.engine.graph import Graph, Node, verify_graph
-from workbench.engine.liveness import Liveness
+from workbench.engine.lower.in_place import InPlace
+from workbench.engine.memory import allocation as allocation_module
+from workbench.engine.memory import liveness as liveness_module
+from workbench.engine.memory.liveness import Liveness
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
-from workbench.engine.passes.in_place import InPlace
 from workbench.engine.target import Target, target
+from workbench.engine.time import execute as execute_module
 from workbench.errors import Cancelled, VerificationError
 
 # The package's names of these modules are its functions.

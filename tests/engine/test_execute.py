@@ -9,10 +9,10 @@ import pytest
 
 from tests.engine.small_programs import Builder, sequence
 from workbench.engine.cost import formulas
-from workbench.engine.execute import costs_of, execute
+from workbench.engine.mapping.tileset import tile_set
 from workbench.engine.program import Call, ComputeSet, If, Overlap, Repeat, VertexGroup
-from workbench.engine.step_cost import StepCosts, longest_slot_cycles
-from workbench.engine.tileset import tile_set
+from workbench.engine.time.execute import costs_of, execute
+from workbench.engine.time.step_cost import StepCosts, longest_slot_cycles
 from workbench.errors import VerificationError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.engine.feeds import starved_cycles
+from workbench.engine.time.host_waits import starved_cycles
 
 RATE = {"bytes_per_second": 1e9, "clock_hz": 1e9}  # a byte a cycle
 

@@ -8,9 +8,9 @@ from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence
 from workbench.engine import vertices
 from workbench.engine.cost import formulas
-from workbench.engine.footprint import CATEGORIES, CODE_CATEGORIES, footprint
+from workbench.engine.mapping.tileset import tile_set
+from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES, footprint
 from workbench.engine.program import Call, Repeat, TileProgram, VertexGroup
-from workbench.engine.tileset import tile_set
 
 STUB = vertices.find("stub")
 BEGIN_CODE = 4 * 2 + 12  # a run begins with an exchange: each tile takes one piece, the number of the program

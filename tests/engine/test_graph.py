@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from workbench.engine.graph import Function, Graph, Input, Node, Output, Value, verify_graph
-from workbench.engine.origin import Origin
+from workbench.engine.graph.origin import Origin
 from workbench.errors import VerificationError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.engine.intervals import Intervals
+from workbench.engine.memory.intervals import Intervals
 
 ROWS = (((0, 2), (5, 5)), (), ((1, 3),), ((0, 2), (5, 5)))
 

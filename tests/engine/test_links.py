@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.engine.links import route, topology, width
+from workbench.engine.program.links import route, topology, width
 from workbench.engine.target import targets
 
 IPU2 = targets["ipu2"]

@@ -12,10 +12,11 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence, small_target
-from workbench.engine import liveness as liveness_module
-from workbench.engine.footprint import CATEGORIES, Footprint, footprint
-from workbench.engine.lifetimes import lifetimes
-from workbench.engine.liveness import Liveness, liveness
+from workbench.engine.mapping.tileset import frozen
+from workbench.engine.memory import liveness as liveness_module
+from workbench.engine.memory.footprint import CATEGORIES, Footprint, footprint
+from workbench.engine.memory.lifetimes import lifetimes
+from workbench.engine.memory.liveness import Liveness, liveness
 from workbench.engine.program import (
     Call,
     If,
@@ -28,7 +29,6 @@ from workbench.engine.program import (
     Variable,
     children,
 )
-from workbench.engine.tileset import frozen
 from workbench.errors import VerificationError
 
 

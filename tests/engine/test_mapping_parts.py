@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.engine.mapping_cases import TILES, demand_grids_of, grids_of, mappings_of
 from workbench.engine import mapping as m
-from workbench.engine.mapping_needs import needed_by
-from workbench.engine.mapping_parts import Joined, parts_of
-from workbench.engine.mapping_transfer import transfer
+from workbench.engine.mapping.parts import Joined, parts_of
+from workbench.engine.mapping.transfer import transfer
+from workbench.engine.mapping.transfer.needs import needed_by
 
 
 @st.composite

@@ -68,7 +68,7 @@ def test_a_named_reader_reads_it(each: Option) -> None:
 
 
 def test_a_reader_that_does_not_read_would_be_seen() -> None:
-    assert AMP.rpartition(".")[2] not in source_of("engine/compile.py")
+    assert AMP.rpartition(".")[2] not in source_of("engine/compile/compile.py")
 
 
 def test_text_of_a_key_is_read_as_poplibs_reads_it() -> None:

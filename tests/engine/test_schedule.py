@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.small_programs import Builder
-from workbench.engine.execute import execute
-from workbench.engine.program import Call, Overlap, Program, Repeat, Sequence
-from workbench.engine.schedule import (
+from workbench.engine.pipeline_schedule import (
     Column,
     Stretch,
     Work,
@@ -23,7 +21,9 @@ from workbench.engine.schedule import (
     stash_depth,
     stretches,
 )
-from workbench.engine.trace import Trace
+from workbench.engine.program import Call, Overlap, Program, Repeat, Sequence
+from workbench.engine.time.execute import execute
+from workbench.engine.time.trace import Trace
 from workbench.errors import InputError
 
 SIZES = [(stages, 2 * stages * times) for stages in range(2, 7) for times in (1, 2, 5)]

@@ -11,11 +11,11 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence
-from workbench.engine import execute as execute_module
-from workbench.engine.execute import execute
-from workbench.engine.origin import Origin
+from workbench.engine.graph.origin import Origin
 from workbench.engine.program import Call, Overlap, Repeat, TileProgram
-from workbench.engine.trace import Trace
+from workbench.engine.time import execute as execute_module
+from workbench.engine.time.execute import execute
+from workbench.engine.time.trace import Trace
 from workbench.errors import InputError
 
 

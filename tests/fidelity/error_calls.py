@@ -15,8 +15,8 @@ from tests.fidelity.pipelining_calls import PIPELINING
 from tests.fidelity.pipelining_calls import piped as wrong_reduction
 from workbench import ipu, tf
 from workbench.engine.options.declaration import find_option
-from workbench.engine.passes.pipeline import check_count
-from workbench.ipu._attributes import Attribute
+from workbench.engine.pipeline_schedule import check_count
+from workbench.ipu.config._attributes import Attribute
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue, IPUIterator
 from workbench.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue, ScopedIPUOutfeedQueue
 
@@ -284,7 +284,7 @@ _MINI_BATCHES["_compute_scales", "reduction_method"] = wrong_reduction(reduction
 
 # file -> (function that raises, words of its condition) -> what goes wrong, told as "<exception> <text>"
 CALLS: dict[str, dict[tuple[str, str], Call]] = {
-    "ipu/config.py": _CONFIG,
+    "ipu/config/config.py": _CONFIG,
     "ipu/ipu_compiler.py": _COMPILER,
     "ipu/ipu_infeed_queue.py": _INFEED,
     "ipu/ipu_outfeed_queue.py": _OUTFEED,

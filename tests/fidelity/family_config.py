@@ -11,9 +11,9 @@ from typing import Any
 
 from tests.fidelity.outcome import Case, NotRun
 from workbench import ipu
-from workbench.ipu._attributes import Attribute
-from workbench.ipu._base import ConfigBase, document
 from workbench.ipu.config import IPUConfig
+from workbench.ipu.config._attributes import Attribute
+from workbench.ipu.config._base import ConfigBase, document
 
 
 class TestEnum(Enum):

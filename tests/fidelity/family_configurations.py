@@ -8,7 +8,7 @@ from typing import Any
 from tests.fidelity.compiling import config
 from tests.fidelity.outcome import Case, NotRun
 from workbench import api
-from workbench.engine.frontends.stages import even_stages
+from workbench.engine.frontends.staging.stages import even_stages
 from workbench.ipu.config import IPUConfig
 
 # Model of a configuration -> (class of keras.applications, side of its images)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.fidelity.outcome import Case, NotRun
-from workbench.engine.links import topology
+from workbench.engine.program.links import topology
 
 POD_IPUS = 16
 STAGES = (2, 3, 4, 5)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.fidelity.outcome import Case, NotRun, said
-from workbench.engine.passes.scheduler_liveness import Instruction, live_bytes, live_sets, peak_bytes
+from workbench.engine.passes.schedule.liveness import Instruction, live_bytes, live_sets, peak_bytes
 
 Named = tuple[tuple[str, Instruction], ...]
 

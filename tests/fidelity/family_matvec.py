@@ -19,10 +19,10 @@ import numpy as np
 from tests.fidelity.outcome import Case, NotRun, said
 from tests.fidelity.tile_times import Times, ipu_model, issued, run_times
 from workbench import api
-from workbench.engine.exchange_cost import transfer_cycles
 from workbench.engine.program import OnTileExecute
-from workbench.engine.step_cost import tile_cycles
 from workbench.engine.target import Target, target
+from workbench.engine.time.exchange_cost import transfer_cycles
+from workbench.engine.time.step_cost import tile_cycles
 from workbench.tiles import ComputeSet, Graph, Step
 
 FLOAT_BYTES = 4

@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.fidelity.outcome import Case, NotRun, said
 from tests.fidelity.pipeline_programs import between_ipus_percent, losses_of, printed, worked_together
-from workbench.engine.frontends.scheduled import HostFifo
-from workbench.engine.frontends.stages import evenly
-from workbench.engine.schedule import (
+from workbench.engine.frontends.staging.scheduled import HostFifo
+from workbench.engine.frontends.staging.stages import evenly
+from workbench.engine.pipeline_schedule import (
     IO_COLUMNS,
     Column,
     Work,

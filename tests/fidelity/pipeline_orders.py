@@ -6,10 +6,10 @@ import functools
 from typing import Any
 
 from workbench.engine.compile import Compiled, compile_graph
+from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.keras import trace_keras
-from workbench.engine.frontends.recompute import Recomputation
-from workbench.engine.frontends.source import Source
-from workbench.engine.frontends.staged_program import with_recomputation
+from workbench.engine.frontends.staging.recompute import Recomputation
+from workbench.engine.frontends.staging.staged_program import with_recomputation
 from workbench.engine.options import Options
 from workbench.engine.target import target
 

@@ -15,14 +15,14 @@ import numpy as np
 
 from tests.engine.passes.staged_models import pipeline
 from workbench.engine.compile import compile_graph
-from workbench.engine.frontends.calls import Call, Program, assemble
-from workbench.engine.frontends.scheduled import ScheduledProgram
+from workbench.engine.frontends.staging.scheduled import ScheduledProgram
+from workbench.engine.frontends.trace.staged_calls import Call, Program, assemble
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
 from workbench.engine.program import Call as ProgramCall
 from workbench.engine.program import GlobalExchange, Overlap, Repeat, leaves
 from workbench.engine.target import target
-from workbench.engine.trace import TraceNode
+from workbench.engine.time.trace import TraceNode
 
 Function = Callable[..., Any]
 

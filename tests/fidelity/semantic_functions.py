@@ -138,7 +138,7 @@ def normalised() -> Any:
     """A one divided by the number of two replicas, and a one added to that."""
     import jax
 
-    from workbench.engine.frontends.replicas import AXIS
+    from workbench.engine.frontends.describe.replicas import AXIS
 
     def program(x: Any, other: Any) -> Any:
         shared = x / jax.lax.psum(1, AXIS)
@@ -154,7 +154,7 @@ def gathered() -> Any:
     """What each of eight replicas has of all, which hold their own numbers."""
     import jax
 
-    from workbench.engine.frontends.replicas import AXIS
+    from workbench.engine.frontends.describe.replicas import AXIS
 
     def program(x: Any) -> Any:
         return jax.lax.all_gather(x + jax.lax.axis_index(AXIS).astype(x.dtype), AXIS)

@@ -12,7 +12,7 @@ from workbench import api
 from workbench.engine import vertices
 from workbench.engine.program import OnTileExecute, StreamCopy
 from workbench.engine.target import Target, target
-from workbench.engine.trace import Trace
+from workbench.engine.time.trace import Trace
 from workbench.tiles import Step
 
 COUNTER_CYCLES = 45  # of reading the cycle counter before and after a measured step, tessellate-ipu@3ab241f3

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from workbench import ipu
-from workbench.ipu._state import STATE
+from workbench.ipu.config._state import STATE
 
 
 @pytest.fixture(autouse=True)

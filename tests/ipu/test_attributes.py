@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import OptionError
-from workbench.ipu._attributes import Attribute, matches, type_text
-from workbench.ipu._base import ConfigBase, document
+from workbench.ipu.config._attributes import Attribute, matches, type_text
+from workbench.ipu.config._base import ConfigBase, document
 
 
 class Fruit(Enum):

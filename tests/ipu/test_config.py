@@ -14,8 +14,8 @@ from workbench import ipu
 from workbench.engine.options import Option, attributes
 from workbench.errors import InputError, OptionError
 from workbench.executable import make_request
-from workbench.ipu._flags import Flags, flags
 from workbench.ipu.config import IPUConfig, SelectionOrder, current_options, get_ipu_config
+from workbench.ipu.config._flags import Flags, flags
 
 AMP = "matmuls.poplar_options.availableMemoryProportion"
 

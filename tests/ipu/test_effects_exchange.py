@@ -7,10 +7,10 @@ import json
 import pytest
 
 from workbench.errors import OptionError
-from workbench.ipu._outputs import EXCHANGE_AIM
+from workbench.ipu._files.outputs import EXCHANGE_AIM
 from workbench.ipu.config import IPUConfig
-from workbench.profiler.levers import Change
-from workbench.profiler.snippet import code_of
+from workbench.profiler.advice.levers import Change
+from workbench.profiler.advice.snippet import code_of
 
 
 def configuration(**engine_options: str) -> IPUConfig:

@@ -13,7 +13,8 @@ import pytest
 from tests.ipu.graphs import compiled, configure
 from workbench import ipu, tf
 from workbench.errors import InputError
-from workbench.ipu import _binary, dataset_extractor
+from workbench.ipu import dataset_extractor
+from workbench.ipu._files import tensors as _binary
 
 PAIRS = [{"a": np.full((2,), number, np.float32), "b": np.int64(number)} for number in range(5)]
 

@@ -12,11 +12,11 @@ from tests.engine.small_graphs import Draft
 from tests.engine.small_programs import Builder
 from workbench.engine import vertices
 from workbench.engine.compile import Compiled, compile_graph
-from workbench.engine.execute import execute
 from workbench.engine.graph import Graph
 from workbench.engine.options import Options
-from workbench.engine.plan import ConvPlan
+from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.target import target
+from workbench.engine.time.execute import execute
 
 SIZES = st.sampled_from([1, 3, 8, 16, 17, 29, 30, 40, 64, 96, 100, 128, 183])
 TILES = st.sampled_from([1, 4, 16, 64, 200])

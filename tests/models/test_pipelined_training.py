@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.keras import trace_keras
-from workbench.engine.frontends.recompute import Recomputation, mode_for
-from workbench.engine.frontends.source import Source
-from workbench.engine.frontends.staged_program import with_recomputation
+from workbench.engine.frontends.staging.recompute import Recomputation, mode_for
+from workbench.engine.frontends.staging.staged_program import with_recomputation
 from workbench.engine.run import Runner
 
 SCHEDULES = ("Grouped", "Interleaved", "Sequential")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.profiler import memory
+from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 
 DIRECTIONS = ("forward", "recompute", "backward", "update")
@@ -98,7 +98,9 @@ def peak(profile: Profile) -> Iterator[str]:
     place, arrays = profile.peak, profile.arrays
     needed = int((arrays["always_live"] + arrays["live_peak"])[place.ipu, place.tile])
     live = profile.live_variables(place.step, place.ipu, place.tile)
-    fixed = sum(int(memory.footprint(profile, name)[place.ipu, place.tile]) for name in memory.FOOTPRINT_CATEGORIES)
+    fixed = sum(
+        int(live_bytes.footprint(profile, name)[place.ipu, place.tile]) for name in live_bytes.FOOTPRINT_CATEGORIES
+    )
     xray, tile = profile.xray, profile.memory.tile(place.tile)
     position = int(arrays["live_peak_position"][place.ipu, place.tile])
     found = {

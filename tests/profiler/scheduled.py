@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from tests.profiler.builder import Builder, spread
-from workbench.engine.schedule import Column, Stretch, Work, stretches
+from workbench.engine.pipeline_schedule import Column, Stretch, Work, stretches
 from workbench.profiler.profile import Profile
 
 HOST, COPY, UPDATE = 100, 20, 50

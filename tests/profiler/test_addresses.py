@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.engine.random_programs import programs
 from tests.profiler.test_collect import compiled
 from workbench.engine.program import TileProgram
-from workbench.profiler import addresses, alike
-from workbench.profiler.addresses import bytes_by_category
 from workbench.profiler.collect import collect
+from workbench.profiler.memory import addresses, alike
+from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import MEMORY_CATEGORIES, Table
 

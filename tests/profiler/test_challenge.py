@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from tests.profiler.handmade import handmade_profile
 from workbench.errors import InputError, WorkbenchError
-from workbench.profiler.challenge import Challenge, Goal, Grade, challenges
+from workbench.profiler.advice.challenge import Challenge, Goal, Grade, challenges
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import column
 

@@ -15,8 +15,8 @@ from tests.profiler.test_reports import REPORTS
 from workbench.engine.compile import Clock, Compiled, measure
 from workbench.engine.options import Options
 from workbench.engine.program import TileProgram
-from workbench.profiler import memory
 from workbench.profiler.collect import collect
+from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import MEMORY_CATEGORIES
 from workbench.profiler.storage import load_profile
@@ -132,12 +132,12 @@ def test_memory_is_the_engines(program: TileProgram) -> None:
         live = found.liveness.live_bytes(ipu)
         if not len(live):
             continue
-        assert (memory.live_of_ipu(profile, ipu) == live).all()
+        assert (live_bytes.live_of_ipu(profile, ipu) == live).all()
         for position in range(len(live)):
-            categories = memory.by_category_at(profile, ipu, position)
+            categories = live_bytes.by_category_at(profile, ipu, position)
             always = profile.arrays["always_live"][ipu]
             assert (np.sum([*categories.values(), 0 * always], axis=0) == always + live[position]).all()
-            assert (memory.live_at(profile, ipu, position) == live[position]).all()
+            assert (live_bytes.live_at(profile, ipu, position) == live[position]).all()
 
 
 @given(programs())
@@ -159,7 +159,7 @@ def test_xray_sums_to_what_is_live(program: TileProgram) -> None:
     profile = collect(compiled(program))
     for ipu, tile in ((0, 0), (program.ipus - 1, 3)):
         xray = profile.xray.of(ipu, tile)
-        live = memory.live_of_tile(profile, ipu, tile) + profile.arrays["always_live"][ipu, tile]
+        live = live_bytes.live_of_tile(profile, ipu, tile) + profile.arrays["always_live"][ipu, tile]
         assert [xray.bytes_at(position) for position in range(xray.positions)] == live.tolist()
 
 

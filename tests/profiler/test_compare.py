@@ -6,7 +6,7 @@ import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.errors import InputError
-from workbench.profiler.compare import TABLES, compare
+from workbench.profiler.advice.compare import TABLES, compare
 from workbench.profiler.profile import Profile
 
 FITS, OVER, PIPELINE = handmade_profile(), handmade_profile(fits=False), handmade_pipeline()

@@ -14,8 +14,8 @@ from tests.profiler.builder import TILES, Builder, spread
 from tests.profiler.handmade import handmade_profile
 from workbench.errors import Cancelled, InputError, WorkbenchError
 from workbench.executable import compile_request, make_request
-from workbench.profiler.diagnose import Diagnosis, diagnose
-from workbench.profiler.levers import LEVERS, Change, Situation
+from workbench.profiler.advice.diagnose import Diagnosis, diagnose
+from workbench.profiler.advice.levers import LEVERS, Change, Situation
 from workbench.profiler.profile import Profile
 
 LIMIT = 10_000

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.scheduled import COPY, HOST, UPDATE, scheduled_profile
-from workbench.engine.schedule import SCHEDULES, stash_depth
+from workbench.engine.pipeline_schedule import SCHEDULES, stash_depth
 from workbench.errors import InputError
-from workbench.profiler.executions import Executions
-from workbench.profiler.pipeline_levels import WORK, level
 from workbench.profiler.profile import Profile
 from workbench.profiler.timeline import Later, Node
+from workbench.profiler.timeline.executions import Executions
+from workbench.profiler.timeline.levels import WORK, level
 
 PROFILES = {
     "by hand": handmade_pipeline,

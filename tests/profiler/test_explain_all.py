@@ -8,7 +8,7 @@ import pytest
 
 from workbench import api
 from workbench.engine.target import target
-from workbench.profiler.explain import Explanation
+from workbench.profiler.advice.explain import Explanation
 from workbench.profiler.profile import Profile
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ import pytest
 import workbench as wb
 from tests.engine.reconcile import nothing_is_kept_twice
 from workbench.executable import Executable
-from workbench.widgets.palette import CAUSES
-from workbench.widgets.pipeline_faces import draw
+from workbench.widgets.kit.palette import CAUSES
+from workbench.widgets.views.pipeline_faces import draw
 
 MICRO_BATCHES = 8
 
@@ -106,7 +106,7 @@ def test_interleaved_inference_enters_at_uneven_offsets(devices: tuple[int, ...]
     import keras
     import numpy as np
 
-    from workbench.engine.schedule import offsets
+    from workbench.engine.pipeline_schedule import offsets
 
     assert offsets("Interleaved", (0, 1, 0, 1, 2)) == (0, 1)
     keras.utils.set_random_seed(0)

@@ -10,9 +10,9 @@ import pytest
 import workbench as wb
 from workbench.errors import InputError
 from workbench.executable import compile_request
-from workbench.profiler.compare import Comparison
+from workbench.profiler.advice.compare import Comparison
+from workbench.profiler.advice.schedules import SCHEDULES, ScheduleComparison
 from workbench.profiler.report import face
-from workbench.profiler.schedules import SCHEDULES, ScheduleComparison
 
 
 def digits() -> Any:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {clampWindow, groupByPath, isUnder, lastAtMost, scale, shortText, ticks, unpack, wholeText, within} from "../../workbench/widgets/kernel.js";
+import {clampWindow, groupByPath, isUnder, lastAtMost, scale, shortText, ticks, unpack, wholeText, within} from "../../workbench/widgets/kit/kernel.js";
 
 test("ticks are round and inside", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);

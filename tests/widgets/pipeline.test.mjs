@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {batchText, blockUnder, idleOf, labelOf, partOf, rowsOf, snapped, spentIn} from "../../workbench/widgets/pipeline_lanes.js";
+import {batchText, blockUnder, idleOf, labelOf, partOf, rowsOf, snapped, spentIn} from "../../workbench/widgets/views/pipeline_lanes.js";
 
 // Two IPUs; IPU 1 waits, copies, works on micro-batch 3 and waits again.
 const causes = ["compute", "exchange", "sync", "host", "inter_ipu", "collective", "fill", "drain", "wait_stage", "wait_host"];

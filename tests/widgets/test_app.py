@@ -16,14 +16,16 @@ from tests.widgets.test_javascript import MAX_BYTES, run
 from workbench.errors import Cancelled, InputError
 from workbench.executable import PHASES
 from workbench.ipu.config import IPUConfig, form_options
-from workbench.profiler.diagnose import diagnose
+from workbench.profiler.advice.diagnose import diagnose
 from workbench.profiler.report import face
-from workbench.widgets import app_progress, assets, diagnosis
 from workbench.widgets.app import App, difference
-from workbench.widgets.app_layers import KINDS, PRESETS, Layer, keras_code, names, read_shape
-from workbench.widgets.app_options import OptionsForm
-from workbench.widgets.app_source import READY
-from workbench.widgets.app_task import Task
+from workbench.widgets.app import progress as app_progress
+from workbench.widgets.app.layers import KINDS, PRESETS, Layer, keras_code, names, read_shape
+from workbench.widgets.app.options import OptionsForm
+from workbench.widgets.app.source import READY
+from workbench.widgets.app.task import Task
+from workbench.widgets.kit import assets
+from workbench.widgets.views import diagnosis
 
 AMP = "matmuls.poplar_options.availableMemoryProportion"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.large import large_profile
 from workbench.profiler.profile import Profile
-from workbench.widgets.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window, count_blocks
+from workbench.widgets.kit.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window, count_blocks
 
 PROFILES = {"loop": handmade_profile, "pipeline": handmade_pipeline}
 

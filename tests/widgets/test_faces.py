@@ -21,9 +21,10 @@ from tests.widgets.large import large_profile
 from workbench.profiler.export import html
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
-from workbench.widgets import linked, svg
+from workbench.widgets import linked
 from workbench.widgets.face import VIEWS
-from workbench.widgets.palette import CATEGORIES, CAUSES, DIRECTIONS, MICRO_BATCHES
+from workbench.widgets.kit import svg
+from workbench.widgets.kit.palette import CATEGORIES, CAUSES, DIRECTIONS, MICRO_BATCHES
 
 EVIL = "<script>alert(1)</script>\"'&"
 MAKERS = {"loop": handmade_profile, "pipeline": handmade_pipeline}

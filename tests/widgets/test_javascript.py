@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from workbench import units
-from workbench.widgets import assets
+from workbench.base import units
 from workbench.widgets.face import VIEWS
+from workbench.widgets.kit import assets
 
 HERE = Path(__file__).parent
 MAX_BYTES = 30_000

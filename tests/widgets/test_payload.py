@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.widgets.test_javascript import evaluate
-from workbench.widgets.payload import Names, pack
+from workbench.widgets.kit.payload import Names, pack
 
 
 def test_columns_come_out_of_the_browser_as_they_went_in(node: str) -> None:

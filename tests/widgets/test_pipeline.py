@@ -13,8 +13,9 @@ from tests.profiler.scheduled import scheduled_profile
 from tests.widgets.test_views import columns
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import CAUSES
-from workbench.widgets import linked, pipeline, trace
-from workbench.widgets.selection import Selection
+from workbench.widgets import linked
+from workbench.widgets.kit.selection import Selection
+from workbench.widgets.views import pipeline, trace
 
 
 def whole(profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.widgets.test_javascript import evaluate
-from workbench.widgets import assets
-from workbench.widgets.tighten import tighten
+from workbench.widgets.kit import assets
+from workbench.widgets.kit.tighten import tighten
 
 
 @pytest.mark.parametrize(

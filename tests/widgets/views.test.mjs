@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {causeCycles, freeOf, secondsText, tickTexts} from "../../workbench/widgets/lanes.js";
-import {ceiling, highest, liveAt, runs} from "../../workbench/widgets/liveness_view.js";
-import {columnsOf} from "../../workbench/widgets/memory.js";
-import {offlineModel} from "../../workbench/widgets/offline.js";
-import {cellOf, rampColour, tileAt} from "../../workbench/widgets/tile_map.js";
-import {bytesOfTile, largestTile, totals} from "../../workbench/widgets/tiles.js";
+import {causeCycles, freeOf, secondsText, tickTexts} from "../../workbench/widgets/kit/lanes.js";
+import {ceiling, highest, liveAt, runs} from "../../workbench/widgets/views/liveness_view.js";
+import {columnsOf} from "../../workbench/widgets/views/memory.js";
+import {offlineModel} from "../../workbench/widgets/kit/offline.js";
+import {cellOf, rampColour, tileAt} from "../../workbench/widgets/views/tile_map.js";
+import {bytesOfTile, largestTile, totals} from "../../workbench/widgets/kit/tiles.js";
 
 test("what is live at a place, largest first", () => {
   const columns = {interval_variable: [0, 1, 2, 0], interval_first: [0, 2, 2, 6], interval_last: [3, 4, 2, 9], variable_bytes: [10, 30, 20]};

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from workbench.registry import Registry
+from workbench.base.registry import Registry
 
 Plain: TypeAlias = "int | float | bool | str | tuple[Plain, ...] | None"
 Inputs: TypeAlias = tuple[tuple[str, Plain], ...]

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from workbench.engine.frontends.checks import check_array
-from workbench.engine.frontends.source import ArraySpec, Source
-from workbench.engine.frontends.staged_program import scheduled
+from workbench.engine.frontends.describe.checks import check_array
+from workbench.engine.frontends.describe.source import ArraySpec, Source
+from workbench.engine.frontends.staging.staged_program import scheduled
 from workbench.errors import InputError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from workbench.engine.frontends.name_stack import OPTIMISE_LATENCY, PREFETCH_DEPTH, attribute_scope
+from workbench.engine.frontends.describe.name_stack import OPTIMISE_LATENCY, PREFETCH_DEPTH, attribute_scope
 from workbench.errors import InputError, WorkbenchError
 
 # Deeper buffers than this are refused (graphcore/tensorflow@b2127bba tensorflow/python/ipu/ipu_infeed_queue.py).

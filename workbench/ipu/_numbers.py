@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workbench.engine.frontends.numerics import with_numerics
+from workbench.engine.frontends.numbers.numerics import with_numerics
 from workbench.engine.options import Options
 from workbench.errors import InputError
-from workbench.ipu._state import STATE
+from workbench.ipu.config._state import STATE
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from workbench.engine.frontends.replicas import AXIS
+from workbench.engine.frontends.describe.replicas import AXIS
 
 
 def replicas_here() -> int:

@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from workbench.errors import InputError
-from workbench.ipu import _binary
 from workbench.ipu._feeds import elements_of, to_arrays, types_of
+from workbench.ipu._files import tensors as _binary
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor
 from workbench.tf._graph import Operation

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from workbench.base.registry import Registry
 from workbench.engine.target import Target
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError
-from workbench.ipu._state import STATE
-from workbench.registry import Registry
+from workbench.ipu.config._state import STATE
 
 _PCI_DOMAINS = ("1a", "1b", "23", "24", "3d", "3e", "43", "44", "8b", "8c", "8e", "8f", "b8", "b9", "ba", "bb")
 _PAIRS = ((5, 7), (4, 6), (3, 1), (2, 0), (13, 15), (12, 14), (9, 11), (10, 8))

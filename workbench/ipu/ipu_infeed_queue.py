@@ -25,8 +25,8 @@ from workbench.ipu._feeds import (
     to_arrays,
     types_of,
 )
-from workbench.ipu._flags import flags
 from workbench.ipu._replicas import take
+from workbench.ipu.config._flags import flags
 from workbench.ipu.loops import body_arguments
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation

@@ -13,8 +13,8 @@ import numpy as np
 
 from workbench.errors import InputError
 from workbench.ipu._feeds import Failures, FeedError, check_ordinal, feed_scopes
-from workbench.ipu._flags import flags
 from workbench.ipu._replicas import give
+from workbench.ipu.config._flags import flags
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor
 from workbench.tf._convert import is_symbolic

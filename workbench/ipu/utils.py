@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InputError
-from workbench.ipu._flags import flags
-from workbench.ipu._state import STATE
 from workbench.ipu.config import (
     DeviceConnectionType,
     ExecutionProfileType,
@@ -24,6 +22,8 @@ from workbench.ipu.config import (
     reset_ipu_configuration,
     use_emulation,
 )
+from workbench.ipu.config._flags import flags
+from workbench.ipu.config._state import STATE
 
 _DEVICE = re.compile(r"(?:.*/)?(?:device:)?IPU:(\d+)$", re.IGNORECASE)
 
@@ -115,7 +115,7 @@ def export_dataset_to_file(
     """Write `num_elements` elements of a dataset or infeed queue to binary files, one for each tensor of an element.
 
     `my_dataset.bin` of pairs becomes `my_dataset.0.bin` and `my_dataset.1.bin`. `feed_name`: the name they carry.
-    `apply_options` has no effect: datasets are read as they are. The layout is told in `ipu/_binary.py`;
+    `apply_options` has no effect: datasets are read as they are. The layout is told in `ipu/_files/tensors.py`;
     `dataset_extractor` reads it back. Errors: `InputError` for too few elements, or ones that differ in shape.
     """
     from workbench.ipu.dataset_extractor import export_elements
@@ -138,7 +138,7 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str | Path, fe
 
 def load_executable(path: str | Path) -> Any:
     """Read an executable that a compile wrote to `serialization_output_folder`: `.profile`, `.variables`, `.run`."""
-    from workbench.ipu._serialized import load_executable as read
+    from workbench.ipu._files.executables import load_executable as read
 
     return read(path)
 
@@ -162,7 +162,7 @@ def export_variables_from_live_model(model: Any, output_file: str | Path, gc_met
     """Write the values of a Keras model's variables to a file."""
     import numpy as np
 
-    from workbench.ipu import _binary
+    from workbench.ipu._files import tensors as _binary
 
     stored = [_binary.Stored(name=variable.path, values=np.asarray(variable.value)) for variable in model.variables]
     _binary.write(output_file, "variables", stored)
@@ -170,7 +170,7 @@ def export_variables_from_live_model(model: Any, output_file: str | Path, gc_met
 
 def import_data_in_live_model(model: Any, data_files: Sequence[str | Path], output_folder: Any = None) -> None:
     """Set a Keras model's variables to the values in files; every variable must be in one of them."""
-    from workbench.ipu import _binary
+    from workbench.ipu._files import tensors as _binary
 
     values: dict[str, Any] = {}
     for each in data_files:

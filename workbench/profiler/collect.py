@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.collection import paused_collection
-from workbench.engine.allocation import Allocation
+from workbench.base.collection import paused_collection
 from workbench.engine.cost import formulas
-from workbench.engine.footprint import Footprint
-from workbench.engine.liveness import Liveness
-from workbench.engine.placement import with_gaps_bytes
-from workbench.engine.plain_allocation import plain_placer
+from workbench.engine.mapping.tileset import IntArray
+from workbench.engine.memory.allocation import Allocation
+from workbench.engine.memory.footprint import Footprint
+from workbench.engine.memory.liveness import Liveness
+from workbench.engine.memory.packing import with_gaps_bytes
+from workbench.engine.memory.plain_allocation import plain_placer
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
-from workbench.engine.program_data import StepContext, trace_trees
+from workbench.engine.program.tree import StepContext, trace_trees
 from workbench.engine.target import MemoryMap, Target
-from workbench.engine.tileset import IntArray
-from workbench.engine.trace import StepCost, Trace
-from workbench.profiler.addresses import Placer
+from workbench.engine.time.trace import StepCost, Trace
 from workbench.profiler.interning import Vectors
-from workbench.profiler.operator_table import operator_rows
+from workbench.profiler.memory.addresses import Placer
+from workbench.profiler.operators.table import operator_rows
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import FORMAT_VERSION, Table, plain, table, table_from_rows
 

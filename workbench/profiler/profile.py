@@ -17,14 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.profiler import memory, tables
-from workbench.profiler.addresses import Addresses, bytes_by_category
+from workbench.profiler import tables
+from workbench.profiler.memory import live_bytes
+from workbench.profiler.memory.addresses import Addresses, bytes_by_category
 from workbench.profiler.report import face, plain_html
 from workbench.profiler.schema import MEMORY_CATEGORIES, Column, Table
 from workbench.profiler.timeline import Timeline, blocks
 
 if TYPE_CHECKING:
-    from workbench.profiler.explain import Explanation
+    from workbench.profiler.advice.explain import Explanation
     from workbench.profiler.reports.insights import Insights
     from workbench.profiler.reports.liveness_view import LivenessView
     from workbench.profiler.reports.memory import Memory
@@ -242,7 +243,7 @@ class Profile:
         `bytes` counts the chosen tile, else the chosen IPU, else all IPUs of the step. A step that runs at several
         places shows the place with most live bytes.
         """
-        return memory.live_variables(self, step, ipu, tile)
+        return live_bytes.live_variables(self, step, ipu, tile)
 
     def explain(
         self,
@@ -257,7 +258,7 @@ class Profile:
 
         Give a tile (its bytes), a step (its cycles), a tile and a step (bytes live there), a variable or an operator.
         """
-        from workbench.profiler.explain import explain
+        from workbench.profiler.advice.explain import explain
 
         return explain(self, tile=tile, step=step, variable=variable, operator=operator, ipu=ipu)
 

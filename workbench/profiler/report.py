@@ -6,8 +6,8 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from workbench.base.registry import faces
 from workbench.errors import WorkbenchError
-from workbench.registry import faces
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.base.files import whole_file
 from workbench.errors import ProfileFileError
-from workbench.files import whole_file
 from workbench.profiler.schema import FORMAT, FORMAT_VERSION, LATER_COLUMNS, SCHEMA, Column, Table, table
 from workbench.profiler.validity import validate
 

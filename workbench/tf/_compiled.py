@@ -11,19 +11,19 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 
-from workbench.engine.frontends.jaxpr import graph_from_jaxpr
-from workbench.engine.frontends.replicas import axis_env, for_each, meta, on_each
-from workbench.engine.frontends.source import ArraySpec, Source
+from workbench.engine.frontends.describe.replicas import axis_env, for_each, meta, on_each
+from workbench.engine.frontends.describe.source import ArraySpec, Source
+from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
 from workbench.errors import InputError
-from workbench.ipu._outputs import write
+from workbench.ipu._files.outputs import write
 from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Graph, Operation, Tensor, known_shape
 
 # The compiler stands above this package, so it is found by name, as reports find their views.
 COMPILER = "workbench.executable"
-PIPELINES = "workbench.ipu._pipeline_program"
+PIPELINES = "workbench.ipu._pipeline.program"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,9 +12,9 @@ import jax
 
 from workbench.engine.passes.shard import shards_of
 from workbench.errors import InputError
-from workbench.ipu._flags import flags
-from workbench.ipu._state import STATE
 from workbench.ipu.config import current_options
+from workbench.ipu.config._flags import flags
+from workbench.ipu.config._state import STATE
 from workbench.ipu.utils import device_number, get_num_of_ipus_in_device
 from workbench.tf._compiled import Cluster, compile_cluster
 from workbench.tf._graph import Operation

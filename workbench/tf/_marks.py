@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from workbench.engine.frontends.name_stack import HOST_REGION, UPDATE_SCOPE, attribute_scope, shard_scope
+from workbench.engine.frontends.describe.name_stack import HOST_REGION, UPDATE_SCOPE, attribute_scope, shard_scope
 from workbench.tf._graph import Scopes
 
 

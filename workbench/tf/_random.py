@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.ipu._replicas import replica_index, replicas_here
-from workbench.ipu._state import STATE
+from workbench.ipu.config._state import STATE
 from workbench.tf import _graph
 from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import Effects, Operation

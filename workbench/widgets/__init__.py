@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from workbench.registry import faces
+from workbench.base.registry import faces
 from workbench.widgets.face import VIEWS, Face, Page
-from workbench.widgets.schedules import StillFace
+from workbench.widgets.views.schedules import StillFace
 
 for _name, _title in VIEWS.items():
     if _name not in faces:

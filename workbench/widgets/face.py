@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.collection import paused_collection
+from workbench.base.collection import paused_collection
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -34,7 +34,7 @@ class Face:
     title: str
 
     def _module(self) -> Any:
-        return importlib.import_module(f"workbench.widgets.{self.name}")
+        return importlib.import_module(f"workbench.widgets.views.{self.name}")
 
     def widget(self, report: Any, selection: Any = None) -> Any:
         """The interactive view; views that are given one `selection` are linked."""
@@ -93,12 +93,12 @@ class Page:
 
     def script(self, names: tuple[str, ...]) -> str:
         """The JavaScript of the named views for a page without a kernel."""
-        from workbench.widgets import assets
+        from workbench.widgets.kit import assets
 
         return assets.script(names)
 
     def style(self, names: tuple[str, ...]) -> str:
         """The styles of the named views."""
-        from workbench.widgets import assets
+        from workbench.widgets.kit import assets
 
         return assets.styles(names)

@@ -8,9 +8,9 @@ import ipywidgets
 
 from workbench.errors import InputError
 from workbench.profiler.report import face
-from workbench.widgets.base import with_html
 from workbench.widgets.face import VIEWS
-from workbench.widgets.selection import Selection
+from workbench.widgets.kit.base import with_html
+from workbench.widgets.kit.selection import Selection
 
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from workbench.engine.frontends.expansions import EXPANSIONS, Expander
+from workbench.engine.frontends.expand.expansions import EXPANSIONS, Expander
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import walk
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.engine.frontends.fold import fold
+from workbench.engine.frontends.expand.fold import fold
 
 FLOATS = st.floats(-1000, 1000, width=32, allow_subnormal=False)  # XLA on the host takes subnormals for zero
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from workbench.engine.frontends.name_stack import (
+from workbench.engine.frontends.describe.name_stack import (
     LOSS_SCOPE,
     UPDATE_SCOPE,
     LayerNames,

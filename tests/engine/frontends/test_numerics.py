@@ -14,8 +14,8 @@ import pytest
 import workbench as wb
 from workbench import ipu
 from workbench.engine.frontends.functions import trace_function
-from workbench.engine.frontends.numerics import behaviour_of, with_numerics
-from workbench.engine.frontends.rounding import draw_key, first_key, round_half
+from workbench.engine.frontends.numbers.numerics import behaviour_of, with_numerics
+from workbench.engine.frontends.numbers.rounding import draw_key, first_key, round_half
 from workbench.engine.options import Options
 from workbench.errors import NumericError, RowIndexError
 from workbench.ipu.config import IPUConfig

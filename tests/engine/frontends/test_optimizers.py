@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 import pytest
 
-from workbench.engine.frontends.losses import as_optimizer
+from workbench.engine.frontends.step.losses import as_optimizer
 from workbench.errors import InputError
 
 

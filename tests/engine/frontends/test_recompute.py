@@ -11,8 +11,8 @@ import pytest
 
 from tests.engine.frontends.keras_models import batch, furthest
 from tests.engine.frontends.test_scheduled import STEPS, TOLERANCE, skipping, source_of, stack, unpipelined
-from workbench.engine.frontends.recompute import Recomputation, mode_for
-from workbench.engine.frontends.staged_program import with_recomputation
+from workbench.engine.frontends.staging.recompute import Recomputation, mode_for
+from workbench.engine.frontends.staging.staged_program import with_recomputation
 from workbench.engine.graph import Function, Graph
 from workbench.engine.run import Runner
 from workbench.errors import InputError

@@ -12,9 +12,9 @@ import pytest
 
 from tests.engine.frontends.keras_models import batch, furthest
 from tests.engine.frontends.test_staged import stack
+from workbench.engine.frontends.describe.replicas import AXIS
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.frontends.keras import trace_keras
-from workbench.engine.frontends.replicas import AXIS
 from workbench.engine.run import Runner
 from workbench.errors import InputError
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.engine.frontends.keras_models import batch, furthest, residual
 from workbench.engine.frontends.keras import trace_keras
-from workbench.engine.frontends.scheduled import HostFifo
+from workbench.engine.frontends.staging.scheduled import HostFifo
+from workbench.engine.pipeline_schedule import stash_depth
 from workbench.engine.run import Runner
-from workbench.engine.schedule import stash_depth
 
 TOLERANCE = 1e-5
 SCHEDULES = ("Grouped", "Interleaved", "Sequential")

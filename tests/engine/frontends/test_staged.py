@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.engine.frontends.keras_models import batch, furthest, mlp, residual
+from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.keras import trace_keras
-from workbench.engine.frontends.source import Source
-from workbench.engine.frontends.stages import assign_stages
+from workbench.engine.frontends.staging.stages import assign_stages
 from workbench.engine.graph import Graph
 from workbench.engine.run import Runner
 from workbench.errors import InputError

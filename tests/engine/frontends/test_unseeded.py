@@ -11,8 +11,8 @@ from keras.src.applications.convnext import StochasticDepth
 
 import workbench as wb
 from tests.engine import reconcile
-from workbench.engine.frontends.jaxpr import unseeded_generator
-from workbench.engine.frontends.unseeded import Draws, states
+from workbench.engine.frontends.describe.unseeded import Draws, states
+from workbench.engine.frontends.trace.jaxpr import unseeded_generator
 
 MACHINE = wb.target("ipu2", tiles_per_ipu=16)
 X, Y = np.ones((4, 8), "float32"), np.zeros((4, 3), "float32")

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.engine.execute import execute
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Output, Value, verify_graph
-from workbench.engine.lifetimes import lifetimes
+from workbench.engine.lower import Lowered, lower
+from workbench.engine.lower.in_place import find_in_place, verify_in_place
+from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.options import options
-from workbench.engine.passes.in_place import find_in_place, verify_in_place
-from workbench.engine.passes.lower import Lowered, lower
 from workbench.engine.program import DoExchange, OnTileExecute, Program, StreamCopy, verify_program
 from workbench.engine.target import target
-from workbench.engine.trace import Trace
+from workbench.engine.time.execute import execute
+from workbench.engine.time.trace import Trace
 
 Kind = tuple[tuple[int, ...], str]
 F32 = "float32"

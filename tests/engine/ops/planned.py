@@ -9,13 +9,13 @@ import numpy as np
 
 from tests.engine.planner.cases import graph_of
 from workbench.engine.graph import Node
+from workbench.engine.lower import Lowered, lower
+from workbench.engine.lower.in_place import find_in_place
 from workbench.engine.options import options
-from workbench.engine.passes.in_place import find_in_place
-from workbench.engine.passes.lower import Lowered, lower
-from workbench.engine.plan import ConvPlan
+from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.program import DoExchange, Leaf, OnTileExecute, Program, Repeat, children, leaves, verify_program
-from workbench.engine.step_cost import StepCosts
 from workbench.engine.target import Target
+from workbench.engine.time.step_cost import StepCosts
 
 
 @dataclass(frozen=True, kw_only=True)

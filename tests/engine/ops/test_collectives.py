@@ -10,9 +10,9 @@ import pytest
 from tests.engine.ops.lowered import Case, lowered_graph
 from tests.engine.small_graphs import Draft
 from workbench.engine import vertices
-from workbench.engine.execute import execute
-from workbench.engine.footprint import footprint
+from workbench.engine.memory.footprint import footprint
 from workbench.engine.program import GlobalExchange, StreamCopy, Sync
+from workbench.engine.time.execute import execute
 
 CLOCK = 1.33e9
 BYTES_PER_CYCLE = 17179869184 * 0.85 / CLOCK

@@ -6,8 +6,8 @@ import pytest
 
 from tests.engine.ops.lowered import F32, body, compiled, exposed, single, tree
 from workbench.engine.graph import Function, GraphBuilder
-from workbench.engine.lifetimes import lifetimes
-from workbench.engine.passes.in_place import InPlace, find_in_place, verify_in_place
+from workbench.engine.lower.in_place import InPlace, find_in_place, verify_in_place
+from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.program import DoExchange, If, OnTileExecute, Repeat, children
 from workbench.errors import VerificationError
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.engine.ops.lowered import F32, Case, Kind, compiled, lowered_graph, single
 from workbench.engine.graph import Function, GraphBuilder, Node
+from workbench.engine.graph.origin import Origin
 from workbench.engine.ops.codelets import expression_groups
 from workbench.engine.ops.expressions import Expression, expression_of
-from workbench.engine.origin import Origin
 from workbench.engine.passes.fuse import fuse
 
 ROW, MATRIX, SCALAR = ((8,), F32), ((4, 8), F32), ((), F32)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.engine.ops.planned import lowered
 from tests.engine.planner.cases import dot_node, dots, graph_of
 from workbench.engine.graph import Node
+from workbench.engine.lower import lower
+from workbench.engine.lower.in_place import find_in_place
 from workbench.engine.options import options
-from workbench.engine.passes.in_place import find_in_place
-from workbench.engine.passes.lower import lower
 from workbench.engine.program import OnTileExecute, Repeat, leaves
 from workbench.engine.target import target
 

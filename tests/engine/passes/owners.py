@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator
 
+from workbench.engine.pipeline_schedule import stash_depth
 from workbench.engine.program import Call, Overlap, Program, Repeat, Step, TileProgram, children
-from workbench.engine.schedule import stash_depth
 
 
 class Owners:

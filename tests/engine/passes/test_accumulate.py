@@ -7,9 +7,9 @@ import pytest
 from tests.engine.passes.staged_models import BATCH, graph_of, model
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Function, Graph, verify_graph
+from workbench.engine.graph.flow import ACCUMULATOR, carried
 from workbench.engine.passes.accumulate import accumulate
 from workbench.engine.passes.canonicalise import canonicalise
-from workbench.engine.passes.carries import ACCUMULATOR, carried
 from workbench.engine.passes.fuse import fuse
 
 

@@ -6,8 +6,8 @@ from tests.engine.passes.staged_models import graph_of
 from tests.engine.passes.test_in_place import carried_loop
 from tests.engine.small_graphs import Draft
 from workbench.engine.graph import Graph
+from workbench.engine.graph.flow import ACCUMULATOR, callees_first, carried, private_params
 from workbench.engine.passes.canonicalise import canonicalise
-from workbench.engine.passes.carries import ACCUMULATOR, callees_first, carried, private_params
 from workbench.engine.passes.fuse import fuse
 
 

@@ -11,7 +11,7 @@ from workbench.engine.compile import compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Graph, verify_graph, walk
 from workbench.engine.options import Options
-from workbench.engine.passes.halves import halves
+from workbench.engine.passes.norms_in_half import halves
 from workbench.engine.target import target
 
 NORM = {"layer": "norm", "layer_class": "LayerNormalization"}

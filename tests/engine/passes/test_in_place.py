@@ -7,8 +7,8 @@ import pytest
 
 from tests.engine.small_graphs import Draft
 from workbench.engine.graph import Graph, Value
+from workbench.engine.lower.in_place import InPlace, find_in_place, verify_in_place
 from workbench.engine.passes.fuse import fuse
-from workbench.engine.passes.in_place import InPlace, find_in_place, verify_in_place
 from workbench.engine.passes.schedule import schedule
 from workbench.errors import VerificationError
 

@@ -10,8 +10,8 @@ import pytest
 from tests.engine.small_graphs import Draft
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.graph import Graph
+from workbench.engine.lower.replay import bodies as stage_bodies
 from workbench.engine.options import Options
-from workbench.engine.passes import stage_bodies
 from workbench.engine.program import DoExchange, Variable
 from workbench.engine.target import target
 

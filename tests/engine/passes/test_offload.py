@@ -12,10 +12,10 @@ from tests.engine.passes.staged_models import BATCH, FEATURES, graph_of
 from tests.engine.small_graphs import Draft
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.graph import Graph
-from workbench.engine.lifetimes import lifetimes
+from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.options import options
 from workbench.engine.program import GlobalExchange, StreamCopy
-from workbench.engine.remote_buffers import RemoteBuffer, merged, streaming_bytes
+from workbench.engine.program.remote_buffers import RemoteBuffer, merged, streaming_bytes
 from workbench.engine.target import target
 from workbench.errors import InputError
 

@@ -13,12 +13,12 @@ from tests.engine import reconcile
 from tests.engine.small_graphs import Draft
 from tests.engine.small_programs import Builder
 from workbench.engine.compile import Compiled, compile_graph
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Graph, GraphBuilder, Input, Node
-from workbench.engine.lowering import Lowering
+from workbench.engine.graph.origin import Origin
+from workbench.engine.lower.outline.room import Room, held_at_once
+from workbench.engine.lower.outline.runs import RunClass, Runs
 from workbench.engine.options import options
-from workbench.engine.origin import Origin
-from workbench.engine.passes.outline_room import Room, held_at_once
-from workbench.engine.passes.outline_runs import RunClass, Runs
 from workbench.engine.program import GlobalExchange, StreamCopy
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.target import target

@@ -12,14 +12,14 @@ import pytest
 
 from tests.engine import reconcile
 from workbench.engine.compile import Compiled, compile_graph
-from workbench.engine.footprint import footprint
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import Function, Graph, GraphBuilder, Node
-from workbench.engine.lifetimes import lifetimes
+from workbench.engine.graph.origin import Origin
+from workbench.engine.lower.outline.calls import CODE
+from workbench.engine.lower.outline.runs import RunClass, Runs
+from workbench.engine.memory.footprint import footprint
+from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.options import options
-from workbench.engine.origin import Origin
-from workbench.engine.passes.outline_calls import CODE
-from workbench.engine.passes.outline_runs import RunClass, Runs
 from workbench.engine.program import Call, OnTileExecute, leaves
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.target import target

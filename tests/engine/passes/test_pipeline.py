@@ -11,11 +11,12 @@ from tests.engine import reconcile
 from tests.engine.passes import staged_models
 from tests.engine.passes.owners import Owners
 from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, graph_of, pipeline
-from workbench.engine import schedule as schedule_module
+from workbench.engine import pipeline_schedule as schedule_module
 from workbench.engine.compile import Compiled, compile_graph
-from workbench.engine.lifetimes import lifetimes
+from workbench.engine.lower.pipeline import buffers as pipeline_buffers
+from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.options import Options
-from workbench.engine.passes import pipeline_buffers
+from workbench.engine.pipeline_schedule import stash_depth
 from workbench.engine.program import (
     Call,
     GlobalExchange,
@@ -28,7 +29,6 @@ from workbench.engine.program import (
     children,
     leaves,
 )
-from workbench.engine.schedule import stash_depth
 from workbench.engine.target import target
 from workbench.errors import InputError
 

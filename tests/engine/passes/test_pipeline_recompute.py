@@ -12,13 +12,13 @@ from tests.engine import reconcile
 from tests.engine.passes.owners import Owners
 from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, model
 from workbench.engine.compile import Compiled, compile_graph
+from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.keras import trace_keras
-from workbench.engine.frontends.recompute import Recomputation
-from workbench.engine.frontends.source import Source
-from workbench.engine.frontends.staged_program import with_recomputation
+from workbench.engine.frontends.staging.recompute import Recomputation
+from workbench.engine.frontends.staging.staged_program import with_recomputation
 from workbench.engine.options import Options
 from workbench.engine.target import target
-from workbench.engine.trace import Trace
+from workbench.engine.time.trace import Trace
 
 THEN, INTERLEAVED = "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved"
 CASES = [("Grouped", THEN), ("Interleaved", THEN), ("Grouped", INTERLEAVED), ("Sequential", INTERLEAVED)]

@@ -10,7 +10,7 @@ from workbench.engine.compile import compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Graph
 from workbench.engine.options import Options
-from workbench.engine.passes.proportions import proportions
+from workbench.engine.passes.memory_proportions import proportions
 from workbench.engine.planner import family
 from workbench.engine.planner.search import PROPORTION, plan
 from workbench.engine.target import target

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.engine.small_graphs import Draft, all_ops, before_and_after
 from workbench.engine.graph import Function, Graph, Node, Value, verify_graph
-from workbench.engine.passes.rematerialise_stages import rematerialise_stages
+from workbench.engine.passes.rematerialise.stages import rematerialise_stages
 
 
 def staged(ahead: Function, back: Function, residuals: list[int], inputs: Draft, *more: Value) -> Graph:

@@ -11,8 +11,8 @@ import pytest
 from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, model
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.keras import trace_keras
-from workbench.engine.frontends.recompute import Recomputation
-from workbench.engine.frontends.staged_program import with_recomputation
+from workbench.engine.frontends.staging.recompute import Recomputation
+from workbench.engine.frontends.staging.staged_program import with_recomputation
 from workbench.engine.graph import Graph, Node, verify_graph
 from workbench.engine.options import Options
 from workbench.engine.passes.rematerialise import rematerialise

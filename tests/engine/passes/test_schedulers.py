@@ -13,9 +13,9 @@ from tests.engine.small_graphs import Draft
 from workbench.engine.graph import Graph, verify_graph
 from workbench.engine.options import Options
 from workbench.engine.passes.schedule import schedule
-from workbench.engine.passes.scheduler_liveness import Instruction, live_bytes, live_sets, peak_bytes
-from workbench.engine.passes.scheduler_orders import clustering, look_ahead
-from workbench.engine.passes.scheduler_tasks import Tasks, peak_of, tasks_of
+from workbench.engine.passes.schedule.liveness import Instruction, live_bytes, live_sets, peak_bytes
+from workbench.engine.passes.schedule.orders import clustering, look_ahead
+from workbench.engine.passes.schedule.tasks import Tasks, peak_of, tasks_of
 
 LARGE = 64 * 64 * 4
 ALGORITHMS = ("POST_ORDER", "CLUSTERING", "SHORTEST_PATH", "LOOK_AHEAD", "CHOOSE_BEST")

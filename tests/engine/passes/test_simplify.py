@@ -9,10 +9,10 @@ import pytest
 
 from tests.engine.evaluate import evaluate
 from workbench.engine.graph import Graph, GraphBuilder, Input, Output, Value, verify_graph
+from workbench.engine.graph.origin import Origin
 from workbench.engine.options import options
-from workbench.engine.origin import Origin
+from workbench.engine.passes.norm_moments import statistics
 from workbench.engine.passes.simplify import simplify
-from workbench.engine.passes.statistics import statistics
 
 F32 = "float32"
 

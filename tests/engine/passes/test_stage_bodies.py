@@ -9,9 +9,9 @@ import pytest
 
 import workbench as wb
 from workbench.engine.graph import Function, Graph, Node
-from workbench.engine.origin import Origin
-from workbench.engine.passes import stage_bodies
-from workbench.engine.passes.stage_forms import Form, Renaming, form_of
+from workbench.engine.graph.origin import Origin
+from workbench.engine.lower.replay import bodies as stage_bodies
+from workbench.engine.lower.replay.form import Form, Renaming, form_of
 from workbench.executable import Executable, compile_request, make_request
 
 LAYERS = 6

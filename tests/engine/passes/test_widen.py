@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.ops.lowered import lowered_graph
 from workbench.engine.graph import Graph, GraphBuilder, Input, Output, verify_graph
-from workbench.engine.passes.widen import widen
+from workbench.engine.passes.sums_of_casts import widen
 
 HALVES = ((32, 8), "float16")
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Node, Output
-from workbench.engine.origin import Origin
-from workbench.engine.plan import ConvPlan, ConvProblem
+from workbench.engine.graph.origin import Origin
+from workbench.engine.planner.plan import ConvPlan, ConvProblem
 from workbench.engine.planner.variant import Variant
 
 DTYPES = ("float32", "float16")

@@ -6,9 +6,9 @@ import pytest
 
 from tests.engine.planner.cases import dot_node
 from workbench.engine.planner.adapted import evenest, step_of
-from workbench.engine.planner.placement import cutting_of
 from workbench.engine.planner.problem import problem_of
 from workbench.engine.planner.search import Settings, plan
+from workbench.engine.planner.tiles import cutting_of
 from workbench.engine.target import target
 
 

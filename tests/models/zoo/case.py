@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 import workbench as wb
-from workbench.engine.frontends.source import ArraySpec
+from workbench.engine.frontends.describe.source import ArraySpec
 
 TILES = 16
 LARGE_TILE_BYTES = 2**26  # what is asked here is not whether it fits

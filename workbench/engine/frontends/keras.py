@@ -10,18 +10,18 @@ from typing import Any
 import jax
 import keras
 
-from workbench.collection import paused_collection
-from workbench.engine.frontends.calls import whole_batch
-from workbench.engine.frontends.checks import traced_control_flow
-from workbench.engine.frontends.jaxpr import graph_from_jaxpr
-from workbench.engine.frontends.keras_layers import layer_classes, numbered_calls, walk_layers
-from workbench.engine.frontends.prepare import Prepared, new_step, packer, prepare, with_draws
-from workbench.engine.frontends.replicas import axis_env, check_replicas, for_all, meta
-from workbench.engine.frontends.shared_norms import check_members, shared_statistics
-from workbench.engine.frontends.source import Source
-from workbench.engine.frontends.staged import check_steps, trace_staged
-from workbench.engine.frontends.stages import stage_layers
-from workbench.engine.frontends.training import Step
+from workbench.base.collection import paused_collection
+from workbench.engine.frontends.describe.checks import traced_control_flow
+from workbench.engine.frontends.describe.keras_layers import layer_classes, numbered_calls, walk_layers
+from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, for_all, meta
+from workbench.engine.frontends.describe.source import Source
+from workbench.engine.frontends.staging.staged import check_steps, trace_staged
+from workbench.engine.frontends.staging.stages import stage_layers
+from workbench.engine.frontends.step.prepare import Prepared, new_step, packer, prepare, with_draws
+from workbench.engine.frontends.step.shared_norms import check_members, shared_statistics
+from workbench.engine.frontends.step.training import Step
+from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
+from workbench.engine.frontends.trace.staged_calls import whole_batch
 from workbench.engine.graph import Output
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import jax
 
-from workbench.engine.frontends.name_stack import shard_scope
+from workbench.engine.frontends.describe.name_stack import shard_scope
 
 
 @contextmanager

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from workbench.base.registry import Registry, import_folder
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Mapping
 from workbench.errors import WorkbenchError
-from workbench.registry import Registry, import_folder
 
 if TYPE_CHECKING:
-    from workbench.engine.lowering import Lowering
+    from workbench.engine.emit.lowering import Lowering
 
 DTYPE_WORDS = {
     "float32": "float", "float16": "half", "bfloat16": "half", "float8_e4m3fn": "quarter", "float8_e5m2": "quarter",

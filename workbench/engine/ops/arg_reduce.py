@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Placement, reshape
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.codelets import counted
 from workbench.engine.ops.reduce import Partials, arrived_reduction, partials_of
 from workbench.engine.ops.reduce_tile import emit_reductions
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
 
 VERTICES = {"argmax": "popnn::ReduceMaxClass", "argmin": "popnn::ReduceMinClass"}
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from workbench.engine import vertices
 from workbench.engine.emit import vertex_groups
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.ops.expressions import Expression
 from workbench.engine.program import VertexGroup
-from workbench.engine.tileset import IntArray
 from workbench.errors import InputError
 
 WORKERS = 6

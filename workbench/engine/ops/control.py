@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping, demand, on_tile, reshape
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import tile_set
 from workbench.engine.ops import DTYPE_WORDS, Family, register, same_type
 from workbench.engine.ops.dynamic_slice import (
     SLICE,
@@ -30,8 +32,6 @@ from workbench.engine.ops.dynamic_slice import (
 from workbench.engine.ops.free import fill_groups
 from workbench.engine.program import If, Program, Repeat, VertexGroup
 from workbench.engine.program import Sequence as ProgramSequence
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import tile_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

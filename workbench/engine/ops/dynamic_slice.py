@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Grid, Mapping, grid_of_cuts, linear, needed_by, reshape, slice_, transpose
-from workbench.engine.mapping_align import axes_of_shape
-from workbench.engine.mapping_grid import whole
+from workbench.engine.mapping.align import axes_of_shape
+from workbench.engine.mapping.grid import whole
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.rows import Table, table_of
 from workbench.engine.program import VertexGroup
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
 
 SLICE = "popops::DynamicSlice1D"
 UPDATE = "popops::DynamicUpdateSlice1D"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping, Placement, needed_by, reshape
+from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register, same_type
 from workbench.engine.ops.codelets import expression_groups
 from workbench.engine.ops.expressions import Expression, expression_of, operations_of
 from workbench.engine.ops.pointwise import COMPUTE, is_pointwise, squeezed
-from workbench.engine.tensor import Tensor
 
 
 class Elementwise(Family):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import needed_by, on_tile
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.program import VertexGroup
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
 
 
 def fill_groups(elements: IntArray, dtype: str) -> list[VertexGroup]:

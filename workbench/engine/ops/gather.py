@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Grid, Mapping, demand, grid_of_cuts, linear, reshape, transpose
-from workbench.engine.mapping_grid import whole
+from workbench.engine.mapping.grid import whole
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.rows import (
     WORKERS,
@@ -31,8 +33,6 @@ from workbench.engine.ops.rows import (
     table_of,
 )
 from workbench.engine.program import VertexGroup
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
 from workbench.errors import InputError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Placement
+from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
-from workbench.engine.tensor import Tensor
 
 
 class Generic(Family):

@@ -6,11 +6,11 @@ host's own time is not modelled, since it depends on the host.
 
 from __future__ import annotations
 
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import linear
+from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
-from workbench.engine.tensor import Tensor
 
 # Attributes of a call that serves a feed.
 PREFETCH_DEPTH, IN_PACKETS = "prefetch_depth", "in_packets"

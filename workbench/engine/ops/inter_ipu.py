@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.engine.emit import total_of
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
+from workbench.engine.mapping.tileset import frozen
 from workbench.engine.ops import Family, register
 from workbench.engine.program import Exchange, GlobalExchange
-from workbench.engine.tileset import frozen
 
 
 class InterIpuCopy(Family):

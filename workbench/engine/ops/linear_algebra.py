@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from math import prod
 
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Grid, grid, grid_of_cuts
-from workbench.engine.mapping_grid import whole
+from workbench.engine.mapping.grid import whole
 from workbench.engine.ops import DTYPE_WORDS, Family, family_of, register
 from workbench.engine.ops.codelets import counted
 from workbench.engine.ops.control import Call

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import Family, register
 from workbench.engine.planner.family import lower_node, macs_of, planned_text, wished_layouts

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value, attrs
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Grid, Placement, grid_of_cuts, transfer
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.free import fill_groups
 from workbench.engine.ops.windows import (
@@ -28,8 +30,6 @@ from workbench.engine.ops.windows import (
 )
 from workbench.engine.planner.family import lower_node, planned_of, planned_text, wished_layouts
 from workbench.engine.program import VertexGroup
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
 from workbench.engine.vertices.pooling import Mode
 
 MODES: dict[str, Mode] = {

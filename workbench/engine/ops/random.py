@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping, concatenate, needed_by, on_tile, reshape, slice_
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import tile_set
 from workbench.engine.ops import Family, register
 from workbench.engine.program import VertexGroup
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import tile_set
 
 # Threefry-2x32-20 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): 20 rounds of an addition, a
 # rotation (two shifts and an or) and an exclusive or; a key schedule of three operations every four rounds and first.

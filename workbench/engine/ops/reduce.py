@@ -10,8 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import (
     Grid,
     Mapping,
@@ -22,13 +22,13 @@ from workbench.engine.mapping import (
     reshape,
     runs_of_elements,
 )
-from workbench.engine.mapping_align import folded_axes
-from workbench.engine.mapping_grid import VECTOR_BYTES, whole
+from workbench.engine.mapping.align import folded_axes
+from workbench.engine.mapping.grid import VECTOR_BYTES, whole
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.reduce_tile import SUMS, TileReduction, emit_reductions, tile_reduction
 from workbench.engine.planner.reduction import stages
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
 
 OPERATIONS = {
     "reduce_sum": "ADD",

@@ -10,10 +10,10 @@ import numpy as np
 
 from workbench.engine.emit import Emitter
 from workbench.engine.mapping import runs_of_elements
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.ops.codelets import WORKERS, counted
 from workbench.engine.program import VertexGroup
-from workbench.engine.tileset import IntArray
 
 SUMS = frozenset({"ADD", "SQUARE_ADD"})
 CONTINUOUS = SUMS | {"MAX", "MIN"}

@@ -7,8 +7,8 @@ compute sets and exchanges (poplibs@7eac0f26 lib/popops/reduction/Reduction.cpp)
 from __future__ import annotations
 
 from workbench.engine import ops
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.reduce import OPERATIONS, lower_reductions
 

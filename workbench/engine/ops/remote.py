@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.engine.emit_links import collective, held_bytes, part, remote_copy
+from workbench.engine.emit.links import collective, held_bytes, part, remote_copy
+from workbench.engine.emit.loaded import home_bytes, home_of, settle
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
-from workbench.engine.homes import home_bytes, home_of, settle
-from workbench.engine.lowering import Lowering
+from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
-from workbench.engine.remote_buffers import LOAD, STORE
-from workbench.engine.tensor import Tensor
+from workbench.engine.program.remote_buffers import LOAD, STORE
 
 
 class Load(Family):

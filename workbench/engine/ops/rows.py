@@ -17,10 +17,10 @@ import numpy as np
 
 from workbench.engine import vertices
 from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts, reshape, transpose
-from workbench.engine.mapping_grid import whole
+from workbench.engine.mapping.grid import whole
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray, frozen
 from workbench.engine.ops.windows import distinct_parts
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray, frozen
 from workbench.engine.vertices._popops import type_bytes
 
 Shape = tuple[int, ...]

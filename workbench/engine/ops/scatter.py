@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Grid, Mapping, linear, reshape, transpose
+from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.ops.codelets import added_in_place
 from workbench.engine.ops.free import fill_groups
@@ -29,7 +30,6 @@ from workbench.engine.ops.rows import (
     updated_by_worker,
 )
 from workbench.engine.program import VertexGroup
-from workbench.engine.tensor import Tensor
 from workbench.engine.vertices._popops import type_bytes
 
 OPERATIONS = {

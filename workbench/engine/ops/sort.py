@@ -14,13 +14,13 @@ from math import prod
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping, reshape, runs_of_elements, transpose
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import DTYPE_WORDS, Family, register
 from workbench.engine.program import VertexGroup
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.engine import mapping as maps
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.free import fill_groups
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray
 
 
 class Views(Family):

@@ -16,9 +16,9 @@ import numpy as np
 
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts
-from workbench.engine.mapping_align import axes_of_shape
-from workbench.engine.mapping_grid import Cuts
-from workbench.engine.tileset import IntArray
+from workbench.engine.mapping.align import axes_of_shape
+from workbench.engine.mapping.grid import Cuts
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.vertices.pooling import Mode, pool_cycles
 
 Shape = tuple[int, ...]

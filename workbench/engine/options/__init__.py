@@ -6,7 +6,10 @@ Names are the dotted paths of `IPUConfig` (API reference of `tensorflow.python.i
 
 from __future__ import annotations
 
-from workbench.engine.options import declared_libraries, declared_offload, declared_optimizations, declared_system
+from workbench.engine.options import libraries as declared_libraries
+from workbench.engine.options import offload as declared_offload
+from workbench.engine.options import optimizations as declared_optimizations
+from workbench.engine.options import system as declared_system
 from workbench.engine.options.declaration import (
     CATEGORIES,
     OPTIONS,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
 
+from workbench.base.registry import Registry
 from workbench.engine.cost import Plain, freeze
 from workbench.errors import OptionValueError
-from workbench.registry import Registry
 
 Effect = Literal["modelled", "numeric", "recorded"]
 Kind = Literal["attribute", "dictionary", "key", "argument"]

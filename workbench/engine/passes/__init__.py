@@ -12,10 +12,11 @@ from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.combine import combine
 from workbench.engine.passes.expand import expand
 from workbench.engine.passes.fuse import fuse
-from workbench.engine.passes.halves import halves
+from workbench.engine.passes.memory_proportions import proportions
 from workbench.engine.passes.merge import merge
+from workbench.engine.passes.norm_moments import statistics
+from workbench.engine.passes.norms_in_half import halves
 from workbench.engine.passes.offload import offload
-from workbench.engine.passes.proportions import proportions
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.replicate import replicate
@@ -23,8 +24,7 @@ from workbench.engine.passes.reuse import reuse
 from workbench.engine.passes.schedule import schedule
 from workbench.engine.passes.shard import shard
 from workbench.engine.passes.simplify import simplify
-from workbench.engine.passes.statistics import statistics
-from workbench.engine.passes.widen import widen
+from workbench.engine.passes.sums_of_casts import widen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from workbench.engine import ops
 from workbench.engine.graph import Function, Graph, Node
-from workbench.engine.passes.carries import ACCUMULATOR, carried
+from workbench.engine.graph.flow import ACCUMULATOR, carried
 
 LIGHT = frozenset({"elementwise", "views"})  # families of what may lie between a gradient and its sum
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from workbench.engine.cost import Plain
 from workbench.engine.graph import Function, Node, Value
+from workbench.engine.graph.origin import Origin
 from workbench.engine.ops.pointwise import is_free, is_unit_reshape
-from workbench.engine.origin import Origin
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.graph.rewriting import Writer
 from workbench.engine.options import Options
-from workbench.engine.passes.rewriting import Writer
 
 Kind = Callable[[Node], Sequence[Hashable]]
 Join = Callable[[list[Node], Writer], list[Value]]

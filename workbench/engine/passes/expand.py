@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.graph.rewriting import Writer, rewrite
 from workbench.engine.options import Options
-from workbench.engine.passes.rewriting import Writer, rewrite
 
 # graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/poplar_executor.h, both block sizes at 0.
 DEFAULT_BLOCK = 128

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node
+from workbench.engine.graph.origin import Origin
 from workbench.engine.ops.pointwise import is_pointwise, is_unit_reshape, squeezed
-from workbench.engine.origin import Origin
 from workbench.engine.passes.clusters import Closing, Flow, collapse, flow_of, read_through
 
 MAX_CHAIN = 64  # operations of one codelet; longer expressions are split, as generated code would be

@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.graph.origin import Origin
 from workbench.engine.options import Options
-from workbench.engine.origin import Origin
 from workbench.engine.passes.canonicalise import REDUCTIONS
 
 COPY = "inter_ipu_copy"

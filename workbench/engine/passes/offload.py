@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.graph.flow import ACCUMULATOR, INLINE, carried
+from workbench.engine.graph.origin import Origin
 from workbench.engine.options import Options
-from workbench.engine.origin import Origin
-from workbench.engine.passes.carries import ACCUMULATOR, INLINE, carried
-from workbench.engine.remote_buffers import LOAD, STORE
+from workbench.engine.program.remote_buffers import LOAD, STORE
 from workbench.errors import InputError
 
 

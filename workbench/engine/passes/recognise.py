@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, attrs
+from workbench.engine.graph.origin import Origin
 from workbench.engine.ops.pointwise import is_free
-from workbench.engine.origin import Origin
 from workbench.engine.passes.clusters import Closing, Flow, collapse, flow_of
 
 LAYER_REGIONS = {

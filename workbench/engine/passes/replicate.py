@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node
+from workbench.engine.graph.origin import Origin
 from workbench.engine.options import Options
-from workbench.engine.origin import Origin
 
 SUM = "psum"
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Input, Node, Value, attrs
-from workbench.engine.passes.carries import INLINE
+from workbench.engine.graph.flow import INLINE
 from workbench.errors import InputError
 
 COPY = "inter_ipu_copy"

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from workbench.engine.graph import Graph, Node, Value
+from workbench.engine.graph.rewriting import Rule, Writer, rewrite
 from workbench.engine.options import Options
-from workbench.engine.passes.rewriting import Rule, Writer, rewrite
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
 OPS = frozenset({"mul", "dot_general", "pow", "div", "dynamic_slice", "dynamic_update_slice"})

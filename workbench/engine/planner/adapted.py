@@ -7,9 +7,9 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from workbench.engine.plan import ConvPlan
-from workbench.engine.planner.placement import Places, cutting_of, oriented, places_of, sizes_of
+from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import Planned
+from workbench.engine.planner.tiles import Places, cutting_of, oriented, places_of, sizes_of
 from workbench.engine.planner.variant import Variant, swapped_problem
 
 

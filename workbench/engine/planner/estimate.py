@@ -2,7 +2,7 @@
 
 The planner chooses by what PopLibs' planner charges, which is bytes exchanged, vertices and what is rearranged: no
 barrier, no launch and no copy of what a tile has already (poplibs@7eac0f26 lib/poplin/ConvModel.cpp:2071-2079, the
-total). What the steps of the chosen plan then take, all of these included, is the program's (`engine/execute.py`).
+total). What the steps of the chosen plan then take, all of these included, is the program's (`engine/time/execute.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from workbench.engine.cost import formulas
-from workbench.engine.plan import TYPE_BYTES, ConvProblem, Method
 from workbench.engine.planner.formulas import shared_out
+from workbench.engine.planner.plan import TYPE_BYTES, ConvProblem, Method
 from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
 

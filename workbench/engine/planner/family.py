@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.emit import vertex_groups
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.lowering import Lowering
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import DTYPE_WORDS
-from workbench.engine.plan import ConvPlan
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
 from workbench.engine.planner.methods import is_foreign
+from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import Planned, problem_of
 from workbench.engine.planner.search import PROPORTION, plan, settings_of
 

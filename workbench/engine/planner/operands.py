@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workbench.engine.lowering import Lowering
+from workbench.engine.emit.lowering import Lowering
 from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, slice_, transfer
-from workbench.engine.plan import ConvPlan
-from workbench.engine.planner.placement import Places
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import Labels, Operands
+from workbench.engine.planner.tiles import Places
 from workbench.engine.planner.vertices import strided_copies
 from workbench.engine.program import Exchange
-from workbench.engine.tensor import Tensor
-from workbench.engine.tileset import IntArray, frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import prod
 
 from workbench.engine.graph import ITEMSIZE_BYTES, Node
-from workbench.engine.plan import ConvProblem, FieldAxis, Kind, Pass
+from workbench.engine.planner.plan import ConvProblem, FieldAxis, Kind, Pass
 
 Labels = tuple[str, ...]
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from workbench.engine.cost import Cost, term
+from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.options import Options
-from workbench.engine.plan import ConvPlan, ConvProblem
+from workbench.engine.planner.bytes import bounds, floor_bytes, temporary_bytes
 from workbench.engine.planner.estimate import Rules, Shares, filled_up, floor_cycles, term_specs, total_cycles
-from workbench.engine.planner.memory import bounds, floor_bytes, temporary_bytes
 from workbench.engine.planner.methods import macs_per_cycle, rules_of, variants_of
+from workbench.engine.planner.plan import ConvPlan, ConvProblem
 from workbench.engine.planner.reduction import stages
 from workbench.engine.planner.variant import (
     Variant,
@@ -22,7 +23,6 @@ from workbench.engine.planner.variant import (
     tables_of,
 )
 from workbench.engine.target import Target
-from workbench.engine.tileset import IntArray
 
 ONCE: tuple[int, ...] = (1,)
 SERIAL: tuple[int, ...] = (1, 2, 4, 8, 16, 32)

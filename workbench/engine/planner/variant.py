@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.engine.plan import ConvProblem, Method
 from workbench.engine.planner.candidates import Table, table
 from workbench.engine.planner.estimate import Shares
+from workbench.engine.planner.plan import ConvProblem, Method
 from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, smaller, where
 
 ROLES = ("g", "c", "k", "p", "o")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from workbench.base.registry import Registry, import_folder
 from workbench.engine import cost
-from workbench.registry import Registry, import_folder
 
 Kind = Literal["multi", "supervisor", "worker"]
 WORKERS = 6

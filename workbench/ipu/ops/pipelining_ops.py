@@ -10,9 +10,9 @@ from typing import Any
 import jax
 from jax.ad_checkpoint import checkpoint_name
 
-from workbench.engine.frontends.recompute import CHECKPOINT
-from workbench.ipu._pipeline_checks import Asked, checked
-from workbench.ipu._pipeline_stages import record_pipeline
+from workbench.engine.frontends.staging.recompute import CHECKPOINT
+from workbench.ipu._pipeline.asked import Asked, checked
+from workbench.ipu._pipeline.recorded import record_pipeline
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.files import whole_file
+from workbench.base.files import whole_file
 from workbench.profiler.timeline import BLOCK_COLUMNS, block_rows
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.files import whole_file
+from workbench.base.files import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.files import whole_file
+from workbench.base.files import whole_file
 from workbench.profiler.report import face
 
 if TYPE_CHECKING:

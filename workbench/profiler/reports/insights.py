@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from workbench.profiler import memory
+from workbench.base.units import bytes_text, cycles_text, percent_text
+from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
-from workbench.units import bytes_text, cycles_text, percent_text
 
 HIGHEST = 5
 LARGEST = 10
@@ -38,7 +38,7 @@ class Insights(Report):
         return cls(profile=profile)
 
     @cached_property
-    def _needed(self) -> memory.IntArray:
+    def _needed(self) -> live_bytes.IntArray:
         arrays = self.profile.arrays
         return np.asarray(arrays["always_live"] + arrays["live_peak"], dtype=np.int64)
 
@@ -72,7 +72,7 @@ class Insights(Report):
         """Vertex code, vertex state and exchange code: `category, ipu, tile, bytes` of the tile that has most."""
         rows = []
         for name in CODE_LABELS:
-            sizes = memory.footprint(self.profile, name)
+            sizes = live_bytes.footprint(self.profile, name)
             place = int(sizes.argmax())
             rows.append((name, *divmod(place, sizes.shape[1]), int(sizes.flat[place])))
         return pd.DataFrame(rows, columns=["category", "ipu", "tile", "bytes"])
@@ -104,7 +104,7 @@ class Insights(Report):
         """Bytes by category on the fullest tile at its fullest step, the largest first."""
         peak = self.profile.peak
         position = int(self.profile.arrays["live_peak_position"][peak.ipu, peak.tile])
-        found = memory.by_category_at(self.profile, peak.ipu, position)
+        found = live_bytes.by_category_at(self.profile, peak.ipu, position)
         sizes = {name: int(amount[peak.tile]) for name, amount in found.items()}
         return {name: size for name, size in sorted(sizes.items(), key=lambda item: -item[1]) if size}
 

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from workbench.base.units import bytes_text
 from workbench.errors import InputError
-from workbench.profiler import memory
-from workbench.profiler.memory import IntArray
+from workbench.profiler.memory import IntArray, live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
-from workbench.units import bytes_text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +37,7 @@ class LivenessView(Report):
     @cached_property
     def steps(self) -> IntArray:
         """Step ids: int64[positions]."""
-        return memory.positions(self.profile, self.ipu)
+        return live_bytes.positions(self.profile, self.ipu)
 
     @cached_property
     def step_names(self) -> list[str]:
@@ -57,7 +56,7 @@ class LivenessView(Report):
     def live_bytes(self) -> IntArray:
         """Bytes live and not always live: int64[positions]."""
         if self.tile is not None:
-            return memory.live_of_tile(self.profile, self.ipu, self.tile)
+            return live_bytes.live_of_tile(self.profile, self.ipu, self.tile)
         return self._raw("live_bytes")
 
     @cached_property
@@ -87,7 +86,7 @@ class LivenessView(Report):
         if not 0 <= position < len(self.steps):
             raise InputError(f"no position {position!r} on IPU {self.ipu}", expected=f"0 to {len(self.steps) - 1}")
         variables = self.profile.tables["variables"]
-        owner, first, last = memory.intervals(self.profile, self.ipu)
+        owner, first, last = live_bytes.intervals(self.profile, self.ipu)
         live = variables["always_live"] & (variables["ipu"] == self.ipu)
         live[owner[(first <= position) & (position <= last)]] = True
         ids = np.flatnonzero(live)

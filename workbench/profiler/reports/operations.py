@@ -11,11 +11,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import pandas as pd
 
-from workbench.profiler.calls import LAYER, Arms
+from workbench.base.units import cycles_text, percent_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
 from workbench.profiler.schema import Table
-from workbench.units import cycles_text, percent_text
+from workbench.profiler.timeline.calls import LAYER, Arms
 
 Caller: TypeAlias = "tuple[str, bool]"
 """The layer that an outlined body is called for ("": its own), and whether the call computes something again."""

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from workbench.base.units import cycles_text, percent_text
 from workbench.errors import InputError
-from workbench.profiler.executions import Blocks, Executions
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
 from workbench.profiler.schema import CAUSES
-from workbench.units import cycles_text, percent_text
+from workbench.profiler.timeline.executions import Blocks, Executions
 
 MAX_BLOCKS = 20_000
 IDLE = tuple(cause for cause in CAUSES if cause.startswith("idle_"))

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from workbench.base.units import cycles_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
 from workbench.profiler.timeline import Node
-from workbench.units import cycles_text
 
 _KINDS = {"sequence": "Sequence", "repeat": "Repeat", "call": "Call", "if": "If", "overlap": "Overlap"}
 

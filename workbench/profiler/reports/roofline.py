@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from workbench.profiler.operator_steps import StepsByOperator
+from workbench.base.units import count_text, percent_text
+from workbench.profiler.operators.steps import StepsByOperator
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
-from workbench.units import count_text, percent_text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

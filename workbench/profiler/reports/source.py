@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
-from workbench.units import bytes_text, cycles_text, percent_text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from workbench.profiler.explain import typical_error
+from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
+from workbench.profiler.advice.explain import typical_error
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records
-from workbench.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
 from workbench.profiler.memory import IntArray, footprint
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
-from workbench.units import bytes_text, cycles_text
 
 # osmarks/ipu-stack@ce7c7e94 ipu-target topology.rs: 16 columns x 4 lanes x 23 rows of tiles (C600).
 COLUMN_ROWS = 23

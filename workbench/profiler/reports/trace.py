@@ -11,11 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
+from workbench.base.units import cycles_text, percent_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
 from workbench.profiler.timeline import Block, direction_of
-from workbench.units import cycles_text, percent_text
 
 MAX_RECTANGLES = 20_000
 LANES = ("phase", "layer", "call")

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from workbench.profiler import memory
-from workbench.profiler.addresses import bytes_by_category
-from workbench.profiler.memory import IntArray
+from workbench.base.units import bytes_text
+from workbench.profiler.memory import IntArray, live_bytes
+from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
-from workbench.units import bytes_text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +41,7 @@ class Xray(Report):
     @cached_property
     def positions(self) -> int:
         """The number of positions of the IPU's program."""
-        return len(memory.positions(self.profile, self.ipu))
+        return len(live_bytes.positions(self.profile, self.ipu))
 
     @cached_property
     def rectangles(self) -> pd.DataFrame:
@@ -51,7 +50,7 @@ class Xray(Report):
         It covers addresses [address, address + bytes) at positions first to last, both included.
         """
         rows = self.profile.addresses.tile(self.ipu, self.tile).rows
-        owner, first, last = memory.intervals(self.profile, self.ipu)
+        owner, first, last = live_bytes.intervals(self.profile, self.ipu)
         variables = rows["variable"]
         always = variables < 0
         always[~always] = self.profile.tables["variables"]["always_live"][variables[~always]]

@@ -1,0 +1,78 @@
+"""Folder discovery and name → object tables: how one new file becomes a new operator, vertex, report or view."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from workbench.errors import WorkbenchError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A table of named things; a name registered twice is an error that names both owners."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._items: dict[str, T] = {}
+
+    def add(self, name: str, item: T) -> T:
+        """Register `item` under `name` and return it."""
+        known = self._items.get(name)
+        if known is not None and known is not item:
+            raise WorkbenchError(
+                f"{self.kind} {name!r} is registered twice: {known!r} and {item!r}",
+                expected="one owner per name",
+                todo="rename one of them",
+            )
+        self._items[name] = item
+        return item
+
+    def get(self, name: str) -> T:
+        """Return the item, or raise an error that lists the known names."""
+        try:
+            return self._items[name]
+        except KeyError:
+            known = ", ".join(sorted(self._items)) or "none"
+            raise WorkbenchError(f"unknown {self.kind} {name!r}", expected=f"one of: {known}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def items(self) -> list[tuple[str, T]]:
+        """Names with their items, in order of registration."""
+        return list(self._items.items())
+
+    def values(self) -> list[T]:
+        """The items, in order of registration."""
+        return list(self._items.values())
+
+
+def import_folder(package: str) -> list[str]:
+    """Import every module of a package in name order (each registers what it defines); return their names.
+
+    A folder inside it is imported with all its modules, and counts as one name.
+    """
+    module = importlib.import_module(package)
+    found = sorted(pkgutil.iter_modules(module.__path__), key=lambda info: info.name)
+    for info in found:
+        inner = f"{package}.{info.name}"
+        if info.ispkg:
+            import_folder(inner)
+        else:
+            importlib.import_module(inner)
+    return [info.name for info in found]
+
+
+# Drawn faces of reports (widget, svg, figure, html), registered by the widgets under the report's name and
+# looked up here so that nothing below the widgets imports them.
+faces: Registry[object] = Registry("drawn face")

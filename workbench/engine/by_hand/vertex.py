@@ -1,0 +1,138 @@
+"""Vertices written by hand: which fields are read and written, and the codelet's arguments that follow from them."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Mapping as Named
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from workbench.engine import vertices
+from workbench.engine.by_hand.tensor import TYPES, Tensor
+from workbench.engine.cost import Inputs, inputs_of
+from workbench.errors import InputError
+
+_SETTINGS: Named[str, tuple[str, ...]] = {"popops::Fill": ("value",), "poplar::Memset": ("value",)}
+_IN_TYPES = ("type", "in_type", "from_type", "a_type", "index_type", "key_type")
+_OUT_TYPES = ("to_type", "out_type", "output_type")
+_COUNTS = ("n", "num_elems", "elements", "size")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Vertex:
+    """One vertex on a tile: its class, the codelet's arguments, and its tensors by field.
+
+    `settings` are values that change results but not the cost (the value of a fill).
+    """
+
+    vertex: str
+    tile: int
+    arguments: Inputs
+    reads: tuple[tuple[str, Tensor], ...]
+    writes: tuple[tuple[str, Tensor], ...]
+    settings: Inputs = ()
+
+
+def make_vertex(
+    name: str, tile: int, fields: Named[str, Any], reads: tuple[Tensor, ...], writes: tuple[Tensor, ...]
+) -> Vertex:
+    """A vertex from its fields: tensors become edges, the rest and what follows from the tensors arguments.
+
+    Errors: unknown vertices, operations and arguments, and arguments that nothing tells.
+    """
+    codelet = _codelet(name)
+    tensors = {key: value for key, value in fields.items() if isinstance(value, Tensor)}
+    known = _SETTINGS.get(name, ())
+    settings = {key: value for key, value in fields.items() if key in known}
+    given = {key: value for key, value in fields.items() if key not in tensors and key not in known}
+    read, written = _edges(name, tensors)
+    arguments = _arguments(name, codelet, given, read, written)
+    vertices.cycles(name, **arguments)  # the codelet's own checks, where the vertex is written
+    return Vertex(
+        vertex=name,
+        tile=int(tile),
+        arguments=inputs_of(arguments),
+        reads=(*read.items(), *(("", part) for part in reads)),
+        writes=(*written.items(), *(("", part) for part in writes)),
+        settings=inputs_of(settings),
+    )
+
+
+def _codelet(name: str) -> vertices.Codelet:
+    known = vertices.load()
+    if name not in known:
+        near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.4)
+        raise InputError(
+            f"unknown vertex {name!r}",
+            expected="one of: " + ", ".join(near) if near else "a vertex of the libraries",
+            todo="workbench.tiles.vertex_names() lists them all",
+        )
+    return known.get(name)
+
+
+def _edges(name: str, tensors: Named[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    in_place = name.lower().endswith("inplace") or "ScaledAdd" in name or "ScaledSubtract" in name
+    reads, writes = {}, {}
+    for place, (key, tensor) in enumerate(tensors.items()):
+        both = "inout" in key.lower() or key.endswith("Out") or (in_place and place == 0)
+        only_written = not both and (key.lower().startswith("out") or key == "dst")
+        if not only_written:
+            reads[key] = tensor
+        if both or only_written:
+            writes[key] = tensor
+    return reads, writes
+
+
+@lru_cache(maxsize=1024)
+def _parameters(name: str) -> tuple[tuple[str, bool], ...] | None:
+    """(name, required) of a codelet's arguments; None when they are free."""
+    found = inspect.signature(vertices.find(name).cycles).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in found):
+        return None
+    return tuple((parameter.name, parameter.default is parameter.empty) for parameter in found)
+
+
+def _arguments(
+    name: str,
+    codelet: vertices.Codelet,
+    given: dict[str, Any],
+    reads: Named[str, Tensor],
+    writes: Named[str, Tensor],
+) -> dict[str, Any]:
+    parameters = _parameters(codelet.name)
+    if parameters is None:
+        return given
+    names = [parameter for parameter, _ in parameters]
+    unknown = [key for key in given if key not in names]
+    if unknown:
+        raise InputError(f"{name} has no argument {unknown[0]!r}", expected=f"one of: {', '.join(names)}, or a tensor")
+    found = {**_deduced(names, tuple(reads.values()), tuple(writes.values())), **given}
+    missing = [key for key, required in parameters if required and key not in found]
+    if missing:
+        raise InputError(
+            f"{name} on tensors {', '.join([*reads, *writes]) or 'none'} does not know its {missing[0]!r}",
+            expected=f"the arguments {', '.join(names)}",
+            todo=f"pass it as {missing[0]}=",
+        )
+    return {key: found[key] for key in names if key in found}
+
+
+def _deduced(names: list[str], reads: tuple[Tensor, ...], writes: tuple[Tensor, ...]) -> dict[str, Any]:
+    both = (*reads, *writes)
+    if not both:
+        return {}
+    main = (*writes, *reads)[0]
+    first, second = both[0], both[min(1, len(reads) - 1) if reads else 0]
+    found: dict[str, Any] = dict.fromkeys(_IN_TYPES, TYPES[first.dtype])
+    found |= dict.fromkeys(_OUT_TYPES, TYPES[main.dtype])
+    found |= {"b_type": TYPES[second.dtype], "scale_type": TYPES[second.dtype]}
+    found |= dict.fromkeys(_COUNTS, main.elements)
+    found["bytes"] = main.elements * np.dtype(main.dtype).itemsize
+    if "n" not in names and not {"columns", "cols"} & set(names):
+        found["rows"] = (main.elements,) if len(main.shape) < 2 else (main.shape[-1],) * prod(main.shape[:-1])
+    return {key: value for key, value in found.items() if key in names}

@@ -1,0 +1,139 @@
+"""Compile: graph → passes → tile program → footprint, liveness, allocation and trace, each phase timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from workbench.base.collection import paused_collection
+from workbench.engine.compile.reuse import Prepared, prepare
+from workbench.engine.graph import Graph
+from workbench.engine.lower import Lowered, lower
+from workbench.engine.memory.allocation import Allocation, allocate
+from workbench.engine.memory.footprint import Footprint, footprint
+from workbench.engine.memory.liveness import Liveness, liveness
+from workbench.engine.options import Options
+from workbench.engine.program import TileProgram, verify_program
+from workbench.engine.target import Target
+from workbench.engine.time.execute import costs_of, execute
+from workbench.engine.time.step_cost import StepCosts
+from workbench.engine.time.trace import Trace
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One row of `.passes`: how long a phase took and what it changed."""
+
+    phase: str
+    seconds: float
+    changed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """Everything the compiler knows about one program."""
+
+    graph: Graph
+    lowered: Lowered | None
+    program: TileProgram
+    options: Options
+    footprint: Footprint
+    liveness: Liveness
+    allocation: Allocation
+    trace: Trace
+    phases: tuple[Phase, ...]
+    prepared: Prepared | None = None
+    costs: StepCosts | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True)
+class Clock:
+    """Times phases and tells a listener when each begins; the listener may raise to cancel."""
+
+    progress: Progress
+    phases: list[Phase] = field(default_factory=list)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[list[str]]:
+        """Time what happens inside; what is appended to the list says what changed."""
+        self.progress(name)
+        changed: list[str] = []
+        start = time.perf_counter()
+        yield changed
+        self.phases.append(Phase(phase=name, seconds=time.perf_counter() - start, changed="; ".join(changed)))
+
+
+@paused_collection()
+def compile_graph(
+    graph: Graph,
+    target: Target,
+    options: Options,
+    *,
+    ipus: int = 1,
+    progress: Progress = lambda phase: None,
+    like: Compiled | None = None,
+) -> Compiled:
+    """Compile a graph for `ipus` IPUs of a target.
+
+    `like` is an earlier compile: where it was of the same graph and the graph passes read the same options, what they
+    made is taken over; of another graph, stage bodies that are lowered alike; and costs of compute sets of both.
+    `progress` hears the name of every phase and operator as it begins; an exception it raises stops the compile with
+    nothing kept.
+    """
+    clock = Clock(progress)
+    known = like.prepared if like is not None else None
+    if known is not None and known.serves(graph, options):
+        clock.phases.extend(known.repeated())
+    else:
+        known = prepare(graph, options, clock.phase, clock.phases, known)
+    with clock.phase("lower") as changed:
+        lowered = lower(
+            known.graph, target, options, known.in_place, ipus=ipus, check=lambda: progress("lower"),
+            bodies=known.bodies,
+        )  # fmt: skip
+        verify_program(lowered.program)
+        changed.append(f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables")
+    measured = measure(
+        lowered.program, options, clock, graph=known.graph, lowered=lowered, earlier=like.costs if like else None
+    )  # fmt: skip
+    return replace(measured, prepared=known)
+
+
+@paused_collection()
+def measure(
+    program: TileProgram,
+    options: Options,
+    clock: Clock,
+    *,
+    graph: Graph | None = None,
+    lowered: Lowered | None = None,
+    earlier: StepCosts | None = None,
+) -> Compiled:
+    """Memory and time of a finished tile program, whoever made it; `earlier` has costed some of its steps maybe."""
+    with clock.phase("footprint"):
+        code = footprint(program, compile_ipu_code=bool(options.get("ipu_model.compile_ipu_code")))
+    with clock.phase("liveness"):
+        live = liveness(program, code)
+    with clock.phase("allocate") as changed:
+        allocation = allocate(program, live, code)
+        changed.append(f"{len(allocation.allocated)} tiles allocated")
+    with clock.phase("execute"):
+        costs = costs_of(program, earlier)
+        trace = execute(program, costs)
+    empty = Graph(functions={}, entry="", inputs=(), outputs=(), name=program.name)
+    return Compiled(
+        graph=graph or empty,
+        lowered=lowered,
+        program=program,
+        options=options,
+        footprint=code,
+        liveness=live,
+        allocation=allocation,
+        trace=trace,
+        phases=tuple(clock.phases),
+        costs=costs,
+    )

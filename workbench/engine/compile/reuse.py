@@ -1,0 +1,106 @@
+"""The graph as it is lowered: after all graph passes, with what is updated in place, and the options they read.
+
+Compiles that differ in other options alone, as a sweep over one option of the planner makes them, share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine.cost import Plain
+from workbench.engine.graph import Graph, verify_graph
+from workbench.engine.lower.in_place import InPlace, find_in_place, verify_in_place
+from workbench.engine.lower.replay.bodies import StageBodies
+from workbench.engine.options import Options
+from workbench.engine.passes import PIPELINE
+from workbench.engine.passes.by_function import Remembered
+
+if TYPE_CHECKING:
+    from workbench.engine.compile.compile import Phase
+
+Timed = Callable[[str], AbstractContextManager[list[str]]]
+
+
+class _Read(Options):
+    """Options that note what is read of them."""
+
+    noted: dict[tuple[str, str], Plain]  # by how it was asked for, and the option's name
+
+    def get(self, name: str) -> Any:
+        """The value of an option, noted."""
+        self.noted["get", name] = value = super().get(name)
+        return value
+
+    def several(self, name: str) -> tuple[Any, ...]:
+        """The values for each IPU, noted; one value for all is not."""
+        self.noted["several", name] = value = Options(self.changed).several(name)
+        return value
+
+
+def _reading(options: Options) -> _Read:
+    read = _Read(options.changed)
+    object.__setattr__(read, "noted", {})
+    return read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What the graph passes made of `source`; `read` are the options they read, with the values they had.
+
+    `bodies` keeps what lowerings of the graph have in common, `remembered` what passes made of its functions.
+    """
+
+    source: Graph
+    graph: Graph
+    in_place: InPlace
+    read: tuple[tuple[tuple[str, str], Plain], ...]
+    phases: tuple[Phase, ...] = field(repr=False)
+    bodies: StageBodies = field(default_factory=StageBodies, repr=False, compare=False)
+    remembered: Remembered = field(default_factory=Remembered, repr=False, compare=False)
+
+    def read_alike(self, options: Options) -> bool:
+        """Whether the passes would read the same of these options."""
+        return all(getattr(options, asked)(name) == value for (asked, name), value in self.read)
+
+    def serves(self, graph: Graph, options: Options) -> bool:
+        """Whether the passes would make the same of a graph with these options."""
+        return graph is self.source and self.read_alike(options)
+
+    def repeated(self) -> tuple[Phase, ...]:
+        """The rows of the phases for a compile that takes them over."""
+        return tuple(replace(phase, seconds=0.0, changed=f"{phase.changed}, as before") for phase in self.phases)
+
+
+def prepare(
+    graph: Graph, options: Options, timed: Timed, phases: list[Phase], like: Prepared | None = None
+) -> Prepared:
+    """Run the graph passes and find what is updated in place; `timed` appends a row for each to `phases`.
+
+    `like` is what was made of another graph, maybe of the same model: functions that both have are passed once, and
+    what both are lowered to is shared.
+    """
+    source, before = graph, len(phases)
+    read, remembered = _reading(options), Remembered()
+    if like is not None and like.read_alike(options):
+        read.noted.update(like.read)
+        remembered = Remembered(earlier=like.remembered.made)
+    for graph_pass in PIPELINE:
+        with timed(graph_pass.name) as changed:
+            after = remembered.apply(graph_pass.name, partial(graph_pass.apply, options=read), graph)
+            nodes, graph = _nodes(graph), verify_graph(after, known=graph)
+            changed.append(f"{nodes} → {_nodes(graph)} nodes")
+    with timed("in_place") as changed:
+        in_place = verify_in_place(graph, find_in_place(graph))
+        changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
+    return Prepared(
+        source=source, graph=graph, in_place=in_place, read=tuple(read.noted.items()), phases=tuple(phases[before:]),
+        bodies=StageBodies() if like is None else like.bodies.of_another_graph(graph), remembered=remembered,
+    )  # fmt: skip
+
+
+def _nodes(graph: Graph) -> int:
+    return sum(len(function.nodes) for function in graph.functions.values())

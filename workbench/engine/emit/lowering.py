@@ -1,0 +1,262 @@
+"""What an operator family sees while it lowers a node: the values placed so far, plans, wishes and the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Mapping as Table
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine import ops
+from workbench.engine.emit.emitter import Emitter
+from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.lower.outline import Outliner
+from workbench.engine.mapping import Mapping, linear
+from workbench.engine.mapping.tensor import Tensor
+from workbench.errors import VerificationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from workbench.engine.options import Options
+    from workbench.engine.target import Target
+
+
+# What people call the primitives that are named for machines.
+OP_WORDS = {
+    "conv_general_dilated": "convolution", "dot_general": "matmul", "fused": "elementwise", "io_callback": "feed",
+    "pure_callback": "host", "host_call": "host",
+}  # fmt: skip
+
+
+def op_word(node: Node) -> str:
+    """What is done, in the field's words: a region's kind, a chain's named function, else the operation."""
+    if node.op == "region":
+        return str(node.attr("kind"))
+    if node.op == "fused" and node.origin.region:
+        return node.origin.region.strip("_")
+    return OP_WORDS.get(node.op, node.op)
+
+
+LEAST_BYTES = 128  # of a tensor on a tile, PopLibs' default
+LINEAR_PLACES = 8  # first tiles at which linear mappings begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One row of `.operators`: a node of the graph as the user thinks of it. A loop's has the steps around its body."""
+
+    id: str
+    name: str
+    layer: str
+    direction: str
+    op: str
+    flops: int
+    plan: str
+    modelled: bool
+    body: str = ""  # the outlined function it calls, shared with equal operators
+    repeated: Table[int, int] = field(default_factory=dict)  # step: runs in one run of the operator, where not 1
+
+
+@dataclass(slots=True)
+class Lowering:
+    """State of one lowering. Families read `get`, place results with `result`, emit through `emit`.
+
+    `destinations` maps a result to memory that exists already and is free for it.
+
+    `reuse` maps a result (by identity) to the operand whose memory it may take. `wishes` maps a value to the mapping
+    its readers would like. `plans` maps a node to what its family planned for it.
+    `names` counts the operators of each label, `next_tile` is where linear mappings of each IPU begin next.
+    """
+
+    graph: Graph
+    target: Target
+    options: Options
+    emit: Emitter
+    reuse: Table[int, Value] = field(default_factory=dict)
+    wishes: Table[int, Mapping] = field(default_factory=dict)
+    summed_halves: set[int] = field(default_factory=set)
+    destinations: dict[int, Tensor] = field(default_factory=dict)
+    check: Callable[[], None] = lambda: None
+    outliner: Outliner = field(default_factory=Outliner)
+    homes: dict[str, tuple[Value, Tensor]] = field(default_factory=dict)  # loaded variables, by key of their load
+    plans: dict[int, Any] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    unmodelled: list[tuple[str, str]] = field(default_factory=list)
+    _tensors: dict[int, Tensor] = field(default_factory=dict)
+    _scalars: dict[int, Value] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    next_tile: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of one IPU."""
+        return self.target.tiles_per_ipu
+
+    # -- values ------------------------------------------------------------------------------------------
+
+    def get(self, value: Value) -> Tensor:
+        """Where the value is; reading one that was never placed is a defect of the schedule."""
+        try:
+            return self._tensors[id(value)]
+        except KeyError:
+            raise VerificationError(f"{value} is read before it is placed") from None
+
+    def has(self, value: Value) -> bool:
+        """Whether the value has been placed."""
+        return id(value) in self._tensors
+
+    def bind(self, value: Value, tensor: Tensor) -> None:
+        """Say where the value is."""
+        if tensor.shape != value.shape:
+            raise VerificationError(f"{value} is bound to {tensor}")
+        self._tensors[id(value)] = tensor
+
+    def marked(self) -> Callable[[], None]:
+        """Remember what has been placed and emitted; the answer forgets everything made since, outside open bodies."""
+        emit, tensors, next_tile = self.emit, dict(self._tensors), dict(self.next_tile)
+        variables, step, repeated = len(emit.variables), emit.next_step, dict(emit.repeated)
+
+        def back() -> None:
+            del emit.variables[variables:]
+            emit.next_step, emit.repeated = step, repeated
+            self._tensors, self.next_tile = tensors, next_tile
+
+        return back
+
+    def body(self, node: Node, number: int = 0) -> Function:
+        """The function a node calls."""
+        return self.graph.functions[node.calls[number]]
+
+    def default_mapping(
+        self, value: Value, *, dtype: str = "", least_bytes: int = LEAST_BYTES, turned: bool = False
+    ) -> Mapping:
+        """PopLibs' linear mapping, beginning behind the last one, so that small tensors spread over the tiles.
+
+        The driver keeps the next tile to map to for each IPU (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/
+        poplar/driver/tools/mapping_helper.cc); here it moves on to the next of a few places, which keeps layouts few.
+        `turned`: as the driver maps an input of which nobody says where it should lie, by the tiles it takes, so that
+        it is on w of them from tile w on unless it takes all (`MapTensorLinearlyImpl`, the same file).
+        Every tile in use gets `least_bytes` in whole vectors, both counted in `dtype` (default: the value's own,
+        float for halves that are summed).
+        """
+        first = self.next_tile.get(self.emit.ipu, 0)
+        counted = dtype or ("float32" if id(value) in self.summed_halves else value.dtype)
+        mapping = linear(value.shape, counted, self.tiles, least_bytes, first)
+        step = -(-self.tiles // LINEAR_PLACES)
+        moved = first + -(-mapping.tiles_used // step) * step
+        self.next_tile[self.emit.ipu] = moved if moved < self.tiles else 0
+        return linear(value.shape, counted, self.tiles, least_bytes, mapping.tiles_used) if turned else mapping
+
+    def wish(self, value: Value) -> Mapping | None:
+        """The mapping the readers of the value would like, if any said so."""
+        return self.wishes.get(id(value))
+
+    def reusable(self, value: Value) -> Tensor | None:
+        """The tensor whose memory this result may take."""
+        operand = self.reuse.get(id(value))
+        return None if operand is None or not self.has(operand) else self.get(operand)
+
+    def result(self, node: Node, number: int, mapping: Mapping, *, name: str = "") -> Tensor:
+        """Place result `number`: over the operand it may overwrite if that has this mapping, else in new memory."""
+        value = node.results[number]
+        if id(value) in self.destinations:
+            self.bind(value, self.destinations[id(value)])
+            return self.destinations[id(value)]
+        old = self.reusable(value)
+        if old is not None and old.mapping == mapping and old.itemsize_bytes == value.itemsize_bytes:
+            tensor = replace(old, shape=value.shape, dtype=value.dtype)
+        else:
+            tensor = self.emit.tensor(
+                name or self.label(node), value.shape, value.dtype, mapping, self.emit.result_kind()
+            )
+        self.bind(value, tensor)
+        return tensor
+
+    def label(self, node: Node) -> str:
+        """A name for people: the layer and what is done there."""
+        return f"{node.origin.layer or self.graph.name}/{op_word(node)}"
+
+    # -- running -----------------------------------------------------------------------------------------
+
+    def lower_function(self, function: Function, *, operators: bool = True) -> None:
+        """Lower every node of a body in order; with `operators` each becomes a row of `.operators`."""
+        for node in function.nodes:
+            if operators:
+                self.lower_operator(node)
+            else:
+                self.lower_node(node)
+
+    def lower_operator(self, node: Node) -> None:
+        """Lower a node as an operator of its own."""
+        self.check()
+        with self.on_shard(node):
+            self._lower_operator(node)
+
+    def _lower_operator(self, node: Node) -> None:
+        family = ops.family_of(node)
+        if family.pure_view or node.op == "call":
+            if not self.outliner.covers(node):
+                self.lower_node(node)
+            return
+        number = self.names.get(self.label(node), 0)
+        self.names[self.label(node)] = number + 1
+        name = f"{self.label(node)}:{node.origin.direction}" + (f"#{number}" if number else "")
+        previous = self.emit.operator
+        self.emit.operator = name
+        body = None
+        try:
+            body = self.outliner.lower(node, self)
+            if body is None:
+                self.lower_node(node)
+        finally:
+            self.emit.operator = previous
+            repeated, self.emit.repeated = self.emit.repeated, {}
+        self.operators.append(
+            Operator(
+                id=name,
+                name=self.label(node),
+                layer=node.origin.layer,
+                direction=node.origin.direction,
+                op=op_word(node),
+                flops=family.flops(node, self),
+                plan=family.plan_text(node, self),
+                modelled=family.modelled,
+                body=body or "",
+                repeated=repeated,
+            )
+        )
+
+    def lower_node(self, node: Node) -> None:
+        """Lower a node in the context of its origin."""
+        family = ops.family_of(node)
+        if not family.modelled:
+            self.unmodelled.append((node.op, node.origin.layer))
+        with self.at(node):
+            family.lower(node, self)
+
+    @contextmanager
+    def at(self, node: Node) -> Iterator[None]:
+        """Stamp what is emitted inside with the node's origin."""
+        previous = self.emit.origin
+        self.emit.origin = node.origin
+        try:
+            with self.on_shard(node):
+                yield
+        finally:
+            self.emit.origin = previous
+
+    @contextmanager
+    def on_shard(self, node: Node) -> Iterator[None]:
+        """What is emitted inside is on the node's IPU, if a scope gave it one."""
+        previous = self.emit.ipu
+        self.emit.ipu = previous if node.origin.shard < 0 else node.origin.shard
+        try:
+            yield
+        finally:
+            self.emit.ipu = previous
+
+    def operands(self, node: Node) -> Sequence[Tensor]:
+        """The placed operands."""
+        return [self.get(value) for value in node.operands]

@@ -1,0 +1,173 @@
+"""Errors of models and arrays that cannot be traced: what was wrong, what was expected, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+from workbench.engine.frontends.describe.source import ArraySpec
+from workbench.engine.frontends.trace.jaxpr_params import dtype_name
+from workbench.errors import InputError
+
+
+def check_backend() -> None:
+    """Keras must compute with JAX."""
+    backend = keras.backend.backend()
+    if backend != "jax":
+        raise InputError(
+            f"Keras runs on the backend {backend!r}",
+            expected="the backend 'jax'",
+            todo="put `import os; os.environ['KERAS_BACKEND'] = 'jax'` before the first `import keras`, "
+            "and restart the kernel",
+        )
+
+
+def check_batch_size(batch_size: Any) -> None:
+    """A batch size is a positive whole number, or None."""
+    if batch_size is None:
+        return
+    if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
+        raise InputError(
+            f"batch_size is {batch_size!r}", expected="a whole number of at least 1", todo="pass batch_size=1 or more"
+        )
+
+
+def check_dtype(name: str, dtype: Any) -> None:
+    """Arrays of float64, complex numbers, strings and objects have no counterpart on the IPU."""
+    text = str(getattr(dtype, "name", dtype))
+    if text == "float64":
+        raise InputError(
+            f"{name} is float64", expected="float32 or float16",
+            todo=f"convert it: {name}.astype('float32')",
+        )  # fmt: skip
+    if text.startswith("complex"):
+        raise InputError(
+            f"{name} is {text}", expected="real numbers",
+            todo="pass real and imaginary parts as two arrays",
+        )  # fmt: skip
+    if text.startswith(("str", "bytes", "object", "datetime", "timedelta", "void")):
+        raise InputError(
+            f"{name} holds {'strings' if text.startswith(('str', 'bytes')) else 'Python objects or times'}",
+            expected="numbers",
+            todo="turn it into numbers before it reaches the model (a vocabulary or StringLookup on the host)",
+        )
+
+
+def check_array(spec: ArraySpec, value: Any) -> Any:
+    """The value as an array of the compiled type; labels and images may arrive in another whole or real width."""
+    array = value if hasattr(value, "dtype") and hasattr(value, "shape") else np.asarray(value)
+    if not isinstance(value, (int, float, list, tuple)):
+        check_dtype(spec.name, array.dtype)
+    shape = tuple(array.shape)
+    if shape != spec.shape and shape == (*spec.shape, 1):
+        array, shape = array.reshape(spec.shape), spec.shape
+    if shape != spec.shape:
+        raise InputError(
+            f"{spec.name} has shape {shape}", expected=f"shape {spec.shape}, as compiled",
+            todo="pass that shape, or compile again with the batch size you want",
+        )  # fmt: skip
+    if "key" in (spec.dtype, dtype_name(array.dtype)):
+        return _check_key(spec, array)
+    wanted_whole = np.issubdtype(np.dtype(_numpy_name(spec.dtype)), np.integer)
+    if wanted_whole and not np.issubdtype(np.dtype(_numpy_name(str(array.dtype))), np.integer):
+        raise InputError(
+            f"{spec.name} is {array.dtype}", expected=f"whole numbers ({spec.dtype}), as compiled",
+            todo=f"convert it: {spec.name}.astype({spec.dtype!r})",
+        )  # fmt: skip
+    return jax.numpy.asarray(array, dtype=spec.dtype)
+
+
+def _check_key(spec: ArraySpec, array: Any) -> Any:
+    """Keys stand for keys only."""
+    if spec.dtype != dtype_name(array.dtype):
+        raise InputError(
+            f"{spec.name} is {array.dtype}", expected=f"{'a random key' if spec.dtype == 'key' else spec.dtype}",
+            todo="pass what jax.random.key(seed) gives where a key is expected, and numbers elsewhere",
+        )  # fmt: skip
+    return array
+
+
+def _numpy_name(dtype: str) -> str:
+    return "float32" if dtype in ("bfloat16", "bool") or dtype.startswith("float8") else dtype
+
+
+def check_model(model: Any) -> None:
+    """A model must be a built Keras model with at least one layer."""
+    if not isinstance(model, keras.Model):
+        raise InputError(
+            f"{model!r} is not a Keras model", expected="a keras.Model, a function that builds one, or a ready name"
+        )
+    empty = all(isinstance(layer, keras.layers.InputLayer) for layer in model.layers)
+    if empty and (model.built or isinstance(model, keras.Sequential)):
+        raise InputError(
+            f"the model {model.name!r} is empty", expected="at least one layer",
+            todo="add layers: model.add(keras.layers.Dense(10))",
+        )  # fmt: skip
+    if not model.built or (isinstance(model, keras.Sequential) and not getattr(model, "inputs", None)):
+        raise InputError(
+            f"the model {model.name!r} is not built: its input shape is unknown",
+            expected="a model whose layers have their weights' shapes",
+            todo="begin it with keras.Input(shape), or call model.build((batch_size, ...))",
+        )
+
+
+def known_shape(name: str, shape: Sequence[int | None], batch_size: int | None) -> tuple[int, ...]:
+    """The shape with the batch size filled in; anything left unknown is an error."""
+    if shape and shape[0] is None and batch_size is None:
+        raise InputError(
+            f"{name} has shape {tuple(shape)} with unknown dimensions and no batch size was given",
+            expected="every dimension known when compiling", todo="pass batch_size=",
+        )  # fmt: skip
+    if shape and shape[0] is not None and batch_size is not None and shape[0] != batch_size:
+        raise InputError(
+            f"{name} was built for a batch of {shape[0]} and batch_size is {batch_size}",
+            expected="one batch size", todo=f"pass batch_size={shape[0]}, or build the model without a batch size",
+        )  # fmt: skip
+    filled = (batch_size if shape[0] is None else shape[0], *shape[1:]) if shape else ()
+    if any(size is None for size in filled):
+        raise InputError(
+            f"{name} has shape {tuple(shape)} with unknown dimensions besides the batch",
+            expected="every dimension known when compiling",
+            todo="give keras.Input a full shape, such as the length sequences are padded to",
+        )
+    return tuple(int(size) for size in filled if size is not None)
+
+
+_CONTROL_FLOW = (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError)
+_NUMPY = (jax.errors.TracerArrayConversionError, jax.errors.NonConcreteBooleanIndexError)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those it came from; Keras loses JAX's errors while it adds to their text."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+@contextmanager
+def traced_control_flow() -> Iterator[None]:
+    """Turn JAX's complaint about Python branching on a traced value into one that names the ways out."""
+    try:
+        yield
+    except Exception as error:
+        causes = list(_causes(error))
+        if any(isinstance(cause, _CONTROL_FLOW) for cause in causes):
+            raise InputError(
+                "Python control flow (if, while, int(), float(), bool()) depends on a traced value",
+                expected="a program whose shape does not depend on the data",
+                todo="use jax.numpy.where or jax.lax.select to choose values, jax.lax.cond to choose branches, "
+                "jax.lax.while_loop or jax.lax.fori_loop to loop",
+            ) from error
+        if any(isinstance(cause, _NUMPY) for cause in causes):
+            raise InputError(
+                "numpy, or an index by a mask, was used on a traced value",
+                expected="operations of jax.numpy or keras.ops whose result has a known shape",
+                todo="replace the numpy function by the one of the same name in jax.numpy or keras.ops, "
+                "and x[mask] by jax.numpy.where(mask, x, 0)",
+            ) from error
+        raise

@@ -1,0 +1,1 @@
+"""Primitives the IPU has no operator for, as programs of smaller ones."""

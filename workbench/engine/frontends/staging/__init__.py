@@ -1,0 +1,1 @@
+"""A model cut into pipeline stages: forward, backward and update of each, and the program around them."""

@@ -1,0 +1,196 @@
+"""A staged model: every stage's forward pass, its transpose, and its weight update as functions of their own.
+
+The forward program is cut by layer; `jax.vjp` of each piece gives the stage's residuals, which are what the stage
+stashes between its forward and its backward pass. Parameters among them are not stashed: they are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+from jax.extend.core import Literal
+
+from workbench.engine.frontends.describe.name_stack import LOSS_LAYER, LayerNames, place_of
+from workbench.engine.frontends.staging.stages import stage_of_path
+from workbench.engine.frontends.staging.vjp import Differentiated, Sums, Surroundings
+from workbench.engine.frontends.trace.jaxpr import cut, equation_stacks
+from workbench.engine.frontends.trace.staged_calls import Call
+from workbench.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward:
+    """The forward program of a model and what its parameters and results are called.
+
+    `names` and `results` follow the jaxpr's parameters and results. `owners` is the layer of each of them; `trained`
+    and `state` are parameter names, `late` those the last stage has; `head` is the result that is differentiated,
+    "" in inference. `sums`: how gradients are added up. `replicas`: of the program, which collectives may name.
+    """
+
+    closed: Any
+    names: tuple[str, ...]
+    results: tuple[str, ...]
+    owners: Mapping[str, str]
+    trained: frozenset[str]
+    state: frozenset[str]
+    late: frozenset[str]
+    head: str
+    sums: Sums = field(default_factory=Sums)
+    replicas: int = 1
+
+
+@dataclass(slots=True)
+class Piece:
+    """The equations of one stage: what it takes, what later stages or the caller take from it."""
+
+    stage: int
+    equations: list[Any] = field(default_factory=list)
+    takes: list[Any] = field(default_factory=list)
+    gives: list[Any] = field(default_factory=list)
+
+
+class Pipeline:
+    """Cuts a forward program into stages and makes the calls of a training step or an inference pass."""
+
+    def __init__(self, forward: Forward, stages: Mapping[str, int], classes: Mapping[str, str]) -> None:
+        self.forward = forward
+        self.stages = stages
+        self.count = max(stages.values()) + 1
+        self.layers = LayerNames(classes)
+        self.jaxpr = forward.closed.jaxpr
+        self.names: dict[Any, str] = dict(zip(self.jaxpr.invars, forward.names, strict=True))
+        self.given = frozenset(self.jaxpr.invars)
+        self.differentiable = self._differentiable()
+        self.pieces = self._cut()
+        self.crossing_owners = self._crossing_owners()
+
+    def _home(self, name: str) -> int:
+        """The stage of a parameter."""
+        if name in self.forward.late:
+            return self.count - 1
+        return stage_of_path(self.forward.owners.get(name, ""), self.stages) or 0
+
+    def _differentiable(self) -> set[Any]:
+        """The values that depend on a trained parameter and have derivatives."""
+        found = {var for var, name in self.names.items() if name in self.forward.trained}
+        for eqn in self.jaxpr.eqns:
+            if any(not isinstance(atom, Literal) and atom in found for atom in eqn.invars):
+                found.update(var for var in eqn.outvars if jnp.issubdtype(var.aval.dtype, jnp.inexact))
+        return found
+
+    def _stage_of(self, eqn: Any, stack: Any, stage: Mapping[Any, int]) -> int:
+        made = [atom for atom in eqn.invars if not isinstance(atom, Literal)]
+        earliest = max((stage[atom] for atom in made if atom in stage), default=0)
+        path = place_of((), stack, self.layers).layer
+        if path == LOSS_LAYER:
+            return self.count - 1
+        wanted = stage_of_path(path, self.stages)
+        if wanted is None:
+            given = [self._home(self.names[atom]) for atom in made if atom in self.given]
+            return max([earliest, *given])
+        if wanted < earliest:
+            raise InputError(
+                f"the layer {path!r} is on stage {wanted} and uses what stage {earliest} computes",
+                expected="stages that never step back along the flow of data",
+                todo=f"put {path!r} on stage {earliest} or later",
+            )
+        return wanted
+
+    def _is_free(self, eqn: Any, stack: Any, free: set[Any]) -> bool:
+        """Whether an equation outside any layer computes with constants only; every stage that needs it repeats it."""
+        if any(not isinstance(atom, Literal) and atom not in free for atom in eqn.invars):
+            return False
+        return stage_of_path(place_of((), stack, self.layers).layer, self.stages) is None
+
+    def _cut(self) -> list[Piece]:
+        pieces = [Piece(number) for number in range(self.count)]
+        stage: dict[Any, int] = {}
+        free = set(self.jaxpr.constvars)
+        for eqn, stack in zip(self.jaxpr.eqns, equation_stacks(self.forward.closed), strict=True):
+            if self._is_free(eqn, stack, free):
+                free.update(eqn.outvars)
+                for piece in pieces:
+                    piece.equations.append(eqn)
+                continue
+            number = self._stage_of(eqn, stack, stage)
+            pieces[number].equations.append(eqn)
+            for atom in eqn.invars:
+                if not isinstance(atom, Literal):
+                    self._take(pieces, number, atom, stage)
+            stage.update(dict.fromkeys(eqn.outvars, number))
+        for var, name in zip(self.jaxpr.outvars, self.forward.results, strict=True):
+            if not isinstance(var, Literal) and var in stage:
+                pieces[stage[var]].gives.append((var, name))
+        return pieces
+
+    def _take(self, pieces: Sequence[Piece], number: int, var: Any, stage: Mapping[Any, int]) -> None:
+        made = stage.get(var)
+        if made == number or (made is None and var not in self.names):
+            return
+        if var not in pieces[number].takes:
+            pieces[number].takes.append(var)
+        if made is None:
+            return
+        name = self.names.setdefault(var, f"stage{made}/value_{len(self.names)}")
+        if (var, name) not in pieces[made].gives:
+            pieces[made].gives.append((var, name))
+
+    def _layers(self) -> list[str]:
+        """The layer of each equation, that of its first consumer for equations outside any."""
+        found = [place_of((), stack, self.layers).layer for stack in equation_stacks(self.forward.closed)]
+        consumer = {
+            var: self.forward.owners.get(name, "")
+            for var, name in zip(self.jaxpr.outvars, self.forward.results, strict=True)
+            if not isinstance(var, Literal)
+        }
+        for place in reversed(range(len(found))):
+            eqn = self.jaxpr.eqns[place]
+            found[place] = found[place] or next((consumer[var] for var in eqn.outvars if var in consumer), "")
+            consumer.update((atom, found[place]) for atom in eqn.invars if not isinstance(atom, Literal))
+        return found
+
+    def _crossing_owners(self) -> dict[str, str]:
+        """The layer of the first consumer of each value that crosses to another stage."""
+        owners: dict[str, str] = {}
+        for eqn, layer in zip(self.jaxpr.eqns, self._layers(), strict=True):
+            for atom in eqn.invars:
+                if not isinstance(atom, Literal) and atom in self.names:
+                    owners.setdefault(self.names[atom], layer)
+        return owners
+
+    def owner(self, name: str) -> str:
+        """The layer what makes a result belongs to when its name stack says nothing."""
+        return self.forward.owners.get(name) or self.crossing_owners.get(name, "")
+
+    def forward_only(self) -> list[Call]:
+        """The calls of an inference pass."""
+        calls = []
+        for piece in self.pieces:
+            outvars, results = [var for var, _ in piece.gives], tuple(name for _, name in piece.gives)
+            closed, used = cut(self.forward.closed, piece.equations, piece.takes, outvars)
+            calls.append(self._call(piece.stage, closed, [self.names[var] for var in used], results))
+        return calls
+
+    def _call(self, stage: int, closed: Any, operands: Sequence[str], results: Sequence[str]) -> Call:
+        return Call(
+            name=f"stage{stage}_forward", closed=closed, operands=tuple(operands), results=tuple(results),
+            owners=tuple(self.owner(name) for name in results), stage=stage, direction="forward",
+        )  # fmt: skip
+
+    def training(self) -> list[Call]:
+        """Forward calls of all stages, then their backward calls from the last to the first."""
+        around = Surroundings(
+            names=self.names, trained=self.forward.trained, state=self.forward.state, head=self.forward.head,
+            results=frozenset(self.forward.results), differentiable=self.differentiable, owner=self.owner,
+            sums=self.forward.sums, replicas=self.forward.replicas,
+        )  # fmt: skip
+        differentiated = [
+            Differentiated(around, piece.stage, self.forward.closed, piece.equations, piece.takes, piece.gives)
+            for piece in self.pieces
+        ]
+        forwards = [stage.forward_call() for stage in differentiated]
+        backwards = [stage.backward_call() for stage in reversed(differentiated)]
+        return [*forwards, *backwards]

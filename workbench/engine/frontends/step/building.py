@@ -1,0 +1,222 @@
+"""From whatever names a model to a built one: live models, builder functions and ready models, in any precision."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+from workbench.engine.frontends.describe.checks import check_dtype, check_model
+from workbench.engine.frontends.describe.source import ArraySpec
+from workbench.engine.frontends.describe.unseeded import Draws
+from workbench.engine.frontends.ready import ReadyModel, ready
+from workbench.engine.frontends.trace import jaxpr
+from workbench.engine.frontends.trace.jaxpr_params import dtype_name
+from workbench.errors import InputError
+
+PRECISIONS = ("float32", "float16", "mixed_float16")
+WEIGHT_SEED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A built model. `origin` is the user's own object when `model` is a copy of it in another precision.
+
+    `inputs` and `outputs` hold (name, shape, dtype) of each, flat; the batch may be None. `structure` and
+    `target_structure` pack flat inputs and targets as the model takes them. `lazy`: the variables have no values.
+    `loss` is the loss (and sentence) a ready model brings; `target` its target's type.
+    """
+
+    model: Any
+    origin: Any
+    inputs: tuple[tuple[str, tuple[int | None, ...], str], ...]
+    outputs: tuple[tuple[str, tuple[int | None, ...], str], ...]
+    structure: Callable[[Sequence[Any]], Any]
+    target_structure: Callable[[Sequence[Any]], Any]
+    lazy: bool = False
+    loss: tuple[Any, str] | None = None
+    target: ArraySpec | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = ()) -> Built:
+    """Build what `source` names; a live model in another precision is copied."""
+    if precision is not None and precision not in PRECISIONS:
+        raise InputError(f"precision is {precision!r}", expected="one of: " + ", ".join(PRECISIONS))
+    if isinstance(source, str):
+        source = ready(source)
+    loss, assumptions, lazy = None, [], False
+    if isinstance(source, ReadyModel) or (callable(source) and not isinstance(source, keras.Model)):
+        builder = source.builder if isinstance(source, ReadyModel) else source
+        model, lazy = _build_without_weights(builder, precision)
+        origin = model
+        if isinstance(source, ReadyModel):
+            loss = source.loss
+        if lazy:
+            assumptions.append(f"weights: initialised by the first run, with seed {WEIGHT_SEED}")
+    else:
+        check_model(source)
+        origin = source
+        model = _in_precision(source, precision) if precision else source
+        if model is not origin:
+            assumptions.append(f"precision: run trains a {precision} copy of {origin.name!r}, not the model itself")
+    check_model(model)
+    described = _describe_inputs(model, precision, inputs)
+    structure = _structure(model, inputs)
+    outputs, target_structure = _describe_outputs(model, described, structure)
+    return Built(
+        model=model, origin=origin, inputs=described, outputs=outputs,
+        structure=structure, target_structure=target_structure, lazy=lazy, loss=loss, target=_target(inputs),
+        assumptions=tuple(assumptions),
+    )  # fmt: skip
+
+
+@contextmanager
+def _policy(precision: str | None) -> Iterator[None]:
+    before = keras.config.dtype_policy()
+    if precision:
+        keras.config.set_dtype_policy(precision)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+@contextmanager
+def _seeded() -> Iterator[None]:
+    """Keras draws the seeds of initialisers and dropout from Python's generator when a layer is made."""
+    state = random.getstate()
+    random.seed(WEIGHT_SEED)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def forget_unset(variables: Iterable[Any]) -> None:
+    """Keep Keras from initialising these variables when somebody else's stateless scope ends."""
+    jaxpr.forget_uninitialized(variables)
+
+
+def unseeded_generator() -> Any:
+    """Keras' own generator, for layers that name no seed."""
+    return jaxpr.unseeded_generator()
+
+
+def _build_without_weights(builder: Callable[[], Any], precision: str | None) -> tuple[Any, bool]:
+    """The model and whether its variables have no values.
+
+    Builders that need values (a compiled optimizer, variables made of arrays) cannot run inside the scope and are
+    run again outside it.
+    """
+    with _policy(precision), _seeded(), jaxpr.names_from_one():
+        try:
+            with keras.StatelessScope(initialize_variables=False):
+                model = builder()
+        except ValueError:
+            return builder(), False
+        if isinstance(model, keras.Model):
+            forget_unset(model.variables)
+        return model, True
+
+
+def _in_precision(model: Any, precision: str) -> Any:
+    """A copy of a live model with another dtype policy, its weights carried over."""
+    if all(layer.dtype_policy.name == precision for layer in model.layers if layer.variables):
+        return model
+
+    def copy_layer(layer: Any) -> Any:
+        config = layer.get_config()
+        if "dtype" in config and not isinstance(layer, keras.layers.InputLayer):
+            config["dtype"] = precision
+        return type(layer).from_config(config)
+
+    try:
+        copied = keras.models.clone_model(model, clone_function=copy_layer)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise InputError(
+            f"the model {model.name!r} cannot be copied into {precision}: {error}",
+            expected="a Sequential or functional model",
+            todo=f"build it under keras.config.set_dtype_policy({precision!r}) and leave precision= out",
+        ) from error
+    for held, value in zip(copied.variables, model.variables, strict=True):
+        held.assign(value.value)
+    return copied
+
+
+def _describe_inputs(
+    model: Any, precision: str | None, inputs: Sequence[Any]
+) -> tuple[tuple[str, tuple[int | None, ...], str], ...]:
+    if inputs:
+        flat = keras.tree.flatten(inputs[0])
+        for item in flat:
+            check_dtype("x", item.dtype)
+        return tuple(("", tuple(item.shape), dtype_name(item.dtype)) for item in flat)
+    tensors = keras.tree.flatten(getattr(model, "inputs", None) or [])
+    if not tensors:
+        return _inputs_of_build(model)
+    half = precision == "float16"
+    found = []
+    for tensor in tensors:
+        dtype = dtype_name(tensor.dtype)
+        check_dtype(f"input {tensor.name!r}", tensor.dtype)
+        found.append((tensor.name, tuple(tensor.shape), "float16" if half and dtype == "float32" else dtype))
+    return tuple(found)
+
+
+def _inputs_of_build(model: Any) -> tuple[tuple[str, tuple[int | None, ...], str], ...]:
+    shape = (model.get_build_config() or {}).get("input_shape")
+    if shape is None:
+        raise InputError(
+            f"the model {model.name!r} does not know its input shapes",
+            expected="a Sequential or functional model, or example inputs",
+            todo="pass an example: inputs=(jax.ShapeDtypeStruct((batch_size, ...), 'float32'),)",
+        )
+    return (("", tuple(shape), str(model.compute_dtype)),)
+
+
+def _describe_outputs(
+    model: Any, inputs: Sequence[tuple[str, tuple[int | None, ...], str]], structure: Callable[[Sequence[Any]], Any]
+) -> tuple[tuple[tuple[str, tuple[int | None, ...], str], ...], Callable[[Sequence[Any]], Any]]:
+    """The flat outputs, and how targets that correspond to them are packed."""
+    if getattr(model, "outputs", None):
+        tree = model.outputs[0] if isinstance(model, keras.Sequential) else model.output
+    else:
+        with jaxpr.unseeded_draws(Draws([np.zeros(2, "uint32")])):
+            tree = model.compute_output_spec(structure([keras.KerasTensor(shape, dtype) for _, shape, dtype in inputs]))
+    names = list(tree) if isinstance(tree, dict) else list(getattr(model, "output_names", ()))
+    shape = keras.tree.map_structure(lambda leaf: 0, tree)
+    if isinstance(tree, dict):
+        names.sort()
+    flat = keras.tree.flatten(tree)
+    if len(names) != len(flat):
+        names = [str(i) for i in range(len(flat))]
+    described = tuple((name, tuple(leaf.shape), dtype_name(leaf.dtype)) for name, leaf in zip(names, flat, strict=True))
+    return described, lambda values: keras.tree.pack_sequence_as(shape, list(values))
+
+
+def _structure(model: Any, inputs: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+    """Pack flat inputs as the model's call takes them."""
+    if inputs:
+        shape: Any = keras.tree.map_structure(lambda leaf: 0, inputs[0])
+    elif getattr(model, "inputs", None):
+        source = model.inputs[0] if isinstance(model, keras.Sequential) else model.input
+        shape = keras.tree.map_structure(lambda leaf: 0, source)
+    else:
+        shape = 0
+    return lambda values: keras.tree.pack_sequence_as(shape, list(values))
+
+
+def _target(inputs: Sequence[Any]) -> ArraySpec | None:
+    if len(inputs) < 2:
+        return None
+    y = inputs[1]
+    check_dtype("y", y.dtype)
+    dtype = dtype_name(jax.dtypes.canonicalize_dtype(y.dtype))
+    return ArraySpec(name="y", shape=tuple(y.shape), dtype=dtype)

@@ -1,0 +1,238 @@
+"""Losses and optimizers of a training step: those given, else those compiled, else defaults, each listed."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from workbench.engine.frontends.describe.source import ArraySpec
+from workbench.engine.frontends.step.own_step import check_usable, has_own_step
+from workbench.errors import InputError
+
+DEFAULT_LEARNING_RATE = 0.01
+
+
+def as_loss(loss: Any) -> Any:
+    """A Keras loss object: a class instance as it is, a name or function as the mean over the batch of its values."""
+    found = keras.losses.get(loss)
+    if isinstance(found, keras.losses.Loss):
+        return found
+
+    class FunctionLoss(keras.losses.Loss):  # type: ignore[misc]
+        """The mean over the batch of a loss function."""
+
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            """The loss of each sample."""
+            return found(y_true, y_pred)
+
+    return FunctionLoss(name=getattr(found, "__name__", "loss"))
+
+
+def _loss_name(loss: Any) -> str:
+    if isinstance(loss, str):
+        return loss
+    return str(getattr(loss, "name", None) or getattr(loss, "__name__", type(loss).__name__))
+
+
+def takes_classes(loss: Any) -> bool:
+    """Whether the target of a loss is a class number per sample and not an array like the output."""
+    name = _loss_name(loss).lower()
+    return "sparse" in name or name == "circle"
+
+
+def _last_layer(model: Any) -> Any:
+    """The layer that makes the output of a model whose layers follow each other."""
+    layer = model
+    while isinstance(layer, keras.Model) and layer.layers:
+        layer = layer.layers[-1]
+    return layer
+
+
+def _activation(layer: Any) -> str:
+    """Name of the activation that ends a layer, "" when there is none or nobody can tell."""
+    if isinstance(layer, keras.layers.Softmax):
+        return "softmax"
+    activation = getattr(layer, "activation", None)
+    return str(getattr(activation, "__name__", ""))
+
+
+_DEFAULTS: dict[str, tuple[type[keras.losses.Loss], str]] = {
+    "softmax": (keras.losses.SparseCategoricalCrossentropy, "sparse categorical cross-entropy"),
+    "sigmoid": (keras.losses.BinaryCrossentropy, "binary cross-entropy"),
+    "": (keras.losses.MeanSquaredError, "mean squared error"),
+}
+_BECAUSE = {"softmax": "is a softmax", "sigmoid": "is a sigmoid", "": "is neither a softmax nor a sigmoid"}
+
+
+def default_loss(model: Any, outputs: Sequence[str] = ()) -> tuple[Any, str]:
+    """The loss a model is trained with when none was given, and the sentence that says so.
+
+    Of a model with several outputs (their names) one for each, by the layer that makes it.
+    """
+    if len(outputs) < 2:
+        made, text, because = _default(_last_layer(model))
+        return made, f"loss: {text}, because none was given and the output {because}"
+    makers = [tensor._keras_history.operation for tensor in getattr(model, "outputs", None) or ()]
+    found = [_default(maker) for maker in makers or [None] * len(outputs)]
+    texts = [f"{name} {because}, so {text}" for name, (_, text, because) in zip(outputs, found, strict=True)]
+    return [made for made, _, _ in found], f"losses, because none were given: {'; '.join(texts)}"
+
+
+def _default(layer: Any) -> tuple[Any, str, str]:
+    """A loss by the activation of the layer that makes the output, what it is called, and why it was chosen."""
+    name = _activation(layer)
+    kind = name if name in _DEFAULTS else ""
+    loss, text = _DEFAULTS[kind]
+    return loss(), text, _BECAUSE[kind]
+
+
+def default_optimizer() -> tuple[Any, str]:
+    """SGD, and the sentence that says so."""
+    sentence = f"optimizer: SGD with learning rate {DEFAULT_LEARNING_RATE}, because none was given"
+    return keras.optimizers.SGD(DEFAULT_LEARNING_RATE), sentence
+
+
+_OWN_LOSS = "loss: that of the model's own train_step; targets have the shape of the output unless an example is given"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a model is trained. `loss` is one, or one for each output in a list or by name, weighed by `loss_weights`.
+
+    `compiled`: with the loss and metrics of `model.compile`, through Keras' own step. `own_step`: by the model's own.
+    """
+
+    optimizer: Any
+    loss: Any
+    compiled: bool
+    loss_weights: Any = None
+    assumptions: tuple[str, ...] = ()
+    own_step: bool = False
+
+
+def fresh_optimizer(optimizer: Any) -> Any:
+    """An unbuilt optimizer with the same settings."""
+    return type(optimizer).from_config(optimizer.get_config())
+
+
+def find_recipe(
+    model: Any,
+    optimizer: Any,
+    loss: Any,
+    origin: Any,
+    suggested: tuple[Any, str] | None = None,
+    outputs: Sequence[str] = (),
+) -> Recipe:
+    """What is given wins over what the model was compiled with, which wins over the defaults.
+
+    `origin` is the model as the user made it when `model` is a copy in another precision; `suggested` is the loss
+    (and its sentence) a ready model brings; `outputs` are the names of the outputs.
+    """
+    assumptions: list[str] = []
+    loss = _one_for_each(loss, outputs)
+    compiled = bool(origin.compiled)
+    use_compiled = compiled and loss is None and origin.loss is not None
+    chosen_loss = loss if loss is not None else (origin.loss if compiled else None)
+    if chosen_loss is None:
+        chosen_loss, sentence = suggested or default_loss(model, outputs)
+        assumptions.append(_OWN_LOSS if has_own_step(model) else sentence)
+    weights = _weights_of(origin) if compiled and loss is None and keras.tree.is_nested(chosen_loss) else None
+    own_optimizer = origin.optimizer if compiled else None
+    if optimizer is None and own_optimizer is None:
+        chosen, sentence = default_optimizer()
+        assumptions.append(sentence)
+    else:
+        chosen = _usable(optimizer if optimizer is not None else own_optimizer, own_optimizer, model is origin)
+    kept = model is origin and chosen is own_optimizer
+    if has_own_step(model):
+        check_usable(model, usable=kept and loss is None)
+    return Recipe(
+        optimizer=chosen, loss=chosen_loss, compiled=use_compiled and kept, loss_weights=weights,
+        assumptions=tuple(assumptions), own_step=has_own_step(model),
+    )  # fmt: skip
+
+
+def as_optimizer(optimizer: Any) -> Any:
+    """A Keras optimizer: an instance as it is, one by name or as a dictionary as Keras finds it.
+
+    Keras knows no Lamb by name, so names it does not know are looked up among its public classes.
+    """
+    try:
+        return keras.optimizers.get(optimizer)
+    except (ValueError, KeyError):  # a wrapper by name asks its configuration for what it wraps
+        known = _optimizers()
+        if isinstance(optimizer, str) and optimizer.lower() in known:
+            return known[optimizer.lower()]()
+    raise InputError(
+        f"optimizer is {optimizer!r}",
+        expected=f"an optimizer, or in any case one of: {', '.join(each.__name__ for each in known.values())}",
+        todo="give an optimizer of keras.optimizers, such as keras.optimizers.Lamb(1e-3)",
+    )
+
+
+def _optimizers() -> dict[str, Any]:
+    """Optimizers that need no arguments, by their names in small letters."""
+    public = {name: each for name, each in sorted(vars(keras.optimizers).items()) if isinstance(each, type)}
+    return {
+        name.lower(): each
+        for name, each in public.items()
+        if issubclass(each, keras.optimizers.Optimizer) and not _asks(each) and each is not keras.optimizers.Optimizer
+    }
+
+
+def _asks(each: type) -> bool:
+    """Whether a class cannot be made without arguments."""
+    asked = inspect.signature(each).parameters.values()
+    return any(one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD for one in asked)
+
+
+def _usable(optimizer: Any, own: Any, same_variables: bool) -> Any:
+    found = as_optimizer(optimizer)
+    if not found.built or (found is own and same_variables):
+        return found
+    return fresh_optimizer(found)
+
+
+def target_spec(loss: Any, output: ArraySpec, name: str = "y") -> ArraySpec:
+    """The target an output is compared with: class numbers, or an array like the output."""
+    if takes_classes(loss):
+        return ArraySpec(name=name, shape=output.shape[:-1], dtype="int32")
+    return ArraySpec(name=name, shape=output.shape, dtype=output.dtype)
+
+
+def _one_for_each(loss: Any, outputs: Sequence[str]) -> Any:
+    """Losses as they were given, one for each output; of a list of one for one output, that one."""
+    named = isinstance(loss, dict)
+    if not keras.tree.is_nested(loss) or not outputs or (named and "class_name" in loss):  # Keras' text of one loss
+        return loss
+    if len(loss) != len(outputs) or (named and all(outputs) and set(loss) != set(outputs)):
+        count, given = len(outputs), f"losses for {', '.join(map(str, loss))}" if named else f"{len(loss)} losses"
+        raise InputError(
+            f"{given} were given",
+            expected=f"one for each of the {count} outputs ({', '.join(outputs)})" if count > 1 else "one loss",
+            todo="give loss= a loss for each output, in a list or by name",
+        )  # fmt: skip
+    return next(iter(loss.values() if named else loss)) if len(outputs) == 1 else loss
+
+
+def loss_of_outputs(recipe: Recipe, model: Any, y: Any, outputs: Any, weight: Any) -> Any:
+    """The loss of a batch: of several outputs the weighed sum, as `keras.Model.compile` has it."""
+    if not keras.tree.is_nested(outputs):
+        return as_loss(recipe.loss)(y, outputs, sample_weight=weight)
+    holder = keras.Model()
+    holder.output_names = getattr(model, "output_names", None)
+    holder.compile(loss=recipe.loss, loss_weights=recipe.loss_weights)
+    with keras.StatelessScope(initialize_variables=False):  # it keeps a mean for each output, which nobody reads
+        return holder.compute_loss(y=y, y_pred=outputs, sample_weight=weight)
+
+
+def _weights_of(model: Any) -> Any:
+    """The weights of the losses that a model was compiled with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a loss that is a lambda would be stored as code; only the weights are read
+        return (model.get_compile_config() or {}).get("loss_weights")

@@ -1,0 +1,79 @@
+"""Models that bring a `train_step` of their own: it is traced as it is, a function of state and data.
+
+Keras on JAX calls `train_step(state, data)` with lists of trainable, other, optimizer and metric variables and takes
+logs and the new lists back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import keras
+
+from workbench.engine.frontends.describe.name_stack import UPDATE_SCOPE
+from workbench.errors import InputError
+
+_TODO = "leave stages, gradient accumulation and replicas out, or move the loss into compute_loss()"
+
+
+def has_own_step(model: Any) -> bool:
+    """Whether the model's class says how it is trained."""
+    return type(model).train_step is not keras.Model.train_step
+
+
+def check_usable(model: Any, *, usable: bool) -> None:
+    """A step of its own applies the optimizer the model was compiled with, to the model's own variables."""
+    if not usable:
+        raise InputError(
+            f"the model {model.name!r} has a train_step of its own, which applies the optimizer it is compiled with",
+            expected="a model compiled with an optimizer, and no other optimizer, loss or precision",
+            todo="call model.compile(optimizer=...) and leave optimizer=, loss= and precision= out",
+        )
+
+
+def check_whole(model: Any, *, whole: bool) -> None:
+    """A step of its own cannot be cut, nor its gradients be added to others."""
+    if not whole:
+        raise InputError(
+            f"the train_step of {model.name!r} is its own and runs whole", expected="one stage, one micro-batch and "
+            "one replica", todo=_TODO,
+        )  # fmt: skip
+
+
+@contextmanager
+def _named_updates(optimizer: Any) -> Iterator[None]:
+    """What the optimizer does inside is marked as update."""
+    apply = optimizer.stateless_apply
+
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with jax.named_scope(UPDATE_SCOPE):
+            return apply(*args, **kwargs)
+
+    object.__setattr__(optimizer, "stateless_apply", named)
+    try:
+        yield
+    finally:
+        object.__delattr__(optimizer, "stateless_apply")
+
+
+def own_step(
+    model: Any, trainable: Sequence[Any], state: Sequence[Any], slots: Sequence[Any], data: Sequence[Any]
+) -> tuple[dict[str, Any], tuple[list[Any], list[Any], list[Any]]]:
+    """The logs, "loss" first, and new values of the three lists; metrics are those of this batch alone.
+
+    Without a log named "loss", the first one is reported as the loss too.
+    """
+    metrics = [jax.numpy.zeros(v.shape, v.dtype) for v in model.metrics_variables]
+    with _named_updates(model.optimizer):
+        logs, new = model.train_step((list(trainable), list(state), list(slots), metrics), tuple(data))
+    if not isinstance(logs, dict) or not logs:
+        raise InputError(
+            f"the train_step of {model.name!r} returned {logs!r} as logs", expected="a dictionary with the loss",
+            todo="return {'loss': loss}, state",
+        )  # fmt: skip
+    named = {str(name): value for name, value in logs.items()}
+    loss = named.pop("loss") if "loss" in named else next(iter(named.values()))
+    return {"loss": loss, **named}, (list(new[0]), list(new[1]), list(new[2]))

@@ -1,0 +1,1 @@
+"""A traced program (jaxpr) becomes a graph."""

@@ -1,0 +1,33 @@
+"""The model as data: a module of functions over typed values, with no trace of JAX or Keras left in it."""
+
+from workbench.engine.graph.graph import (
+    ITEMSIZE_BYTES,
+    RESIDENT_ROLES,
+    Function,
+    Graph,
+    GraphBuilder,
+    Input,
+    Node,
+    Output,
+    Role,
+    Value,
+    attrs,
+    verify_graph,
+    walk,
+)
+
+__all__ = [
+    "ITEMSIZE_BYTES",
+    "RESIDENT_ROLES",
+    "Function",
+    "Graph",
+    "GraphBuilder",
+    "Input",
+    "Node",
+    "Output",
+    "Role",
+    "Value",
+    "attrs",
+    "verify_graph",
+    "walk",
+]

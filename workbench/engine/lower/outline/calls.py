@@ -1,0 +1,326 @@
+"""Outline, calls: equal runs of operators are lowered once, and called with copies of what differs between them.
+
+The first run decides whether its class is worth a body: it is lowered on arguments of its own, and its code and that of
+the copies are measured. A body is kept when calling it at least halves the code on the fullest tile and leaves room for
+the arguments and results that then exist twice; where the copies take little of the time, as far as these rise over
+what is needed anyway (`outline_room.py`). What is the same value for all runs is read where it is; what a run
+overwrites must lie as in the body, and is overwritten by the copy of the result; what it loads and stores again comes
+from a row of the same remote buffer. A call whose operands lie so differently that bringing them would take more than
+half the body's code is lowered in its place instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench.engine.emit.loaded import home_of, leave, may_lie
+from workbench.engine.lower.outline.room import Room
+from workbench.engine.lower.outline.runs import LEAST_CALLS, Run, RunClass, Runs, is_view
+from workbench.engine.mapping import Mapping, reshape
+from workbench.engine.mapping.tileset import IntArray
+from workbench.engine.memory.footprint import kept_by
+from workbench.engine.program import Call, Program, leaves
+from workbench.engine.program import Sequence as ProgramSequence
+from workbench.engine.time.step_cost import StepCosts
+
+if TYPE_CHECKING:
+    from workbench.engine.emit.lowering import Lowering
+    from workbench.engine.graph import Node, Value
+    from workbench.engine.mapping.tensor import Tensor
+
+CODE = (
+    "internal_exchange_code", "global_exchange_code", "host_exchange_code", "host_exchange_packet_headers",
+    "control_code", "vertex_instance_state", "copy_descriptor",
+)  # fmt: skip
+"""What a step keeps on its tiles for itself; the code of codelets is there once for all."""
+
+# A body that is kept for the room there is takes this many times as long as its copies. Ours: nothing is published on
+# it; less would share more code for more time.
+LEAST_TIMES = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RunBody:
+    """A run lowered once. `arguments` and `results` (by number of the class) are where the body reads and leaves them.
+
+    `homes` is how the variables lie that the body loads, `overwritten` are the variables of arguments that it writes,
+    `own` all variables that belong to it, and `paths` the parts of the body by number of the operator.
+    """
+
+    name: str
+    arguments: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
+    homes: tuple[Mapping, ...]
+    overwritten: frozenset[int]
+    own: frozenset[int]
+    paths: tuple[str, ...]
+    program: ProgramSequence
+    code_bytes: IntArray
+
+
+@dataclass(slots=True)
+class SharedRuns:
+    """The runs of a program by their first operator, and the bodies made of them; a body per IPU and function."""
+
+    finders: dict[int, Runs] = field(default_factory=dict)  # id(class) → who found it
+    starts: dict[int, tuple[RunClass, Run]] = field(default_factory=dict)
+    bodies: dict[tuple[int, int, str], list[RunBody]] = field(default_factory=dict)
+    paths: dict[int, str] = field(default_factory=dict)  # id(operator) → its part of the body that has been called
+    room: Room = field(default_factory=Room)
+    made: int = 0  # bodies
+
+    def add(self, found: Sequence[RunClass], runs: Runs) -> None:
+        """Take over classes of one function."""
+        for each in found:
+            self.finders[id(each)] = runs
+            self.starts.update((id(run.nodes[0]), (each, run)) for run in each.runs)
+
+    def lower(self, node: Node, lowering: Lowering, number: int) -> str | None:
+        """The part of a body that stands for the operator; None if it has to be lowered. `number` is for a new body."""
+        while id(node) in self.starts:
+            shared, run = self.starts[id(node)]
+            for each in run.nodes:
+                self.paths.pop(id(each), None)
+            bodies = self.bodies.setdefault((id(shared), lowering.emit.ipu, lowering.emit.function), [])
+            body = next((each for each in bodies if call(each, shared, run, lowering)), None)
+            if body is None:
+                body = self._new(shared, run, bodies, lowering, number)
+            if body is not None:
+                self.paths.update((id(each), path) for each, path in zip(run.nodes, body.paths, strict=True))
+            if bodies:
+                break
+            self._part(shared)
+        return self.paths.get(id(node))
+
+    def _new(
+        self, shared: RunClass, run: Run, bodies: list[RunBody], lowering: Lowering, number: int
+    ) -> RunBody | None:
+        """A further body for runs that lie otherwise; of the runs left it takes as many to come as each body before."""
+        left = next(place for place, each in enumerate(shared.runs) if each is run)
+        calls = (len(shared.runs) - left) // (1 + len(bodies))
+        body = first_body(shared, run, lowering, number, calls, self.room) if calls >= LEAST_CALLS else None
+        if body is None or not call(body, shared, run, lowering):
+            return None
+        bodies.append(body)
+        self.made += 1
+        return body
+
+    def _part(self, shared: RunClass) -> None:
+        """Look one by one at the operators of a class that is not worth a body."""
+        for run in shared.runs:
+            del self.starts[id(run.nodes[0])]
+        if len(shared.runs[0].nodes) > 1:
+            runs = self.finders[id(shared)]
+            self.add(runs.equal([node] for run in shared.runs for node in run.nodes if not is_view(node)), runs)
+
+
+def first_body(shared: RunClass, run: Run, lowering: Lowering, number: int, calls: int, room: Room) -> RunBody | None:
+    """The body of a class as this run makes it, or None when it is not worth the copies of so many calls."""
+    back = lowering.marked()
+    body = _body(shared, run, lowering, number)
+    if body is None or not _is_worth_calling(body, shared, run, lowering, calls, room):
+        back()
+        return None
+    return body
+
+
+def _is_worth_calling(body: RunBody, shared: RunClass, run: Run, lowering: Lowering, calls: int, room: Room) -> bool:
+    """Whether the body and all calls, taken to be as the first, keep less on the fullest tile; nothing is emitted."""
+    back = lowering.marked()
+    copies = _copies(body, shared, run, lowering)
+    if copies is None:
+        return False
+    copied = (*copies.before, *copies.after)
+    kept_bytes = body.code_bytes + calls * code_bytes(copied, lowering)
+    each_bytes = calls * int(body.code_bytes.max())
+    twice = {name for tensor in (*body.arguments, *body.results) for name in tensor.variables} & body.own
+    held_bytes = _bytes_of(twice, lowering)
+    is_worth = 2 * int(kept_bytes.max()) <= each_bytes
+    if is_worth and int((kept_bytes + held_bytes).max()) > each_bytes:
+        copied_cycles = room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
+        is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), lowering)
+        own_bytes = _bytes_of(body.own, lowering)
+        is_worth = is_quick and room.fits(run.nodes[0], own_bytes, held_bytes, kept_bytes, each_bytes, lowering)
+    back()
+    return is_worth
+
+
+def _bytes_of(names: Iterable[int], lowering: Lowering) -> IntArray:
+    total = np.zeros(lowering.tiles, np.int64)
+    for name in names:
+        total += lowering.emit.variables[name].bytes_per_tile
+    return total
+
+
+def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> bool:
+    """Call the body for a run; False, with nothing emitted, when its operands lie too differently."""
+    pairs = zip(map(lowering.get, run.arguments), body.arguments, strict=True)
+    back = None if all(outside.mapping == inside.mapping for outside, inside in pairs) else lowering.marked()
+    copies = _copies(body, shared, run, lowering)
+    if copies is None:
+        return False
+    if back is not None and not _worth(copies, body, lowering):
+        back()
+        return False
+    emit, first = lowering.emit, run.nodes[0]
+    emit.functions[body.name] = body.program
+    for program in copies.before:
+        emit.add(program)
+    emit.add(Call(function=body.name, name=lowering.label(first), ipu=emit.ipu, origin=first.origin))
+    for program in copies.after:
+        emit.add(program)
+    for value, tensor in copies.bound:
+        lowering.bind(value, tensor)
+    leave(run.loads, run.stores, body.homes, lowering)
+    for place in shared.shown:
+        lowering.lower_node(run.nodes[place])
+    return True
+
+
+def _worth(copies: _Copies, body: RunBody, lowering: Lowering) -> bool:
+    taken = code_bytes((*copies.before, *copies.after), lowering)
+    return 2 * int(taken.max()) <= int(body.code_bytes.max())
+
+
+def cycles(programs: Iterable[Program], lowering: Lowering) -> int:
+    """How long the steps take, one after the other."""
+    costs = StepCosts(lowering.emit.target, None, lowering.emit.ipu + 1)
+    return sum(costs.cost(step).cycles for program in programs for step in leaves(program))
+
+
+def code_bytes(programs: Sequence[Program], lowering: Lowering) -> IntArray:
+    """What the steps keep on each tile for themselves, int64[tiles]."""
+    steps = [step for program in programs for step in leaves(program)]
+    return kept_by(steps, lowering.emit.target, lowering.emit.ipu, CODE)
+
+
+# The body
+
+
+def _body(shared: RunClass, run: Run, lowering: Lowering, number: int) -> RunBody | None:
+    """Lower the run on arguments of its own; None when what it leaves cannot be taken from there."""
+    emit = lowering.emit
+    if any(id(value) in lowering.destinations for value in run.values):
+        return None
+    if run.loads and lowering.options.get("optimizations.merge_remote_buffers") == "NO_MERGING":
+        return None
+    operands = [lowering.get(value) for value in run.arguments]
+    homes = tuple(home_of(load, lowering).mapping for load in run.loads)
+    if not all(tensor.mapping.is_owner for tensor in operands):
+        return None
+    word = lowering.label(next(node for node in run.nodes if not is_view(node))).rsplit("/", 1)[-1]
+    name = f"shared{number}_{word}"
+    first = len(emit.variables)
+    before = (emit.function, emit.operator)
+    emit.function, emit.operator = name, ""
+    try:
+        with lowering.at(run.nodes[0]):
+            arguments = tuple(
+                tensor if place in shared.common
+                else emit.tensor(f"{name}/argument{place}", tensor.shape, tensor.dtype, tensor.mapping, "temporary")
+                for place, tensor in enumerate(operands)
+            )  # fmt: skip
+        for value, tensor in zip(run.arguments, arguments, strict=True):
+            lowering.bind(value, tensor)
+        parts = [_part(node, place, run, lowering) for place, node in enumerate(run.nodes)]
+        results = tuple(lowering.get(run.values[place]) for place in shared.results)
+    finally:
+        emit.function, emit.operator = before
+        for value, tensor in zip(run.arguments, operands, strict=True):
+            lowering.bind(value, tensor)
+    program = ProgramSequence(children=tuple(child for _, children in parts for child in children), name=name)
+    own = frozenset(v.id for v in emit.variables[first:] if v.function == name)
+    written = {variable for step in leaves(program) for variable in step.writes}
+    if not all(_can_leave(tensor, own) for tensor in results):
+        return None
+    return RunBody(
+        name=name,
+        arguments=arguments,
+        results=results,
+        homes=homes,
+        overwritten=frozenset(written & {v for tensor in arguments for v in tensor.variables}),
+        own=own,
+        paths=tuple("/".join((name, part)) if part else name for part, _ in parts),
+        program=program,
+        code_bytes=code_bytes((program,), lowering),
+    )
+
+
+def _part(node: Node, place: int, run: Run, lowering: Lowering) -> tuple[str, tuple[Program, ...]]:
+    """The steps of one operator of a body, under a name of their own when there are several."""
+    with lowering.emit.body() as collected:
+        lowering.lower_node(node)
+    if len(run.nodes) == 1:
+        return "", tuple(collected)
+    name = f"{place}_{lowering.label(node).rsplit('/', 1)[-1]}"
+    return name, (ProgramSequence(children=tuple(collected), name=name),) if collected else ()
+
+
+def _can_leave(tensor: Tensor, own: frozenset[int]) -> bool:
+    """What lies in the body whole, each element once, can be copied out of it; what lies outside is there anyway."""
+    inside = own.intersection(tensor.variables)
+    return not inside or (len(inside) == len(set(tensor.variables)) and tensor.mapping.is_owner)
+
+
+# The copies
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Copies:
+    """Steps before and after a call, and the tensors outside that the run's results are bound to."""
+
+    before: tuple[Program, ...]
+    after: tuple[Program, ...]
+    bound: tuple[tuple[Value, Tensor], ...]
+
+
+def _copies(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> _Copies | None:
+    """What a call takes for a run; None when it overwrites what lies otherwise than in the body, or has its place."""
+    if any(id(value) in lowering.destinations for value in run.values):
+        return None
+    homes = zip(run.loads, body.homes, strict=True)
+    if not all(may_lie(load, mapping, lowering) for load, mapping in homes):
+        return None
+    pairs = list(zip(map(lowering.get, run.arguments), body.arguments, strict=True))
+    for place, (outside, inside) in enumerate(pairs):
+        if place in shared.common and (outside.variables != inside.variables or outside.mapping != inside.mapping):
+            return None
+        if outside.mapping != inside.mapping and not outside.mapping.is_owner:
+            return None
+    emit, label = lowering.emit, lowering.label(run.nodes[0])
+    moved = [pair for place, pair in enumerate(pairs) if place not in shared.common]
+    with lowering.at(run.nodes[0]):
+        with emit.body() as before:
+            if moved:
+                emit.move_all(f"{label}/arguments", moved)
+        placed = [
+            _outside(run, value, inside, body, moved, lowering)
+            for value, inside in zip((run.values[number] for number in shared.results), body.results, strict=True)
+        ]
+        leaving = [(inside, outside) for inside, outside, copied in placed if copied]
+        with emit.body() as after:
+            if leaving:
+                emit.move_all(f"{label}/results", leaving)
+    bound = zip((run.values[number] for number in shared.results), (outside for _, outside, _ in placed), strict=True)
+    return _Copies(before=tuple(before), after=tuple(after), bound=tuple(bound))
+
+
+def _outside(
+    run: Run, value: Value, inside: Tensor, body: RunBody, moved: Sequence[tuple[Tensor, Tensor]], lowering: Lowering
+) -> tuple[Tensor, Tensor, bool]:
+    """A result in the body and outside of it, and whether it is copied there: over the operand it overwrites, else in
+    new memory; a view of an argument is the same view of the operand.
+    """
+    if not body.own.intersection(inside.variables):
+        return inside, inside, False
+    for operand, argument in moved:
+        if argument.variables == inside.variables and reshape(argument.mapping, value.shape) == inside.mapping:
+            seen = replace(inside, variables=operand.variables, mapping=reshape(operand.mapping, value.shape))
+            return inside, seen, bool(body.overwritten & set(inside.variables))
+    emit = lowering.emit
+    made = emit.tensor(lowering.label(run.nodes[0]), value.shape, value.dtype, inside.mapping, emit.result_kind())
+    return inside, made, True

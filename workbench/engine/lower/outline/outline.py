@@ -1,0 +1,138 @@
+"""Outline: operators that are the same and planned the same are one body, called with copies of their arguments.
+
+A body keeps its vertices, exchange and control code once for all its calls. Its arguments and results have memory of
+their own, which is live only around a call: each call copies its operands in and its results out, on their tiles where
+the layouts agree. Bodies are made by the first call; outlining stands behind planning, whose plans are equal for equal
+operators, and can be turned off (`optimizations.enable_graph_outlining`). What stands between the planned operators is
+shared as runs (`outline_runs.py`, `outline_calls.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.graph.flow import callees_first
+from workbench.engine.lower.outline.calls import SharedRuns
+from workbench.engine.lower.outline.room import held_at_once
+from workbench.engine.lower.outline.runs import Runs
+from workbench.engine.mapping.tileset import IntArray
+from workbench.engine.program import Call
+from workbench.engine.program import Sequence as ProgramSequence
+
+if TYPE_CHECKING:
+    from workbench.engine.emit.lowering import Lowering
+    from workbench.engine.mapping.tensor import Tensor
+
+Key = tuple[object, ...]
+# Operators whose plans make much code: the others would copy more than they share.
+BODY_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul", "substitution": "substitution"}
+OUTLINED = frozenset(BODY_WORDS)
+# The driver makes a function of every convolution and product, and compiles equal ones once (graphcore/tensorflow@
+# b2127bba driver/passes/outline_instructions.cc, driver/tools/subcomputation_graph_caching.cc); here a lone one stays.
+LEAST_EQUAL = 2
+
+
+def key_of(node: Node) -> Key | None:
+    """What makes two operators the same body; None for those that are not outlined."""
+    if node.op not in OUTLINED:
+        return None
+    types = tuple((value.shape, value.dtype) for value in (*node.operands, *node.results))
+    return (node.op, node.attrs, types, node.origin.direction)
+
+
+def repeated(functions: Iterable[Function]) -> frozenset[Key]:
+    """The keys that occur often enough in one of the functions."""
+    found: set[Key] = set()
+    for function in functions:
+        counted = Counter(key for node in function.nodes if (key := key_of(node)) is not None)
+        found.update(key for key, count in counted.items() if count >= LEAST_EQUAL)
+    return frozenset(found)
+
+
+def outliner(graph: Graph, reuse: Mapping[int, Value], *, runs: bool = True) -> Outliner:
+    """An outliner for a graph; without `runs` only single planned operators are shared."""
+    functions = callees_first(graph)
+    made = Outliner(repeated(functions))
+    made.runs.room.add(graph)
+    for function in functions if runs else ():
+        found = Runs(graph, function, reuse)
+        made.runs.add(found.classes(), found)
+    return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Body:
+    name: str
+    arguments: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
+    held_bytes: IntArray  # while it runs
+
+
+@dataclass(slots=True)
+class Outliner:
+    """Makes bodies as their first call comes and calls them; one table per IPU and enclosing function."""
+
+    keys: frozenset[Key] = frozenset()
+    runs: SharedRuns = field(default_factory=SharedRuns)
+    bodies: dict[tuple[object, ...], _Body] = field(default_factory=dict)
+
+    def covers(self, node: Node) -> bool:
+        """Whether a body that has been called stands for the node."""
+        return id(node) in self.runs.paths
+
+    def lower(self, node: Node, lowering: Lowering) -> str | None:
+        """Lower the node as a call, if it is to be one; the name of the body, or of the part of a body, it shares."""
+        if self.keys and key_of(node) in self.keys:
+            return self._call(node, lowering)
+        return self.runs.lower(node, lowering, len(self.bodies) + self.runs.made)
+
+    def _call(self, node: Node, lowering: Lowering) -> str:
+        emit = lowering.emit
+        place = (key_of(node), emit.ipu, emit.function)
+        operands = [lowering.get(value) for value in node.operands]
+        if place not in self.bodies:
+            self.bodies[place] = self._body(node, operands, lowering)
+        body = self.bodies[place]
+        self.runs.room.note(node, body.held_bytes, lowering)
+        label = lowering.label(node)
+        with lowering.at(node):
+            emit.move_all(f"{label}/arguments", list(zip(operands, body.arguments, strict=True)))
+            emit.add(Call(function=body.name, name=label, ipu=emit.ipu, origin=node.origin))
+            results = []
+            for value, inside in zip(node.results, body.results, strict=True):
+                made = lowering.destinations.get(id(value)) or emit.tensor(
+                    label, value.shape, value.dtype, inside.mapping, emit.result_kind()
+                )
+                lowering.bind(value, made)
+                results.append((inside, made))
+            emit.move_all(f"{label}/results", results)
+        return body.name
+
+    def _body(self, node: Node, operands: list[Tensor], lowering: Lowering) -> _Body:
+        """Lower the node once, on arguments of its own that lie as the first call's operands do."""
+        emit = lowering.emit
+        name = f"shared{len(self.bodies) + self.runs.made}_{BODY_WORDS[node.op]}"
+        first = len(emit.variables)
+        function, emit.function = emit.function, name
+        operator, emit.operator = emit.operator, ""
+        try:
+            with emit.body() as collected, lowering.at(node):
+                arguments = tuple(
+                    emit.tensor(f"{name}/argument{number}", t.shape, t.dtype, t.mapping, "temporary")
+                    for number, t in enumerate(operands)
+                )
+                for value, argument in zip(node.operands, arguments, strict=True):
+                    lowering.bind(value, argument)
+                lowering.lower_node(node)
+                results = tuple(lowering.get(value) for value in node.results)
+        finally:
+            emit.function, emit.operator = function, operator
+            for value, tensor in zip(node.operands, operands, strict=True):
+                lowering.bind(value, tensor)
+        program = emit.functions[name] = ProgramSequence(children=tuple(collected), name=name)
+        own = frozenset(range(first, len(emit.variables)))
+        return _Body(name, arguments, results, held_at_once(program, own, lowering))

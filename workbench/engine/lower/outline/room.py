@@ -1,0 +1,173 @@
+"""Outline, room: how much may be held around a call without more memory being needed at any time.
+
+What a body holds twice counts only as far as it rises over what the IPU needs anyway. That is known of the planned
+operators lowered so far: what is live where each of them stands, and what it holds itself. Where a run stands, what is
+live is left free of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
+from workbench.engine.graph.flow import flat
+from workbench.engine.mapping.tileset import IntArray
+from workbench.engine.program import Program, Variable, leaves
+
+if TYPE_CHECKING:
+    from workbench.engine.emit.lowering import Lowering
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spans:
+    """Values of a function with the place of the node that makes each (-1: none) and of the last that reads it."""
+
+    values: tuple[Value, ...]
+    made: IntArray
+    last: IntArray
+
+    def live(self, place: int) -> list[Value]:
+        """What is there before the node at a place, and read by it or later."""
+        return [self.values[number] for number in np.flatnonzero((self.made < place) & (self.last >= place))]
+
+
+@dataclass(slots=True)
+class Heard:
+    """What is noted and asked while a body is lowered: `noted` is the most that it was told to be needed, int64[tiles].
+
+    `asked`: for each question that `Room.fits` answered, what must have been needed before the body for a yes.
+    """
+
+    noted: IntArray | None = None
+    asked: list[tuple[IntArray, bool]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Room:
+    """What has been needed so far, int64[tiles] by IPU; known in the entry and what it calls as stages."""
+
+    spans: dict[str, _Spans] = field(default_factory=dict)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)  # id(node) → function and place in it
+    turns: dict[str, int] = field(default_factory=dict)  # function → runs of it in a step
+    needed: dict[int, IntArray] = field(default_factory=dict)
+    heard: Heard | None = None
+
+    def add(self, graph: Graph) -> None:
+        """Take over the functions of a graph."""
+        calls = {node.calls[0]: node for node in graph.body.nodes if node.op == "call"}
+        self.turns = {name: node.times for name, node in calls.items()}
+        described = zip(graph.body.params, graph.inputs, strict=True)
+        resident = {id(value) for value, given in described if given.role in RESIDENT_ROLES}
+        for function in (graph.functions[name] for name in (graph.entry, *calls)):
+            if function.name in calls:
+                pairs = zip(function.params, calls[function.name].operands, strict=True)
+                resident |= {id(param) for param, value in pairs if id(value) in resident}
+            self.places.update((id(node), (function.name, place)) for place, node in enumerate(function.nodes))
+            self.spans[function.name] = _spans(graph, function, resident)
+
+    def live_bytes(self, node: Node, lowering: Lowering) -> IntArray | None:
+        """What is live where a node stands, of the values of its function, int64[tiles]; None if that is unknown."""
+        if id(node) not in self.places:
+            return None
+        name, place = self.places[id(node)]
+        live = {
+            variable
+            for value in self.spans[name].live(place)
+            if lowering.has(value)
+            for variable in lowering.get(value).variables
+        }
+        return _sum((lowering.emit.variables[number] for number in live), lowering.tiles)
+
+    def share_of_turns(self, node: Node) -> float:
+        """How often the function of a node runs, of the times that those run which run most: once for many
+        micro-batches, or with each.
+        """
+        return self.share_of(self.places.get(id(node), ("", 0))[0])
+
+    def share_of(self, function: str) -> float:
+        """The same of a function by name."""
+        return self.turns[function] / max(self.turns.values()) if function in self.turns else 1.0
+
+    def unused(self) -> Room:
+        """The same functions, of which nothing has been lowered yet."""
+        return Room(spans=self.spans, places=self.places, turns=self.turns)
+
+    def note(self, node: Node, held_bytes: IntArray, lowering: Lowering) -> None:
+        """A planned operator holds so much while it runs, int64[tiles], besides what is live."""
+        live = self.live_bytes(node, lowering)
+        if live is not None:
+            self.need(lowering.emit.ipu, live + held_bytes)
+
+    def need(self, ipu: int, least_bytes: IntArray) -> None:
+        """An IPU needs at least so much at some time, int64[tiles]."""
+        self.needed[ipu] = np.maximum(self.needed.get(ipu, 0), least_bytes)
+        if self.heard is not None:
+            noted = self.heard.noted
+            self.heard.noted = least_bytes if noted is None else np.maximum(noted, least_bytes)
+
+    def fits(
+        self, node: Node, own_bytes: IntArray, twice_bytes: IntArray, kept_bytes: IntArray, most_bytes: int,
+        lowering: Lowering,
+    ) -> bool:  # fmt: skip
+        """Whether a body where a node stands takes at most so much on every tile: what is kept for it, and of what it
+        holds twice, which is part of its own, as much as its own rises over what is needed anyway. int64[tiles] each.
+        """
+        live, needed = self.live_bytes(node, lowering), self.needed.get(lowering.emit.ipu)
+        if live is None or needed is None:
+            return int((kept_bytes + twice_bytes).max()) <= most_bytes
+        if int(kept_bytes.max()) > most_bytes:
+            return False
+        least = np.where(kept_bytes + twice_bytes > most_bytes, live + own_bytes + kept_bytes - most_bytes, 0)
+        answer = bool((needed >= least).all())
+        if self.heard is not None:
+            noted = self.heard.noted
+            self.heard.asked.append((least if noted is None else np.where(noted >= least, 0, least), answer))
+        return answer
+
+
+def _spans(graph: Graph, function: Function, resident: Collection[int]) -> _Spans:
+    """The spans of a function's values, but for those (by identity) that are always there."""
+    made = {id(value): -1 for value in function.params}
+    values = {id(value): value for value in function.params}
+    last: dict[int, int] = {}
+    for place, node in enumerate(function.nodes):
+        for value in node.results:
+            made[id(value)], values[id(value)] = place, value
+        inner = flat(graph, graph.functions[node.calls[0]]) if node.op in ("fused", "region") else ()
+        for value in (value for each in (node, *inner) for value in each.operands):
+            last[id(value)] = place
+    last.update((id(value), len(function.nodes)) for value in function.results)
+    read = [name for name in values if name in last and name not in resident]
+    return _Spans(
+        values=tuple(values[name] for name in read),
+        made=np.array([made[name] for name in read], dtype=np.int64),
+        last=np.array([last[name] for name in read], dtype=np.int64),
+    )
+
+
+def held_at_once(program: Program, names: Collection[int], lowering: Lowering) -> IntArray:
+    """The least that variables of a body need, int64[tiles]: each is held from its first access to its last."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for place, step in enumerate(leaves(program)):
+        for name in (*step.reads, *step.writes):
+            if name in names:
+                first.setdefault(name, place)
+                last[name] = place
+    most = np.zeros(lowering.tiles, np.int64)
+    for place in set(first.values()):  # what is live is most where something has just come
+        live = [lowering.emit.variables[name] for name in first if first[name] <= place <= last[name]]
+        most = np.maximum(most, _sum(live, lowering.tiles))
+    return most
+
+
+def _sum(variables: Iterable[Variable], tiles: int) -> IntArray:
+    total = np.zeros(tiles, np.int64)
+    for variable in variables:
+        if not variable.always_live:
+            total += variable.bytes_per_tile
+    return total

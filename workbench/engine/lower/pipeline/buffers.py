@@ -1,0 +1,181 @@
+"""Where the values of a pipeline are: parameters on their IPU, arrivals from other stages, FIFOs in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.engine.emit.lowering import Lowering
+from workbench.engine.graph import RESIDENT_ROLES, Input, Node, Value
+from workbench.engine.graph.flow import ACCUMULATOR
+from workbench.engine.graph.origin import NOWHERE, Origin
+from workbench.engine.lower.pipeline.offload_fifos import is_offloaded, settle
+from workbench.engine.lower.pipeline.stages import Arrival, Fifo, Stage
+from workbench.engine.lower.roles import KIND_OF_ROLE
+from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.pipeline_schedule import stash_depth
+from workbench.engine.program import VariableKind
+
+
+@dataclass(slots=True)
+class Buffers:
+    """The tensors that live across the calls of a pipeline."""
+
+    lowering: Lowering
+    schedule: str
+    stages: list[Stage]
+    inputs: dict[int, Input]  # id(entry parameter) → what it is
+    placed: dict[tuple[int, str], Tensor] = field(default_factory=dict)
+    made: dict[int, tuple[int, Tensor]] = field(default_factory=dict)  # id(entry value) → (stage, tensor)
+    by_name: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+
+    @contextmanager
+    def stamped(self, stage: Stage, origin: Origin = NOWHERE) -> Iterator[None]:
+        """What is made inside belongs to the stage, not to the body being lowered."""
+        emit = self.lowering.emit
+        before = (emit.ipu, emit.stage, emit.function, emit.origin)
+        emit.ipu, emit.stage, emit.function, emit.origin = stage.ipu, stage.number, "", origin
+        try:
+            yield
+        finally:
+            emit.ipu, emit.stage, emit.function, emit.origin = before
+
+    def is_data(self, value: Value) -> bool:
+        """Whether the host delivers a value for every micro-batch."""
+        described = self.inputs.get(id(value))
+        return described is not None and described.role not in RESIDENT_ROLES
+
+    def place(self, stage: Stage, value: Value) -> tuple[int, str]:
+        """The key of an entry parameter: one of an IPU; data are of a stage, which has its own micro-batch."""
+        return (id(value), f"stage {stage.number}" if self.is_data(value) else f"ipu {stage.ipu}")
+
+    def operand(self, stage: Stage, value: Value, param: Value) -> Tensor:
+        """The tensor on the stage's IPU that a call reads for an entry value."""
+        if id(value) in self.inputs:
+            return self._param(stage, value, param)
+        home, tensor = self.made[id(value)]
+        if home == stage.number or (self._is_constant(tensor) and self.stages[home].ipu == stage.ipu):
+            return tensor
+        return self._receive(stage, value, self.lowering.wish(param) or self.lowering.default_mapping(param))
+
+    def _receive(self, stage: Stage, value: Value, mapping: Any) -> Tensor:
+        """The buffer for a value made elsewhere; stages on its way hand it on a column later each."""
+        if id(value) in stage.received:
+            return stage.received[id(value)].buffer
+        home, source = self.made[id(value)]
+        earlier = self._on_same_ipu(stage, home)
+        if earlier is not None:
+            return self._across(stage, earlier, value, mapping)
+        neighbour = stage.number + (1 if home > stage.number else -1)
+        relay = self.stages[neighbour]
+        if neighbour != home:
+            back = home > stage.number
+            source = self.kept(relay, value, self._receive(relay, value, mapping), 0, "relay", back=back)
+        if relay.ipu == stage.ipu:
+            if self.schedule != "Grouped":  # nobody overwrites it before its readers have run
+                return source
+            mapping = source.mapping
+        emit = self.lowering.emit
+        held = emit.variables[source.variables[0]]
+        kind: VariableKind = "gradient" if held.origin.direction == "backward" else "activation"
+        with self.stamped(stage, held.origin):
+            name = f"stage{home}/to_stage{stage.number}"
+            buffer = emit.tensor(name, value.shape, value.dtype, mapping, kind)
+        stage.received[id(value)] = Arrival(buffer, neighbour, source)
+        return buffer
+
+    def _on_same_ipu(self, stage: Stage, home: int) -> Stage | None:
+        """An earlier stage on the reader's IPU that has what passes through the stages between, on other IPUs.
+
+        Forward values alone, and not under the Interleaved schedule. Source: graphcore/tensorflow@b2127bba tensorflow/
+        compiler/plugin/poplar/driver/passes/pipeline_communication_optimizer.cc, tools/pipeline_util.cc
+        (`FindPassthroughPipelinePaths`).
+        """
+        if self.schedule == "Interleaved":
+            return None
+        for number in range(stage.number - 1, home - 1, -1):
+            if self.stages[number].ipu == stage.ipu:
+                near = number == stage.number - 1
+                if not near:
+                    return self.stages[number]
+                if self.schedule == "Grouped":
+                    return None
+        return None
+
+    def _across(self, stage: Stage, earlier: Stage, value: Value, mapping: Any) -> Tensor:
+        """What an earlier stage of the same IPU has, as many turns later as there are stages between."""
+        if id(value) in stage.across:
+            return stage.across[id(value)]
+        home, made = self.made[id(value)]
+        held = made if home == earlier.number else self._receive(earlier, value, mapping)
+        if self.schedule == "Grouped":
+            held = self.kept(earlier, value, held, stage.number - earlier.number - 1, "pass")
+        stage.across[id(value)] = held
+        return held
+
+    def kept(self, stage: Stage, value: Value, current: Tensor, slots: int, name: str, *, back: bool = False) -> Tensor:
+        """A FIFO behind a tensor; returns what leaves it. `back`: it turns with the backward pass."""
+        emit = self.lowering.emit
+        held = emit.variables[current.variables[0]]
+        stash: int | None = None
+        kind = held.kind if name == "relay" else "stash"
+        with self.stamped(stage, held.origin):
+            if slots:
+                stash = emit.new(
+                    f"{held.name}/{name}", value.shape, value.dtype, current.mapping, "stash", copies=slots
+                )
+                if is_offloaded(value.size_bytes, self.lowering.options):
+                    settle(emit, stash)
+            label = f"{held.name}/un{name}ed" if slots else f"{held.name}/{name}"
+            left = emit.tensor(label, value.shape, value.dtype, current.mapping, kind)
+        (stage.fifos_back if back else stage.fifos).append(Fifo(current, left, stash))
+        return left
+
+    def _param(self, stage: Stage, value: Value, param: Value) -> Tensor:
+        key = self.place(stage, value)
+        if key in self.placed:
+            return self.placed[key]
+        described = self.inputs[id(value)]
+        resident = described.role in RESIDENT_ROLES
+        owner = self.by_name.get((described.name.removesuffix(ACCUMULATOR), stage.ipu))
+        follows = owner is not None and described.name.endswith(ACCUMULATOR)
+        mapping = owner.mapping if follows and owner is not None else self.lowering.wish(param)
+        with self.stamped(stage, Origin(layer=described.layer)):
+            tensor = self.lowering.emit.tensor(
+                described.name,
+                value.shape,
+                value.dtype,
+                mapping or self.lowering.default_mapping(param),
+                KIND_OF_ROLE[described.role],
+                always_live=resident,
+            )
+        self.placed[key] = tensor
+        self.by_name[described.name, stage.ipu] = tensor
+        return tensor
+
+    def stash(self, stage: Stage, reader: Node) -> None:
+        """Keep what a later pass over a micro-batch reads while later ones go forward.
+
+        A buffer that a neighbour fills is overwritten at the end of the column, so under the Grouped schedule it is
+        kept even by the last stage, whose backward pass is a column later.
+        """
+        slots = stash_depth(self.schedule, len(self.stages), stage.number)
+        params = self.lowering.graph.functions[reader.calls[0]].params
+        for value, param in zip(reader.operands, params, strict=True):
+            if id(value) in self.made:
+                tensor = self.operand(stage, value, param)
+            elif self.is_data(value) and self.place(stage, value) in self.placed:
+                tensor = self.placed[self.place(stage, value)]
+            else:
+                continue
+            arriving = [*(arrival.buffer for arrival in stage.received.values()), *stage.across.values()]
+            arrived = any(buffer.variables == tensor.variables for buffer in arriving)
+            waits = slots > 0 or (arrived and self.schedule == "Grouped")
+            if not waits or tensor.variables in stage.stashed or self._is_constant(tensor):
+                continue
+            stage.stashed[tensor.variables] = self.kept(stage, value, tensor, slots, "stash")
+
+    def _is_constant(self, tensor: Tensor) -> bool:
+        return self.lowering.emit.variables[tensor.variables[0]].always_live

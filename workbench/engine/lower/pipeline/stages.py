@@ -1,0 +1,117 @@
+"""The stages of a pipelined entry: their calls, what arrives from elsewhere and what waits in FIFOs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from workbench.engine.graph import RESIDENT_ROLES, Graph, Node
+from workbench.engine.mapping.tensor import Tensor
+from workbench.errors import InputError
+
+ONE_PLACE = frozenset({"parameter", "state", "seed"})  # roles of variables that cannot be on two IPUs
+
+PASS = "_pass"  # ends the name of a forward pass whose body has the name without
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrival:
+    """A buffer on a stage's IPU for a value made elsewhere, and the tensor of the neighbour that fills it."""
+
+    buffer: Tensor
+    neighbour: int
+    source: Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fifo:
+    """What is kept of `current` past its turn: in `left` is what was current `slots` turns before.
+
+    `stash` is the variable of the slots, None when there are none.
+    """
+
+    current: Tensor
+    left: Tensor
+    stash: int | None = None
+
+
+@dataclass(slots=True)
+class Stage:
+    """The calls of one stage and what travels between them."""
+
+    number: int
+    ipu: int
+    forward: Node
+    recompute: Node | None = None
+    backward: Node | None = None
+    update: Node | None = None
+    before: Node | None = None  # runs once, before all micro-batches; of the first stage alone
+    after: Node | None = None  # runs once, after the updates; of the first stage alone
+    received: dict[int, Arrival] = field(default_factory=dict)  # id(value made elsewhere) → its buffer here
+    across: dict[int, Tensor] = field(default_factory=dict)  # id(value) → what an earlier stage of the IPU keeps for it
+    fifos: list[Fifo] = field(default_factory=list)  # turn with the forward pass
+    fifos_back: list[Fifo] = field(default_factory=list)  # turn with the backward pass
+    stashed: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # variables → what backward reads instead
+    inputs: dict[int, Tensor] = field(default_factory=dict)  # number of a parameter → its place in a body called twice
+
+    def call(self, direction: str) -> Node | None:
+        """The call of a direction, if the stage has one."""
+        calls = {"forward": self.forward, "recompute": self.recompute, "backward": self.backward}
+        return calls[direction]
+
+    @property
+    def reuses(self) -> bool:
+        """Whether computing again runs the forward body."""
+        return self.recompute is not None and self.recompute.calls == self.forward.calls
+
+    def program(self, node: Node) -> str:
+        """The name of what a call runs: its body, or of a body called twice the copies around it."""
+        if not self.reuses or node.calls != self.forward.calls:
+            return node.calls[0]
+        return f"{node.calls[0]}{PASS}" if node is self.forward else f"stage{self.number}_{direction_of(node)}"
+
+    @property
+    def calls(self) -> tuple[Node, ...]:
+        """All calls of the stage."""
+        found = (self.before, self.forward, self.recompute, self.backward, self.update, self.after)
+        return tuple(node for node in found if node is not None)
+
+
+def direction_of(node: Node) -> str:
+    """What a call does: forward, recompute, backward or update; before or after where it stands around all of them."""
+    return str(node.attr("direction", node.origin.direction))
+
+
+def stages_of(nodes: Sequence[Node], devices: Sequence[int] = ()) -> list[Stage]:
+    """The stages of an entry's calls, in order; `devices` is the IPU of each, default one each."""
+    found: dict[int, Stage] = {}
+    for node in sorted(nodes, key=lambda node: direction_of(node) != "forward"):
+        number = int(node.attr("stage", 0))
+        direction = direction_of(node)
+        if direction == "forward":
+            found[number] = Stage(number=number, ipu=number, forward=node)
+        else:
+            setattr(found[number], direction, node)
+    if devices and len(devices) != len(found):
+        raise InputError(
+            f"device_mapping has {len(devices)} entries for {len(found)} stages", expected="the IPU of each stage"
+        )
+    for number, ipu in enumerate(devices):
+        found[number].ipu = ipu
+    return [found[number] for number in sorted(found)]
+
+
+def check_one_place(graph: Graph, stages: Sequence[Stage]) -> None:
+    """A variable used by stages on two IPUs is an `InputError` that names its layer."""
+    read = [{id(value) for node in stage.calls for value in node.operands} for stage in stages]
+    for value, described in zip(graph.body.params, graph.inputs, strict=True):
+        if described.role not in ONE_PLACE or described.role not in RESIDENT_ROLES:
+            continue
+        users = [stage for stage, values in zip(stages, read, strict=True) if id(value) in values]
+        if len({stage.ipu for stage in users}) > 1:
+            where = ", ".join(f"stage {stage.number} on IPU {stage.ipu}" for stage in users)
+            raise InputError(
+                f"the variable {described.name!r} of the layer {described.layer!r} is used by {where}",
+                expected="all stages that use a variable on one IPU",
+                todo="move the layers that share it to one stage, or map their stages to one IPU by device_mapping",
+            )

@@ -1,0 +1,125 @@
+"""Stage bodies lowered once: what another schedule, graph or stage lowers alike is taken over under new numbers.
+
+Schedules differ in what waits between the stages, seldom in the stages; graphs of one model that compute again in one
+way or another have most bodies in common; and stages of equal layers differ in the names of these. What a body is
+lowered to follows from its form, from where its parameters lie and from what the lowering has met before it; where all
+are as they were, its variables and steps are those of before, renumbered and renamed. Only what differs is lowered
+anew, so the result is the same either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.engine.emit.lowering import Lowering
+from workbench.engine.graph import Function, Graph
+from workbench.engine.lower.layout import find_wishes
+from workbench.engine.lower.outline import Outliner, outliner
+from workbench.engine.lower.outline.room import Room
+from workbench.engine.lower.replay.form import Form, form_of
+from workbench.engine.lower.replay.tape import Tape, before, play, playing, record
+from workbench.engine.target import Target
+
+BETWEEN_STAGES = frozenset(
+    {
+        "pipeline.schedule", "allow_recompute", "pipeline.recomputation_mode", "pipeline.recomputation_checkpoints",
+    }
+)  # fmt: skip
+"""Options that nothing reads while it lowers a body."""
+KEPT = 4  # ways one body was lowered
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Start:
+    """What a lowering knows before its first body: wishes, what finding them left behind, and what is outlined."""
+
+    wishes: Mapping[int, Any]
+    summed_halves: frozenset[int]
+    plans: Mapping[int, Any]
+    next_tile: Mapping[int, int]
+    keys: frozenset[Any]
+    finders: Mapping[int, Any]
+    starts: Mapping[int, Any]
+    room: Room
+
+
+@dataclass(slots=True)
+class StageBodies:
+    """What lowerings of one graph have in common, while target and options (but `BETWEEN_STAGES`) stay as they are."""
+
+    _made_for: tuple[Target, tuple[Any, ...]] | None = None
+    _start: _Start | None = None
+    _tapes: dict[Any, list[Tape]] = field(default_factory=dict)
+    _forms: dict[int, Form] = field(default_factory=dict)  # by identity of the function
+
+    def of_another_graph(self, graph: Graph) -> StageBodies:
+        """For another graph of the same model: bodies of one form are shared."""
+        forms = {name: form for name, form in self._forms.items() if form.is_of(graph)}
+        return StageBodies(_made_for=self._made_for, _tapes=self._tapes, _forms=forms)
+
+    def begin(self, lowering: Lowering) -> None:
+        """Find wishes and an outliner, as before where it is the same."""
+        made_for = (lowering.target, tuple(pair for pair in lowering.options.changed if pair[0] not in BETWEEN_STAGES))
+        if self._made_for != made_for:
+            self._made_for, self._start, self._tapes = made_for, None, {}
+        if self._start is None:
+            begin(lowering)
+            self._start = _started(lowering)
+            return
+        start = self._start
+        lowering.wishes, lowering.summed_halves = dict(start.wishes), set(start.summed_halves)
+        lowering.plans.update(start.plans)
+        lowering.next_tile.update(start.next_tile)
+        lowering.outliner = Outliner(start.keys)
+        lowering.outliner.runs.finders.update(start.finders)
+        lowering.outliner.runs.starts.update(start.starts)
+        lowering.outliner.runs.room = start.room.unused()
+
+    def lower(self, lowering: Lowering, function: Function) -> None:
+        """Lower every node of a stage's body, whose parameters are bound."""
+        if lowering.emit.settled or lowering.homes:  # what lies off the chip is loaded where it is first read
+            lowering.lower_function(function)
+            return
+        form = self._form(lowering, function)
+        known, tapes = before(lowering, function, form), self._tapes.setdefault(form.key, [])
+        for tape in tapes:
+            names = playing(tape, lowering, function, form) if tape.serves(known) else None
+            if names is not None:
+                lowering.check()
+                play(tape, lowering, function, form, names)
+                return
+        made = record(known, lowering, function, form)
+        if made is not None:
+            tapes.insert(0, made)
+            del tapes[KEPT:]
+
+    def _form(self, lowering: Lowering, function: Function) -> Form:
+        known = self._forms.get(id(function))
+        if known is None:
+            known = self._forms[id(function)] = form_of(lowering.graph, function)
+        return known
+
+
+def begin(lowering: Lowering) -> None:
+    """Find wishes and an outliner."""
+    lowering.wishes = find_wishes(lowering)
+    if lowering.options.get("optimizations.enable_graph_outlining"):
+        merged_inputs = bool(lowering.options.get("optimizations.merge_infeed_io_copies"))
+        # A run reads all its arguments at its start, where inputs copied one by one have not come yet.
+        lowering.outliner = outliner(lowering.graph, lowering.reuse, runs=merged_inputs)
+
+
+def _started(lowering: Lowering) -> _Start:
+    shared = lowering.outliner
+    return _Start(
+        wishes=dict(lowering.wishes),
+        summed_halves=frozenset(lowering.summed_halves),
+        plans=dict(lowering.plans),
+        next_tile=dict(lowering.next_tile),
+        keys=shared.keys,
+        finders=dict(shared.runs.finders),
+        starts=dict(shared.runs.starts),
+        room=shared.runs.room,
+    )

@@ -1,0 +1,60 @@
+"""Mappings: which tile of one IPU holds each element of a tensor, what tiles need, and what moving it costs.
+
+A mapping is over the row-major flat index space of its shape. `Linear`, `Grid` and `Runs` give every element one
+owner; a `Grid` may also be a demand (overlapping cuts, replicas), and `Demand` is any demand. All are immutable and
+interned: compare them with `==`, use them as keys.
+"""
+
+from __future__ import annotations
+
+from workbench.engine.mapping.grid import Cuts, Grid, even_cuts, grid, grid_of_cuts, linear, on_tile, replicate, whole
+from workbench.engine.mapping.joins import concatenate, pad
+from workbench.engine.mapping.transfer import Transfer, check_transfer, transfer
+from workbench.engine.mapping.transfer.needs import needed_by
+from workbench.engine.mapping.turned import Turned
+from workbench.engine.mapping.types import (
+    Demand,
+    Linear,
+    Mapping,
+    Placement,
+    Runs,
+    by_hand,
+    demand,
+    intern,
+    runs,
+    runs_of_elements,
+)
+from workbench.engine.mapping.views import reshape, reverse, slice_, transpose
+
+__all__ = [
+    "Cuts",
+    "Demand",
+    "Grid",
+    "Linear",
+    "Mapping",
+    "Placement",
+    "Runs",
+    "Transfer",
+    "Turned",
+    "by_hand",
+    "check_transfer",
+    "concatenate",
+    "demand",
+    "even_cuts",
+    "grid",
+    "grid_of_cuts",
+    "intern",
+    "linear",
+    "needed_by",
+    "on_tile",
+    "pad",
+    "replicate",
+    "reshape",
+    "reverse",
+    "runs",
+    "runs_of_elements",
+    "slice_",
+    "transfer",
+    "transpose",
+    "whole",
+]

@@ -1,0 +1,166 @@
+"""Transfers between flat runs and a grid without listing the grid's rows: the time depends on runs and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.engine.mapping.axes import (
+    AxisSet,
+    Cover,
+    Span,
+    copy_tiles,
+    cover_of,
+    part_index,
+    position_of,
+    product_below,
+    product_within,
+)
+from workbench.engine.mapping.grid import Cuts, Grid, spread, whole
+from workbench.engine.mapping.tileset import IntArray
+from workbench.engine.mapping.transfer.sweep import Counts
+from workbench.engine.mapping.types import add_at, row_major_strides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatRuns:
+    """Flat intervals [lo, hi), each from the end of the last one, each held by a tile."""
+
+    lo: IntArray
+    hi: IntArray
+    tile: IntArray
+
+
+def runs_to_grid(runs: FlatRuns, need: Grid, tiles: int) -> Counts:
+    """The transfer from runs to a simple grid (see `is_simple`).
+
+    Bytes are exact. Pieces are exact where no tile holds two runs; else a piece also ends where a run does.
+    """
+    return _Flat(runs, need, tiles).counts()
+
+
+def grid_to_runs(have: Grid, runs: FlatRuns, tiles: int) -> Counts:
+    """The transfer from a simple owner grid to runs that hold every element: the way back, sent for received."""
+    back = _Flat(runs, have, tiles).counts()
+    return Counts(sent=back.received, received=back.sent, local=back.local, pieces=back.pieces)
+
+
+class _Flat:
+    def __init__(self, runs: FlatRuns, need: Grid, tiles: int) -> None:
+        self.runs = runs
+        self.need = need
+        self.tiles = tiles
+        self.axes: Sequence[Cuts] = need.axes or (whole(1),)
+        self.dims = tuple(axis.size for axis in self.axes)
+
+    def counts(self) -> Counts:
+        runs, tiles = self.runs, self.tiles
+        where, copies = copy_tiles(self.need), len(self.need.replicas)
+        at = position_of(where, tiles)[runs.tile]
+        met = np.flatnonzero(at >= 0)
+        local, kept, kept_pieces = self._own(met, at[met] // copies)
+        below, inside = product_below(self.edges, self.dims, [cover.covered() for cover in self.covers])
+        covered = np.diff(below)
+        received_pieces = add_at(where, np.repeat(self._runs_met(), copies), tiles)
+        own = add_at(runs.tile[met], (local > 0) + kept_pieces, tiles)
+        local_of_tile = add_at(runs.tile[met], local, tiles)
+        return Counts(
+            sent=add_at(runs.tile, covered, tiles) - add_at(runs.tile[met], kept, tiles),
+            received=self.need.elements_per_tile(tiles) - local_of_tile,
+            local=local_of_tile,
+            pieces=received_pieces + add_at(runs.tile, self._sent_pieces(inside), tiles) - own,
+        )
+
+    @cached_property
+    def covers(self) -> list[Cover]:
+        return [cover_of(axis) for axis in self.axes]
+
+    @cached_property
+    def edges(self) -> IntArray:
+        """Where the runs begin, and where the last one ends."""
+        return np.append(self.runs.lo, self.runs.hi[-1:])
+
+    def _own(self, met: IntArray, parts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Of each run whose tile also needs: elements it needs itself, those only it needs, pieces of the latter."""
+        lo, hi = self.runs.lo[met], self.runs.hi[met]
+        index = part_index(self.need, parts) or [np.zeros(len(parts), dtype=np.int64)]
+        boxes = [Span(axis.lo[i], axis.hi[i]) for axis, i in zip(self.axes, index, strict=True)]
+        local = product_within(lo, hi, self.dims, boxes)
+        if len(self.need.replicas) > 1:
+            return local, np.zeros_like(local), np.zeros_like(local)
+        alone = [_alone(axis, i) for axis, i in zip(self.axes, index, strict=True)]
+        cut = max((axis for axis, part in enumerate(self.axes) if not part.is_whole), default=0)
+        first: list[AxisSet] = [*alone[:cut], Span(alone[cut].lo, np.minimum(alone[cut].lo + 1, alone[cut].hi))]
+        first += [Span(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)) for _ in self.axes[cut + 1 :]]
+        return local, product_within(lo, hi, self.dims, alone), self._pieces(lo, hi, alone, first)
+
+    def _pieces(self, lo: IntArray, hi: IntArray, sets: Sequence[AxisSet], first: Sequence[AxisSet]) -> IntArray:
+        """Pieces of the product of `sets` in each [lo, hi), where `first` are the first elements of its pieces."""
+        before, starts = product_below(lo, self.dims, first)
+        inside = product_below(lo, self.dims, sets)[1]
+        return product_below(hi, self.dims, first)[0] - before + (inside & ~starts)
+
+    def _sent_pieces(self, inside: npt.NDArray[np.bool_]) -> IntArray:
+        """Of each run: pieces with one set of receivers, those that stay among them; `inside`: of the edges, needed."""
+        cut = max((axis for axis, cover in enumerate(self.covers) if len(cover) > 1), default=0)
+        covered = [cover.covered() for cover in self.covers]
+        first = [*covered[:cut], *(cover.starts() for cover in self.covers[cut:])]
+        before, starts = product_below(self.edges, self.dims, first)
+        return np.diff(before) + (inside[:-1] & ~starts[:-1])
+
+    def _runs_met(self) -> IntArray:
+        """How many runs have an element of each part.
+
+        A part's elements are walked in hulls [first, last] so wide that every run that meets a hull has an element
+        of the part in it: hulls are joined along an axis where no run fits in the gap between them.
+        """
+        strides = row_major_strides(self.dims)
+        level, width = len(self.dims), 1
+        while level > 0 and self._joins(strides[level - 1] - width, level - 1):
+            level -= 1
+            width += (int(self.axes[level].lengths.min()) - 1) * strides[level]
+        outer = [_digits(axis) for axis in self.axes[:level]]
+        inner = list(zip(self.axes[level:], strides[level:], strict=True))
+        start = spread([digit * stride for (digit, _), stride in zip(outer, strides, strict=False)])
+        first = np.add.outer(start, spread([axis.lo * stride for axis, stride in inner]))
+        last = np.add.outer(start, spread([(axis.hi - 1) * stride for axis, stride in inner]))
+        part = np.zeros(1, dtype=np.int64)
+        for axis, (_, interval) in zip(self.axes, outer, strict=False):
+            part = (part[:, None] * len(axis) + interval).reshape(-1)
+        inner_parts = prod(len(axis) for axis, _ in inner)
+        part = (part[:, None] * inner_parts + np.arange(inner_parts)).reshape(-1)
+        return self._distinct(part, first.reshape(-1), last.reshape(-1))
+
+    def _joins(self, gap: int, axis: int) -> bool:
+        if int(self.axes[axis].lengths.max()) == 1:
+            return True
+        lengths = (self.runs.hi - self.runs.lo)[1:-1]
+        return len(lengths) == 0 or int(lengths.min()) > gap
+
+    def _distinct(self, part: IntArray, first: IntArray, last: IntArray) -> IntArray:
+        low = np.searchsorted(self.runs.lo, first, side="right") - 1
+        high = np.searchsorted(self.runs.lo, last, side="right") - 1
+        order = np.argsort(part, kind="stable")
+        part, low, high = part[order], low[order], high[order]
+        met = high - low + 1
+        met[1:] -= (part[1:] == part[:-1]) & (low[1:] == high[:-1])
+        return np.bincount(part, weights=met, minlength=prod(self.need.splits)).astype(np.int64)
+
+
+def _digits(axis: Cuts) -> tuple[IntArray, IntArray]:
+    """Positions of every interval in turn, and the interval of each."""
+    ends = np.cumsum(axis.lengths)
+    within = np.arange(ends[-1]) - np.repeat(ends - axis.lengths, axis.lengths)
+    return within + np.repeat(axis.lo, axis.lengths), np.repeat(np.arange(len(axis)), axis.lengths)
+
+
+def _alone(axis: Cuts, index: IntArray) -> Span:
+    """Positions that only interval `index` of an axis with rising intervals covers."""
+    lo = np.maximum(axis.lo, np.append(0, axis.hi[:-1]))
+    hi = np.minimum(axis.hi, np.append(axis.lo[1:], axis.size))
+    return Span(lo[index], np.maximum(hi, lo)[index])

@@ -1,0 +1,120 @@
+"""Mappings joined to one: concatenate and pad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.engine.mapping.align import axes_of_shape
+from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, whole
+from workbench.engine.mapping.parts import join
+from workbench.engine.mapping.types import Mapping, Shape, runs_of_elements
+from workbench.engine.mapping.views import dense, regrid, reshape
+from workbench.errors import InputError
+
+
+def concatenate(mappings: Sequence[Mapping], axis: int) -> Mapping:
+    """Mappings end to end along `axis`; their other axes have equal sizes."""
+    sizes = [mapping.shape[axis] for mapping in mappings]
+    shape = list(mappings[0].shape)
+    shape[axis] = sum(sizes)
+    filled = [mapping for mapping in mappings if mapping.size]
+    if len(filled) <= 1:
+        return reshape(filled[0] if filled else mappings[0], shape)
+    joined = _joined_grids(filled, axis, shape)
+    if joined is not None:
+        return joined
+    return join(filled, axis, shape)
+
+
+def _joined_grids(mappings: Sequence[Mapping], axis: int, shape: Sequence[int]) -> Grid | None:
+    parts = [(part, axes_of_shape(part)) for part in mappings if isinstance(part, Grid)]
+    if len(parts) < len(mappings) or any(groups is None for _, groups in parts):
+        return None
+    named = [(part, [list(group) or [whole(1)] for group in groups]) for part, groups in parts if groups is not None]
+    first = named[0][1]
+    if any(len(groups[axis]) > 1 for _, groups in named):
+        return None
+    for _, groups in named[1:]:
+        for index, (one, other) in enumerate(zip(first, groups, strict=True)):
+            if index != axis and [_plain(cut) for cut in one] != [_plain(cut) for cut in other]:
+                return None
+    lo, hi, offset, at = [], [], [], 0
+    for part, groups in named:
+        cut = groups[axis][0]
+        lo.append(cut.lo + at)
+        hi.append(cut.hi + at)
+        offset.append(cut.offset + part.first_tile)
+        at += cut.size
+    axes: list[tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | Cuts] = []
+    for index, group in enumerate(first):
+        axes += [(np.concatenate(lo), np.concatenate(hi), np.concatenate(offset))] if index == axis else group
+    dims = [
+        size for index, group in enumerate(first) for size in ([at] if index == axis else [cut.size for cut in group])
+    ]
+    return grid_of_cuts(shape, axes, dims=dims)
+
+
+def _plain(cut: Cuts) -> tuple[int, bytes, bytes, bytes]:
+    return cut.size, cut.lo.tobytes(), cut.hi.tobytes(), cut.offset.tobytes()
+
+
+def pad(
+    mapping: Mapping, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None,
+    fill_mapping: Mapping | None = None,
+) -> Mapping:  # fmt: skip
+    """`low` and `high` elements at the ends of each axis (negative: cut off), `interior` between its elements.
+
+    Padding is on the tile it has in `fill_mapping` (of the result's shape), else beside the nearest element before it.
+    """
+    between = tuple(interior) if interior is not None else (0,) * len(mapping.shape)
+    spans = [max(0, size + (size - 1) * gap) for size, gap in zip(mapping.shape, between, strict=True)]
+    shape: Shape = tuple(span + a + b for span, a, b in zip(spans, low, high, strict=True))
+    index = [
+        np.clip((np.arange(size) - a) // (gap + 1), 0, before - 1)
+        for size, a, gap, before in zip(shape, low, between, mapping.shape, strict=True)
+    ]
+    if fill_mapping is not None and any(n > 0 for n in (*low, *high, *between)):
+        return _filled(mapping, fill_mapping, low, between, spans)
+    if not mapping.size:
+        raise InputError(f"padding of {mapping}", expected="a fill mapping, as it has no element to lie beside")
+    groups = axes_of_shape(mapping) if isinstance(mapping, Grid) else None
+    if isinstance(mapping, Grid) and groups is not None:
+        parts = []
+        moved = 0
+        for group, where, before in zip(groups, index, mapping.shape, strict=True):
+            if len(where) == before and (where == np.arange(before)).all():
+                parts.append(group)
+            elif len(group) <= 1:
+                part, least = _taken(group[0] if group else whole(1), where)
+                parts.append((part,))
+                moved += least
+            else:
+                break
+        if len(parts) == len(shape) and 0 not in shape:
+            return regrid(mapping, shape, parts, moved)
+    return runs_of_elements(shape, dense(mapping)[np.ix_(*index)])
+
+
+def _taken(axis: Cuts, index: npt.NDArray[np.int64]) -> tuple[Cuts, int]:
+    """Cuts of an axis whose element k is element index[k] (rising) of `axis`."""
+    lo, hi = np.searchsorted(index, axis.lo), np.searchsorted(index, axis.hi)
+    return cuts(len(index), lo, hi, axis.offset)
+
+
+def _filled(
+    mapping: Mapping, fill: Mapping, low: Sequence[int], between: Sequence[int], spans: Sequence[int]
+) -> Mapping:
+    owners = dense(fill).copy()
+    inside, source = [], []
+    for size, a, gap, span in zip(fill.shape, low, between, spans, strict=True):
+        step = gap + 1
+        skipped = max(0, -(a // step)) if a < 0 else 0
+        first = a + skipped * step
+        count = max(0, -(-(min(size, a + span) - first) // step))
+        inside.append(slice(first, first + count * step, step))
+        source.append(slice(skipped, skipped + count))
+    owners[tuple(inside)] = dense(mapping)[tuple(source)]
+    return runs_of_elements(fill.shape, owners)

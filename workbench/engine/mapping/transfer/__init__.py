@@ -1,0 +1,13 @@
+"""What the exchange moves so that every tile gets what it needs, per tile in bytes and pieces."""
+
+from workbench.engine.mapping.transfer.transfer import (
+    Transfer,
+    check_transfer,
+    transfer,
+)
+
+__all__ = [
+    "Transfer",
+    "check_transfer",
+    "transfer",
+]

@@ -1,0 +1,391 @@
+"""Always-live bytes of a tile program that are not variables: code, vertex state, headers and stacks per tile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.engine import vertices
+from workbench.engine.cost import Cost, Inputs, formula, term
+from workbench.engine.mapping.tileset import IntArray, TileSet, frozen
+from workbench.engine.memory.host_copies import followers
+from workbench.engine.program import (
+    DoExchange,
+    Exchange,
+    GlobalExchange,
+    Leaf,
+    OnTileExecute,
+    StreamCopy,
+    TileProgram,
+    VertexGroup,
+)
+from workbench.engine.target import Target
+from workbench.engine.time.exchange_cost import exchange_instructions, piece_instructions
+
+CODE_CATEGORIES = (
+    "vertex_code",
+    "internal_exchange_code",
+    "host_exchange_code",
+    "global_exchange_code",
+    "control_code",
+)
+"""Categories that hold instructions, so they must lie in the executable region."""
+
+CATEGORIES = (*CODE_CATEGORIES, "vertex_instance_state", "copy_descriptor", "host_exchange_packet_headers", "stack")
+"""Every category of a footprint, code first."""
+
+COMPILED_CATEGORIES = (*CODE_CATEGORIES, "stack")
+"""What there is only of a compiled program: code, and the stack, whose size the compiled codelets state.
+
+Source: poplibs@7eac0f26 lib/poplin/codelets/asm, stack usage is a section of each codelet's code; totals published of
+the IPU Model without code are below one stack of 3,168 B: 772 B (graphcore/tensorflow, host_embedding_lookup_test.py).
+"""
+
+TFDOC = "memory report samples in graphcore/tensorflow r1.15/sdk-release-1.4, plugin/poplar/docs/logging.rst"
+
+
+@formula(
+    "memory.vertex_code",
+    text="the code of each vertex class, once per tile and instantiation: (class, template arguments, bytes)",
+    source="code sizes: instruction lines of the poplibs@7eac0f26 assembly x 4 B, +-50 %",
+    unit="bytes",
+    error_kind="code",
+)
+def _vertex_code(classes: tuple[tuple[str, str, int], ...]) -> int:
+    return sum(size for _, _, size in classes)
+
+
+@formula(
+    "memory.vertex_state",
+    text="state of the vertices, pointers included, + bytes of the counter a profiled program keeps x vertices",
+    source=f"field sizes of the codelets; {TFDOC}: instrumentation results, 4,876 B for 1,219 vertices",
+    unit="bytes",
+    error_kind="memory",
+)
+def _vertex_state(state_bytes: Any, count: Any, counter_bytes: int) -> Any:
+    return state_bytes + counter_bytes * count
+
+
+@formula(
+    "memory.copy_descriptor",
+    text="state of the vertices that copy inside a tile",
+    source="field sizes of the codelets",
+    unit="bytes",
+    error_kind="memory",
+)
+def _copy_descriptor(state_bytes: Any) -> Any:
+    return state_bytes
+
+
+@formula(
+    "memory.exchange_code",
+    text="bytes per instruction x instructions (sent directly: 3/2 per piece of a tile and a further send per 64 words "
+    "sent; or staged by copies: a send per 64 words, two per source, six for the copies; the fewer) + bytes every tile "
+    "needs to stay in step x exchanges; with the piece each tile takes as a run begins, the number of its program",
+    source="osmarks/ipu-stack@ce7c7e94: instructions of 4 B, sends of at most 64 words, three events a fragment; "
+    f"bytes per exchange derived from {TFDOC}: 50 B a tile for four exchanges",
+    unit="bytes",
+    error_kind="code",
+)
+def _exchange_code(instructions: Any, exchanges: Any, instruction_bytes: int, exchange_bytes: int) -> Any:
+    return instruction_bytes * instructions + exchange_bytes * exchanges
+
+
+@formula(
+    "memory.host_exchange_code",
+    text="bytes per host copy x host copies, on every tile of the IPU: two with which a run begins, and those of the "
+    "program, of which some of one direction that follow each other are one",
+    source=f"derived from {TFDOC}: 289 B a tile for the five copies of an adder (two of control, seed, inputs, "
+    "results); merging: graphcore/tensorflow@b2127bba driver/visitors/deferred_visitor.cc:1402 groups copies for it",
+    unit="bytes",
+    error_kind="code",
+)
+def _host_exchange_code(copies: Any, copy_bytes: int) -> Any:
+    return copies * copy_bytes
+
+
+@formula(
+    "memory.packet_headers",
+    text="bytes of a header x packets; every host copy of a tile is cut in packets, rounded up",
+    source="not sourced; a parameter of the target",
+    unit="bytes",
+    error_kind="memory",
+)
+def _packet_headers(packets: Any, header_bytes: int) -> Any:
+    return packets * header_bytes
+
+
+@formula(
+    "memory.control_code",
+    text="a base + bytes per run x runs (vertices started by the supervisor, sets of worker vertices, exchanges and "
+    "copies this tile takes part in) + bytes per barrier x barriers",
+    source=f"derived: instructions of 4 B; base from {TFDOC}: 700 B a tile for an adder",
+    unit="bytes",
+    error_kind="code",
+)
+def _control_code(runs: Any, syncs: Any, base_bytes: int, run_bytes: int, sync_bytes: int) -> Any:
+    return base_bytes + run_bytes * runs + sync_bytes * syncs
+
+
+@formula(
+    "memory.stack",
+    text="the supervisor's and the workers' stacks",
+    source=TFDOC,
+    unit="bytes",
+    error_kind="memory",
+)
+def _stack(stack_bytes: Any) -> Any:
+    return stack_bytes
+
+
+_FORMULAS = {
+    "internal_exchange_code": ("memory.exchange_code", _exchange_code),
+    "host_exchange_code": ("memory.host_exchange_code", _host_exchange_code),
+    "global_exchange_code": ("memory.exchange_code", _exchange_code),
+    "control_code": ("memory.control_code", _control_code),
+    "vertex_instance_state": ("memory.vertex_state", _vertex_state),
+    "copy_descriptor": ("memory.copy_descriptor", _copy_descriptor),
+    "host_exchange_packet_headers": ("memory.packet_headers", _packet_headers),
+    "stack": ("memory.stack", _stack),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CodeVariant:
+    """One instantiation of a vertex class: its code, and the tiles that hold it (bool[ipus, tiles])."""
+
+    vertex: str
+    template: str
+    code_bytes: int
+    tiles: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Footprint:
+    """Bytes per category: `categories[name]` is int64[ipus, tiles], one entry per name of `CATEGORIES`.
+
+    `variants` are the codelets behind "vertex_code", `inputs[category]` the per-tile inputs of the other formulas.
+    """
+
+    categories: Mapping[str, IntArray]
+    variants: tuple[CodeVariant, ...] = ()
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def bytes_per_tile(self, ipu: int) -> IntArray:
+        """All categories of one IPU together, int64[tiles]."""
+        return np.asarray(sum(array[ipu] for array in self.categories.values()), dtype=np.int64)
+
+    def cost(self, category: str, ipu: int, tile: int) -> Cost:
+        """One category on one tile, in bytes, as a term of its formula; no terms when there are none of it."""
+        if not self.categories[category][ipu, tile]:
+            return Cost()
+        if category == "vertex_code":
+            held = [variant for variant in self.variants if variant.tiles[ipu, tile]]
+            listed = tuple((variant.vertex, variant.template, variant.code_bytes) for variant in held)
+            return Cost((term(category, "memory.vertex_code", classes=listed),))
+        values = self.inputs[category].items()
+        here = {name: value[ipu, tile] if isinstance(value, np.ndarray) else value for name, value in values}
+        return Cost((term(category, _FORMULAS[category][0], **here),))
+
+
+def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footprint:
+    """The footprint of a program; without IPU code there is no code and no stack. Bodies stored once count once."""
+    groups = {buffer.variable: buffer.group for buffer in program.remote_buffers}
+    counts = _Counts(program.target, program.ipus, program.steps, groups, followers(program))
+    inputs = counts.inputs()
+    shape = (program.ipus, program.target.tiles_per_ipu)
+    variants = counts.variants()
+    code = np.zeros(shape, np.int64)
+    for variant in variants:
+        code += variant.code_bytes * variant.tiles
+    categories = {"vertex_code": code}
+    for category, (_, evaluate) in _FORMULAS.items():
+        categories[category] = np.broadcast_to(np.asarray(evaluate(**inputs[category]), np.int64), shape)
+    if not compile_ipu_code:
+        categories.update({name: np.zeros(shape, np.int64) for name in COMPILED_CATEGORIES})
+    ordered = {name: frozen(categories[name]) for name in CATEGORIES}
+    return Footprint(categories=ordered, variants=variants, inputs=inputs)
+
+
+def kept_by(steps: Iterable[Leaf], target: Target, ipu: int, categories: tuple[str, ...]) -> IntArray:
+    """Bytes of some categories, none of them "vertex_code", that a program for one IPU has for these steps of it,
+    int64[tiles].
+    """
+    return _kept(_Counts(target, ipu + 1, steps, {}), ipu, categories) - _without_steps(target, categories)
+
+
+@lru_cache(maxsize=8)
+def _without_steps(target: Target, categories: tuple[str, ...]) -> IntArray:
+    return frozen(_kept(_Counts(target, 1, (), {}), 0, categories))
+
+
+def _kept(counts: _Counts, ipu: int, categories: tuple[str, ...]) -> IntArray:
+    inputs, total = counts.inputs(), np.zeros(counts.shape, np.int64)
+    for category in categories:
+        total += np.asarray(_FORMULAS[category][1](**inputs[category]), np.int64)
+    return np.asarray(total[ipu])
+
+
+def _template(arguments: Inputs) -> str:
+    """The arguments that select code: names of types and operations, and flags; sizes do not."""
+    chosen = [(name, value) for name, value in arguments if isinstance(value, (str, bool)) or _has_text(value)]
+    return ", ".join(f"{name}={value}" for name, value in chosen)
+
+
+def _has_text(value: object) -> bool:
+    return isinstance(value, tuple) and any(isinstance(item, str) or _has_text(item) for item in value)
+
+
+@lru_cache(maxsize=50_000)
+def _size_of(vertex: str, arguments: Inputs) -> tuple[str, int, int]:
+    """What selects the code of a vertex, the bytes of that code, and of its state."""
+    codelet, given = vertices.find(vertex), dict(arguments)
+    return _template(arguments), int(codelet.code_bytes(**given)), int(codelet.state_bytes(**given))
+
+
+class _Counts:
+    """What the formulas need, summed over the static steps: int64[ipus, tiles] each.
+
+    Vertices are counted per set of tiles, exchanges per distinct exchange; both are spread over the tiles at the end.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        ipus: int,
+        steps: Iterable[Leaf],
+        group_of: Mapping[int, int],
+        merged: frozenset[int] = frozenset(),
+    ) -> None:
+        self.target = target
+        self.shape = (ipus, target.tiles_per_ipu)
+        names = ("instructions", "global_instructions", "packets", "runs", "state", "entries", "copied")
+        self.sums = {name: np.zeros(self.shape, np.int64) for name in names}
+        self.exchanges = {name: np.zeros((ipus, 1), np.int64) for name in ("", "global_")}
+        self.exchanges[""] += target.code.control_exchanges
+        self.sums["instructions"] += target.code.control_exchanges * piece_instructions(target)
+        self.copies = np.full((ipus, 1), target.code.control_copies, np.int64)
+        self.syncs = np.zeros((ipus, 1), np.int64)
+        self._variants: dict[tuple[str, str, int], dict[tuple[int, TileSet], None]] = {}
+        self._groups: dict[tuple[int, TileSet], Counter[str]] = {}
+        self._moved: dict[tuple[int, str, tuple[int, ...]], Exchange] = {}
+        self._times: Counter[tuple[int, str, tuple[int, ...]]] = Counter()
+        self._group_of = group_of
+        self._merged = merged
+        self._copied: set[tuple[str, int | None]] = set()
+        for step in steps:
+            self._add(step)
+        self._spread()
+
+    def _add(self, step: Leaf) -> None:
+        """Count one step."""
+        if isinstance(step, OnTileExecute):
+            for group in step.compute_set.groups:
+                self._group(group, step.ipu)
+        elif isinstance(step, DoExchange):
+            self._moves(step.exchange, step.ipu, "")
+        elif isinstance(step, StreamCopy):
+            copy = (step.direction, self._group_of.get(step.buffer))
+            known = step.id in self._merged if copy[1] is None else copy in self._copied
+            if not known:  # rows of one remote buffer are copied by the same code
+                self._copied.add(copy)
+                self.copies[step.ipu] += 1
+            moved = step.exchange.sent_bytes + step.exchange.received_bytes
+            self.sums["packets"][step.ipu] += -(-moved // self.target.code.host_packet_payload_bytes)
+            self.sums["runs"][step.ipu] += moved > 0
+        elif isinstance(step, GlobalExchange):
+            for exchange, ipu in ((step.sent, step.ipu), (step.received, step.to_ipu)):
+                if exchange is not None:
+                    self._moves(exchange, ipu, "global_")
+        else:
+            self.syncs[step.ipu] += 1
+
+    def _moves(self, exchange: Exchange, ipu: int, prefix: str) -> None:
+        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
+        key = (ipu, prefix, tuple(map(id, arrays)))  # the program keeps them, so identities stay theirs
+        self._moved[key] = exchange
+        self._times[key] += 1
+
+    def _group(self, group: VertexGroup, ipu: int) -> None:
+        template, code_bytes, state_bytes = _size_of(group.vertex, group.arguments)
+        where = (ipu, group.tiles)
+        self._variants.setdefault((group.vertex, template, code_bytes), {})[where] = None
+        counts = self._groups.setdefault(where, Counter())
+        if "Memcpy" in group.vertex:
+            counts["copied"] += state_bytes * group.count
+        else:
+            counts["state"] += state_bytes * group.count
+            counts["entries"] += group.count
+        counts["runs"] += 1 if vertices.find(group.vertex).kind == "worker" else group.count
+
+    def _spread(self) -> None:
+        for (ipu, tiles), counts in self._groups.items():
+            for name, value in counts.items():
+                self.sums[name][ipu, tiles.tiles] += value
+        for (ipu, prefix, arrays), exchange in self._moved.items():
+            count = self._times[ipu, prefix, arrays]
+            self.sums[prefix + "instructions"][ipu] += count * exchange_instructions(exchange, self.target)
+            self.exchanges[prefix][ipu] += count
+            self.sums["runs"][ipu] += count * ((exchange.sent_bytes > 0) | (exchange.received_bytes > 0))
+
+    def _held(self, where: Iterable[tuple[int, TileSet]]) -> npt.NDArray[np.bool_]:
+        found = np.zeros(self.shape, bool)
+        for ipu, tiles in where:
+            found[ipu, tiles.tiles] = True
+        return found
+
+    def variants(self) -> tuple[CodeVariant, ...]:
+        """The instantiations met, in order."""
+        return tuple(
+            CodeVariant(vertex=vertex, template=template, code_bytes=size, tiles=self._held(where))
+            for (vertex, template, size), where in self._variants.items()
+        )
+
+    def inputs(self) -> dict[str, dict[str, Any]]:
+        """The inputs of each category's formula."""
+        sums, target, code = self.sums, self.target, self.target.code
+        everywhere = np.ones(self.shape, np.int64)
+        exchange = {
+            "instruction_bytes": target.exchange_instruction_bytes,
+            "exchange_bytes": code.exchange_bytes_per_exchange,
+        }
+        return {
+            "internal_exchange_code": {
+                "instructions": sums["instructions"],
+                "exchanges": self.exchanges[""] * everywhere,
+                **exchange,
+            },
+            "host_exchange_code": {
+                "copies": self.copies * everywhere,
+                "copy_bytes": code.host_exchange_bytes_per_copy,
+            },
+            "global_exchange_code": {
+                "instructions": sums["global_instructions"],
+                "exchanges": self.exchanges["global_"] * everywhere,
+                **exchange,
+            },
+            "control_code": {
+                "runs": sums["runs"],
+                "syncs": self.syncs * everywhere,
+                "base_bytes": code.control_base_bytes,
+                "run_bytes": code.control_bytes_per_run,
+                "sync_bytes": code.control_bytes_per_sync,
+            },
+            "vertex_instance_state": {
+                "state_bytes": sums["state"],
+                "count": sums["entries"],
+                "counter_bytes": code.vertex_counter_bytes,
+            },
+            "copy_descriptor": {"state_bytes": sums["copied"]},
+            "host_exchange_packet_headers": {
+                "packets": sums["packets"],
+                "header_bytes": code.host_packet_header_bytes,
+            },
+            "stack": {"stack_bytes": everywhere * target.stack_bytes},
+        }

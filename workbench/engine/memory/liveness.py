@@ -1,0 +1,380 @@
+"""What is live when: per IPU a timeline of steps, per variable its intervals, per (tile, step) the live bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.engine.memory.footprint import CATEGORIES, Footprint
+from workbench.engine.memory.intervals import Intervals
+from workbench.engine.memory.lifetimes import lifetimes
+from workbench.engine.program import TileProgram
+
+KINDS = (
+    "parameter",
+    "optimizer",
+    "state",
+    "constant",
+    "stash",
+    "stream",
+    "input",
+    "activation",
+    "gradient",
+    "temporary",
+)
+"""Categories of variables: their kinds, the long-lived first."""
+
+_CHUNK_BYTES = 1 << 20  # of one array at a time, so that it stays in cache
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StepPeaks:
+    """A curve over the timeline positions of one IPU, each int64[positions].
+
+    `live_bytes`: not-always-live bytes of all tiles together. `worst_tile`: the tile with the most bytes, always-live
+    ones included; `worst_tile_bytes`: those bytes.
+    """
+
+    live_bytes: IntArray
+    worst_tile: IntArray
+    worst_tile_bytes: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Table:
+    """Bytes of one IPU by class of tiles with equal memory.
+
+    `rows` is int64[distinct rows, classes]; `members` the variables with intervals and their rows, int64[members, 2];
+    `kept` the always-live variables and theirs, int64[kept, 2];
+    `class_of` int64[tiles]; `first_tile` int64[classes]; `counts` tiles per class; `always` int64[classes].
+    """
+
+    rows: IntArray
+    members: IntArray
+    kept: IntArray
+    class_of: IntArray
+    first_tile: IntArray
+    counts: IntArray
+    always: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _States:
+    """What is live together at some position, in order of the first one.
+
+    `first` is int64[states], `of_position` int64[positions]; `changes` int64[changes, 3] are the state, the row of the
+    table, and how many more of it there are than in the state before.
+    """
+
+    first: IntArray
+    of_position: IntArray
+    changes: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Curves:
+    """What one pass over the timeline of an IPU tells: its peaks by class of tiles, int64[classes], and its curve."""
+
+    peak: IntArray
+    where: IntArray
+    steps: StepPeaks
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Liveness:
+    """Timelines and intervals of a program.
+
+    `timelines[ipu]` is int64[positions]: the step id at each position (static order, calls expanded in place, bodies
+    of a `Repeat` once). `intervals[variable id]` are its disjoint ascending intervals in the timeline of its IPU;
+    always-live variables and variables that no step touches have none. `live_bytes` is computed on every call, peaks
+    and curves once.
+    """
+
+    program: TileProgram
+    footprint: Footprint
+    timelines: tuple[IntArray, ...]
+    intervals: Intervals
+    tables: tuple[_Table, ...]
+    _made: dict[int, _Curves] = field(default_factory=dict)
+    _known_spans: dict[int, IntArray] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intervals", Intervals.of(self.intervals))
+
+    def tile_classes(self, ipu: int) -> IntArray:
+        """For each tile the lowest one whose memory is equal in every variable and category, int64[tiles]."""
+        table = self.tables[ipu]
+        return table.first_tile[table.class_of]
+
+    def always_live_bytes(self, ipu: int) -> IntArray:
+        """Footprint and always-live variables, int64[tiles]."""
+        table = self.tables[ipu]
+        return table.always[table.class_of]
+
+    def live_bytes(self, ipu: int) -> IntArray:
+        """Not-always-live bytes, int64[positions, tiles]."""
+        table = self.tables[ipu]
+        states = self._states(ipu, table)
+        chunks = [chunk[:, table.class_of].astype(np.int64) for _, chunk in self._chunks(table, states)]
+        return np.concatenate(chunks)[states.of_position] if chunks else np.zeros((0, len(table.class_of)), np.int64)
+
+    def peak_bytes(self, ipu: int) -> IntArray:
+        """Largest not-always-live bytes of each tile over the positions, int64[tiles]."""
+        return self._curves(ipu).peak[self.tables[ipu].class_of]
+
+    def peak_positions(self, ipu: int) -> IntArray:
+        """First position at which each tile reaches its peak, int64[tiles]; 0 without positions."""
+        return self._curves(ipu).where[self.tables[ipu].class_of]
+
+    def step_peaks(self, ipu: int) -> StepPeaks:
+        """The curve of the liveness report."""
+        return self._curves(ipu).steps
+
+    def live_variables(self, ipu: int, position: int) -> tuple[int, ...]:
+        """Ids of the not-always-live variables that are live at a position."""
+        place, first, last = self._spans(ipu).T
+        live = place[(first <= position) & (position <= last)]
+        return tuple(self.tables[ipu].members[live, 0].tolist())
+
+    def category_bytes(self, ipu: int, position: int) -> dict[str, IntArray]:
+        """Bytes per category at a position, int64[tiles] each: variable kinds and footprint categories.
+
+        Summed from the variables one by one, so that it checks `live_bytes`, which takes another way.
+        """
+        tiles = self.program.target.tiles_per_ipu
+        result = {kind: np.zeros(tiles, np.int64) for kind in KINDS}
+        for variable in self.program.variables:
+            spans = () if variable.ipu != ipu or variable.always_live else self.intervals[variable.id]
+            live = variable.always_live or any(first <= position <= last for first, last in spans)
+            if variable.ipu == ipu and live:
+                result[variable.kind] += variable.bytes_per_tile
+        return result | {name: self.footprint.categories[name][ipu].copy() for name in CATEGORIES}
+
+    def aligned_bytes(
+        self, ipu: int, alignment_bytes: int, interleaved_alignment_bytes: int, *, above: int = -1
+    ) -> IntArray:
+        """Always-live bytes plus live peak with every block rounded up to its alignment, int64[tiles].
+
+        Of tiles that need at most `above` bytes only a bound is worked out, which is not above it either.
+        """
+        table, count = self.tables[ipu], len(self.tables[ipu].rows)
+        rows = np.concatenate((_up(table.rows, alignment_bytes), _up(table.rows, interleaved_alignment_bytes)))
+
+        def wide(members: IntArray) -> IntArray:
+            variable, row = members.T
+            return np.column_stack((variable, row + count * self.program.columns.interleaved[variable]))
+
+        costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in CATEGORIES])
+        always = _up(costs, alignment_bytes).sum(axis=0) + rows[wide(table.kept)[:, 1]].sum(axis=0)
+        most_rounding = max(alignment_bytes, interleaved_alignment_bytes) - 1
+        needed = always + self._curves(ipu).peak + most_rounding * self._most_members(ipu)
+        exact = np.flatnonzero(needed > above)
+        peak = np.zeros(len(exact), np.int64)
+        if len(exact):
+            fewer = replace(table, rows=rows[:, exact], members=wide(table.members), always=table.always[exact])
+            for _, chunk in self._chunks(fewer, self._states(ipu, fewer)):
+                np.maximum(peak, chunk.max(axis=0), out=peak)
+        needed[exact] = always[exact] + peak
+        return np.asarray(needed[table.class_of], np.int64)
+
+    def _most_members(self, ipu: int) -> int:
+        """The most not-always-live variables of an IPU that are live at one position."""
+        position, _, sign = self._events(ipu, self.tables[ipu])
+        change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
+        np.add.at(change, position, sign)
+        return int(np.cumsum(change).max(initial=0))
+
+    def _spans(self, ipu: int) -> IntArray:
+        """Place among the members of an IPU's table, first and last position, int64[spans, 3]."""
+        if ipu not in self._known_spans:
+            found = self.intervals.take(self.tables[ipu].members[:, 0])
+            self._known_spans[ipu] = frozen(np.column_stack((found.variable, found.ends)))
+        return self._known_spans[ipu]
+
+    def _events(self, ipu: int, table: _Table) -> tuple[IntArray, IntArray, IntArray]:
+        """Position, row of the table and sign of what becomes live (1) or stops to be (-1), each int64[events].
+
+        The members of the table are those of the IPU's own, in other rows maybe.
+        """
+        place, first, last = self._spans(ipu).T
+        row = table.members[place, 1]
+        signs = np.repeat(np.array([1, -1], np.int64), len(row))
+        return np.concatenate((first, last + 1)), np.concatenate((row, row)), signs
+
+    def _states(self, ipu: int, table: _Table) -> _States:
+        """Positions at which the same is live are one: bodies are called many times, and steps between change little.
+
+        What is live is told by a sum of numbers, one for each row, which come from 128 bits: that two sets have one
+        sum does not happen.
+        """
+        position, row, sign = self._events(ipu, table)
+        change = np.zeros((2, len(self.timelines[ipu]) + 1), np.uint64)
+        for told, numbers in zip(change, _numbers(len(table.rows)), strict=True):
+            np.add.at(told, position, np.where(sign > 0, numbers[row], -numbers[row]))
+        told, further = np.cumsum(change, axis=1, dtype=np.uint64)[:, :-1]
+        _, first, state_of = np.unique(told, return_index=True, return_inverse=True)
+        if (further != further[first][state_of]).any():
+            first = state_of = np.arange(len(told))
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        place = np.searchsorted(first[order], position)
+        here = place < len(first)
+        keys, which = np.unique(place[here] * len(table.rows) + row[here], return_inverse=True)
+        times = np.bincount(which, weights=sign[here], minlength=len(keys)).astype(np.int64)
+        found = np.stack((keys // max(1, len(table.rows)), keys % max(1, len(table.rows)), times), axis=1)
+        return _States(first=first[order], of_position=rank[state_of.reshape(-1)], changes=found[times != 0])
+
+    def _chunks(self, table: _Table, states: _States) -> Iterator[tuple[int, IntArray]]:
+        """(first state, integers[some states, classes]) of live bytes, by summing what came and what went.
+
+        Integers of 32 bits where all bytes together fit in them: they take half the time.
+        """
+        count, width = len(states.first), table.rows.shape[1]
+        highest = table.rows.max(axis=1, initial=0)[states.changes[:, 1]] * np.abs(states.changes[:, 2])
+        most = int(highest.sum()) + int(table.always.max(initial=0))
+        dtype = np.dtype(np.int32 if most < 1 << 31 else np.int64)
+        rows = list(table.rows.astype(dtype))
+        length = max(1, _CHUNK_BYTES // (dtype.itemsize * max(1, width)))
+        starts = range(0, count, length)
+        bounds = np.searchsorted(states.changes[:, 0], [*starts, count]).tolist()
+        changes = states.changes.tolist()
+        now = np.zeros(width, dtype)
+        for start, first, last in zip(starts, bounds[:-1], bounds[1:], strict=True):
+            chunk = np.empty((min(length, count - start), width), dtype)
+            lines, made = list(chunk), 0
+            for state, row, times in changes[first:last]:
+                here = lines[state - start]
+                for line in lines[made : state - start]:
+                    line[:] = now
+                if times == 1:
+                    np.add(now, rows[row], out=here)
+                elif times == -1:
+                    np.subtract(now, rows[row], out=here)
+                else:
+                    np.add(now, times * rows[row], out=here)
+                now, made = here, state - start + 1
+            chunk[made:] = now
+            now = now.copy()
+            yield start, chunk  # the caller's to change
+
+    def _live_of_all(self, ipu: int) -> IntArray:
+        """Not-always-live bytes of all tiles together, int64[positions]."""
+        table = self.tables[ipu]
+        position, row, sign = self._events(ipu, table)
+        change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
+        np.add.at(change, position, sign * (table.rows @ table.counts)[row])
+        return np.cumsum(change)[:-1]
+
+    def _curves(self, ipu: int) -> _Curves:
+        if ipu not in self._made:
+            self._made[ipu] = self._curves_of(ipu)
+        return self._made[ipu]
+
+    def _curves_of(self, ipu: int) -> _Curves:
+        table = self.tables[ipu]
+        states = self._states(ipu, table)
+        worst, worst_bytes = np.zeros((2, len(states.first)), np.int64)
+        peak, where = np.zeros((2, table.rows.shape[1]), np.int64)
+        for start, chunk in self._chunks(table, states):
+            here = slice(start, start + len(chunk))
+            value = chunk.max(axis=0)
+            higher = np.flatnonzero(value > peak)
+            peak[higher] = value[higher]
+            where[higher] = states.first[start + chunk[:, higher].argmax(axis=0)]
+            chunk += table.always.astype(chunk.dtype)
+            chosen = chunk.argmax(axis=1)
+            worst[here] = table.first_tile[chosen]
+            worst_bytes[here] = chunk[np.arange(len(chunk)), chosen]
+        return _Curves(
+            peak=peak,
+            where=where,
+            steps=StepPeaks(
+                live_bytes=frozen(self._live_of_all(ipu)),
+                worst_tile=frozen(worst[states.of_position]),
+                worst_tile_bytes=frozen(worst_bytes[states.of_position]),
+            ),
+        )
+
+
+def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
+    """Timelines and intervals of every variable."""
+    found = lifetimes(program)
+    intervals = Intervals.of(found.intervals)
+    return Liveness(
+        program=program,
+        footprint=footprint,
+        timelines=tuple(frozen(np.array(steps, dtype=np.int64)) for steps in found.timelines),
+        intervals=intervals,
+        tables=tuple(_table(program, footprint, ipu, intervals) for ipu in range(program.ipus)),
+    )
+
+
+def _numbers(count: int) -> npt.NDArray[np.uint64]:
+    """Numbers without relation to each other, uint64[2, count]: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    with np.errstate(over="ignore"):
+        mixed = np.arange(1, 2 * count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(31))).reshape(2, count)
+
+
+def _up(sizes: IntArray, alignment: int) -> IntArray:
+    return -(-sizes // alignment) * alignment
+
+
+def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Intervals) -> _Table:
+    columns = program.columns
+    mine = np.flatnonzero(columns.ipu == ipu)
+    held, row = _rows(program, mine)
+    kept = columns.always_live[mine]
+    live = ~kept & (intervals.counts[mine] > 0)
+    categories = np.stack([footprint.categories[name][ipu] for name in CATEGORIES])
+    class_of, first_tile, counts = _classes(np.concatenate((held, categories)))
+    rows = held[:, first_tile]
+    always = categories[:, first_tile].sum(axis=0) + rows[row[kept]].sum(axis=0)
+    return _Table(
+        rows=frozen(rows),
+        members=frozen(np.column_stack((mine, row))[live]),
+        kept=frozen(np.column_stack((mine, row))[kept]),
+        class_of=frozen(class_of),
+        first_tile=frozen(first_tile),
+        counts=frozen(counts),
+        always=frozen(always),
+    )
+
+
+def _rows(program: TileProgram, variables: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct bytes per tile of some variables, in order of the first, int64[rows, tiles]; and each one's row."""
+    columns = program.columns
+    distinct: dict[bytes, int] = {}
+    known: dict[int, int] = {}
+    rows: list[IntArray] = []
+    places = []
+    for vector in columns.vector[variables].tolist():
+        if vector not in known:
+            array = columns.vectors[vector]
+            known[vector] = distinct.setdefault(array.tobytes(), len(rows))
+            if known[vector] == len(rows):
+                rows.append(array)
+        places.append(known[vector])
+    held = np.stack(rows) if rows else np.zeros((0, program.target.tiles_per_ipu), np.int64)
+    return held, np.array(places, np.int64)
+
+
+def _classes(columns: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Of equal columns (tiles), int64[rows, tiles]: the class of each tile, and of each class its lowest tile and how
+    many tiles it has. Classes are in order of their lowest tiles."""
+    told = (_numbers(len(columns))[0][:, None] * columns.astype(np.uint64)).sum(axis=0, dtype=np.uint64)
+    _, first, inverse = np.unique(told, return_index=True, return_inverse=True)
+    if (columns != columns[:, first[inverse]]).any():  # unequal columns told alike
+        _, first, inverse = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    class_of = rank[inverse.reshape(-1)]
+    return class_of, first[order], np.bincount(class_of, minlength=len(order))

@@ -1,0 +1,127 @@
+"""Rematerialise: what the backward pass can compute elementwise from values it reads anyway is not kept for it.
+
+Autodiff saves masks, centred activations and the like as residuals. PopLibs' gradients read the activations instead
+(poplibs@7eac0f26 lib/popnn/NonLinearity.cpp, lib/popnn/Norms.cpp: input gradients take activations, mean and inverse
+deviation), so the residuals would be memory that an IPU does not spend. A residual moves to its readers when all it is
+made of is small or read going backward anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.ops.pointwise import is_pointwise
+from workbench.engine.passes.clusters import Flow, flow_of
+from workbench.engine.passes.recomputable import FreshIds, find_recipe, without_dead
+from workbench.engine.passes.rematerialise.residual_roots import AHEAD, keep_roots
+from workbench.engine.passes.rematerialise.residual_stages import between_passes
+from workbench.engine.passes.rematerialise.stages import rematerialise_stages
+
+
+def rematerialise(graph: Graph) -> Graph:
+    """Move what can be computed again to where it is read, in every function and between those of a stage."""
+    functions = {name: _of_function(function) for name, function in graph.functions.items()}
+    return rematerialise_stages(between_passes(replace(graph, functions=functions), _of_function))
+
+
+def _of_function(function: Function) -> Function:
+    function = _masks_from_outputs(function)
+    directions = {node.origin.direction for node in function.nodes}
+    if "backward" not in directions or directions.isdisjoint(AHEAD):
+        return function  # no pass in it reads what another makes
+    return _all_moved(keep_roots(function))
+
+
+def _all_moved(function: Function) -> Function:
+    """Move until nothing moves: what only a moved operation still read moves next."""
+    while (moved := _move(function)) is not function:
+        function = moved
+    return function
+
+
+def _masks_from_outputs(function: Function) -> Function:
+    """A ReLU's mask x > c equals max(x, c) > c: read the output, which the next layer keeps, not the input."""
+    if not {node.op for node in function.nodes}.issuperset(("max", "gt")):
+        return function
+    outputs: dict[tuple[int, object], Value] = {}
+    flow = flow_of(function)
+    nodes: list[Node] = []
+    for node in function.nodes:
+        if node.op == "max":
+            bound = _scalar(node.operands[1], flow)
+            if bound is not None:
+                outputs[(id(node.operands[0]), bound)] = node.results[0]
+        if node.op == "gt":
+            output = outputs.get((id(node.operands[0]), _scalar(node.operands[1], flow)))
+            if output is not None:
+                node = node.reading((output, node.operands[1]))
+        nodes.append(node)
+    return function if tuple(nodes) == function.nodes else replace(function, nodes=tuple(nodes))
+
+
+def _scalar(value: Value, flow: Flow) -> object:
+    """The number a value is everywhere, seen through broadcasts and casts; None if it is no constant."""
+    node = flow.producer.get(id(value))
+    while node is not None and node.op in ("broadcast_in_dim", "convert_element_type", "reshape"):
+        node = flow.producer.get(id(node.operands[0]))
+    return node.attr("value") if node is not None and node.op == "constant" else None
+
+
+def _move(function: Function) -> Function:
+    flow, ids = flow_of(function), FreshIds(function)
+    kept = {
+        name
+        for name, places in flow.uses.items()
+        if any(function.nodes[place].origin.direction == "backward" for place in places)
+    }
+    returned = {id(value) for value in function.results}
+    before: dict[int, list[Node]] = {}
+    moved: set[int] = set()
+    repeated: set[int] = set()
+    for node in function.nodes:
+        for value in node.results:
+            readers = [function.nodes[place] for place in flow.uses.get(id(value), ())]
+            if id(value) in returned or not _is_residual(node, value, readers):
+                continue
+            recipe = find_recipe(value, flow, kept)
+            if recipe is not None:
+                first = min(flow.uses[id(value)])
+                before.setdefault(first, []).extend(_again(recipe, value, readers[0], ids))
+                moved.add(id(node))
+                repeated.update(map(id, recipe))
+    return without_dead(_rebuilt(function, before, moved), repeated) if moved else function
+
+
+def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
+    """Made elementwise going forward, for the first time or again, read only going backward."""
+    return (
+        node.origin.direction in AHEAD
+        and len(node.results) == 1
+        and is_pointwise(node)
+        and value.elements > 1
+        and bool(readers)
+        and all(reader.origin.direction == "backward" for reader in readers)
+    )
+
+
+def _again(recipe: list[Node], value: Value, reader: Node, ids: FreshIds) -> list[Node]:
+    """The recipe as new nodes going backward; its last one makes the value itself."""
+    renamed: dict[int, Value] = {}
+    nodes: list[Node] = []
+    for node in recipe:
+        results = tuple(made if made is value else ids.like(made) for made in node.results)
+        renamed.update({id(old): new for old, new in zip(node.results, results, strict=True)})
+        operands = tuple(renamed.get(id(operand), operand) for operand in node.operands)
+        origin = replace(node.origin, direction=reader.origin.direction)
+        nodes.append(replace(node, operands=operands, results=results, origin=origin))
+    return nodes
+
+
+def _rebuilt(function: Function, before: dict[int, list[Node]], moved: set[int]) -> Function:
+    nodes: list[Node] = []
+    for place, node in enumerate(function.nodes):
+        nodes += before.get(place, [])
+        if id(node) not in moved:
+            nodes.append(node)
+    return replace(function, nodes=tuple(nodes))

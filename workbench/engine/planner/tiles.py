@@ -1,0 +1,372 @@
+"""Where a plan puts operands, partials and results: what every tile needs, and owners spread over such tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Table
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from workbench.engine.mapping import Grid, grid_of_cuts
+from workbench.engine.mapping.tileset import IntArray
+from workbench.engine.planner.candidates import parts_of_axis
+from workbench.engine.planner.formulas import SHORTEST_RUN
+from workbench.engine.planner.plan import AxisCuts, ConvPlan, ConvProblem, FieldAxis, axis_cuts
+from workbench.engine.planner.problem import Labels, Operands, Planned
+from workbench.engine.planner.variant import swapped_problem
+
+AXIS_PENALTY = 1.25  # how much larger a part may be before one more axis is cut, and pieces become shorter
+INNER_PENALTY = 1.5  # the same for the innermost axis
+
+Pieces = tuple[IntArray, IntArray, IntArray]
+"""Intervals of an axis: first elements, ends, tile offsets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """`count` tiles `stride` apart that need the same elements."""
+
+    count: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cutting:
+    """A plan's axes cut into parts: the cuts, and how far apart neighbouring parts are in tile numbers."""
+
+    problem: ConvProblem
+    cuts: Table[str, AxisCuts]
+    strides: Table[str, int]
+    order: tuple[str, ...]
+
+    @property
+    def tiles(self) -> int:
+        """Tiles that compute."""
+        return prod(len(self.cuts[axis].lo) for axis in self.order)
+
+    def pieces(self, axis: str) -> Pieces:
+        """The parts of an axis as intervals with tile offsets."""
+        cut = self.cuts[axis]
+        return cut.lo, cut.hi, np.arange(len(cut.lo), dtype=np.int64) * self.strides[axis]
+
+    def parts(self, axis: str) -> int:
+        """Parts of an axis."""
+        return len(self.cuts[axis].lo)
+
+    def lengths(self) -> dict[str, IntArray]:
+        """Elements of every axis on every computing tile: int64[tiles] each, in tile order."""
+        shape = [self.parts(axis) for axis in self.order]
+        index = np.unravel_index(np.arange(self.tiles), shape) if shape else ()
+        return {axis: self.cuts[axis].lengths[at] for axis, at in zip(self.order, index, strict=True)}
+
+
+@lru_cache(maxsize=4096)
+def cutting_of(plan: ConvPlan) -> Cutting:
+    """The cuts of a plan."""
+    problem = swapped_problem(plan.problem) if plan.swapped else plan.problem
+    sizes, grains = problem.sizes(), dict(plan.grains)
+    order = tuple(axis for axis, _ in plan.splits)
+    strides, step = {}, 1
+    for axis, parts in reversed(plan.splits):
+        strides[axis] = step
+        step *= parts
+    cuts = {axis: axis_cuts(sizes[axis], parts, grains[axis]) for axis, parts in plan.splits}
+    return Cutting(problem=problem, cuts=cuts, strides=strides, order=order)
+
+
+_SWAPPED = {"b": "o", "o": "b"}
+
+
+def oriented(operands: Operands, swapped: bool) -> Operands:
+    """Axes of the streaming operand, of the held one and of the result, as the plan names them."""
+    if not swapped:
+        return operands
+
+    def renamed(labels: Labels) -> Labels:
+        return tuple(_SWAPPED.get(label[0], label[0]) + label[1:] for label in labels)
+
+    return Operands(left=renamed(operands.right), right=renamed(operands.left), out=renamed(operands.out))
+
+
+def read_pieces(axis: FieldAxis, outputs: Pieces, kernels: Pieces) -> Pieces:
+    """Input positions that each part of outputs reads with each part of kernel positions, without the gaps."""
+    lo: list[int] = []
+    hi: list[int] = []
+    offset: list[int] = []
+    for out_lo, out_hi, out_at in zip(*outputs, strict=True):
+        for kernel_lo, kernel_hi, kernel_at in zip(*kernels, strict=True):
+            read = np.unique(axis.reads(np.arange(out_lo, out_hi), np.arange(kernel_lo, kernel_hi)))
+            read = read[read >= 0]
+            if not len(read):
+                continue
+            breaks = np.flatnonzero(np.diff(read) > 1)
+            lo += read[np.append(0, breaks + 1)].tolist()
+            hi += (read[np.append(breaks, len(read) - 1)] + 1).tolist()
+            offset += [int(out_at + kernel_at)] * (len(breaks) + 1)
+    return np.asarray(lo, np.int64), np.asarray(hi, np.int64), np.asarray(offset, np.int64)
+
+
+def owned_pieces(axis: FieldAxis, outputs: Pieces) -> Pieces:
+    """Input positions cut so that each part of outputs owns the first ones it reads and no other part does."""
+    everything = (np.zeros(1, np.int64), np.full(1, axis.kernel, np.int64), np.zeros(1, np.int64))
+    lo, _, offset = read_pieces(axis, outputs, everything)
+    if not len(lo):
+        return np.zeros(1, np.int64), np.full(1, axis.in_size, np.int64), np.zeros(1, np.int64)
+    tiles, first = np.unique(offset, return_index=True)
+    starts = np.maximum.accumulate(lo[first])
+    starts[0] = 0
+    return starts, np.append(starts[1:], axis.in_size), tiles
+
+
+def read_axes(axis: FieldAxis, outputs: Pieces, kernels: Pieces) -> list[tuple[int, Pieces]]:
+    """What is read of an input axis, as (size, pieces) of one axis or of two that make it up.
+
+    Every n-th position is the first digit of an axis of digits 0 to n-1: two short axes where one has a gap each.
+    """
+    first = (np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
+    if axis.in_dilation == 1 and axis.pad_low == 0:
+        if axis.kernel == 1 and axis.in_size == axis.out_size * axis.stride:
+            return [(axis.out_size, outputs), (axis.stride, first)]
+        if axis.out_size == 1 and axis.in_size == axis.kernel * axis.kernel_dilation:
+            return [(axis.kernel, kernels), (axis.kernel_dilation, first)]
+    return [(axis.in_size, read_pieces(axis, outputs, kernels))]
+
+
+def _axes_read(cutting: Cutting, label: str) -> list[tuple[int, Pieces]]:
+    if label[0] != "i":
+        return [(cutting.cuts[label].size, cutting.pieces(label))]
+    field = cutting.problem.field[int(label[1:])]
+    return read_axes(field, cutting.pieces("f" + label[1:]), cutting.pieces("k" + label[1:]))
+
+
+def axes_behind(labels: Labels) -> set[str]:
+    """The cut axes that decide which part of an operand a tile has."""
+    found = {label for label in labels if label[0] != "i"}
+    for label in labels:
+        if label[0] == "i":
+            found |= {"f" + label[1:], "k" + label[1:]}
+    return found
+
+
+def sizes_of(cutting: Cutting, labels: Labels) -> tuple[int, ...]:
+    """Size of every axis of an operand."""
+    sizes = cutting.problem.sizes()
+    return tuple(cutting.problem.field[int(label[1:])].in_size if label[0] == "i" else sizes[label] for label in labels)
+
+
+def needed(cutting: Cutting, labels: Labels, shape: Sequence[int]) -> Grid:
+    """What every computing tile needs of an operand, halos and copies included."""
+    replicas = np.zeros(1, np.int64)
+    for axis in cutting.order:
+        if axis not in axes_behind(labels):
+            filled = np.flatnonzero(cutting.cuts[axis].lengths > 0)
+            replicas = (replicas[:, None] + filled * cutting.strides[axis]).reshape(-1)
+    axes = [axis for label in labels for axis in _axes_read(cutting, label)]
+    dims = [size for size, _ in axes]
+    return grid_of_cuts(shape, [pieces for _, pieces in axes], dims=dims, replicas=replicas)
+
+
+def owner(cutting: Cutting, labels: Labels, shape: Sequence[int]) -> Grid:
+    """Each element on one of the tiles that need it, every such tile with about as many."""
+    pieces = []
+    behind = set(labels)
+    for label in labels:
+        if label[0] == "i":
+            field = cutting.problem.field[int(label[1:])]
+            pieces.append(owned_pieces(field, cutting.pieces("f" + label[1:])))
+            behind.add("f" + label[1:])
+        else:
+            pieces.append(cutting.pieces(label))
+    spreads = [
+        Spread(count=cutting.parts(axis), stride=cutting.strides[axis])
+        for axis in cutting.order
+        if axis not in behind and cutting.parts(axis) > 1
+    ]
+    return grid_of_cuts(shape, spread_pieces(pieces, spreads), dims=sizes_of(cutting, labels))
+
+
+def joined(spreads: Sequence[Spread]) -> list[Spread]:
+    """Neighbouring spreads that run through tiles at one stride, as one."""
+    found: list[Spread] = []
+    for one in spreads:
+        if found and found[-1].stride == one.count * one.stride:
+            found[-1] = Spread(count=found[-1].count * one.count, stride=one.stride)
+        else:
+            found.append(one)
+    return found
+
+
+def spread_pieces(pieces: list[Pieces], spreads: Sequence[Spread]) -> list[Pieces]:
+    """Cut intervals further so that each of the tiles that need them gets a part."""
+    result = list(pieces)
+    for one in joined(spreads):
+        lengths = tuple(_shortest(hi - lo) for lo, hi, _ in result)
+        stride = one.stride
+        for axis, count in reversed(list(enumerate(cuts_for(lengths, one.count)))):
+            if count > 1:
+                grain = SHORTEST_RUN if axis == len(result) - 1 else 1
+                result[axis] = _cut_again(result[axis], count, stride, grain)
+                stride *= count
+    return result
+
+
+def _shortest(lengths: IntArray) -> int:
+    """The shortest interval that is not empty: parts of an uneven axis may be."""
+    real = lengths[lengths > 0]
+    return int(real.max()) if len(real) else 1
+
+
+@lru_cache(maxsize=16384)
+def cuts_for(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Cuts of a box's axes into at most `count` parts together, for the smallest largest part.
+
+    Of equal ones the one that cuts outer axes; the innermost is cut last and in runs of `SHORTEST_RUN`: what lies
+    together is sent in one piece.
+    """
+    best: tuple[float, tuple[int, ...]] = (float("inf"), (1,) * len(lengths))  # cuts innermost first
+    for cuts in _all_cuts(lengths[:-1], count) if lengths else ():
+        left = count // max(1, prod(cuts))
+        part = prod(-(-length // cut) for length, cut in zip(lengths[:-1], cuts, strict=True))
+        runs = -(-lengths[-1] // SHORTEST_RUN)
+        for inner in {1, min(runs, left)}:
+            share = max(SHORTEST_RUN, part * min(lengths[-1], -(-runs // inner) * SHORTEST_RUN))
+            scattered = AXIS_PENALTY ** sum(cut > 1 for cut in cuts) * (INNER_PENALTY if inner > 1 else 1)
+            best = min(best, (share * scattered, (inner, *cuts[::-1])))
+    return best[1][::-1]
+
+
+def _all_cuts(lengths: tuple[int, ...], count: int) -> Iterator[tuple[int, ...]]:
+    if not lengths:
+        yield ()
+        return
+    for cut in parts_of_axis(lengths[0], 1):
+        if cut > count:
+            break
+        for rest in _all_cuts(lengths[1:], count // cut):
+            yield (cut, *rest)
+
+
+def _cut_again(pieces: Pieces, count: int, stride: int, grain: int) -> Pieces:
+    """Each interval in `count` parts, of whole grains but for the last."""
+    lo, hi, offset = pieces
+    step = np.arange(count + 1, dtype=np.int64)
+    grains = -(-(hi - lo) // grain)[:, None]
+    even = grains * step // count
+    bounds = lo[:, None] + np.minimum(even * grain, (hi - lo)[:, None])
+    offsets = offset[:, None] + step[:-1] * stride
+    return bounds[:, :-1].reshape(-1), bounds[:, 1:].reshape(-1), offsets.reshape(-1)
+
+
+def expanded_labels(labels: Labels) -> Labels:
+    """The streaming operand with the kernel's positions laid out beside its channels."""
+    fields = tuple("f" + label[1:] if label[0] == "i" else label for label in labels if label[0] != "c")
+    kernels = tuple("k" + label[1:] for label in labels if label[0] == "i")
+    return (*fields, *kernels, *(label for label in labels if label[0] == "c"))
+
+
+def staged_needs(cutting: Cutting, labels: Labels, staged: Grid, shape: Sequence[int]) -> Grid:
+    """What the owners of the rearranged operand need of the operand as it comes."""
+    order = expanded_labels(labels)
+    if staged.dims != sizes_of(cutting, order):
+        return staged
+    part = {label: (axis.lo, axis.hi, axis.offset) for label, axis in zip(order, staged.axes, strict=True)}
+    axes: list[tuple[int, Pieces]] = []
+    for label in labels:
+        if label[0] == "i":
+            field = cutting.problem.field[int(label[1:])]
+            axes += read_axes(field, part["f" + label[1:]], part["k" + label[1:]])
+        else:
+            axes.append((cutting.cuts[label].size, part[label]))
+    dims = [size for size, _ in axes]
+    return grid_of_cuts(shape, [pieces for _, pieces in axes], dims=dims, first_tile=staged.first_tile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """An intermediate step of a reduction: what tiles need of the partials before it, and where its sums lie.
+
+    Both are over (partials left, outputs); `together` partials are added up.
+    """
+
+    together: int
+    wanted: Grid
+    held: Grid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Places:
+    """Every mapping of a plan over operands of given shapes."""
+
+    cutting: Cutting
+    inputs: Grid
+    weights: Grid
+    input_owner: Grid
+    weight_owner: Grid
+    staging: Grid
+    staged_owner: Grid
+    partials: Grid
+    depth: int
+    result: Grid
+    stages: tuple[Stage, ...]
+
+
+@lru_cache(maxsize=2048)
+def places_of(
+    plan: ConvPlan, planned: Planned, shapes: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], tiles: int
+) -> Places:
+    """The mappings of a plan; `shapes` are those of the streaming operand, the held one and the result."""
+    cutting = cutting_of(plan)
+    labels = oriented(planned.operands, plan.swapped)
+    depth_axes = [axis for axis in cutting.order if axis[0] in "ck"]
+    depth_offsets = np.zeros(1, np.int64)
+    for axis in depth_axes:
+        depth_offsets = (depth_offsets[:, None] + cutting.pieces(axis)[2]).reshape(-1)
+    depth = len(depth_offsets)
+    streamed, stream_shape = labels.left, shapes[0]
+    if plan.expanded:
+        streamed = expanded_labels(labels.left)
+        stream_shape = sizes_of(cutting, streamed)
+    staged = owner(cutting, streamed, stream_shape)
+    out = [cutting.pieces(label) for label in labels.out]
+    dims = (depth, *sizes_of(cutting, labels.out))
+    row = np.arange(depth, dtype=np.int64)
+    partials = grid_of_cuts(dims, [(row, row + 1, depth_offsets), *out])
+    return Places(
+        cutting=cutting,
+        inputs=needed(cutting, streamed, stream_shape),
+        weights=needed(cutting, labels.right, shapes[1]),
+        input_owner=owner(cutting, labels.left, shapes[0]),
+        weight_owner=owner(cutting, labels.right, shapes[1]),
+        staging=staged_needs(cutting, labels.left, staged, shapes[0]),
+        staged_owner=staged,
+        partials=partials,
+        depth=depth,
+        result=owner(cutting, labels.out, shapes[2]),
+        stages=_stages(plan, depth_offsets, out, dims, tiles),
+    )
+
+
+def _stages(
+    plan: ConvPlan, offsets: IntArray, out: list[Pieces], dims: tuple[int, ...], tiles: int
+) -> tuple[Stage, ...]:
+    """Intermediate steps, each over neighbours along the depth; their sums are spread over these neighbours."""
+    found = []
+    stride = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 0
+    left, reach = len(offsets), 1
+    for after in plan.stages:
+        together = -(-left // after)
+        groups = -(-left // together)
+        first = np.arange(groups, dtype=np.int64) * together
+        at = first * stride * reach
+        beyond = int(at[-1]) + sum(int(part[2].max(initial=0)) for part in out)
+        count = min(together, (tiles - 1 - beyond) // (stride * reach) + 1)
+        pieces = spread_pieces(out, [Spread(count=count, stride=stride * reach)])
+        wanted = grid_of_cuts((left, *dims[1:]), [(first, np.minimum(first + together, left), at), *pieces])
+        row = np.arange(groups, dtype=np.int64)
+        held = grid_of_cuts((groups, *dims[1:]), [(row, row + 1, at), *pieces])
+        found.append(Stage(together=together, wanted=wanted, held=held))
+        out, left, reach = pieces, groups, reach * together
+    return tuple(found)

@@ -1,0 +1,77 @@
+"""The control tree of a program as plain data, and what it says about each step: names above it, and its stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.engine.program.program import (
+    Call,
+    If,
+    Leaf,
+    Overlap,
+    Program,
+    Repeat,
+    Sequence,
+    Step,
+    TileProgram,
+    children,
+)
+
+
+class StepContext:
+    """What the control tree says about steps: the path of names above each, and the stage of the call it is in."""
+
+    def __init__(self, program: TileProgram) -> None:
+        self.path: dict[int, str] = {}
+        self._stage: dict[str, int] = {}
+        for name, body in program.functions.items():
+            self._walk(body, (name,))
+        self._walk(program.entry, ())
+        self._function = {step: path.split("/")[0] for step, path in self.path.items()}
+
+    def _walk(self, node: Program, above: tuple[str, ...]) -> None:
+        if isinstance(node, Step):
+            self.path[node.id] = "/".join(above)
+            return
+        if isinstance(node, Call) and node.stage is not None:
+            self._stage.setdefault(node.function, node.stage)
+        name = getattr(node, "name", "") or ""
+        inside = (*above, name) if name and above[-1:] != (name,) else above
+        for child in children(node):
+            self._walk(child, inside)
+
+    def stage_of(self, step: Leaf) -> int:
+        """The stage of a step, its own or its function's; -1 without one."""
+        if step.stage is not None:
+            return step.stage
+        return self._stage.get(self._function.get(step.id, ""), -1)
+
+
+def trace_tree(node: Program) -> list[Any]:
+    """A control node as JSON data, its kind first.
+
+    `["step", id]`, `["sequence", name, [children]]`, `["repeat", name, times, child]`, `["if", name, [arms]]`,
+    `["call", function, name, ipu, stage, direction, micro_batch]`, `["overlap", name, phase, [branches]]`. The call of
+    an outlined body says for which layer and for which operator: two more texts at its end, or the layer alone.
+    """
+    if isinstance(node, Step):
+        return ["step", node.id]
+    if isinstance(node, Call):
+        layer = [node.origin.layer] if node.origin.layer or node.operator else []
+        layer += [node.operator] if node.operator else []
+        return ["call", node.function, node.name, node.ipu, node.stage, node.direction, node.micro_batch, *layer]
+    below = [trace_tree(child) for child in children(node)]
+    if isinstance(node, Sequence):
+        return ["sequence", node.name, below]
+    if isinstance(node, Repeat):
+        return ["repeat", node.name, node.times, below[0]]
+    if isinstance(node, If):
+        return ["if", node.name, below]
+    assert isinstance(node, Overlap)
+    return ["overlap", node.name, node.phase, below]
+
+
+def trace_trees(program: TileProgram) -> dict[str, Any]:
+    """The tree of the entry, and those of the functions by name."""
+    functions = {name: trace_tree(body) for name, body in program.functions.items()}
+    return {"entry": trace_tree(program.entry), "functions": functions}

@@ -1,0 +1,210 @@
+"""From a tile program to its trace: the cost of every step once, durations by recursion, causes by counting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from workbench.engine.program import Call, If, Overlap, Program, Repeat, Sequence, Step, TileProgram, children
+from workbench.engine.time.host_waits import with_waits
+from workbench.engine.time.step_cost import StepCosts
+from workbench.engine.time.trace import CAUSES, IDLE_BY_PHASE, Cause, StepCost, Trace, TraceNode
+from workbench.errors import VerificationError
+
+Spent: TypeAlias = "Counter[tuple[int, Cause]]"
+_Runs: TypeAlias = "tuple[Counter[int], Counter[str]]"
+
+
+def execute(program: TileProgram, costs: StepCosts | None = None) -> Trace:
+    """Cost every step, by `costs` if given, and the waiting between them."""
+    costs = costs or costs_of(program)
+    alone = {step.id: costs.cost(step) for step in program.steps}
+    steps = with_waits(program, alone, _Durations(program, alone).turn)
+    durations = _Durations(program, steps)
+    entry = durations.node(program.entry)
+    functions = {name: durations.function(name) for name in program.functions}
+    counting = _Counting(program, steps)
+    scope = frozenset(range(program.ipus))
+    spent = counting.spent(program.entry, scope)
+    breakdown = tuple({cause: spent[ipu, cause] for cause in CAUSES} for ipu in range(program.ipus))
+    executions = counting.executions()
+    return Trace(
+        program=program,
+        steps=steps,
+        entry=entry,
+        functions=functions,
+        cycle_breakdown=breakdown,
+        executions={step: executions[step] for step in steps},
+    )
+
+
+def costs_of(program: TileProgram, earlier: StepCosts | None = None) -> StepCosts:
+    """What costs the steps of a program; what it shares with an `earlier` one is taken over."""
+    return StepCosts(program.target, program.topology, program.ipus, earlier)
+
+
+class _Durations:
+    """The tree of durations: a sequence adds, a repeat multiplies, an overlap and a branch take the longest."""
+
+    def __init__(self, program: TileProgram, steps: Mapping[int, StepCost]) -> None:
+        self.program = program
+        self.steps = steps
+        self._functions: dict[str, TraceNode] = {}
+        self._places: dict[tuple[int, ...], frozenset[int]] = {}
+
+    def function(self, name: str) -> TraceNode:
+        """The body of a function, once."""
+        if name not in self._functions:
+            self._functions[name] = self.node(self.program.functions[name])
+        return self._functions[name]
+
+    def turn(self, loop: Repeat) -> int:
+        """Cycles of one turn of a loop."""
+        return self.node(loop.body).cycles
+
+    def node(self, program: Program) -> TraceNode:
+        """The node with the cycles of one execution."""
+        if isinstance(program, Step):
+            cost = self.steps[program.id]
+            ipus = self._places.setdefault(program.ipus, frozenset(program.ipus))
+            return TraceNode(program=program, cycles=cost.cycles, ipus=ipus, mixed=cost.cause == "host")
+        if isinstance(program, Call):
+            body = self.function(program.function)
+            return TraceNode(program=program, cycles=body.cycles, ipus=body.ipus, mixed=body.mixed)
+        below = tuple(self.node(child) for child in children(program))
+        ipus = frozenset[int]().union(*{child.ipus for child in below})
+        durations = [child.cycles for child in below]
+        arm = 0
+        if isinstance(program, Sequence):
+            cycles = sum(durations)
+        elif isinstance(program, Repeat):
+            cycles = program.times * sum(durations)
+        else:
+            cycles = max(durations, default=0)
+            arm = durations.index(cycles) if durations else 0
+        if isinstance(program, Overlap) and sum(len(child.ipus) for child in below) != len(ipus):
+            raise VerificationError(f"two branches of the overlap {program.name!r} use one IPU")
+        mixed = isinstance(program, Overlap) or any(child.mixed for child in below)
+        return TraceNode(program=program, cycles=cycles, ipus=ipus, mixed=mixed, children=below, arm=arm)
+
+
+class _Counting:
+    """Cycles per IPU and cause by weighting each step with the number of its executions.
+
+    Nothing is taken from the tree of durations: an idle stretch is what a column's longest branch has more than the
+    branch of this IPU, both found by adding the causes of one of their own IPUs.
+    """
+
+    def __init__(self, program: TileProgram, steps: Mapping[int, StepCost]) -> None:
+        self.program = program
+        self.steps = steps
+        self._calls: dict[tuple[str, frozenset[int]], Spent] = {}
+        self._ipus: dict[str, frozenset[int]] = {}
+
+    def ipus(self, program: Program) -> frozenset[int]:
+        """The IPUs a node occupies, calls followed."""
+        if isinstance(program, Step):
+            return frozenset(program.ipus)
+        if isinstance(program, Call):
+            if program.function not in self._ipus:
+                self._ipus[program.function] = self.ipus(self.program.functions[program.function])
+            return self._ipus[program.function]
+        return frozenset[int]().union(*(self.ipus(child) for child in children(program)))
+
+    def spent(self, program: Program, scope: frozenset[int]) -> Spent:
+        """Cycles by (IPU, cause) of one execution, for the IPUs of `scope` only."""
+        if isinstance(program, Step):
+            return Counter(self._step(program, scope))
+        if isinstance(program, Call):
+            key = (program.function, scope)
+            if key not in self._calls:
+                self._calls[key] = self.spent(self.program.functions[program.function], scope)
+            return self._calls[key]
+        if isinstance(program, Overlap):
+            return self._overlap(program, scope)
+        if isinstance(program, If):
+            return self.spent(program.arms[self.dearest(program)], scope) if program.arms else Counter()
+        result: Spent = Counter()
+        for child in children(program):
+            spent = self._step(child, scope) if isinstance(child, Step) else self.spent(child, scope)
+            for spent_by, cycles in spent.items():
+                result[spent_by] += cycles
+        if isinstance(program, Repeat):
+            return Counter({key: cycles * program.times for key, cycles in result.items()})
+        return result
+
+    def _step(self, step: Step, scope: frozenset[int]) -> dict[tuple[int, Cause], int]:
+        cost = self.steps[step.id]
+        waiting: Cause = "idle_wait_host" if cost.cause == "host" else "idle_wait_stage"
+        return {(ipu, cost.cause if ipu in step.ipus else waiting): cost.cycles for ipu in scope}
+
+    def length(self, program: Program) -> int:
+        """Cycles of one execution: everything one of its IPUs does and waits for."""
+        some = next(iter(self.ipus(program)), None)
+        return 0 if some is None else self.spent(program, frozenset((some,))).total()
+
+    def dearest(self, program: If) -> int:
+        """The arm that costs most, the first of equals."""
+        lengths = [self.length(arm) for arm in program.arms]
+        return lengths.index(max(lengths))
+
+    def _overlap(self, program: Overlap, scope: frozenset[int]) -> Spent:
+        column = max((self.length(branch) for branch in program.branches), default=0)
+        idle = IDLE_BY_PHASE[program.phase]
+        result: Spent = Counter()
+        resting = scope
+        for branch in program.branches:
+            inside = self.ipus(branch) & scope
+            if inside:
+                result.update(self.spent(branch, inside))
+                result.update({(ipu, idle): column - self.length(branch) for ipu in inside})
+            resting -= inside
+        result.update({(ipu, idle): column for ipu in resting})
+        return result
+
+    def executions(self) -> Counter[int]:
+        """How often each step runs in one run of the program; steps of an arm not taken never do."""
+        found: Counter[int] = Counter()
+        bodies = {name: self._once(body) for name, body in self.program.functions.items()}
+        bodies[""] = self._once(self.program.entry)
+        runs = Counter({"": 1})
+        for name in _callers_first(bodies):
+            steps, calls = bodies[name]
+            for step, times in steps.items():
+                found[step] += times * runs[name]
+            for function, times in calls.items():
+                runs[function] += times * runs[name]
+        return found
+
+    def _once(self, body: Program) -> _Runs:
+        """How often one execution of a body runs its own steps, and calls each function."""
+        steps: Counter[int] = Counter()
+        calls: Counter[str] = Counter()
+        waiting = [(body, 1)]
+        while waiting:
+            node, times = waiting.pop()
+            if isinstance(node, Step):
+                steps[node.id] += times
+            elif isinstance(node, Call):
+                calls[node.function] += times
+            elif isinstance(node, If):
+                waiting += [(node.arms[self.dearest(node)], times)] if node.arms else []
+            else:
+                inside = times * node.times if isinstance(node, Repeat) else times
+                waiting += [(child, inside) for child in children(node)]
+        return steps, calls
+
+
+def _callers_first(bodies: Mapping[str, _Runs]) -> list[str]:
+    """The entry, "", and the functions it calls, each behind everything that calls it."""
+    done: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        if name not in done:
+            for function in bodies[name][1]:
+                visit(function)
+            done[name] = None
+
+    visit("")
+    return list(reversed(done))

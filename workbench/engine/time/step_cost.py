@@ -1,0 +1,379 @@
+"""What one execution of a step costs: the formulas of compute, exchange, sync, host and link steps, in tile cycles."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from functools import lru_cache
+from math import ceil
+from typing import TypeAlias
+
+import numpy as np
+
+from workbench.engine import vertices
+from workbench.engine.cost import Cost, formula, term
+from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.engine.program import (
+    ComputeSet,
+    DoExchange,
+    Exchange,
+    GlobalExchange,
+    Leaf,
+    OnTileExecute,
+    StreamCopy,
+    Sync,
+    VertexGroup,
+)
+from workbench.engine.program.links import Topology, topology
+from workbench.engine.target import Target
+from workbench.engine.time.exchange_cost import exchange_cost
+from workbench.engine.time.trace import Cause, StepCost
+
+Work: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Vertices on one tile: (vertex class, cycles of one, count)."""
+
+POPLIBS = "poplibs@7eac0f26"
+
+
+def longest_slot_cycles(work: Work, slots: int) -> int:
+    """Worker cycles of the fullest slot when vertices go, longest first, to the slot that is free first."""
+    loads = [0] * slots
+    for cycles, count in sorted(((cycles, count) for _, cycles, count in work), reverse=True):
+        whole = count // slots if len(set(loads)) == 1 else 0
+        loads = [load + whole * cycles for load in loads]
+        for _ in range(count - whole * slots):
+            heapq.heapreplace(loads, loads[0] + cycles)
+    return max(loads)
+
+
+@formula(
+    "compute.tile",
+    text="slowest tile: the multi and supervisor vertices one after another, then the worker vertices packed longest "
+    "first onto the worker slots; a slot issues once in `slots` cycles, so slots x the cycles of the fullest slot",
+    source="HC33: six worker contexts issue in turn; poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp:19",
+)
+def tile_cycles(serial: Work, worker: Work, slots: int) -> int:
+    """Cycles of one tile in a compute set."""
+    return sum(cycles * count for _, cycles, count in serial) + slots * longest_slot_cycles(worker, slots)
+
+
+@formula(
+    "compute.launch",
+    text="cycles to start a compute set on a tile and to return from it, beyond its vertices",
+    source="126 cycles beyond the vertex in a measured elementwise add, less 45 of cycle counters",
+)
+def launch_cycles(launch: int) -> int:
+    """A constant of the target."""
+    return launch
+
+
+@formula(
+    "sync.internal",
+    text="cycles of a barrier over the tiles of one IPU",
+    source="IPU Model (Mk1), halo exchange of thorbenlouw/lbm-graphcore@df670f6b: 3,328 cycles over 40 supersteps",
+    error_kind="sync",
+)
+def internal_sync_cycles(sync: int) -> int:
+    """A constant of the target."""
+    return sync
+
+
+@formula(
+    "sync.external",
+    text="cycles of a barrier over all IPUs and the host",
+    source="Target::getGlobalSyncCycles() as read by osmarks/ipu-stack@ce7c7e94",
+    error_kind="sync",
+)
+def external_sync_cycles(sync: int) -> int:
+    """A constant of the target."""
+    return sync
+
+
+@formula(
+    "host.transfer",
+    text="bytes / host bandwidth, in cycles of the IPU's clock, rounded up",
+    source="tutorial 6 of graphcore/examples v3.4.1 on the IPU Model: 40 MB in 6,663,550 cycles at 1.33 GHz",
+    error_kind="host",
+)
+def host_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> int:
+    """Cycles of a copy between host and IPU."""
+    return ceil(size_bytes * clock_hz / bytes_per_second)
+
+
+@formula(
+    "host.hidden",
+    text="less the cycles of the copy, at most those of one iteration's compute, x (iterations - 1) / iterations: a "
+    "copy to or from I/O tiles runs beside the compute of another iteration, but for one of them",
+    source="I/O tiles in the documentation of IPU TensorFlow: input and output overlap with compute",
+    error_kind="host",
+)
+def hidden_cycles(hidden: int) -> int:
+    """What of a copy takes no time of its own, negative."""
+    return -hidden
+
+
+@formula(
+    "remote.transfer",
+    text="bytes / bandwidth of streaming memory, in cycles of the IPU's clock, rounded up",
+    source="no published rate: a parameter of the target, bounded by PCIe Gen4 x8 (16 GB/s each way), so within a "
+    "factor of two above it and an unknown one below",
+    error_kind="host",
+)
+def remote_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> int:
+    """Cycles of a copy between streaming memory and IPU."""
+    return ceil(size_bytes * clock_hz / bytes_per_second)
+
+
+@formula(
+    "host.fetch",
+    text="bytes / rate at which the host copies in its own memory, in cycles of the IPU's clock, rounded up: what the "
+    "IPU waits when nothing is fetched ahead",
+    source="no published measurement; JEDEC JESD79-4: a channel of DDR4-3200 moves 25.6 GB/s, and a copy reads and "
+    "writes every byte",
+    error_kind="host",
+)
+def fetch_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> int:
+    """Cycles until a batch is in the buffer that the IPU copies from."""
+    return ceil(size_bytes * clock_hz / bytes_per_second)
+
+
+@formula(
+    "link.transfer",
+    text="bytes / (links x link bandwidth x efficiency), in cycles, rounded up; the hops of a path carry the stream "
+    "at the same time, so distance adds no bytes",
+    source=f"{POPLIBS} lib/poplibs_test/Util.cpp:360-430",
+    error_kind="inter_ipu",
+)
+def link_cycles(size_bytes: int, links: int, bytes_per_second: float, efficiency: float, clock_hz: float) -> int:
+    """Cycles of a copy over IPU-Links."""
+    return ceil(size_bytes * clock_hz / (links * bytes_per_second * efficiency))
+
+
+@formula(
+    "link.latency",
+    text="seconds per hop x hops x messages that wait for each other, in cycles, rounded up",
+    source=f"{POPLIBS} lib/poplibs_test/Util.cpp:432 (15 ns a hop)",
+    error_kind="inter_ipu",
+)
+def link_latency_cycles(hops: int, messages: int, hop_seconds: float, clock_hz: float) -> int:
+    """Cycles until the first byte has arrived."""
+    return ceil(hops * messages * hop_seconds * clock_hz)
+
+
+_RING_PASSES = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+
+
+@formula(
+    "collective.ring",
+    text="ring over g replicas: each sends (g - 1) / g of the bytes, twice for an all-reduce (reduce-scatter, then "
+    "all-gather), at links x link bandwidth x efficiency shared by the streams on them, in cycles, rounded up",
+    source="bandwidth-optimal ring (Patarasuk and Yuan 2009, doi:10.1016/j.jpdc.2008.09.002); links "
+    f"{POPLIBS} lib/poplibs_test/Util.cpp:360-430",
+    error_kind="inter_ipu",
+)
+def ring_cycles(
+    size_bytes: int,
+    passes: int,
+    group_size: int,
+    links: int,
+    streams: int,
+    bytes_per_second: float,
+    efficiency: float,
+    clock_hz: float,
+) -> int:
+    """Cycles of a collective."""
+    sent_bytes = passes * (group_size - 1) * size_bytes / group_size
+    return ceil(sent_bytes * streams * clock_hz / (links * bytes_per_second * efficiency))
+
+
+@lru_cache(maxsize=200_000)
+def _vertex_flops(name: str, arguments: tuple[tuple[str, object], ...]) -> int:
+    return int(vertices.find(name).flops(**dict(arguments)))
+
+
+def _work(groups: list[VertexGroup]) -> Work:
+    return tuple(
+        (group.vertex, vertices.cycles(group.vertex, **dict(group.arguments)), group.count) for group in groups
+    )
+
+
+def _balance(cycles_per_tile: IntArray) -> tuple[int, float]:
+    active = int(np.count_nonzero(cycles_per_tile))
+    slowest = int(cycles_per_tile.max(initial=0))
+    return active, float(cycles_per_tile.sum()) / (active * slowest) if active else 1.0
+
+
+Computed: TypeAlias = tuple[Cost, IntArray, int]
+"""Cost, cycles of each tile and floating-point operations of a compute set."""
+
+
+class StepCosts:
+    """Costs of the steps of one program; equal compute sets and per-tile arrays are kept once.
+
+    Of those of an `earlier` program on the same target what is met again is taken over.
+    """
+
+    def __init__(
+        self, target: Target, placed: Topology | None = None, ipus: int = 1, earlier: StepCosts | None = None
+    ) -> None:
+        self.target, self.ipus = target, ipus
+        self.topology = placed or topology("ZIGZAG", ipus)
+        is_alike = earlier is not None and earlier.target == target
+        self._earlier: Mapping[object, Computed] = earlier._computed if earlier is not None and is_alike else {}
+        self._computed: dict[object, Computed] = {}
+        self._exchanged: dict[object, tuple[Exchange, Cost, IntArray]] = {}
+        self._arrays: dict[bytes, IntArray] = {}
+        self._balances: dict[int, tuple[int, float]] = {}
+        self._nothing = self._kept(np.zeros(target.tiles_per_ipu, np.int64))
+
+    def cost(self, step: Leaf) -> StepCost:
+        """Cost, cause and per-tile cycles of one execution."""
+        cause, cost, per_tile, flops = self._parts(step)
+        if id(per_tile) not in self._balances:  # `_arrays` keeps it, so its identity is not used again
+            self._balances[id(per_tile)] = _balance(per_tile)
+        active, balance = self._balances[id(per_tile)]
+        return StepCost(
+            step=step,
+            cost=cost,
+            cause=cause,
+            cycles_per_tile=per_tile,
+            active_tiles=active,
+            tile_balance=balance,
+            flops=flops,
+        )
+
+    def _parts(self, step: Leaf) -> tuple[Cause, Cost, IntArray, int]:
+        if isinstance(step, OnTileExecute):
+            return ("compute", *self._compute(step.compute_set))
+        if isinstance(step, DoExchange):
+            return ("exchange", *self._exchange(step.exchange), 0)
+        if isinstance(step, StreamCopy):
+            return ("host", *self._stream(step), 0)
+        if isinstance(step, Sync):
+            return ("sync", self._sync(step), self._nothing, 0)
+        return ("collective" if step.collective else "inter_ipu", *self._global(step), 0)
+
+    def _kept(self, array: IntArray) -> IntArray:
+        content = array.tobytes()
+        if content not in self._arrays:
+            self._arrays[content] = frozen(array)
+        return self._arrays[content]
+
+    def _compute(self, compute_set: ComputeSet) -> Computed:
+        key = tuple((group.vertex, group.arguments, group.tiles, group.count) for group in compute_set.groups)
+        if key not in self._computed:
+            cost, per_tile, flops = self._earlier.get(key) or self._compute_new(compute_set)
+            self._computed[key] = (cost, self._kept(per_tile), flops)
+        return self._computed[key]
+
+    def _compute_new(self, compute_set: ComputeSet) -> Computed:
+        target, slots = self.target, self.target.workers_per_tile
+        serial = [group for group in compute_set.groups if vertices.find(group.vertex).kind != "worker"]
+        worker = [group for group in compute_set.groups if vertices.find(group.vertex).kind == "worker"]
+        per_tile = np.zeros(target.tiles_per_ipu, np.int64)
+        for group, (_, cycles, count) in zip(serial, _work(serial), strict=True):
+            per_tile[group.tiles.tiles] += cycles * count
+        per_tile += slots * _slots_per_tile(worker, target.tiles_per_ipu, slots)
+        slowest = int(per_tile.argmax())
+        tile = term(
+            "slowest tile",
+            "compute.tile",
+            serial=_work(_on(serial, slowest)),
+            worker=_work(_on(worker, slowest)),
+            slots=slots,
+        )
+        launch = term("launch", "compute.launch", launch=target.launch_cycles)
+        flops = sum(
+            _vertex_flops(group.vertex, group.arguments) * group.count * len(group.tiles)
+            for group in compute_set.groups
+        )
+        return Cost((tile, launch)), per_tile, flops
+
+    def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
+        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)
+        key = tuple(map(id, arrays))
+        if key not in self._exchanged:  # the exchange is kept with its arrays, so these identities stay theirs
+            cost, per_tile = exchange_cost(exchange, self.target)
+            self._exchanged[key] = (exchange, cost, self._kept(per_tile))
+        return self._exchanged[key][1:]
+
+    def _stream(self, step: StreamCopy) -> tuple[Cost, IntArray]:
+        target = self.target
+        rate = target.remote_buffer_bytes_per_second if step.remote else target.host_bytes_per_second
+        host = term(
+            "streaming memory" if step.remote else "host",
+            "remote.transfer" if step.remote else "host.transfer",
+            size_bytes=step.size_bytes,
+            bytes_per_second=rate,
+            clock_hz=target.clock_hz,
+        )
+        tiles, per_tile = self._exchange(step.exchange)
+        cost = Cost((host,)) + tiles
+        if not step.prefetched:
+            fetch = {"size_bytes": step.size_bytes, "bytes_per_second": target.host_copy_bytes_per_second}
+            cost = cost + Cost((term("fetch", "host.fetch", clock_hz=target.clock_hz, **fetch),))
+        if step.hidden_cycles:
+            cost = cost + Cost((term("beside compute", "host.hidden", hidden=step.hidden_cycles),))
+        return cost, per_tile
+
+    def _sync(self, step: Sync) -> Cost:
+        if step.scope == "internal":
+            return Cost((term("barrier", "sync.internal", sync=self.target.internal_sync_cycles),))
+        return Cost((term("barrier", "sync.external", sync=self.target.global_sync_cycles),))
+
+    def _global(self, step: GlobalExchange) -> tuple[Cost, IntArray]:
+        target, messages = self.target, 1
+        shared: dict[str, int] = {}
+        if step.collective:
+            way = self.topology.ring(step.group_size, self.ipus, target)
+            passes = _RING_PASSES.get(step.collective, 1)
+            messages = passes * (step.group_size - 1)
+            shared = {"passes": passes, "group_size": step.group_size, "streams": way.streams}
+        else:
+            way = self.topology.way(step.ipu, step.to_ipu, target)
+        transfer = term(
+            "ring" if step.collective else "links",
+            "collective.ring" if step.collective else "link.transfer",
+            size_bytes=step.size_bytes,
+            links=way.links,
+            bytes_per_second=target.link_bytes_per_second,
+            efficiency=target.link_efficiency,
+            clock_hz=target.clock_hz,
+            **shared,
+        )
+        latency = term(
+            "latency",
+            "link.latency",
+            hops=way.hops,
+            messages=messages,
+            hop_seconds=target.link_hop_seconds,
+            clock_hz=target.clock_hz,
+        )
+        cost, per_tile = Cost((transfer, latency)), self._nothing
+        ends = [self._exchange(end) for end in (step.sent, step.received) if end is not None]
+        if not ends:
+            return cost, per_tile
+        slowest = max(ends, key=lambda end: end[0].value)  # both ends move the same stream at the same time
+        return cost + slowest[0], self._kept(np.maximum.reduce([end[1] for end in ends]))
+
+
+def _on(groups: list[VertexGroup], tile: int) -> list[VertexGroup]:
+    return [group for group in groups if tile in group.tiles.tiles]
+
+
+def _slots_per_tile(groups: list[VertexGroup], tiles: int, slots: int) -> IntArray:
+    """Worker cycles of the fullest slot on each tile, one packing per class of tiles with equal vertices."""
+    result = np.zeros(tiles, np.int64)
+    if not groups:
+        return result
+    member = np.zeros((len(groups), tiles), bool)
+    for row, group in zip(member, groups, strict=True):
+        row[group.tiles.tiles] = True
+    work = _work(groups)
+    packed = np.ascontiguousarray(np.packbits(member, axis=0).T)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    longest = [
+        longest_slot_cycles(tuple(work[index] for index in np.flatnonzero(member[:, tile])), slots) for tile in first
+    ]
+    return np.asarray(longest, np.int64)[inverse.reshape(-1)]

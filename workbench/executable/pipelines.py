@@ -1,0 +1,64 @@
+"""What a compile asks of pipelines, read from its options and written to them: stages, devices, recomputation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.engine.options import Options
+from workbench.errors import InputError
+
+FILLINGS = 4  # of a pipeline, in one weight update, where nobody says how many micro-batches there are
+
+
+def in_even_stages(request: Any, ipus: int | None = None) -> Any:
+    """The request in stages: its own, else its layers spread evenly by number over `ipus`.
+
+    Micro-batches that were left at one become four times those that fill the pipeline under any schedule.
+    """
+    from workbench.engine.frontends.staging.stages import even_stages
+
+    if request.stages is None:
+        if not ipus or ipus < 2:
+            raise InputError("there are no stages to schedule", todo="give stages=, or ipus= of at least 2")
+        request = request.replace(stages=even_stages(request.source, ipus))
+    stages = list(getattr(request.stages, "stages", request.stages))
+    count = len(stages) + 1 if all(isinstance(stage, str) for stage in stages) else max(stages) + 1
+    if ipus is not None and count != ipus:
+        raise InputError(f"ipus is {ipus}, and there are {count} stages", todo="leave ipus out, or stages")
+    if request.gradient_accumulation_steps > 1:
+        return request
+    return request.replace(gradient_accumulation_steps=FILLINGS * 2 * count)
+
+
+def devices_of(options: Options) -> tuple[int, ...]:
+    """The IPU of each stage; () is one each, in order."""
+    return _several(options.get("pipeline.device_mapping"))
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    """An option of several values; of one it is that value."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def recomputed_source(source: Any, options: Options) -> Any:
+    """The source as the options want it computed again; what it keeps without them."""
+    if not options.get("allow_recompute") or getattr(source, "staged", None) is None:
+        return source
+    from workbench.engine.frontends.staging.recompute import Recomputation, mode_for
+    from workbench.engine.frontends.staging.staged_program import with_recomputation
+
+    checkpoints = _several(options.get("pipeline.recomputation_checkpoints"))
+    single = int(str(source.graph.meta.get("stages", 1))) == 1
+    schedule = "Sequential" if single else str(options.get("pipeline.schedule"))
+    mode = str(options.get("pipeline.recomputation_mode"))
+    if mode == "Auto" and checkpoints and schedule == "Grouped":
+        mode = "RecomputeAndBackpropagateInterleaved"
+    how = Recomputation(mode=mode_for(mode, schedule), checkpoints=checkpoints)
+    return with_recomputation(source, how)
+
+
+def recomputation_options(wanted: Any) -> dict[str, Any]:
+    """The options `recomputation` writes: yes or no, or a mode by its name or as the member of an enumeration."""
+    if isinstance(wanted, bool):
+        return {"allow_recompute": wanted}
+    return {"allow_recompute": True, "pipeline.recomputation_mode": getattr(wanted, "name", wanted)}

@@ -1,0 +1,1 @@
+"""The files programs for IPUs leave behind: executables, tensors, reports."""

@@ -1,0 +1,238 @@
+"""Executables in files: what a program takes and gives, its numbers as StableHLO, its variables and its profile.
+
+A zip archive of `manifest.json`, `program.stablehlo` with `signature.json` (JAX's portable form), one `.npy` for each
+variable, and `profile.wbprofile`. Nothing in it is code of Python. Elements of infeeds are given to `run`, what went to
+outfeeds is in `.outfeeds`. A program that has a function of the host called, or that asks a feed in a loop of unknown
+length, has no portable form: it is saved without its numbers, and says so when it is run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+
+from workbench.engine.frontends.describe.checks import check_array
+from workbench.engine.frontends.describe.source import ArraySpec
+from workbench.errors import InputError
+from workbench.ipu._feeds import elements_of, to_arrays
+from workbench.ipu._files.portable import Feed, feeds_of, portable
+from workbench.profiler.storage import load_profile
+
+VERSION = 1
+
+
+@dataclass(slots=True, eq=False)
+class SavedExecutable:
+    """An executable read from a file: `.profile`, `.variables` by name, and `.run(*inputs)`.
+
+    `feeds` are its queues by name; `outfeeds` holds what the last run gave each of them, along a first dimension.
+    """
+
+    name: str
+    profile: Any
+    variables: dict[str, Any]
+    inputs: tuple[ArraySpec, ...]
+    order: tuple[str, ...]
+    outputs: tuple[tuple[str, str], ...]
+    program: Any = None
+    feeds: tuple[Feed, ...] = ()
+    outfeeds: dict[str, list[np.ndarray[Any, Any]]] = field(default_factory=dict)
+
+    def run(self, *values: Any, feeds: Any = None) -> list[np.ndarray[Any, Any]]:
+        """One call: the outputs, in order. What the program updates is kept here, in `.variables`.
+
+        `feeds`: a dataset for each infeed by its name, or the dataset itself where there is one infeed.
+        """
+        if self.program is None:
+            raise InputError(
+                f"the executable {self.name!r} was saved without its numbers, since it talks to the host as it runs",
+                todo="run the program it was compiled from",
+            )
+        if len(values) != len(self.inputs):
+            raise InputError(f"run was called with {len(values)} arrays", expected=f"{len(self.inputs)}")
+        given = iter([check_array(spec, value) for spec, value in zip(self.inputs, values, strict=True)])
+        arguments = [self.variables[name] if name else next(given) for name in self.order]
+        results = list(self.program.call(*arguments, *self._elements(feeds)))
+        made, given = results[: len(self.outputs)], iter(results[len(self.outputs) :])
+        for (_, updated), value in zip(self.outputs, made, strict=True):
+            if updated:
+                self.variables[updated] = value
+        for feed in self.feeds:
+            if feed.gives:
+                count = int(next(given))
+                self.outfeeds[feed.name] = [np.asarray(next(given))[:count] for _ in feed.types]
+        return [np.asarray(value) for (_, updated), value in zip(self.outputs, made, strict=True) if not updated]
+
+    def _elements(self, feeds: Any) -> list[np.ndarray[Any, Any]]:
+        """What every infeed gives in one call, its elements behind each other."""
+        wanted = [feed for feed in self.feeds if not feed.gives]
+        named = dict(feeds) if isinstance(feeds, Mapping) else {feed.name: feeds for feed in wanted[:1] if feeds}
+        missing = [feed.name for feed in wanted if feed.name not in named]
+        if missing:
+            raise InputError(
+                f"run was called without the elements of {', '.join(missing)}",
+                expected=f"feeds={{{', '.join(f'{feed.name!r}: dataset' for feed in wanted)}}}",
+            )
+        return [array for feed in wanted for array in _stacked(feed, named[feed.name])]
+
+
+def _stacked(feed: Feed, dataset: Any) -> list[np.ndarray[Any, Any]]:
+    """The elements of one call, each array of them stacked; an `InputError` for too few or other shapes."""
+    elements = [jax.tree_util.tree_leaves(to_arrays(each)) for each in islice(elements_of(dataset), feed.count)]
+    if len(elements) < feed.count:
+        raise InputError(
+            f"the dataset of {feed.name} ended after {len(elements)} elements", expected=f"{feed.count} for one call"
+        )
+    columns = list(zip(*elements, strict=True))
+    shapes = [tuple(np.shape(part) for part in column) for column in columns]
+    if [set(each) for each in shapes] != [{shape} for shape, _ in feed.types]:
+        raise InputError(
+            f"elements of {feed.name} have the shapes {shapes[0][:1] if shapes else ()}",
+            expected=", ".join(str(shape) for shape, _ in feed.types),
+        )
+    return [np.stack(column).astype(dtype) for column, (_, dtype) in zip(columns, feed.types, strict=True)]
+
+
+def save_executable(executable: Any, path: Path) -> Path:
+    """Write an executable to a file."""
+    source = executable._traced
+    if source is None:
+        raise InputError("a program made by hand has no executable to save", todo="save its profile")
+    names = [_unique(number, item.name) for number, item in enumerate(source.graph.inputs)]
+    held = {name: each for name, each in zip(names, source.variables, strict=False) if _is_kept(each)}
+    order = [name if name in held else "" for name in names[: len(source.variables)]]
+    outputs = [(each.name, names[each.updates] if each.updates is not None else "") for each in source.graph.outputs]
+    values = {} if source.lazy else {name: np.asarray(each.value) for name, each in held.items()}
+    feeds = [] if source.lazy else _feeds(source)
+    manifest = {
+        "version": VERSION, "name": executable.profile.name, "order": order, "outputs": outputs,
+        "inputs": [[spec.name, list(spec.shape), spec.dtype] for spec in source.specs],
+        "variables": {name: str(value.dtype) for name, value in values.items()},
+        "feeds": [[each.name, each.gives, each.count, each.types] for each in feeds or ()],
+    }  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+        program = None if source.lazy or feeds is None else _portable(source, order, held, feeds)
+        if program is not None:
+            archive.writestr("program.stablehlo", program.mlir_module_serialized)
+            archive.writestr("signature.json", json.dumps(_signature(program)))
+        for number, value in enumerate(values.values()):
+            buffer = io.BytesIO()
+            np.save(buffer, value.view(np.uint16) if value.dtype == jnp.bfloat16 else value, allow_pickle=False)
+            archive.writestr(f"variables/{number}.npy", buffer.getvalue())
+        with tempfile.TemporaryDirectory() as folder:
+            archive.write(executable.profile.save(Path(folder) / "profile.wbprofile"), "profile.wbprofile")
+    return path
+
+
+def _is_kept(variable: Any) -> bool:
+    """Whether an entry parameter has a value between runs: no input of a call, no elements of a pipeline's infeed."""
+    return variable is not None and not getattr(variable, "from_host", False)
+
+
+def _unique(number: int, name: str) -> str:
+    return f"{number}:{name}"
+
+
+def _feeds(source: Any) -> list[Feed] | None:
+    """The queues of a program; None when it talks to the host otherwise, from stages, or from several replicas."""
+    if any(each is not None and not _is_kept(each) for each in source.variables):
+        return None
+    if source.jaxpr is None or not source.jaxpr.effects:
+        return []
+    return None if source.graph.meta.get("replicas", 1) > 1 else feeds_of(source.jaxpr)
+
+
+def _portable(source: Any, order: list[str], held: dict[str, Any], feeds: Sequence[Feed]) -> Any:
+    """The program in JAX's portable form; None for one that has none."""
+    specs = iter(source.specs)
+    types = []
+    for name in order:
+        array = held[name].value if name else next(specs)
+        types.append(jax.ShapeDtypeStruct(tuple(array.shape), jnp.dtype(array.dtype)))
+    count = len(types)
+    taken = [feed for feed in feeds if not feed.gives]
+    types += [jax.ShapeDtypeStruct((feed.count, *shape), dtype) for feed in taken for shape, dtype in feed.types]
+
+    def whole(*arrays: Any) -> tuple[Any, ...]:
+        if not feeds:
+            return tuple(source.compute(list(arrays)))
+        rest = iter(arrays[count:])
+        elements = [[next(rest) for _ in feed.types] for feed in taken]
+        return tuple(portable(source.jaxpr, feeds)(arrays[:count], elements))
+
+    traced = jax.jit(whole)
+    try:
+        return jax.export.export(traced)(*types)
+    except (NotImplementedError, ValueError):
+        return None
+
+
+def _signature(program: Any) -> dict[str, Any]:
+    """Types of what a program takes and gives, and which of its arguments it reads."""
+    return {
+        "takes": [[list(each.shape), str(each.dtype)] for each in program.in_avals],
+        "gives": [[list(each.shape), str(each.dtype)] for each in program.out_avals],
+        "read": list(program.module_kept_var_idx),
+    }
+
+
+def _restore(module: bytes, signature: dict[str, Any]) -> Any:
+    """A program from its StableHLO: an exported program of equal types, with this one's module in its place."""
+    takes = [jax.ShapeDtypeStruct(tuple(shape), jnp.dtype(dtype)) for shape, dtype in signature["takes"]]
+    zeros = [(tuple(shape), jnp.dtype(dtype)) for shape, dtype in signature["gives"]]
+    alike = jax.export.export(jax.jit(lambda *_: tuple(jnp.zeros(*each) for each in zeros)))(*takes)
+    return replace(alike, mlir_module_serialized=module, module_kept_var_idx=tuple(signature["read"]))
+
+
+def load_executable(path: str | Path) -> SavedExecutable:
+    """Read an executable; a file that is none is an `InputError`."""
+    place = Path(path)
+    try:
+        with zipfile.ZipFile(place) as archive, tempfile.TemporaryDirectory() as folder:
+            manifest = json.loads(archive.read("manifest.json"))
+            profile = load_profile(archive.extract("profile.wbprofile", folder))
+            variables = {
+                name: _restored(archive.read(f"variables/{number}.npy"), dtype)
+                for number, (name, dtype) in enumerate(manifest["variables"].items())
+            }
+            names = archive.namelist()
+            module = archive.read("program.stablehlo") if "program.stablehlo" in names else None
+            program = _restore(module, json.loads(archive.read("signature.json"))) if module is not None else None
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise InputError(
+            f"{place.name} is no executable: {error}", expected="one written to serialization_output_folder"
+        ) from None
+    if manifest["version"] > VERSION:
+        raise InputError(f"{place.name} was written by a newer workbench", expected=f"version {VERSION}")
+    return SavedExecutable(
+        name=manifest["name"], profile=profile, variables=variables,
+        inputs=tuple(ArraySpec(name=name, shape=tuple(shape), dtype=kind) for name, shape, kind in manifest["inputs"]),
+        order=tuple(manifest["order"]), outputs=tuple((name, updated) for name, updated in manifest["outputs"]),
+        program=program,
+        feeds=tuple(
+            Feed(name=name, gives=gives, count=count, types=tuple((tuple(shape), dtype) for shape, dtype in types))
+            for name, gives, count, types in manifest.get("feeds", ())
+        ),
+    )  # fmt: skip
+
+
+def _restored(raw: bytes, dtype: str) -> Any:
+    value = np.load(io.BytesIO(raw), allow_pickle=False)
+    return jnp.asarray(value.view(jnp.bfloat16) if dtype == "bfloat16" else value)
+
+
+__all__ = ["SavedExecutable", "load_executable", "save_executable"]

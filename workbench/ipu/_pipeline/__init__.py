@@ -1,0 +1,1 @@
+"""What `pipelining_ops.pipeline` records, as a staged program."""

@@ -1,0 +1,149 @@
+"""`tensorflow.python.ipu.config`: the configuration of the IPU system."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from workbench.engine.options import CATEGORIES, Option, Options, attributes
+from workbench.engine.options import form_options as _form_options
+from workbench.engine.options.enums import (
+    DeviceConnectionType,
+    ExecutionProfileType,
+    MergeRemoteBuffersBehaviour,
+    SchedulingAlgorithm,
+    SelectionOrder,
+    StochasticRoundingBehaviour,
+)
+from workbench.errors import OptionValueError
+from workbench.ipu.config import _freeze
+from workbench.ipu.config._attributes import LOGGER, Attribute, AttributeMetadata, OptionTypeError
+from workbench.ipu.config._base import ConfigBase, document
+from workbench.ipu.config._state import STATE
+
+
+def _declared() -> tuple[Attribute, ...]:
+    """The attributes of the engine's declarations, each category just before the first that it holds."""
+    found: dict[str, Attribute] = {}
+    for each in attributes():
+        parts = each.name.split(".")
+        for name in (".".join(parts[:count]) for count in range(1, len(parts))):
+            found.setdefault(name, Attribute(name=name, doc=CATEGORIES.get(name)))
+        found[each.name] = Attribute(
+            name=each.name,
+            default=each.initial,
+            annotation=each.annotation,
+            doc=each.doc,
+            deprecated=each.deprecated,
+        )
+    return tuple(found.values())
+
+
+_ATTRIBUTES = _declared()
+
+
+class IPUConfig(ConfigBase):
+    """The options of an IPU system, in categories. Assign to an option, then call `configure_ipu_system`."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(_ATTRIBUTES)
+
+    def configure_ipu_system(self, device: str = "cpu") -> None:
+        """Configure the IPU system with this configuration as it is now; later assignments do not change it."""
+        configure_ipu_system(self, device)
+
+    def freeze(self) -> Options:
+        """A frozen copy for one compile; an `OptionError` when options do not agree or PopLibs knows no such key."""
+        return _freeze.freeze(self)
+
+    @property
+    def ipus_per_device(self) -> tuple[int, ...]:
+        """IPUs of /device:IPU:0, /device:IPU:1 and so on; empty when none are selected."""
+        return _freeze.ipus_per_device(self)
+
+    def _named_values(self) -> Iterator[tuple[str, Any]]:
+        for owner, short, metadata in self._each():
+            yield metadata.name, owner._values[short]
+
+
+IPUConfig.__doc__ = f"{IPUConfig.__doc__}\n\n{document(IPUConfig())}"
+
+
+def configure_ipu_system(config: IPUConfig, device: str = "cpu", reset_configuration: bool = True) -> None:
+    """Configure the IPU system with a copy of `config`, in place of the one in force.
+
+    `device`: the CPU beside the IPUs; there is one. With `reset_configuration=False`, a configuration other than the
+    one in force is an `OptionError`. Anything but an `IPUConfig` is a `TypeError`.
+    """
+    if not isinstance(config, IPUConfig):
+        raise OptionTypeError(f"config is a {type(config).__name__}", expected="an IPUConfig instance")
+    _freeze.validate(config)
+    changed = bool(STATE.configured) and STATE.configured[0] != config
+    if changed and not reset_configuration:
+        raise OptionValueError(
+            "the IPU system is already configured otherwise",
+            todo="call ipu.config.reset_ipu_configuration() first, or leave reset_configuration at True",
+        )
+    if changed:
+        LOGGER.warning("Resetting the existing IPU configuration before applying the new one")
+    STATE.configured[:] = [copy.deepcopy(config)]
+
+
+def reset_ipu_configuration() -> None:
+    """Forget the configuration in force, so that the system can be configured anew."""
+    STATE.configured.clear()
+
+
+def get_ipu_config(session: Any = None) -> list[IPUConfig]:
+    """The configuration in force, a copy for each device it selects; a `RuntimeError` when no device is selected."""
+    count = len(STATE.configured[0].ipus_per_device) if STATE.configured else 0
+    if count == 0:
+        raise RuntimeError(
+            "No IPU devices configured. To mend it: set config.auto_select_ipus and call config.configure_ipu_system()."
+        )
+    return [copy.deepcopy(STATE.configured[0]) for _ in range(count)]
+
+
+def current_options() -> Options:
+    """The frozen options of the configuration configured last; defaults when none was."""
+    return (STATE.configured[0] if STATE.configured else IPUConfig()).freeze()
+
+
+def is_configured() -> bool:
+    """Whether a configuration is in force."""
+    return bool(STATE.configured)
+
+
+def use_emulation() -> bool:
+    """Whether `TF_POPLAR_FLAGS` asks for the IPU model, which runs programs that do not fit."""
+    return _freeze.on_model()
+
+
+running_on_ipu_model = use_emulation
+
+
+def form_options() -> tuple[Option, ...]:
+    """The declarations of the twelve options of the app's form: name, type, default, doc, choices or bounds, label."""
+    return _form_options()
+
+
+__all__ = [
+    "AttributeMetadata",
+    "DeviceConnectionType",
+    "ExecutionProfileType",
+    "IPUConfig",
+    "MergeRemoteBuffersBehaviour",
+    "SchedulingAlgorithm",
+    "SelectionOrder",
+    "StochasticRoundingBehaviour",
+    "configure_ipu_system",
+    "current_options",
+    "form_options",
+    "get_ipu_config",
+    "reset_ipu_configuration",
+    "running_on_ipu_model",
+    "use_emulation",
+]

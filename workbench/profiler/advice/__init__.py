@@ -1,0 +1,1 @@
+"""What to make of a profile: explanations, comparisons, diagnoses with their levers."""

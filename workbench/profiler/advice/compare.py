@@ -1,0 +1,159 @@
+"""Two or more profiles side by side: what was added, removed and changed, with every sign kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from workbench.base.units import bytes_text, cycles_text
+from workbench.errors import InputError
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report, records, text_table
+
+HEADLINES = ("max_tile_bytes", "margin_bytes", "total_cycles", "seconds", "samples_per_second", "fragmentation")
+KEYS = {"variables": ("name", "ipu"), "operators": ("name",), "layers": ("layer",)}
+AMOUNTS = {"variables": ("bytes",), "operators": ("cycles", "temporary_bytes"), "layers": ("cycles", "variable_bytes")}
+TABLES = tuple(KEYS)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison(Report):
+    """Profiles against the first of them. With two, swapping them flips every sign and swaps added and removed."""
+
+    name: ClassVar[str] = "comparison"
+    profiles: tuple[Profile, ...]
+
+    @cached_property
+    def headlines(self) -> pd.DataFrame:
+        """`quantity, profile` (its place, from 1)`, name, before, after, change`: a row per headline and profile."""
+        first = self.profiles[0]
+        rows = [
+            (quantity, place, other.name, getattr(first, quantity), getattr(other, quantity))
+            for quantity in HEADLINES
+            for place, other in enumerate(self.profiles[1:], start=1)
+        ]
+        frame = pd.DataFrame(rows, columns=["quantity", "profile", "name", "before", "after"])
+        return frame.assign(change=frame["after"] - frame["before"])
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Rows of "variables", "operators" or "layers" that are not the same in all profiles, the largest change first.
+
+        Columns: the key, `status` ("added", "removed" or "changed"), `profile`, and `before, after, change` of each
+        amount; what is not there counts as 0.
+        """
+        if name not in TABLES:
+            raise InputError(f"no table {name!r} to compare", expected=f"one of: {', '.join(TABLES)}")
+        first = _amounts(self.profiles[0], name)
+        parts = [_change(first, _amounts(other, name), name, place) for place, other in enumerate(self.profiles[1:], 1)]
+        return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def options(self) -> pd.DataFrame:
+        """`option, profile, before, after`: options that differ; one that is not there is None."""
+        first = self.profiles[0].config
+        rows = [
+            (option, place, first.get(option), other.config.get(option))
+            for place, other in enumerate(self.profiles[1:], start=1)
+            for option in sorted({*first, *other.config})
+            if first.get(option) != other.config.get(option)
+        ]
+        return pd.DataFrame(rows, columns=["option", "profile", "before", "after"])
+
+    @cached_property
+    def added(self) -> pd.DataFrame:
+        """Variables of a later profile that the first has not."""
+        return _with_status(self.table("variables"), "added")
+
+    @cached_property
+    def removed(self) -> pd.DataFrame:
+        """Variables of the first profile that a later one has not."""
+        return _with_status(self.table("variables"), "removed")
+
+    @cached_property
+    def changed(self) -> pd.DataFrame:
+        """Variables of both with other bytes."""
+        return _with_status(self.table("variables"), "changed")
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: names, headlines, options and the three tables."""
+        return {
+            "profiles": [profile.name for profile in self.profiles],
+            "fits": [profile.fits for profile in self.profiles],
+            "headlines": records(self.headlines),
+            "options": records(self.options),
+            **{name: records(self.table(name)) for name in TABLES},
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The change of the peak and of the cycles, per later profile."""
+        first = self.profiles[0]
+        parts = [
+            f"{other.name} against {first.name}: "
+            f"worst tile {_signed(other.max_tile_bytes - first.max_tile_bytes, True)}, "
+            f"cycles {_signed(other.total_cycles - first.total_cycles, False)}, "
+            f"{'fits' if other.fits else 'does not fit'} ({'fitted' if first.fits else 'did not fit'})"
+            for other in self.profiles[1:]
+        ]
+        return "; ".join(parts)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The headlines."""
+        return self.headlines.copy(deep=False)
+
+    def to_text(self) -> str:
+        """The sentence, the headlines, and the options and variables that differ."""
+        tables = [self.headlines, self.options, *(self.table(name) for name in TABLES)]
+        return "\n\n".join([self.sentence, *(text for frame in tables if (text := text_table(frame, rows=10)))])
+
+
+def compare(*profiles: Profile) -> Comparison:
+    """Compare two or more profiles with the first."""
+    if len(profiles) < 2:
+        raise InputError(f"{len(profiles)} profile cannot be compared", expected="two or more profiles")
+    for place, each in enumerate(profiles):
+        if not isinstance(each, Profile):
+            raise InputError(
+                f"argument {place} of compare is of type {type(each).__name__}", expected="a profile",
+                todo="give executable.profile, wb.profile(...) or wb.load_profile(path)",
+            )  # fmt: skip
+    return Comparison(profiles=tuple(profiles))
+
+
+def _amounts(profile: Profile, name: str) -> pd.DataFrame:
+    frame = profile.operations.layers if name == "layers" else getattr(profile, name)
+    keys, amounts = list(KEYS[name]), list(AMOUNTS[name])
+    return frame.groupby(keys, sort=False)[amounts].sum()
+
+
+def _change(first: pd.DataFrame, other: pd.DataFrame, name: str, place: int) -> pd.DataFrame:
+    both = first.add_suffix(" before").join(other.add_suffix(" after"), how="outer")
+    amounts = AMOUNTS[name]
+    there = {
+        "added": ~both.index.isin(first.index),
+        "removed": ~both.index.isin(other.index),
+    }
+    both = both.fillna(0).astype("int64")
+    found = both.reset_index()
+    status = pd.Series("changed", index=found.index).mask(there["added"], "added").mask(there["removed"], "removed")
+    found.insert(len(KEYS[name]), "status", status)
+    found.insert(len(KEYS[name]) + 1, "profile", place)
+    for amount in amounts:
+        found[f"{amount} change"] = found[f"{amount} after"] - found[f"{amount} before"]
+    moved = (found[[f"{amount} change" for amount in amounts]] != 0).any(axis=1) | (found["status"] != "changed")
+    largest = found[f"{amounts[0]} change"].abs()
+    order = largest[moved].sort_values(ascending=False, kind="stable").index
+    return found.loc[order]
+
+
+def _with_status(frame: pd.DataFrame, status: str) -> pd.DataFrame:
+    return frame[frame["status"] == status].reset_index(drop=True)
+
+
+def _signed(value: float, is_bytes: bool) -> str:
+    text = bytes_text(abs(value)) if is_bytes else cycles_text(abs(value))
+    return f"{'+' if value > 0 else '-' if value < 0 else '±'}{text}"

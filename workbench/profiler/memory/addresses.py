@@ -1,0 +1,217 @@
+"""Addresses on tiles: those a profile holds, and those of other tiles worked out from its data when asked for.
+
+A profile holds the tiles that decide the verdict. For another, the engine's placement is called with the sizes and
+lifetimes of the profile. Where an IPU has many different tiles, those that are nearly alike share one placement, made
+with the largest size of each variable; a tile that this would show above the fullest one is placed by itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InputError
+from workbench.profiler.memory import alike
+from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, Table, table
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+KEPT_TILES = 16
+PLACED_BY_THEMSELVES = 64
+"""Different tiles of an IPU that are placed one by one; when there are more, those that are nearly alike share."""
+
+_RANKS = {name: place for place, name in enumerate(MEMORY_CATEGORIES)}
+
+
+class Tile(NamedTuple):
+    """Raw "allocation" rows of one tile by address, and the bytes the out-of-memory message calls used."""
+
+    rows: Table
+    total_with_gaps: int
+
+
+class Placer(NamedTuple):
+    """The engine's placement for one IPU whose variables with addresses are `own`, int64[variables].
+
+    `place` takes int64[footprint categories + variables] of bytes and the most live together, and returns addresses
+    in the same order; `with_gaps` takes those addresses and bytes.
+    """
+
+    own: IntArray
+    place: Callable[[IntArray, int], IntArray]
+    with_gaps: Callable[[IntArray, IntArray], int]
+
+
+class Addresses:
+    """The addresses of one profile. Tiles of an IPU that hold the same bytes of everything share their rows."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._recent: OrderedDict[tuple[int, int], Tile] = OrderedDict()
+        self._placements: dict[int, _Placement] = {}
+        rows = profile.tables["allocation"]
+        self._order = np.lexsort((rows["address"], rows["tile"], rows["ipu"]))
+        self._keys = (rows["ipu"] << 32 | rows["tile"])[self._order]
+
+    def check(self, ipu: int, tile: int) -> None:
+        """A tile that does not exist is an `InputError`."""
+        ipus, tiles = self._profile.arrays["allocated_as"].shape
+        if not (0 <= ipu < ipus and 0 <= tile < tiles):
+            raise InputError(f"no tile {tile!r} on IPU {ipu!r}", expected=f"tile 0 to {tiles - 1}, IPU 0 to {ipus - 1}")
+
+    def tile(self, ipu: int, tile: int) -> Tile:
+        """Addresses of one tile."""
+        self.check(ipu, tile)
+        first = int(self._profile.arrays["allocated_as"][ipu, tile])
+        known = int(self._profile.arrays["total_with_gaps"][ipu, first])
+        if known >= 0:
+            return Tile(self._stored(ipu, first), known)
+        if (ipu, first) not in self._recent:
+            self._recent[ipu, first] = self._placed(ipu, first)
+            if len(self._recent) > KEPT_TILES:
+                self._recent.popitem(last=False)
+        return self._recent[ipu, first]
+
+    def _stored(self, ipu: int, tile: int) -> Table:
+        key = ipu << 32 | tile
+        begin, end = np.searchsorted(self._keys, [key, key + 1])
+        chosen = self._order[begin:end]
+        return {name: values[chosen] for name, values in self._profile.tables["allocation"].items()}
+
+    def _placed(self, ipu: int, tile: int) -> Tile:
+        placement, variables = self._placement(ipu), self._profile.tables["variables"]
+        owners, addresses, sizes, with_gaps = placement.tile(tile)
+        order = np.argsort(addresses, kind="stable")
+        numbers = placement.numbers[owners[order]].tolist()
+        categories = [MEMORY_CATEGORIES[rank] for rank in placement.ranks[owners[order]].tolist()]
+        labels = [
+            category if number < 0 else variables["name"][number]
+            for number, category in zip(numbers, categories, strict=True)
+        ]
+        columns = {
+            "ipu": np.full(len(order), ipu),
+            "tile": np.full(len(order), tile),
+            "variable": numbers,
+            "label": labels,
+            "category": categories,
+            "address": addresses[order],
+            "bytes": sizes[order],
+        }
+        return Tile(table("allocation", columns), with_gaps)
+
+    def _placement(self, ipu: int) -> _Placement:
+        if ipu not in self._placements:
+            self._placements[ipu] = _Placement(self._profile, ipu)
+        return self._placements[ipu]
+
+    def sums(self, ipu: int) -> IntArray:
+        """Bytes by category, a shared address for the first one, then bytes with gaps: int64[categories + 1, tiles]."""
+        arrays = self._profile.arrays
+        classes, known = arrays["allocated_as"][ipu], arrays["total_with_gaps"][ipu]
+        sums = np.zeros((len(MEMORY_CATEGORIES) + 1, len(classes)), dtype=np.int64)
+        firsts = np.unique(classes)
+        for first in firsts[known[firsts] >= 0].tolist():
+            sums[:, first] = [*bytes_by_category(self._stored(ipu, first)).values(), known[first]]
+        left = firsts[known[firsts] < 0]
+        if len(left):
+            placement = self._placement(ipu)
+            for first in left[np.argsort(placement.group_of[left], kind="stable")].tolist():
+                owners, addresses, sizes, with_gaps = placement.tile(first)
+                sums[:-1, first] = _painted(addresses, sizes, placement.ranks[owners])
+                sums[-1, first] = with_gaps
+        return sums[:, classes]
+
+
+class _Placement:
+    """Addresses on the tiles of one IPU. An owner is a footprint category, then a variable: a row of `ranks` and
+    `numbers`, int64[owners]: place in `MEMORY_CATEGORIES`, and number of the variable or -1.
+    """
+
+    def __init__(self, profile: Profile, ipu: int) -> None:
+        from workbench.profiler.collect import placer
+
+        self._profile, self._ipu = profile, ipu
+        self._placer = placer(profile, ipu)
+        own, arrays, variables = self._placer.own, profile.arrays, profile.tables["variables"]
+        fixed = [_RANKS[name] for name in FOOTPRINT_CATEGORIES]
+        self.numbers = np.concatenate((np.full(len(fixed), -1), own))
+        self.ranks = np.array(fixed + [_RANKS[kind] for kind in variables["kind"][own].tolist()], dtype=np.int64)
+        held, row_of = np.unique(variables["bytes_index"][own], return_inverse=True)
+        empty = np.zeros_like(arrays["allocated_as"])
+        costs = [arrays.get(f"category.{name}", empty)[ipu] for name in FOOTPRINT_CATEGORIES]
+        self._vectors = np.concatenate((np.stack(costs), arrays["per_tile"][held]))
+        self._rows = np.concatenate((np.arange(len(fixed)), row_of.reshape(-1) + len(fixed)))
+        self._always = np.concatenate((np.ones(len(fixed), bool), variables["always_live"][own]))
+        self._bounds = arrays["always_live"][ipu] + arrays["live_peak"][ipu]
+        self._groups = self._grouped(np.unique(arrays["allocated_as"][ipu]))
+        self.group_of = np.zeros(self._vectors.shape[1], dtype=np.int64)
+        for number, group in enumerate(self._groups):
+            self.group_of[group] = number
+        self._recent: OrderedDict[int, IntArray] = OrderedDict()
+
+    def _grouped(self, tiles: IntArray) -> list[IntArray]:
+        if len(tiles) <= PLACED_BY_THEMSELVES:
+            return [tiles[[place]] for place in range(len(tiles))]
+        return alike.groups(self._amounts(), tiles, self._bounds)
+
+    def _amounts(self) -> alike.Amounts:
+        spans, count = self._profile.tables["intervals"], len(self._vectors)
+        row_of = np.full(len(self._profile.tables["variables"]["id"]), -1)
+        row_of[self._placer.own[~self._always[len(FOOTPRINT_CATEGORIES) :]]] = self._rows[~self._always]
+        rows = row_of[spans["variable"]]
+        here = rows >= 0
+        always = np.bincount(self._rows[self._always], minlength=count)
+        return alike.Amounts(
+            vectors=self._vectors, always=always, rows=rows[here], first=spans["first"][here], last=spans["last"][here]
+        )
+
+    def tile(self, tile: int) -> tuple[IntArray, IntArray, IntArray, int]:
+        """Owners with bytes on a tile that stands for its equals, their addresses and bytes; bytes with gaps."""
+        sizes = self._vectors[self._rows, tile]
+        addresses = self._shared(int(self.group_of[tile]))
+        with_gaps = self._placer.with_gaps(addresses, sizes)
+        if len(self._groups[self.group_of[tile]]) > 1 and with_gaps > self._profile.max_tile_bytes:
+            addresses = self._placer.place(sizes, int(self._bounds[tile] - sizes[self._always].sum()))
+            with_gaps = self._placer.with_gaps(addresses, sizes)
+        owners = np.flatnonzero(sizes)
+        return owners, addresses[owners], sizes[owners], with_gaps
+
+    def _shared(self, group: int) -> IntArray:
+        """Addresses that hold for all tiles of a group; the last few are kept."""
+        if group not in self._recent:
+            tiles = self._groups[group]
+            sizes = self._vectors[:, tiles].max(axis=1)
+            needed = int(self._bounds[tiles[0]]) if len(tiles) == 1 else self._amounts().fullest(sizes)[1]
+            held = sizes[self._rows]
+            self._recent[group] = self._placer.place(held, needed - int(held[self._always].sum()))
+            if len(self._recent) > KEPT_TILES:
+                self._recent.popitem(last=False)
+        return self._recent[group]
+
+
+def bytes_by_category(rows: Table) -> Mapping[str, int]:
+    """Bytes by category of one tile's allocation rows; a shared address counts for the first category."""
+    ranks = np.array([_RANKS[name] for name in rows["category"].tolist()], dtype=np.int64)
+    return dict(zip(MEMORY_CATEGORIES, _painted(rows["address"], rows["bytes"], ranks).tolist(), strict=True))
+
+
+def _painted(start: IntArray, size: IntArray, ranks: IntArray) -> IntArray:
+    """Bytes by rank of category: what the blocks up to a rank cover, less what those below it cover."""
+    order = start.argsort(kind="stable")
+    start, stop, ranks = start[order], (start + size)[order], ranks[order]
+    found = np.zeros(len(MEMORY_CATEGORIES), dtype=np.int64)
+    before = 0
+    for rank in np.unique(ranks).tolist():
+        chosen = ranks <= rank
+        begin, reach = start[chosen], np.maximum.accumulate(stop[chosen])
+        begin[1:] = np.maximum(begin[1:], reach[:-1])
+        covered = int(np.maximum(reach - begin, 0).sum())
+        found[rank] = covered - before
+        before = covered
+    return found

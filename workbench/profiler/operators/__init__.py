@@ -1,0 +1,1 @@
+"""Operators of a profile: their steps, their table."""

@@ -1,0 +1,27 @@
+"""The executed program as a tree with durations, from which windows of time are unrolled when asked for."""
+
+from workbench.profiler.timeline.timeline import (
+    BLOCK_COLUMNS,
+    Block,
+    Context,
+    Later,
+    Node,
+    Timeline,
+    block_rows,
+    blocks,
+    called,
+    direction_of,
+)
+
+__all__ = [
+    "BLOCK_COLUMNS",
+    "Block",
+    "Context",
+    "Later",
+    "Node",
+    "Timeline",
+    "block_rows",
+    "blocks",
+    "called",
+    "direction_of",
+]

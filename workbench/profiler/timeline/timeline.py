@@ -1,0 +1,371 @@
+"""The executed program as a tree with durations, from which windows of time are unrolled when asked for.
+
+A body that runs many times is one node with one duration, so a window costs what it shows, not what came before it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import pandas as pd
+
+from workbench.base.collection import paused_collection
+from workbench.profiler.schema import CAUSES
+
+if TYPE_CHECKING:
+    from workbench.profiler.profile import Profile
+
+Totals: TypeAlias = "Counter[tuple[int, str]]"
+
+
+class Context(NamedTuple):
+    """What the enclosing calls and loops say about a block; a stage or micro-batch of -1 is none.
+
+    `iteration` is that of the innermost loop, `lexical` that of the innermost loop of the same body. `layer` is the one
+    an outlined body is called for, which its steps take over; "" leaves them their own.
+    """
+
+    stage: int = -1
+    micro_batch: int = -1
+    iteration: int = 0
+    direction: str = ""
+    lexical: int = 0
+    layer: str = ""
+
+
+class Block(NamedTuple):
+    """A node of the tree at one time."""
+
+    node: Node
+    start: int
+    context: Context
+
+    @property
+    def end(self) -> int:
+        """The cycle after its last."""
+        return self.start + self.node.cycles
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Later:
+    """Nodes that are made when they are first asked for: one of each part of the trace, by `make`."""
+
+    trees: Sequence[Sequence[Any]]
+    make: Callable[[Sequence[Any]], Node]
+    _made: tuple[Node, ...] | None = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes."""
+        if self._made is None:
+            self._made = tuple(self.make(tree) for tree in self.trees)
+        return self._made
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Node:
+    """One node: `cycles` of one execution; `totals` cycles by (ipu, cause) of the IPUs that work in it, busy and idle,
+    summing per IPU to `cycles`; `rest` cycles by cause of each other IPU, summing to `cycles` too.
+
+    `kind` is step, sequence, repeat, call, if, overlap or run (some neighbours of a sequence). `arm` is the dearest arm
+    of an `if`. `offsets` are the starts of a sequence's children. `ipus` are those that work in it. `function` names
+    the body of a call. `sums` keeps what `totals` add up to before each child of a sequence, once it was asked for.
+    `parts` are the children; those of an overlap are made when somebody looks into it.
+    """
+
+    kind: str
+    name: str
+    cycles: int
+    totals: Totals
+    rest: Counter[str]
+    ipus: frozenset[int]
+    parts: tuple[Node, ...] | Later = ()
+    offsets: tuple[int, ...] = ()
+    times: int = 1
+    step: int = -1
+    idle_cause: str = ""
+    arm: int = 0
+    function: str = ""
+    call: Context = field(default=Context())
+    sums: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes below."""
+        return self.parts.nodes if isinstance(self.parts, Later) else self.parts
+
+    @property
+    def spent(self) -> Spent:
+        """Cycles of one execution by cause."""
+        return Spent(self.totals, self.rest, self.ipus)
+
+    def cycles_of(self, ipu: int, cause: str) -> int:
+        """Cycles of one execution that an IPU spends on a cause."""
+        return self.totals[ipu, cause] if ipu in self.ipus else self.rest[cause]
+
+
+def _is_step(node: Node) -> bool:
+    return node.kind == "step"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Timeline:
+    """The tree of a whole call of the program on `ipus` IPUs."""
+
+    root: Node
+    functions: Mapping[str, Node]
+    ipus: int
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Timeline:
+        """The tree of `meta["trace"]` with the durations of the steps table."""
+        from workbench.profiler.timeline.builder import Builder
+
+        builder = Builder(profile)
+        with paused_collection():
+            root = builder.node(profile.meta["trace"]["entry"])
+        return cls(root=root, functions=builder.made, ipus=profile.ipus)
+
+    def walk(
+        self,
+        first: int,
+        last: int,
+        ipu: int | None = None,
+        *,
+        whole: Callable[[Node], bool] = _is_step,
+        smallest: int = 0,
+    ) -> Iterator[Block]:
+        """Blocks that touch cycles [first, last), in order of start: steps, and the nodes that are to come `whole`.
+
+        What is shorter than `smallest` comes whole too, neighbours of one sequence together as a node of kind "run"
+        up to that length. Nodes without duration are left out.
+        """
+        return _walk(Block(self.root, 0, Context()), (first, last, ipu, whole, smallest))
+
+    def totals(self, first: int, last: int) -> Totals:
+        """Cycles by (ipu, cause) inside [first, last); each IPU sums to the window's length within the program."""
+        found = _window(self.root, 0, first, last)
+        everywhere = Spent(Counter(), Counter(), frozenset(range(self.ipus)))
+        own = in_turn([found, everywhere]).own
+        return Counter({key: own[key] for ipu in range(self.ipus) for cause in CAUSES if own[key := (ipu, cause)]})
+
+
+_Window: TypeAlias = "tuple[int, int, int | None, Callable[[Node], bool], int]"
+
+
+def _walk(block: Block, window: _Window) -> Iterator[Block]:
+    node, start, context = block
+    first, last, ipu, whole, smallest = window
+    if not node.cycles or start >= last or block.end <= first or (ipu is not None and ipu not in node.ipus):
+        return
+    if node.kind in ("step", "run") or node.cycles < smallest or whole(node):
+        yield block
+    elif node.kind == "overlap":
+        parts = [_walk(Block(child, start, context), window) for child in node.children]
+        yield from heapq.merge(*parts, key=lambda found: found.start)
+    else:
+        for child in _inside(block, first, last, smallest):
+            yield from _walk(child, window)
+
+
+def _inside(block: Block, first: int, last: int, smallest: int = 0) -> Iterator[Block]:
+    node, start, context = block
+    if node.kind == "sequence":
+        place = max(0, bisect_right(node.offsets, first - start) - 1)
+        while place < len(node.children) and start + node.offsets[place] < last:
+            offset = node.offsets[place]
+            stop = (
+                max(place + 1, bisect_right(node.offsets, offset + smallest, lo=place) - 1) if smallest else place + 1
+            )
+            child = node.children[place] if stop == place + 1 else _run(node, place, stop)
+            yield Block(child, start + offset, context)
+            place = stop
+    elif node.kind == "repeat":
+        body = node.children[0]
+        for turn in range(max(0, (first - start) // body.cycles), node.times):
+            if start + turn * body.cycles >= last:
+                return
+            yield Block(body, start + turn * body.cycles, context._replace(iteration=turn, lexical=turn))
+    else:
+        yield Block(node.children[node.arm], start, called(node, context))
+
+
+def _run(node: Node, first: int, stop: int) -> Node:
+    """Children [first, stop) of a sequence as one node, by sums kept with the sequence."""
+    if not node.sums:
+        for key in node.totals:
+            parts = accumulate((child.cycles_of(*key) for child in node.children), initial=0)
+            node.sums[key] = tuple(parts)
+    totals: Totals = Counter()
+    for key, sums in node.sums.items():
+        if sums[stop] > sums[first]:
+            totals[key] = sums[stop] - sums[first]
+    longest = max(node.children[first:stop], key=lambda child: child.cycles)
+    return Node(
+        kind="run",
+        name=longest.name,
+        cycles=node.offsets[stop] - node.offsets[first]
+        if stop < len(node.offsets)
+        else node.cycles - node.offsets[first],
+        totals=totals,
+        rest=Counter(),
+        ipus=frozenset(key[0] for key in totals if not key[1].startswith("idle_")),
+        parts=node.children[first:stop],
+    )
+
+
+def called(node: Node, context: Context) -> Context:
+    """What holds inside a node: of a call its own stage, micro-batch and direction, else what held before."""
+    call = node.call
+    if node.kind != "call":
+        return context
+    return Context(
+        call.stage if call.stage >= 0 else context.stage,
+        call.micro_batch + context.lexical if call.micro_batch >= 0 else context.micro_batch,
+        context.iteration,
+        call.direction or context.direction,
+        layer=call.layer or context.layer,
+    )
+
+
+def direction_of(own: str, context: Context) -> str:
+    """The direction in which a step of an `own` direction runs: what a forward body does when a recomputing call runs
+    it again is recomputation. A call that runs several directions, as that of an accumulated micro-batch, leaves each
+    step its own."""
+    return "recompute" if own == "forward" and context.direction == "recompute" else own or context.direction
+
+
+class Spent(NamedTuple):
+    """Cycles of one stretch: `own` by (ipu, cause) of the IPUs that work in it, `rest` by cause of each other IPU.
+
+    The IPUs that only wait all wait alike, so what a part costs does not grow with the number of IPUs.
+    """
+
+    own: Totals
+    rest: Counter[str]
+    ipus: frozenset[int]
+
+
+def in_turn(parts: Sequence[Spent]) -> Spent:
+    """Stretches one after another: an IPU that works in some of them waits in the others."""
+    if len(parts) == 1:
+        return parts[0]
+    ipus = frozenset[int]().union(*{part.ipus for part in parts})
+    own: Totals = Counter()
+    rest: Counter[str] = Counter()
+    for part in parts:
+        for key, cycles in part.own.items():
+            own[key] += cycles
+        for cause, cycles in part.rest.items():
+            rest[cause] += cycles
+        if part.ipus != ipus:
+            for ipu in ipus - part.ipus:
+                for cause, cycles in part.rest.items():
+                    own[ipu, cause] += cycles
+    return Spent(own, rest, ipus)
+
+
+def side_by_side(parts: Sequence[Spent], cycles: int, idle: str) -> Spent:
+    """Stretches on different IPUs at the same time: each its own, and idle until all have ended."""
+    own: Totals = Counter()
+    for part in parts:
+        spent: Counter[int] = Counter()
+        for key, amount in part.own.items():
+            own[key] += amount
+            spent[key[0]] += amount
+        for ipu in part.ipus:
+            if cycles > spent[ipu]:
+                own[ipu, idle] += cycles - spent[ipu]
+    return Spent(own, Counter({idle: cycles} if cycles else {}), frozenset(ipu for part in parts for ipu in part.ipus))
+
+
+def repeated(part: Spent, times: int) -> Spent:
+    """A stretch so many times."""
+    own = {key: cycles * times for key, cycles in part.own.items()}
+    return Spent(Counter(own), Counter({cause: cycles * times for cause, cycles in part.rest.items()}), part.ipus)
+
+
+def _window(node: Node, start: int, first: int, last: int) -> Spent:
+    begin, end = max(start, first), min(start + node.cycles, last)
+    if begin >= end:
+        return Spent(Counter(), Counter(), node.ipus)
+    length = end - begin
+    if length == node.cycles:
+        return node.spent
+    if node.kind == "step":
+        return Spent(Counter(dict.fromkeys(node.totals, length)), Counter(dict.fromkeys(node.rest, length)), node.ipus)
+    if node.kind == "overlap":
+        return side_by_side([_window(child, start, first, last) for child in node.children], length, node.idle_cause)
+    if node.kind == "repeat":
+        return in_turn(_turns(node, start, begin, end))
+    inside = _inside(Block(node, start, Context()), first, last)
+    return in_turn([_window(child.node, child.start, first, last) for child in inside])
+
+
+def _turns(node: Node, start: int, begin: int, end: int) -> list[Spent]:
+    """The first and the last turn inside a window as far as they are, those between them as a product."""
+    body = node.children[0]
+    low, high = (begin - start) // body.cycles, -((start - end) // body.cycles)
+    edges = [_window(body, start + turn * body.cycles, begin, end) for turn in {low, high - 1}]
+    return [*edges, repeated(body.spent, max(0, high - low - 2))]
+
+
+BLOCK_COLUMNS = (
+    "step",
+    "ipu",
+    "replica",
+    "stage",
+    "micro_batch",
+    "iteration",
+    "direction",
+    "layer",
+    "cycles_from",
+    "cycles_to",
+    "cause",
+)
+
+
+def block_rows(
+    profile: Profile, ipu: int | None = None, first: int = 0, last: int | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of `BLOCK_COLUMNS` in order of time, one per IPU a step occupies; replicas run alike, so one is shown.
+
+    A profile of the device alone has one row for a step, of IPU -1.
+    """
+    whole = profile.meta.get("execution_profile") == "DEVICE_PROFILE"
+    steps = profile.tables["steps"]
+    columns = [steps[name].tolist() for name in ("id", "layer", "direction", "stage", "cause")]
+    known = {row[0]: row for row in zip(*columns, strict=True)}
+    end = profile.timeline.root.cycles + 1 if last is None else last
+    for node, start, context in profile.timeline.walk(first, end, ipu):
+        step, layer, direction, stage, cause = known[node.step]
+        for place in (-1,) if whole else sorted(node.ipus) if ipu is None else (ipu,):
+            yield (
+                step,
+                place,
+                0,
+                context.stage if context.stage >= 0 else stage,
+                context.micro_batch,
+                context.iteration,
+                direction_of(direction, context),
+                context.layer or layer,
+                start,
+                start + node.cycles,
+                cause,
+            )
+
+
+def blocks(profile: Profile, ipu: int | None, first: int | None, last: int | None, max_rows: int) -> pd.DataFrame:
+    """See `Profile.blocks`."""
+    rows: list[tuple[Any, ...]] = []
+    for row in block_rows(profile, ipu, max(0, first or 0), last):
+        if len(rows) >= max_rows:
+            break
+        rows.append(row)
+    return pd.DataFrame(rows, columns=list(BLOCK_COLUMNS))

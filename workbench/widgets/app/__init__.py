@@ -1,0 +1,11 @@
+"""The interactive workbench: choose a model and options, compile, look, and mend what does not fit, all by clicks."""
+
+from workbench.widgets.app.app import (
+    App,
+    difference,
+)
+
+__all__ = [
+    "App",
+    "difference",
+]

@@ -1,0 +1,245 @@
+"""The interactive workbench: choose a model and options, compile, look, and mend what does not fit, all by clicks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets
+
+from workbench.base.units import bytes_text
+from workbench.errors import InputError, WorkbenchError
+from workbench.executable import PHASES, compile_request
+from workbench.profiler.advice.diagnose import cycles_per_sample, diagnose
+from workbench.profiler.advice.snippet import request_code
+from workbench.profiler.profile import Profile
+from workbench.widgets import linked
+from workbench.widgets.app.code import AppCode
+from workbench.widgets.app.options import OptionsForm
+from workbench.widgets.app.progress import AppProgress
+from workbench.widgets.app.run import RunForm, request_of
+from workbench.widgets.app.source import SourcePicker
+from workbench.widgets.app.task import Outcome, Progress, Task
+from workbench.widgets.kit.base import with_html
+from workbench.widgets.views.diagnosis import DiagnosisView
+
+_COMPILE = "Compile the model for the IPU that is described, without hardware"
+_DIAGNOSE = "Try what may make it fit, or faster: each change is compiled and measured"
+
+
+class App(ipywidgets.VBox):
+    """The workbench as one widget.
+
+    `source`: a ready name, a Keras model or a function that builds one, chosen at the start; `config`: an `IPUConfig`,
+    default the one configured last. State: `executable`, `profile` and `diagnosis` of the last work that ended well,
+    `error` of the last that did not, else None; `target`: a machine in place of the one the options describe.
+    `compile()`, `diagnose()`, `apply(i)` and `cancel()` are what the buttons do; `wait()` waits for their end.
+    """
+
+    def __init__(self, source: Any = None, config: Any = None) -> None:
+        self.executable: Any = None
+        self.diagnosis: Any = None
+        self.error: BaseException | None = None
+        self.target: Any = None
+        self._task: Task | None = None
+        self._before: Profile | None = None
+        self._ready = False
+        self.picker = SourcePicker(source, self._show_code)
+        self.run = RunForm(self._show_code)
+        self.options = OptionsForm(config, self._show_code)
+        self.code = AppCode(title="What is compiled, as code")
+        self.progress = AppProgress()
+        self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
+        self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
+        self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
+        self._result = ipywidgets.VBox()
+        self._mending = ipywidgets.VBox()
+        super().__init__([*self._form(), self._actions(), self._mending, self._result])
+        self.add_class("wb-app")
+        self._ready = True
+        self._show_code()
+        self._enable()
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile of the last compile that ended well."""
+        return None if self.executable is None else self.executable.profile
+
+    def request(self) -> Any:
+        """What a press of Compile asks for; `InputError` or `OptionError` when that is not possible."""
+        return request_of(self.picker.choice(), self.run.arguments(), self.options.options(), self.target)
+
+    def compile(self) -> None:
+        """Compile what the form says, in a thread."""
+        self._before = None
+        self._compile()
+
+    def diagnose(self) -> None:
+        """Try the levers on what was compiled last, in a thread."""
+        if self.executable is None:
+            return self.progress_of(InputError("nothing was compiled yet", todo="press Compile first"))
+        executable = self.executable
+        return self._start(
+            "Diagnosing", (), lambda progress: diagnose(executable, compile_request, None, progress), self._diagnosed
+        )
+
+    def apply(self, index: int) -> None:
+        """Set the form to a fix of the last diagnosis and compile that."""
+        if self.diagnosis is None or not 0 <= index < len(self.diagnosis.fixes):
+            return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
+        change = self.diagnosis.fixes[index].change
+        arguments = dict(change.arguments)
+        self.run.set(arguments)
+        steps = arguments.get("gradient_accumulation_steps")
+        accumulation = {"pipeline.gradient_accumulation_steps": steps} if steps else {}
+        self.options.set({**dict(change.options), **accumulation})
+        self._before = self.profile
+        return self._compile()
+
+    def cancel(self) -> None:
+        """Stop what runs."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until nothing runs; False when it still does after so many seconds."""
+        return self._task is None or self._task.wait(seconds)
+
+    # Parts
+
+    @staticmethod
+    def _button(text: str, icon: str, tooltip: str, pressed: Any, style: str = "") -> Any:
+        button = ipywidgets.Button(description=text, icon=icon, tooltip=tooltip, button_style=style)
+        button.on_click(lambda _: pressed())
+        return button
+
+    def _form(self) -> list[Any]:
+        parts = ipywidgets.Box([self.picker.box, self.code])
+        parts.add_class("wb-app-model")
+        model = _card("Model", parts)
+        run = _card("Run", self.run.box, ipywidgets.HTML("<h4>Options</h4>"), self.options.box)
+        form = ipywidgets.Box([model, run])
+        form.add_class("wb-app-form")
+        return [form]
+
+    def _actions(self) -> Any:
+        buttons = ipywidgets.HBox([self.compile_button, self.cancel_button, self.diagnose_button])
+        box = ipywidgets.Box([buttons, self.progress])
+        box.add_class("wb-app-actions")
+        return box
+
+    def _show_code(self) -> None:
+        if not self._ready:
+            return
+        try:
+            choice, request = self.picker.choice(), self.request()
+        except WorkbenchError as error:
+            self.code.problem = str(error)
+            return
+        head = [choice.code] if choice.code else []
+        self.code.code = "\n\n".join([*head, f"import workbench as wb\n{_spaced(request_code(request))}"])
+        self.code.problem = ""
+
+    # Work
+
+    def _compile(self) -> None:
+        try:
+            request = self.request()
+        except WorkbenchError as error:
+            return self.progress_of(error)
+        like = self.executable
+
+        def work(progress: Progress) -> Any:
+            executable = compile_request(request, progress, like)
+            progress("profile")
+            return executable, executable.profile
+
+        name = self.picker.choice().name
+        return self._start(f"Compiling {name}", (*PHASES, "profile"), work, self._compiled)
+
+    def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any) -> None:
+        if self._task is not None and self._task.running:
+            return
+        self.error = None
+        self.progress.begin(title, phases)
+        self._task = Task(work, self.progress.hear, lambda outcome: self._ended(outcome, succeeded))
+        self._enable(running=True)
+        self._task.start()
+
+    def _ended(self, outcome: Outcome, succeeded: Any) -> None:
+        self._enable()
+        if outcome.error is not None:
+            return self.progress_of(outcome.error)
+        try:
+            succeeded(outcome.result)
+        except Exception as error:
+            # What cannot be drawn is told like what cannot be compiled.
+            self.progress_of(error)
+        return None
+
+    def progress_of(self, error: BaseException) -> None:
+        """Tell an error in the app."""
+        self.error = error
+        if self._task is None:
+            self.progress.begin("")
+        self.progress.fail(error)
+
+    def _compiled(self, result: tuple[Any, Profile]) -> None:
+        self.executable, profile = result
+        self.diagnosis = None
+        self._mending.children = []
+        self._result.children = [linked.profile_view(profile)]
+        text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
+        if self._before is not None:
+            text += f". {difference(self._before, profile)}"
+        self.progress.end(f"{profile.name} {text}")
+        self._enable()
+
+    def _diagnosed(self, found: Any) -> None:
+        self.diagnosis = found
+        view = DiagnosisView(found)
+        view.on_apply(self.apply)
+        self._mending.children = [view]
+        self.progress.end(found.sentence)
+
+    def _enable(self, *, running: bool = False) -> None:
+        self.compile_button.disabled = running
+        self.cancel_button.disabled = not running
+        self.diagnose_button.disabled = running or self.executable is None
+        over = self.profile is not None and not self.profile.fits
+        self.diagnose_button.button_style = "warning" if over else ""
+
+    # Faces
+
+    def html(self) -> str:
+        """The stored faces of the diagnosis and of what was compiled."""
+        from workbench.profiler.report import face
+
+        parts = [face("diagnosis").html(self.diagnosis)] if self.diagnosis is not None else []
+        if self.profile is not None:
+            parts += [face(name).html(getattr(self.profile, name)) for name in linked.shown(self.profile)]
+        return "".join(parts) or "<p>The workbench: run this cell to choose a model and compile it.</p>"
+
+    def __str__(self) -> str:
+        return "The workbench" if self.profile is None else str(self.profile)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return with_html(super()._repr_mimebundle_(**kwargs), self.html(), str(self))
+
+
+def _card(title: str, *children: Any) -> Any:
+    box = ipywidgets.VBox([ipywidgets.HTML(f"<h3>{title}</h3>"), *children])
+    box.add_class("wb-app-card")
+    return box
+
+
+def _spaced(code: str) -> str:
+    """Imports together, then an empty line before what is called."""
+    return code if code.startswith("from ") else f"\n{code}"
+
+
+def difference(before: Profile, after: Profile) -> str:
+    """`"Against before: 98.2 KiB less on the fullest tile, 12.3 % more cycles per sample"`."""
+    saved = before.max_tile_bytes - after.max_tile_bytes
+    cycles = cycles_per_sample(after) / cycles_per_sample(before) - 1 if before.total_cycles else 0.0
+    memory = f"{bytes_text(abs(saved))} {'less' if saved >= 0 else 'more'} on the fullest tile"
+    return f"Against before: {memory}, {abs(cycles) * 100:.1f} % {'more' if cycles >= 0 else 'fewer'} cycles per sample"

@@ -1,0 +1,47 @@
+import {h, watch} from "../kit/kernel.js";
+
+const HEADS = {running: "", done: "Done", failed: "This did not work", cancelled: "Cancelled"};
+
+function problem({what, expected, todo}) {
+  const line = (label, text) => text && h("p", {}, h("strong", {text: `${label} `}), h("span", {text}));
+  return h("div", {class: "wb-problem", role: "alert"}, h("p", {class: "wb-what", text: what}), line("Expected:", expected), line("To mend it:", todo));
+}
+
+// Phases are equal parts of the bar: how long each takes is only known once it is over.
+function bar({title, phases, current, state, text}) {
+  const done = state === "done" ? phases.length : Math.max(0, current);
+  const part = (phase, place) => h("div", {
+    class: `wb-phase ${place < done ? "wb-over" : place === current && state === "running" ? "wb-now" : ""}`,
+    title: phase.seconds === null ? phase.name : `${phase.name}: ${phase.seconds.toFixed(2)} s`,
+  });
+  return h("div", {
+    class: "wb-phases", role: "progressbar", "aria-label": title, "aria-valuetext": text || title,
+    ...(phases.length ? {"aria-valuemin": 0, "aria-valuemax": phases.length, "aria-valuenow": done} : {}),
+  }, ...(phases.length ? phases.map(part) : [h("div", {class: `wb-phase ${state === "done" ? "wb-over" : "wb-now"}`})]));
+}
+
+export function status(data) {
+  const {state, title, text, phases, current} = data;
+  if (state === "idle") return h("div", {class: "wb-progress"});
+  const said = state === "running" ? `${title} ${current >= 0 ? `(${current + 1} of ${phases.length})` : ""} ${text}` : [HEADS[state], text].filter(Boolean).join(": ");
+  return h("div", {class: `wb-progress wb-${state}`},
+    state === "running" || state === "done" ? bar(data) : null,
+    data.problem ? problem(data.problem) : h("p", {class: "wb-doing"}, h("span", {text: said}), h("span", {class: "wb-seconds"})));
+}
+
+async function render({model, el}) {
+  let from = 0;
+  const tick = () => {
+    const {state, seconds} = model.get("data"), place = el.querySelector(".wb-seconds");
+    if (!place) return;
+    const shown = state === "running" ? seconds + (performance.now() - from) / 1000 : seconds;
+    place.textContent = ` ${shown.toFixed(1)} s`;
+  };
+  const show = () => { from = performance.now(); el.replaceChildren(status(model.get("data"))); tick(); };
+  show();
+  const timer = setInterval(() => model.get("data").state === "running" && tick(), 100);
+  const off = watch(model, ["data"], show);
+  return () => { clearInterval(timer); off(); };
+}
+
+export default {render};

@@ -1,0 +1,84 @@
+"""How far work is: its phases as a bar, the seconds, and how it ended; an error as what, expected and what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import anywidget
+import traitlets
+
+from workbench.errors import Cancelled, WorkbenchError
+from workbench.widgets.kit import assets
+
+# The browser is told of each new phase, and in between no oftener than this.
+SECONDS_BETWEEN = 0.2
+
+
+class AppProgress(anywidget.AnyWidget):
+    """`data` holds: state (idle, running, done, failed, cancelled), title, phases, text, problem."""
+
+    _esm = assets.javascript("progress")
+    _css = assets.styles(("app", "progress"))
+    data = traitlets.Dict({"state": "idle"}).tag(sync=True)
+
+    def begin(self, title: str, phases: Sequence[str] = ()) -> None:
+        """Work begins; with the names of its phases where they are known."""
+        self._phases: list[dict[str, Any]] = [{"name": name, "seconds": None} for name in phases]
+        self._title, self._current, self._count = title, "", 0
+        self._started = self._phase_started = self._told = time.perf_counter()
+        self._tell("running", "")
+
+    def hear(self, phase: str) -> None:
+        """A phase begins, or goes on with its next part."""
+        now = time.perf_counter()
+        fresh = phase != self._current
+        self._count = 1 if fresh else self._count + 1
+        if fresh:
+            self._close(now)
+            self._current, self._phase_started = phase, now
+        if fresh or now - self._told > SECONDS_BETWEEN:
+            self._told = now
+            parts = f", part {self._count}" if self._count > 1 else ""
+            self._tell("running", f"{phase}{parts}")
+
+    def end(self, text: str) -> None:
+        """All went well."""
+        self._close(time.perf_counter())
+        self._tell("done", text)
+
+    def fail(self, error: BaseException) -> None:
+        """It ended with an error, told in the user's words."""
+        state = "cancelled" if isinstance(error, Cancelled) else "failed"
+        self._tell(state, "", problem=problem_of(error))
+
+    def _close(self, now: float) -> None:
+        for phase in self._phases:
+            if phase["name"] == self._current:
+                phase["seconds"] = round(now - self._phase_started, 3)
+
+    def _tell(self, state: str, text: str, problem: dict[str, str] | None = None) -> None:
+        elapsed = time.perf_counter() - self._started
+        known = [phase["name"] for phase in self._phases]
+        self.data = {
+            "state": state,
+            "title": self._title,
+            "phases": [dict(phase) for phase in self._phases],
+            "current": known.index(self._current) if self._current in known else -1,
+            "text": text,
+            "seconds": round(elapsed, 2),
+            "problem": problem,
+        }
+
+
+def problem_of(error: BaseException) -> dict[str, str]:
+    """What was wrong, what was expected and what to do; one line of what we did not foresee."""
+    if isinstance(error, WorkbenchError):
+        return {"what": error.what, "expected": error.expected, "todo": error.todo}
+    first = (str(error).splitlines() or [""])[0]
+    return {
+        "what": f"{type(error).__name__}: {first}",
+        "expected": "",
+        "todo": "app.error holds the whole error",
+    }

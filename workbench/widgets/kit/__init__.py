@@ -1,0 +1,1 @@
+"""What views are made of: payloads, colours, selection, pictures without a browser."""

@@ -1,0 +1,1 @@
+"""One view a file, with its script and style of the same name."""

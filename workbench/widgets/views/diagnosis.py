@@ -1,0 +1,157 @@
+"""A diagnosis drawn: each fix with its verdict, its bytes against a tile, its cost, its code, and a button to apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+
+from workbench.base.units import bytes_text, cycles_text
+from workbench.profiler.advice.diagnose import Diagnosis as Report
+from workbench.profiler.advice.diagnose import Fix, cycles_per_sample
+from workbench.widgets import linked
+from workbench.widgets.kit import assets, svg
+from workbench.widgets.kit.base import View, picture_html, table_html, with_html
+from workbench.widgets.kit.palette import BAD
+from workbench.widgets.kit.selection import Selection
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+GOOD = "#1d7f4e"
+_TABLE = ["fix", "estimated_bytes", "verified_bytes", "verified_cycles", "cycles_per_sample", "fits", "margin_bytes"]
+
+
+def content(report: Report) -> dict[str, Any]:
+    """What the view says, as texts and shares."""
+    profile = report.profile
+    limit, now = int(profile.target["bytes_per_tile"]), profile.max_tile_bytes
+    most = max([limit, now, *(_bytes(fix) for fix in report.fixes)])
+    return {
+        "sentence": report.sentence,
+        "estimated": report.estimated,
+        "limit": limit / most,
+        "now": {"share": now / most, "text": bytes_text(now), "cost": cycles_text(cycles_per_sample(profile))},
+        "fixes": [_row(report, fix, most) for fix in report.fixes],
+        "skipped": [f"{lever}: {reason}" for lever, reason in report.skipped],
+        "tried": [
+            f"{fix.fix}: {fix.problem or f'{bytes_text(fix.verified_bytes or 0)}, {_verdict(fix)}'}"
+            for fix in report.tried
+        ],
+    }
+
+
+def _row(report: Report, fix: Fix, most: int) -> dict[str, Any]:
+    change = report.slowdown(fix) - 1
+    return {
+        "title": fix.fix[:1].upper() + fix.fix[1:],
+        "note": fix.note,
+        "code": fix.code,
+        "fits": bool(fix.fits),
+        "verdict": _verdict(fix),
+        "share": _bytes(fix) / most,
+        "bytes": bytes_text(_bytes(fix)),
+        "estimate": f"estimated {bytes_text(fix.estimated_bytes)}",
+        "cost": "" if fix.cycles_per_sample is None else cycles_text(fix.cycles_per_sample),
+        "change": "" if fix.cycles_per_sample is None else f"{change * 100:+.1f} %".replace("-", "−"),
+    }
+
+
+def _bytes(fix: Fix) -> int:
+    return fix.estimated_bytes if fix.verified_bytes is None else fix.verified_bytes
+
+
+def _verdict(fix: Fix) -> str:
+    if fix.margin_bytes is None:
+        return "estimated"
+    if fix.fits:
+        return f"fits, {bytes_text(fix.margin_bytes)} to spare"
+    return f"{bytes_text(-fix.margin_bytes)} over" if fix.margin_bytes < 0 else "does not fit its region"
+
+
+class DiagnosisView(View):
+    """The fixes as a table; `on_apply` callbacks hear the number of the fix whose button was pressed."""
+
+    _esm = assets.javascript("diagnosis")
+    _css = assets.style("diagnosis")
+
+    def __init__(self, report: Report, selection: Selection | None = None) -> None:
+        super().__init__(report, selection)
+        self._callbacks: list[Callable[[int], None]] = []
+        self.live = not report.estimated
+        self.data = content(report)
+        self.on_msg(self._hear)
+
+    def on_apply(self, callback: Callable[[int], None]) -> None:
+        """Call back with the number of a fix when its button is pressed."""
+        self._callbacks.append(callback)
+
+    def _hear(self, widget: Any, message: Any, buffers: Any) -> None:
+        index = message.get("apply") if isinstance(message, dict) else None
+        if isinstance(index, int) and 0 <= index < len(self.data["fixes"]):
+            for callback in self._callbacks:
+                callback(index)
+
+
+class Applied(ipywidgets.VBox):
+    """A diagnosis with, once a fix is applied, the profile it gives below it; `executable` is that compile."""
+
+    def __init__(self, report: Report, selection: Selection | None = None) -> None:
+        self.view = DiagnosisView(report, selection)
+        self.executable: Any = None
+        super().__init__([self.view])
+        self._report = report
+        self.view.on_apply(self.apply)
+
+    def apply(self, index: int) -> None:
+        """Compile with a fix and show what comes out."""
+        self.executable = self._report.apply(index)
+        self.children = [self.view, linked.profile_view(self.executable.profile)]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return with_html(super()._repr_mimebundle_(**kwargs), html(self._report), self._report.sentence)
+
+
+def widget(report: Report, selection: Selection | None = None) -> Applied:
+    """The view in a notebook; a press of Apply shows the profile below."""
+    return Applied(report, selection)
+
+
+def stored(report: Report) -> dict[str, Any]:
+    """State of the view for a page without a kernel."""
+    return {"data": content(report), "buffer": b""}
+
+
+def html(report: Report) -> str:
+    """Picture and table."""
+    return picture_html(report.sentence, draw(report), table_html(report.to_pandas()[_TABLE]))
+
+
+def draw(report: Report) -> str:
+    """The stored picture: a bar for the program as it is and one for each fix, against a tile's size."""
+    found = content(report)
+    rows = [{"title": "As it is", "share": found["now"]["share"], "bytes": found["now"]["text"]}, *found["fixes"]]
+    picture = svg.Picture(960, 58 + 46 * len(rows), "Bytes of the fullest tile")
+    for place, row in enumerate(rows):
+        y = 44 + place * 46
+        fits = row.get("fits", report.profile.fits)
+        cost = ", ".join(part for part in (row.get("verdict"), row.get("cost"), row.get("change")) if part)
+        picture.text(18, y + 12, f"{row['title']}: {row['bytes']}" + (f" ({cost})" if cost else ""))
+        picture.box(18, y + 18, 924, 10, "c", radius=5)
+        picture.box(18, y + 18, max(2.0, 924 * row["share"]), 10, fill=GOOD if fits else BAD, radius=5)
+        picture.box(18 + 924 * found["limit"] - 3, y + 14, 3, 18, "t")
+    return str(picture)
+
+
+def figure(report: Report) -> go.Figure:
+    """The same bars as a plain plotly figure."""
+    import plotly.graph_objects as go
+
+    names = ["as it is", *(fix.fix for fix in report.fixes)]
+    sizes = [report.profile.max_tile_bytes, *(_bytes(fix) for fix in report.fixes)]
+    fits = [report.profile.fits, *(bool(fix.fits) for fix in report.fixes)]
+    chart = go.Figure(go.Bar(x=sizes, y=names, orientation="h", marker_color=[GOOD if each else BAD for each in fits]))
+    chart.add_vline(x=int(report.profile.target["bytes_per_tile"]), line_dash="dash", annotation_text="capacity")
+    chart.update_layout(title=report.sentence, xaxis_title="bytes of the fullest tile", yaxis_autorange="reversed")
+    return chart

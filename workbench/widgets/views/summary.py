@@ -1,0 +1,197 @@
+"""The summary drawn: the verdict big and plain, the numbers as cards, then what was assumed, changed or warned of."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
+from workbench.profiler.advice.explain import typical_error
+from workbench.widgets.kit import assets, svg
+from workbench.widgets.kit.base import View, picture_html
+from workbench.widgets.kit.palette import CAUSES
+from workbench.widgets.kit.selection import Selection
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from workbench.profiler.reports.summary import Summary as Report
+
+CARDS_A_ROW = 3
+_HEADLINES = {"good": "Fits", "close": "Within the model's error", "bad": "Does not fit"}
+_TONES = {"good": "#1d7f4e", "close": "#a86a12", "bad": "#c8352b"}
+
+
+def content(report: Report) -> dict[str, Any]:
+    """What the cards say, as texts."""
+    data, profile = report.data, report.profile
+    status = "close" if data["caution"] else "good" if data["fits"] else "bad"
+    reason = data["verdict"].partition(": ")[2]
+    reason = reason[:1].upper() + reason[1:]
+    used, capacity = data["max_tile_bytes"], int(profile.target["bytes_per_tile"])
+    return {
+        "status": status,
+        "headline": _HEADLINES[status],
+        "verdict": reason,
+        "caution": data["caution"],
+        "sentence": report.sentence,
+        "gauge": {
+            "used": used,
+            "capacity": capacity,
+            "text": f"{bytes_text(used)} on the fullest tile: {percent_text(used / capacity)} of a tile",
+        },
+        "cards": cards(report),
+        "shares": shares(report),
+        "groups": groups(report),
+    }
+
+
+def cards(report: Report) -> list[dict[str, str]]:
+    """The headline numbers: label, value, note."""
+    data, profile = report.data, report.profile
+    peak, target = profile.peak, profile.target
+    over = data["margin_bytes"] < 0
+    what = "weight update" if data["mode"] == "training" else "call"
+    clock = f"{float(target['clock_hz']) / 1e9:.3g} GHz"
+    found = [
+        ("Over by" if over else "Margin", bytes_text(abs(data["margin_bytes"])), _error(report, "memory")),
+        (
+            "Fullest tile",
+            f"tile {peak.tile}, IPU {peak.ipu}",
+            f"{bytes_text(peak.bytes)} at step {peak.step}, {data['peak_step']}",
+        ),
+        (
+            f"Time of one {what}",
+            seconds_text(data["seconds"]),
+            f"{cycles_text(data['total_cycles'])}, modelled{_also(report)}",
+        ),
+    ]
+    if data["samples_per_second"]:
+        found.append(
+            ("Throughput", f"{count_text(data['samples_per_second'])} samples/s", f"batch size {data['batch_size']}")
+        )
+    size = f"{target['tiles_per_ipu']} tiles x {bytes_text(target['bytes_per_tile'])}, {clock}"
+    ipus = f"{data['ipus']} IPU{'s' * (data['ipus'] > 1)}" + (
+        f" x {data['replicas']} replicas" if data["replicas"] > 1 else ""
+    )
+    found.append(("Target", f"{ipus}, {target['name']}", size))
+    found.append(("Program", f"{data['program']['steps']:,} steps", f"{data['program']['variables']:,} variables"))
+    return [{"label": label, "value": value, "note": note} for label, value, note in found]
+
+
+def _error(report: Report, kind: str) -> str:
+    error = typical_error(report.profile, kind)
+    return "typical error of the model not known yet" if error is None else f"typical error {percent_text(error)}"
+
+
+def _also(report: Report) -> str:
+    error = typical_error(report.profile, "cycles")
+    return "" if error is None else f", typical error {percent_text(error)}"
+
+
+def shares(report: Report) -> list[dict[str, Any]]:
+    """Cycles by cause over all IPUs as fractions."""
+    table = report.profile.tables["cycle_breakdown"]
+    whole = int(table["cycles"].sum()) or 1
+    sums = {name: int(table["cycles"][table["cause"] == name].sum()) for name in CAUSES}
+    return [
+        {"paint": CAUSES[name], "share": cycles / whole, "text": percent_text(cycles / whole)}
+        for name, cycles in sums.items()
+        if cycles
+    ]
+
+
+def groups(report: Report) -> list[dict[str, Any]]:
+    """Lists of texts; what a user must not miss comes first."""
+    data = report.data
+    unmodelled = [
+        f"{row['primitive']} x {row['count']} in {row['layer'] or '(no layer)'}" for row in data["unmodelled"]
+    ]
+    found = (
+        ("Not a real machine", list(data["what_if"]), True),
+        ("By the generic rule, not modelled on their own", unmodelled, True),
+        ("Warnings", [str(text) for text in data["warnings"]], True),
+        ("Assumed", list(data["assumptions"]), False),
+        ("Options changed", [f"{name} = {value}" for name, value in data["config_changed"].items()], False),
+    )
+    return [{"title": title, "items": items, "alert": alert} for title, items, alert in found if items]
+
+
+class SummaryView(View):
+    """The verdict and the headline numbers, as text."""
+
+    _esm = assets.javascript("summary")
+    _css = assets.style("summary")
+
+    def __init__(self, report: Report, selection: Selection | None = None) -> None:
+        super().__init__(report, selection)
+        self.data = content(report)
+
+
+def widget(report: Report, selection: Selection | None = None) -> SummaryView:
+    """The view in a notebook."""
+    return SummaryView(report, selection)
+
+
+def stored(report: Report) -> dict[str, Any]:
+    """State of the view for a page without a kernel."""
+    return {"data": content(report), "buffer": b""}
+
+
+def html(report: Report) -> str:
+    """Picture and table."""
+    rows = "".join(
+        f'<tr><td style="text-align:left">{escape(item)}</td><td style="text-align:left">{escape(value)}</td></tr>'
+        for item, value in report.lines
+    )
+    return picture_html(report.sentence, draw(report), f"<table><tbody>{rows}</tbody></table>")
+
+
+def draw(report: Report) -> str:
+    """The stored picture: verdict, gauge and cards."""
+    found = content(report)
+    tone = _TONES[found["status"]]
+    rows = -(-len(found["cards"]) // CARDS_A_ROW)
+    picture = svg.Picture(960, 140 + rows * 92)
+    picture.raw(f'<circle cx="40" cy="44" r="22" fill="{tone}"/>')
+    marks = {
+        "good": "M30 45l7 7 13-15",
+        "close": "M30 40q5-6 10 0t10 0M30 50q5-6 10 0t10 0",
+        "bad": "M32 36l16 16M48 36L32 52",
+    }
+    picture.raw(f'<path d="{marks[found["status"]]}" fill="none" stroke="#fff" stroke-width="4"/>')
+    picture.text(76, 42, found["headline"], "t l")
+    picture.text(76, 62, ". ".join(part for part in (found["verdict"], found["caution"]) if part))
+    used, capacity = found["gauge"]["used"], found["gauge"]["capacity"]
+    whole = max(used, capacity, 1)
+    picture.box(18, 84, 924, 12, "c", radius=6)
+    picture.box(18, 84, max(3.0, 924 * used / whole), 12, fill=tone, radius=6)
+    picture.box(18 + 924 * capacity / whole - 3, 80, 3, 20, "t")
+    picture.text(18, 116, found["gauge"]["text"])
+    wide = (924 - 10 * (CARDS_A_ROW - 1)) / CARDS_A_ROW
+    for place, card in enumerate(found["cards"]):
+        row, column = divmod(place, CARDS_A_ROW)
+        x, y = 18 + column * (wide + 10), 132 + row * 92
+        picture.box(x, y, wide, 82, "c", radius=7)
+        picture.text(x + 12, y + 22, card["label"])
+        picture.text(x + 12, y + 45, card["value"], "t v")
+        picture.text(x + 12, y + 67, _cut(card["note"], int(wide / 6.4)))
+    return str(picture)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def figure(report: Report) -> go.Figure:
+    """Cycles by cause as one bar, titled by the verdict."""
+    import plotly.graph_objects as go
+
+    chart = go.Figure()
+    for part in shares(report):
+        colours = part["paint"]
+        chart.add_bar(
+            x=[part["share"]], y=["time"], orientation="h", name=colours["label"], marker_color=colours["colour"]
+        )
+    chart.update_layout(title=report.sentence, barmode="stack", xaxis_title="share of the cycles")
+    return chart

@@ -1,0 +1,133 @@
+"""The floor plan drawn: one number a tile, by colour, with the chosen tile's details beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.base.units import bytes_text, cycles_text
+from workbench.widgets.kit import assets, svg, tile_bytes
+from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.palette import RAMP
+from workbench.widgets.kit.payload import pack
+from workbench.widgets.kit.selection import Selection
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from workbench.profiler.profile import Profile
+    from workbench.profiler.reports.tile_map import TileMap as Report
+
+# osmarks/ipu-stack@ce7c7e94 ipu-target topology.rs: four lanes of tiles make one of the chip's columns (C600).
+LANES = 4
+
+
+def plan(report: Report) -> dict[str, int]:
+    """Columns and rows of the grid, and how many columns stand together."""
+    column, row = report.places
+    rows = int(row.max(initial=0)) + 1
+    columns = int(column.max(initial=0)) + 1
+    return {"columns": columns, "rows": rows, "lanes": LANES if columns > 2 * LANES else 1}
+
+
+def busy_cycles(profile: Profile) -> tile_bytes.IntArray:
+    """Cycles each tile computes in one call: int64[ipus, tiles], the sum over steps of times x cycles."""
+    steps, vectors = profile.tables["steps"], profile.arrays["per_tile"]
+    found = np.zeros((profile.ipus, vectors.shape[1]), dtype=np.int64)
+    for ipu in range(profile.ipus):
+        mine = (steps["ipu"] == ipu) & (steps["cycles_index"] > 0)
+        weights = np.zeros(len(vectors), dtype=np.int64)
+        np.add.at(weights, steps["cycles_index"][mine], steps["times"][mine])
+        used = np.flatnonzero(weights)
+        found[ipu] = weights[used] @ vectors[used]
+    return found
+
+
+def payload(report: Report, variable: int | None = None) -> tuple[dict[str, Any], bytes]:
+    """Bytes by category, busy cycles, and where one variable is kept."""
+    profile = report.profile
+    names, size = tile_bytes.by_category(profile.memory)
+    busy = busy_cycles(profile)
+    columns: dict[str, tuple[str, Any]] = {"bytes": ("i4", size.reshape(-1)), "cycles": ("f8", busy.reshape(-1))}
+    about = tile_bytes.described(profile, report.ipu, names, "live at its fullest step")
+    if variable is not None:
+        table = profile.tables["variables"]
+        kept = np.zeros((profile.ipus, about["tiles"]), dtype=np.int64)
+        kept[table["ipu"][variable]] = profile.vector(table["bytes_index"][variable])
+        columns["variable"] = ("i4", kept.reshape(-1))
+        about["variable"] = str(table["name"][variable])
+    layout, buffer = pack(columns)
+    return {**about, "sentence": report.sentence, "layout": layout, "plan": plan(report), "ramp": list(RAMP)}, buffer
+
+
+class TileMapView(View):
+    """The floor plan; a click or the arrows select a tile; a selected variable can be shown on it."""
+
+    _esm = assets.javascript("tile_map")
+    _css = assets.style("tile_map")
+
+    def __init__(self, report: Report, selection: Selection | None = None) -> None:
+        super().__init__(report, selection)
+        self.selection.observe(self._refresh, "variable")
+        self._refresh()
+
+    def _refresh(self, change: Any = None) -> None:
+        self.send_payload(*payload(self._report, self.selection.variable))
+
+
+def widget(report: Report, selection: Selection | None = None) -> TileMapView:
+    """The view in a notebook."""
+    return TileMapView(report, selection)
+
+
+def stored(report: Report) -> dict[str, Any]:
+    """State of the view for a page without a kernel."""
+    data, buffer = payload(report)
+    return {"data": data, "buffer": buffer}
+
+
+def html(report: Report) -> str:
+    """Picture and table, highest first."""
+    table = report.to_pandas().sort_values(report.unit, ascending=False, kind="stable")
+    return picture_html(report.sentence, draw(report), table_html(table))
+
+
+def grid(report: Report) -> tuple[Any, Any]:
+    """The numbers laid out as float64[rows, columns], and which cells are tiles."""
+    column, row = report.places
+    values = np.full((int(row.max(initial=0)) + 1, int(column.max(initial=0)) + 1), np.nan)
+    values[row, column] = report.values
+    return values, ~np.isnan(values)
+
+
+def draw(report: Report) -> str:
+    """The stored picture: the plan as a small PNG inside an SVG with its legend."""
+    text = cycles_text if report.unit == "cycles" else bytes_text
+    values, there = grid(report)
+    low, high = (int(edge(report.values)) if len(report.values) else 0 for edge in (np.min, np.max))
+    pixels = svg.ramp(np.where(there, values, low), low, high)
+    pixels[~there] = 0
+    side = min(848 / values.shape[1], 46.0)
+    wide, tall = side * values.shape[1], min(side * 1.6, 46.0) * values.shape[0]
+    picture = svg.Picture(960, int(tall + 132), f"Tile map of IPU {report.ipu}: {report.quantity.replace('_', ' ')}")
+    picture.image(56, 44, wide, tall, svg.png(pixels))
+    for place in range(0, values.shape[1], max(1, values.shape[1] // 16)):
+        picture.text(56 + (place + 0.5) * side, 44 + tall + 16, str(place * values.shape[0]), anchor="middle")
+    picture.text(56, 44 + tall + 34, "number of the column's first tile; tiles run down each column")
+    picture.image(56, 44 + tall + 48, 320, 10, svg.png(svg.ramp(np.arange(64)[None, :], 0, 63)))
+    picture.text(56, 44 + tall + 74, text(low))
+    picture.text(376, 44 + tall + 74, text(high), anchor="end")
+    picture.text(392, 44 + tall + 58, f"{report.unit} of each tile")
+    return str(picture)
+
+
+def figure(report: Report) -> go.Figure:
+    """The same plan as a plain plotly figure."""
+    import plotly.graph_objects as go
+
+    values, _ = grid(report)
+    scale = [[place / (len(RAMP) - 1), colour] for place, colour in enumerate(RAMP)]
+    chart = go.Figure(go.Heatmap(z=values, colorscale=scale, colorbar_title=report.unit, xgap=1, ygap=1))
+    chart.update_layout(title=report.sentence, xaxis_title="column", yaxis_title="row", yaxis_autorange="reversed")
+    return chart
