@@ -11,7 +11,7 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder
-from tests.profiler.test_reports import REPORTS
+from tests.profiler.reports.test_reports import REPORTS
 from workbench.engine.compile import Clock, Compiled, measure
 from workbench.engine.options import Options
 from workbench.engine.program import TileProgram

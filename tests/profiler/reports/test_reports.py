@@ -1,0 +1,332 @@
+"""Reports from profiles made by hand: their text as golden files, and their numbers against the tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report, text_table
+
+PROFILES = {
+    "fits": handmade_profile(),
+    "over": handmade_profile(fits=False),
+    "pipeline": handmade_pipeline(),
+}
+FOLDER = Path(__file__).parents[3] / "workbench" / "profiler" / "reports"
+REPORTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+
+each_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+each_report = pytest.mark.parametrize("name", REPORTS)
+
+
+def report_of(profile: Profile, name: str) -> Report:
+    found = getattr(profile, name)
+    assert isinstance(found, Report)
+    return found
+
+
+@pytest.mark.parametrize("which", PROFILES)
+@each_report
+def test_text(which: str, name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"profiler/{name}.{which}.txt", report_of(PROFILES[which], name).to_text())
+
+
+@each_profile
+@each_report
+def test_every_report_keeps_the_contract(profile: Profile, name: str) -> None:
+    report = report_of(profile, name)
+    assert report.name == name
+    assert report.sentence
+    assert "\n" not in report.sentence
+    assert json.loads(json.dumps(report.data)).keys() == report.data.keys()
+    assert len(report.to_pandas().columns) > 0
+
+
+# Summary
+
+
+def test_verdict_is_first() -> None:
+    fits, over = PROFILES["fits"], PROFILES["over"]
+    # Tile 3: 5,864 B always live; the lowest free places for 4,200 B of variables: 10,064 B of 16,384 B and of 6,000 B.
+    assert str(fits).splitlines()[0] == "Fits: worst tile 3 uses 9.8 KiB of 16.0 KiB, 6.2 KiB to spare."
+    assert str(over).splitlines()[0] == "Does not fit: worst tile 3 uses 9.8 KiB of 5.9 KiB, 4.0 KiB over."
+    assert str(PROFILES["pipeline"]).startswith("Fits: worst tile 0 of IPU 0 uses ")
+
+
+def test_a_margin_inside_the_typical_error_is_said() -> None:
+    profile = PROFILES["fits"]
+    close = Profile(
+        meta={**profile.meta, "typical_errors": {"memory": {"median_ratio": 1.7}}},
+        tables=profile.tables,
+        arrays=profile.arrays,
+    )
+    assert profile.summary.caution == ""
+    assert close.summary.caution == "The margin is within the typical error of modelled memory (70.0 %)"
+    assert close.summary.caution in close.summary.sentence
+    unknown = Profile(meta={**profile.meta, "typical_errors": {}}, tables=profile.tables, arrays=profile.arrays)
+    assert unknown.summary.caution == ""
+
+
+# Memory
+
+
+@each_profile
+@pytest.mark.parametrize("measure", ["peak", "allocated"])
+def test_memory_sums_to_the_tiles(profile: Profile, measure: str) -> None:
+    for ipu in range(profile.ipus):
+        report = profile.memory.of(ipu=ipu, measure=measure)  # type: ignore[arg-type]
+        tiles = profile.tiles.query("ipu == @ipu")
+        expected = tiles["total_bytes"]
+        if measure == "peak":
+            expected = tiles["always_live_bytes"] + tiles["not_always_live_bytes"]
+        assert (sum(report.by_category.values()) == expected.to_numpy()).all()
+        assert (sum(report.by_liveness.values()) == (tiles["always_live_bytes"] + tiles["not_always_live_bytes"])).all()
+
+
+@each_profile
+def test_details_of_a_tile(profile: Profile) -> None:
+    found = profile.memory.of(ipu=0).tile(3)
+    row = profile.tiles.query("ipu == 0 and tile == 3").iloc[0]
+    assert found["total_bytes"] == sum(found["by_category"].values()) == sum(found["by_region"].values())
+    assert found["total_bytes"] == row["total_bytes"]
+    assert found["total_with_gaps_bytes"] == row["total_with_gaps_bytes"]
+
+
+def test_bytes_of_one_variable() -> None:
+    memory = PROFILES["fits"].memory
+    bias = memory.variables(["dense_1/bias"])["dense_1/bias"]
+    assert bias.tolist() == [400 if tile == 3 else 0 for tile in range(16)]
+
+
+def test_tile_map_shows_steps_and_variables() -> None:
+    tile_map = PROFILES["fits"].tile_map
+    assert tile_map.of("cycles", 3).values.tolist() == [600 if tile == 3 else 300 for tile in range(16)]
+    assert tile_map.of("variable", "dense_1/bias").values.sum() == 400
+    assert tile_map.of("received", 2).values.sum() == 16_000
+    column, row = tile_map.places
+    assert len(set(zip(column.tolist(), row.tolist(), strict=True))) == 16
+
+
+# Liveness
+
+
+@each_profile
+def test_liveness_is_the_table(profile: Profile) -> None:
+    for ipu in range(profile.ipus):
+        view = profile.liveness_view.of(ipu=ipu)
+        table = profile.liveness.query("ipu == @ipu")
+        assert view.live_bytes.tolist() == table["live_bytes"].tolist()
+        by_tile = sum(profile.liveness_view.of(ipu=ipu, tile=tile).live_bytes for tile in range(16))
+        assert by_tile.tolist() == table["live_bytes"].tolist()
+        for position, live in enumerate(view.live_bytes.tolist()):
+            shown = view.at(position)
+            assert shown.loc[~shown["always_live"].astype(bool), "bytes"].sum() == live
+
+
+def test_an_early_tensor_used_late_is_first_at_the_peak() -> None:
+    profile = PROFILES["fits"]
+    view = profile.liveness_view
+    # From position 9 to 10 one gradient of 32,000 B begins and nothing ends.
+    assert view.live_bytes[10] - view.live_bytes[9] == 32_000
+    assert view.at(10)["name"].tolist()[:2] == ["dense_1/kernel grad", "images"]
+    assert view.lifetime(5) == [(0, 10)]
+    assert view.lifetime(0) == [(0, 12)]
+
+
+# X-ray
+
+
+@each_profile
+def test_xray_heights_sum_to_what_is_live(profile: Profile) -> None:
+    for ipu in range(profile.ipus):
+        always = profile.arrays["always_live"][ipu]
+        for tile in range(16):
+            xray, view = profile.xray.of(ipu, tile), profile.liveness_view.of(ipu=ipu, tile=tile)
+            expected = (view.live_bytes + always[tile]).tolist()
+            assert [xray.bytes_at(position) for position in range(xray.positions)] == expected
+
+
+@each_profile
+def test_xray_rectangles_never_overlap(profile: Profile) -> None:
+    for tile in (0, 3):
+        rectangles = profile.xray.of(0, tile).rectangles.to_dict("records")
+        for place, one in enumerate(rectangles):
+            for other in rectangles[:place]:
+                apart = one["last"] < other["first"] or other["last"] < one["first"]
+                beside = one["address"] >= other["address"] + other["bytes"]
+                assert apart or beside or other["address"] >= one["address"] + one["bytes"]
+
+
+# Time
+
+
+@each_profile
+def test_causes_sum_to_the_total(profile: Profile) -> None:
+    for ipu in range(profile.ipus):
+        own = profile.cycle_breakdown.query("ipu == @ipu")
+        table = dict(zip(own["cause"], own["cycles"], strict=True))
+        assert profile.trace.proportions(ipu) == table
+        assert sum(table.values()) == profile.total_cycles
+
+
+def test_window_of_the_trace() -> None:
+    # The first iteration begins at 1,100: exchange to 2,140, matmul to 2,740, relu to 2,790.
+    found = PROFILES["fits"].trace.window(0, 2_000, 2_750)
+    phases = found[found["lane"] == "phase"]
+    assert phases[["name", "cycles_from", "cycles_to"]].to_numpy().tolist() == [
+        ["dense_1/exchange", 1_100, 2_140],
+        ["dense_1/matmul", 2_140, 2_740],
+        ["dense_1/relu", 2_740, 2_790],
+    ]
+    layers = found[found["lane"] == "layer"]
+    assert layers[["name", "cycles_from", "cycles_to", "merged"]].to_numpy().tolist() == [["dense_1", 1_100, 2_790, 3]]
+    assert PROFILES["fits"].trace.proportions(0, 2_000, 2_750) == {"exchange": 140, "compute": 610}
+
+
+@pytest.mark.parametrize("limit", [6, 12, 30])
+def test_a_window_keeps_to_its_limit_and_covers_all(limit: int) -> None:
+    profile = PROFILES["fits"]
+    found = profile.trace.window(0, max_rects=limit)
+    assert 0 < len(found) <= limit
+    phases = found[found["lane"] == "phase"].sort_values("cycles_from")
+    assert (phases["cycles_to"].to_numpy()[:-1] <= phases["cycles_from"].to_numpy()[1:]).all()
+    assert (phases["cycles_to"] - phases["cycles_from"]).sum() == profile.total_cycles
+
+
+def test_bands_of_single_tiles() -> None:
+    bands = PROFILES["fits"].trace.tiles(0, 2_140, 2_740)
+    assert bands[["tile_from", "tile_to", "cycles_from", "cycles_to"]].to_numpy().tolist() == [
+        [0, 2, 2_140, 2_440],
+        [3, 3, 2_140, 2_740],
+        [4, 15, 2_140, 2_440],
+    ]
+
+
+def test_tile_balance_of_a_window() -> None:
+    # One tile of 600 and fifteen of 300: 5,100 / (16 x 600).
+    assert PROFILES["fits"].trace.tile_balance(0, 2_140, 2_740) == pytest.approx(5_100 / 9_600)
+
+
+# Pipeline
+
+
+def test_bubbles_of_two_equal_stages() -> None:
+    """Four micro-batches on two stages, so (N - 1) / (G + N - 1) = 1 / 5 of the columns; copies are busy."""
+    pipeline = PROFILES["pipeline"].pipeline
+    # Forward columns begin at 600: five of 600 with four copies of 200, then backward ones of 1,000, updates of 150.
+    assert pipeline.span == (600, 10_350)
+    for column_cycles, first in ((600, 600), (1_000, 4_400)):
+        last = first + 5 * column_cycles + 4 * 200
+        bubbles = pipeline.bubbles(first, last)
+        assert bubbles["fraction"] == pytest.approx((column_cycles * 5 / (5 * column_cycles + 800)) / 5)
+        assert bubbles["by_cause"] == {"idle_fill": column_cycles, "idle_drain": column_cycles}
+        assert bubbles["by_ipu"] == [column_cycles, column_cycles]
+
+
+def test_blocks_name_stage_micro_batch_and_direction() -> None:
+    blocks = PROFILES["pipeline"].pipeline.blocks()
+    assert len(blocks) == 2 * 2 * 4
+    third = blocks[blocks["micro_batch"] == 3]
+    assert third[["ipu", "stage", "direction", "cycles_from"]].to_numpy().tolist() == [
+        [0, 0, "forward", 3_000],
+        [1, 1, "forward", 3_800],
+        [1, 1, "backward", 8_000],
+        [0, 0, "backward", 9_200],
+    ]
+    busy = blocks.assign(cycles=blocks["cycles_to"] - blocks["cycles_from"]).groupby("ipu")["cycles"].sum()
+    assert busy.tolist() == [4 * 1_600, 4 * 1_600]
+
+
+@each_profile
+def test_tree_has_every_step_once(profile: Profile) -> None:
+    steps = [row["step"] for row in profile.program_tree.nodes if row["step"] >= 0]
+    assert sorted(steps) == profile.steps["id"].tolist()
+    root = next(row for row in profile.program_tree.nodes if row["parent"] < 0 and not row["function"])
+    assert root["cycles"] == profile.total_cycles
+
+
+def test_search_of_the_tree() -> None:
+    found = PROFILES["fits"].program_tree.search("DENSE_2/m")
+    assert [row["step"] for row in found] == [6]
+
+
+# Operations, roofline, source
+
+
+@each_profile
+def test_layers_cover_every_step(profile: Profile) -> None:
+    layers = profile.operations.layers
+    assert layers["cycles"].sum() == profile.steps["total_cycles"].sum()
+    parts = ["forward_cycles", "recompute_cycles", "backward_cycles", "update_cycles"]
+    assert (layers[parts].sum(axis=1) == layers["cycles"]).all()
+    assert layers["flops"].sum() == profile.operators["flops"].sum()
+
+
+def test_roofline_points() -> None:
+    points = PROFILES["fits"].roofline.points.set_index("name")
+    # 16 tiles x 4 B/cycle x 1 GHz; 48,000 B received in three runs.
+    assert PROFILES["fits"].roofline.ceilings["exchange"] == 64e9
+    assert points.loc["dense_1 matmul", "intensity"] == 1_920_000 / 48_000
+    assert points.loc["dense_1 matmul", "rate"] == pytest.approx(1_920_000 / 4_920 * 1e9)
+    assert np.isinf(points.loc["dense_2 matmul", "intensity"])
+
+
+@each_profile
+def test_lines_and_the_rest_sum_to_the_total(profile: Profile) -> None:
+    source = profile.source
+    assert source.lines["cycles"].sum() + source.unattributed_cycles == profile.ipus * profile.total_cycles
+
+
+def test_a_line_of_source() -> None:
+    line = PROFILES["fits"].source.lines.set_index("source").loc["model.py:5"]
+    assert line["cycles"] == 3 * (400 + 400)
+    assert line["steps"] == [6, 8]
+
+
+# Insights
+
+
+@each_profile
+def test_insights_are_the_tables(profile: Profile) -> None:
+    insights = profile.insights
+    peak = profile.peak
+    categories = insights.peak_categories
+    assert sum(categories.values()) == profile.explain(tile=peak.tile, step=peak.step, ipu=peak.ipu).value
+    assert insights.histogram["tiles"].sum() == len(profile.tiles)
+    assert insights.highest_tiles["total_with_gaps_bytes"].max() == profile.max_tile_bytes
+    needed = profile.tiles["always_live_bytes"] + profile.tiles["not_always_live_bytes"]
+    assert insights.highest_tiles["needed_bytes"].tolist() == sorted(needed, reverse=True)[:5]
+    assert insights.largest_variables["bytes"].iloc[0] == profile.variables["bytes"].max()
+
+
+def test_a_tip_names_its_number() -> None:
+    assert PROFILES["fits"].insights.tips == [
+        "exchange takes 35.9 % of all cycles: less data has to move when neighbouring layers share a layout, "
+        "or with half precision"
+    ]
+
+
+# Text
+
+
+def test_names_are_text_in_html() -> None:
+    profile = PROFILES["fits"]
+    bad = Profile(
+        meta={**profile.meta, "name": "<script>alert(1)</script>"}, tables=profile.tables, arrays=profile.arrays
+    )
+    html = bad._repr_mimebundle_()["text/html"]
+    assert "<script>alert" not in html
+
+
+def test_text_tables_say_what_is_left_out() -> None:
+    frame = PROFILES["fits"].variables[["name", "bytes"]]
+    text = text_table(frame, rows=2).splitlines()
+    assert text[0].split() == ["name", "bytes"]
+    assert text[-1] == "... 13 more rows"
+    assert len(text) == 4

@@ -1,0 +1,373 @@
+"""The app without a browser: what its form asks for, how work runs, is stopped and told, and the drawn diagnosis."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from tests.profiler.advice.test_diagnose import FakeCompiler, by_lever, over
+from tests.widgets.kit.test_javascript import MAX_BYTES, run
+from workbench.errors import Cancelled, InputError
+from workbench.executable import PHASES
+from workbench.ipu.config import IPUConfig, form_options
+from workbench.profiler.advice.diagnose import diagnose
+from workbench.profiler.report import face
+from workbench.widgets.app import App, difference
+from workbench.widgets.app import progress as app_progress
+from workbench.widgets.app.layers import KINDS, PRESETS, Layer, keras_code, names, read_shape
+from workbench.widgets.app.options import OptionsForm
+from workbench.widgets.app.source import READY
+from workbench.widgets.app.task import Task
+from workbench.widgets.kit import assets
+from workbench.widgets.views import diagnosis
+
+AMP = "matmuls.poplar_options.availableMemoryProportion"
+
+
+# The rows and their code
+
+
+def test_code_is_what_the_rows_say() -> None:
+    layers = (Layer.new("Conv2D", 8, 5, 2), Layer.new("Dropout", 0.5), Layer.new("Dense", 3, activation="none"))
+    assert keras_code("cnn", (8, 8, 1), layers).splitlines()[2:] == [
+        "model = keras.Sequential(",
+        "    [",
+        "        keras.Input((8, 8, 1)),",
+        '        keras.layers.Conv2D(filters=8, kernel_size=5, strides=2, padding="same", activation="relu", '
+        'name="conv2d_1"),',
+        '        keras.layers.Dropout(rate=0.5, name="dropout_2"),',
+        '        keras.layers.Dense(units=3, name="dense_3"),',
+        "    ],",
+        '    name="cnn",',
+        ")",
+    ]
+
+
+def test_names_are_snake_case_with_the_place() -> None:
+    layers = [Layer.new(kind) for kind in ("MaxPooling2D", "GlobalAveragePooling2D", "BatchNormalization")]
+    assert names(layers) == ["max_pooling2d_1", "global_average_pooling2d_2", "batch_normalization_3"]
+
+
+@pytest.mark.parametrize(("text", "shape"), [("64", (64,)), ("28, 28, 1", (28, 28, 1)), ("(32, 32,)", (32, 32))])
+def test_shapes_are_read(text: str, shape: tuple[int, ...]) -> None:
+    assert read_shape(text) == shape
+
+
+@pytest.mark.parametrize("text", ["", "64, x", "-1", "0", "3.5"])
+def test_other_shapes_are_errors(text: str) -> None:
+    with pytest.raises(InputError, match="positive whole numbers"):
+        read_shape(text)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_code_shown_builds_what_is_compiled(preset: str) -> None:
+    app = App()
+    app.picker.builder.start_from(preset)
+    made: dict[str, Any] = {}
+    exec(app.code.code.partition("import workbench")[0], made)
+    built = app.picker.choice().source()
+    assert made["model"].get_config()["layers"][1:] == built.get_config()["layers"][1:]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_a_keras_layer(kind: str) -> None:
+    app = App()
+    app.picker.builder.set("8, 8, 2", [Layer.new(kind)])
+    assert type(app.picker.choice().source().layers[-1]).__name__ == kind
+
+
+def test_rows_are_added_moved_and_removed() -> None:
+    builder = App().picker.builder
+    builder.insert(1, Layer.new("Dropout"))
+    assert [layer.kind for layer in builder.layers()] == ["Dense", "Dropout", "Dense", "Dense"]
+    builder.rows[0].settings[0].value = 7
+    builder.move(0, 1)
+    builder.move(0, -1)
+    assert [layer.kind for layer in builder.layers()] == ["Dropout", "Dense", "Dense", "Dense"]
+    assert builder.layers()[1].values == (7,)
+    builder.rows[2].kind.value = "Flatten"
+    assert [layer.kind for layer in builder.layers()] == ["Dropout", "Dense", "Flatten", "Dense"]
+    for _ in range(5):
+        builder.remove(0)
+    assert [layer.kind for layer in builder.layers()] == ["Dense"]
+
+
+def test_a_layer_that_cannot_stand_there_is_named() -> None:
+    app = App()
+    app.picker.builder.set("64", [Layer.new("Conv2D")])
+    app.compile()
+    assert app.wait(60)
+    assert isinstance(app.error, InputError)
+    assert app.error.what == "layer 1, Conv2D, cannot take an input of shape (64,)"
+    assert app.progress.data["problem"]["todo"] == "change or move the layer; Flatten turns images into rows"
+
+
+# The options
+
+
+def test_the_form_has_a_control_for_each_declaration() -> None:
+    form = OptionsForm()
+    assert list(form.controls) == [each.name for each in form_options()]
+    for each in form_options():
+        control = form.controls[each.name]
+        assert each.form_label in control.description
+        assert each.doc in control.tooltip
+        assert form.options().get(each.name) == each.default
+    assert form.options().changed == ()
+
+
+def test_a_changed_option_is_marked_and_reset() -> None:
+    form = OptionsForm()
+    form.controls[AMP].value = 0.3
+    assert form.options().changed == ((AMP, 0.3),)
+    assert form.controls[AMP].description == "availableMemoryProportion (matmuls) (default 0.6)"
+    assert "wb-app-changed" in form.controls[AMP]._dom_classes
+    assert "1 changed" in form.count.value
+    form.reset_button.click()
+    assert form.options().changed == ()
+    assert "wb-app-changed" not in form.controls[AMP]._dom_classes
+
+
+def test_the_form_begins_with_the_configuration_and_keeps_what_it_does_not_show() -> None:
+    config = IPUConfig()
+    config.matmuls.poplar_options["availableMemoryProportion"] = 0.2
+    config.slices.poplar_options["availableMemoryProportion"] = 0.5
+    form = OptionsForm(config)
+    assert form.controls[AMP].value == 0.2
+    form.controls["ipu_model.tiles_per_ipu"].value = 8
+    assert form.options().changed == (
+        ("ipu_model.tiles_per_ipu", 8),
+        (AMP, 0.2),
+        ("slices.poplar_options.availableMemoryProportion", 0.5),
+    )
+
+
+def test_the_form_is_the_request() -> None:
+    app = App("cnn")
+    app.run.batch_size.value = 16
+    app.run.optimizer.value = "adam"
+    app.run.precision.value = "float16"
+    app.options.controls["pipeline.gradient_accumulation_steps"].value = 4
+    app.options.controls["ipu_model.tiles_per_ipu"].value = 64
+    request = app.request()
+    assert (request.source, request.batch_size, request.mode) == ("cnn", 16, "training")
+    assert (request.optimizer, request.precision) == ("adam", "float16")
+    assert (request.gradient_accumulation_steps, request.target.tiles_per_ipu) == (4, 64)
+    app.run.mode.value = "inference"
+    assert app.request().optimizer is None
+
+
+def test_two_ipus_spread_the_rows_evenly() -> None:
+    app = App()
+    app.picker.builder.insert(0, Layer.new("Dense"))
+    app.options.controls["auto_select_ipus"].value = 2
+    assert app.request().stages == [0, 0, 1, 1]
+
+
+def test_ready_names_are_the_engine_s() -> None:
+    from workbench.engine.frontends.ready import READY_NAMES
+
+    assert tuple(READY) == READY_NAMES
+
+
+def test_sources_that_are_given() -> None:
+    import keras
+
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2, name="only")], name="mine")
+    choice = App(model).picker.choice()
+    assert (choice.source, choice.name, choice.layers) == (model, "mine", 1)
+    assert App("resnet50").picker.choice().source == "resnet50"
+    with pytest.raises(InputError, match="there is no ready model 'lenet'"):
+        App("lenet")
+
+
+def test_models_of_the_notebook_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    import IPython
+    import keras
+
+    app = App()
+    assert app.picker.models.options == ("no Keras model found",)
+    app.picker.box.selected_index = 2
+    assert "there is no Keras model in the notebook" in app.code.problem
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)], name="inner")
+    cells = {"net": model, "x": 3, "_": model}
+    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(user_ns=cells))
+    app.picker.look.click()
+    assert app.picker.models.options == ("net",)
+    assert app.request().source is model
+    assert app.request().loss == "sparse_categorical_crossentropy"
+    model.compile("adam", "categorical_crossentropy")
+    assert app.request().loss is None
+
+
+# Work
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(wb.ready("mlp", layers=1, hidden=512, input_size=256))
+    app.options.controls["ipu_model.tiles_per_ipu"].value = 16
+    app.run.batch_size.value = 256
+    app.run.precision.value = "float16"
+    return app
+
+
+def test_from_out_of_memory_to_a_fix_that_fits(app: App) -> None:
+    app.compile_button.click()
+    assert app.wait(120)
+    assert app.profile is not None
+    assert app.profile.fits
+    assert app.progress.data["state"] == "done"
+    assert [phase["name"] for phase in app.progress.data["phases"]] == [*PHASES, "profile"]
+    assert all(phase["seconds"] is not None for phase in app.progress.data["phases"])
+    whole = app.profile.max_tile_bytes
+    app.target = wb.target("ipu2", tiles_per_ipu=16).replace(bytes_per_tile=whole * 7 // 10 // 16 * 16)
+    app.compile()
+    assert app.wait(120)
+    assert not app.profile.fits
+    assert app.diagnose_button.button_style == "warning"
+    before = app.profile
+    app.diagnose_button.click()
+    assert app.wait(300)
+    assert app.diagnosis.fixes[0].fits
+    promised = app.diagnosis.fixes[0].verified_bytes
+    view = app._mending.children[0]
+    view._hear(view, {"apply": 0}, [])
+    assert app.wait(120)
+    assert app.profile.fits
+    assert app.profile.max_tile_bytes == promised
+    assert difference(before, app.profile) in app.progress.data["text"]
+    assert app._mending.children == ()
+
+
+def test_a_trace_is_used_again_when_only_options_change(app: App) -> None:
+    app.compile()
+    assert app.wait(120)
+    app.options.controls[AMP].value = 0.3
+    app.compile()
+    assert app.wait(120)
+    assert app.executable.passes["changed"][0].endswith("traced before")
+
+
+def test_cancel_leaves_what_was_there(app: App) -> None:
+    app.compile()
+    assert app.wait(120)
+    first = app.executable
+    app.run.batch_size.value = 128
+    app.compile()
+    app.cancel()
+    assert app.wait(120)
+    assert isinstance(app.error, Cancelled)
+    assert app.executable is first
+    assert app.progress.data["state"] == "cancelled"
+    assert not any(thread.name == "workbench compile" for thread in threading.enumerate())
+    assert not app.compile_button.disabled
+    assert app.cancel_button.disabled
+
+
+def test_misuse_is_told_in_the_app() -> None:
+    app = App()
+    app.diagnose()
+    assert app.progress.data["problem"]["what"] == "nothing was compiled yet"
+    app.apply(0)
+    assert app.progress.data["problem"]["what"] == "there is no fix 0"
+
+
+def test_what_we_did_not_foresee_is_one_line() -> None:
+    problem = app_progress.problem_of(RuntimeError("first line\nsecond line"))
+    assert problem == {"what": "RuntimeError: first line", "expected": "", "todo": "app.error holds the whole error"}
+
+
+def test_the_end_is_told_on_the_loop_and_only_once() -> None:
+    told: list[str] = []
+
+    async def cell() -> None:
+        task = Task(
+            lambda progress: 1, lambda phase: None, lambda outcome: told.append(threading.current_thread().name)
+        )
+        task.start()
+        while not told:
+            await asyncio.sleep(0.01)
+        assert task.wait(1)
+
+    asyncio.run(cell())
+    assert told == [threading.current_thread().name]
+
+
+def test_cancel_is_heard_at_the_next_phase() -> None:
+    outcomes: list[Any] = []
+
+    def work(progress: Any) -> None:
+        while True:
+            progress("lower")
+            time.sleep(0.001)
+
+    task = Task(work, lambda phase: None, outcomes.append).start()
+    task.cancel()
+    assert task.wait(10)
+    assert outcomes[0].cancelled
+
+
+# The JavaScript
+
+
+@pytest.mark.parametrize("name", ["app_code", "app_progress", "diagnosis"])
+def test_each_widget_is_one_small_module(node: str, name: str) -> None:
+    source = assets.javascript(name)
+    assert len(source.encode()) <= MAX_BYTES
+    assert "import " not in source
+    assert source.count("export ") == 1
+    run(node, "--input-type=module", "--check", "-", text=source)
+    for called in ("button", "watch"):
+        assert f"{called}(" not in source or f"function {called}(" in source
+
+
+# The drawn diagnosis
+
+
+def test_the_diagnosis_says_what_its_table_says() -> None:
+    report = diagnose(over(), FakeCompiler(by_lever))
+    found = diagnosis.content(report)
+    table = report.to_pandas()
+    # 12,000 B are most; a tile has 10,000.
+    assert found["limit"] == pytest.approx(10 / 12)
+    assert [fix["share"] * 12_000 for fix in found["fixes"]] == pytest.approx(table["verified_bytes"].tolist())
+    assert [fix["fits"] for fix in found["fixes"]] == table["fits"].tolist()
+    # 16,000 cycles instead of 12,000.
+    assert found["fixes"][1]["change"] == "+33.3 %"
+    assert len(found["tried"]) == len(report.tried)
+
+
+def test_faces_of_a_diagnosis() -> None:
+    report = diagnose(over(), FakeCompiler(by_lever))
+    drawn = face("diagnosis")
+    bundle = drawn.mimebundle(report)
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert bundle["text/html"].count("<img") == 1
+    assert drawn.svg(report).count("<rect") >= 2 * (1 + len(report.fixes))
+    assert len(drawn.figure(report).data[0].x) == 1 + len(report.fixes)
+
+
+def test_apply_buttons_call_back_within_bounds() -> None:
+    view = diagnosis.DiagnosisView(diagnose(over(), FakeCompiler(by_lever)))
+    heard: list[int] = []
+    view.on_apply(heard.append)
+    for message in ({"apply": 1}, {"apply": 99}, {"apply": "0"}, "apply"):
+        view._hear(view, message, [])
+    assert heard == [1]
+
+
+def test_a_stored_app_shows_text_and_pictures() -> None:
+    app = App("mlp")
+    assert "run this cell" in app._repr_mimebundle_()["text/html"]
+    app.compile()
+    assert app.wait(120)
+    bundle = app._repr_mimebundle_()
+    assert bundle["text/html"].count("<img") == 5
+    assert bundle["text/plain"].startswith("Fits:")

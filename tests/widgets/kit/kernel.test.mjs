@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import {clampWindow, groupByPath, isUnder, lastAtMost, scale, shortText, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
+
+test("ticks are round and inside", () => {
+  assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
+  assert.deepEqual(ticks(3, 27, 4), [10, 20]);
+  assert.deepEqual(ticks(0, 1024, 4, true), [0, 256, 512, 768, 1024]);
+  assert.deepEqual(ticks(5, 5, 4), [5]);
+});
+
+test("a scale and its inverse", () => {
+  const x = scale(0, 10, 100, 200);
+  assert.equal(x(5), 150);
+  assert.equal(x.invert(150), 5);
+});
+
+test("a window stays inside its range and is never too narrow", () => {
+  assert.deepEqual(clampWindow(-5, 5, 0, 100, 1), [0, 10]);
+  assert.deepEqual(clampWindow(95, 105, 0, 100, 1), [90, 100]);
+  assert.deepEqual(clampWindow(50, 50.1, 0, 100, 4), [48.05, 52.05]);
+  assert.deepEqual(clampWindow(-50, 150, 0, 100, 4), [0, 100]);
+  assert.deepEqual(clampWindow(0, 1, 0, 1, 20), [0, 1]);
+});
+
+test("binary search", () => {
+  assert.equal(lastAtMost([1, 3, 5], 0), -1);
+  assert.equal(lastAtMost([1, 3, 5], 3), 1);
+  assert.equal(lastAtMost([1, 3, 5], 9), 2);
+});
+
+test("columns of a buffer, from any place in a larger one", () => {
+  const bytes = new Uint8Array(8 + 24);
+  new DataView(bytes.buffer).setFloat64(8, 2.5, true);
+  new DataView(bytes.buffer).setInt32(16, -7, true);
+  new DataView(bytes.buffer).setInt32(20, 9, true);
+  const layout = [{name: "a", type: "f8", offset: 0, length: 1}, {name: "b", type: "i4", offset: 8, length: 2}];
+  const {a, b} = unpack(layout, new DataView(bytes.buffer, 8, 24));
+  assert.deepEqual([...a], [2.5]);
+  assert.deepEqual([...b], [-7, 9]);
+});
+
+test("texts", () => {
+  assert.equal(wholeText(1234567), "1,234,567");
+  assert.equal(wholeText(999), "999");
+  assert.equal(shortText("128.0 KiB"), "128 KiB");
+  assert.equal(shortText("1.50 k"), "1.5 k");
+  assert.equal(shortText("100 B"), "100 B");
+  assert.equal(within("a/b/kernel", "a/b"), "kernel");
+  assert.equal(within("a/bc", "a/b"), "a/bc");
+  assert.ok(isUnder("a/b", "a") && isUnder("a", "a") && isUnder("conv2_block1_1_conv", "conv2_block1") && !isUnder("ab", "a") && !isUnder(null, "a"));
+});
+
+test("stretches are named as deep as there is room", () => {
+  const parts = [[0, 1, "a/x"], [1, 2, "a/y"], [2, 3, "b/z"]];
+  assert.deepEqual(groupByPath(parts, 3, 0), parts);
+  assert.deepEqual(groupByPath(parts, 2, 0), [[0, 2, "a"], [2, 3, "b"]]);
+  assert.deepEqual(groupByPath([[0, 1, "conv2_block1_1"], [1, 2, "conv2_block1_2"], [2, 3, "conv2_block2"]], 2, 0), [[0, 2, "conv2_block1"], [2, 3, "conv2_block2"]]);
+  assert.deepEqual(groupByPath([[0, 1, "a"], [5, 6, "a"]], 9, 1), [[0, 1, "a"], [5, 6, "a"]]);
+});

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import {causeCycles, freeOf, secondsText, tickTexts} from "../../../workbench/widgets/kit/lanes.js";
+import {ceiling, highest, liveAt, runs} from "../../../workbench/widgets/views/liveness_view.js";
+import {columnsOf} from "../../../workbench/widgets/views/memory.js";
+import {offlineModel} from "../../../workbench/widgets/kit/offline.js";
+import {cellOf, rampColour, tileAt} from "../../../workbench/widgets/views/tile_map.js";
+import {bytesOfTile, largestTile, totals} from "../../../workbench/widgets/kit/tiles.js";
+
+test("what is live at a place, largest first", () => {
+  const columns = {interval_variable: [0, 1, 2, 0], interval_first: [0, 2, 2, 6], interval_last: [3, 4, 2, 9], variable_bytes: [10, 30, 20]};
+  assert.deepEqual(liveAt(columns, 0), [0]);
+  assert.deepEqual(liveAt(columns, 2), [1, 2, 0]);
+  assert.deepEqual(liveAt(columns, 5), []);
+  assert.deepEqual(liveAt(columns, 9), [0]);
+});
+
+test("the first of the highest, and runs of equals", () => {
+  assert.equal(highest([1, 5, 5, 2], 0, 3), 1);
+  assert.equal(highest([1, 5, 5, 2], 2, 3), 2);
+  assert.deepEqual(runs([4, 4, 7, 4], 0, 3), [[0, 1, 4], [2, 2, 7], [3, 3, 4]]);
+});
+
+test("the capacity is drawn when it is near", () => {
+  assert.equal(ceiling(50, 100).drawn, true);
+  assert.equal(ceiling(10, 100).drawn, false);
+  assert.ok(ceiling(120, 100).top > 120);
+  assert.ok(ceiling(0, 0).top > 0);
+});
+
+test("each pixel column shows its fullest tile, and every tile is in a column", () => {
+  assert.deepEqual(columnsOf([1, 9, 3, 4], 0, 4, 2), [[1, 0, 2], [3, 2, 4]]);
+  assert.deepEqual(columnsOf([1, 9], 0, 2, 10), [[0, 0, 1], [1, 1, 2]]);
+});
+
+test("tiles run down the rows; a place outside is no tile", () => {
+  const plan = {rows: 3, columns: 2};
+  for (let tile = 0; tile < 5; tile++) {
+    const {column, row} = cellOf(plan, tile);
+    assert.equal(tileAt(plan, column, row, 5), tile);
+  }
+  assert.equal(tileAt(plan, 1, 2, 5), -1);
+  assert.equal(tileAt(plan, -1, 0, 5), -1);
+  assert.equal(tileAt(plan, 0, 3, 5), -1);
+});
+
+test("colours on the ramp", () => {
+  assert.equal(rampColour(["#000000", "#ffffff"], 0), "rgb(0,0,0)");
+  assert.equal(rampColour(["#000000", "#ffffff"], 0.5), "rgb(128,128,128)");
+  assert.equal(rampColour(["#000000", "#808080", "#ffffff"], 7), "rgb(255,255,255)");
+});
+
+test("bytes of tiles by category, hidden ones left out", () => {
+  const view = {data: {ipus: 2, tiles: 2, categories: [{}, {}]}, columns: {bytes: [1, 2, 3, 4, 10, 20, 30, 40]}};
+  assert.deepEqual(bytesOfTile(view, 1, 0), [3, 30]);
+  assert.deepEqual([...totals(view, 0)], [11, 22]);
+  assert.deepEqual([...totals(view, 0, new Set([1]))], [1, 2]);
+  assert.equal(largestTile([3, 8, 8]), 1);
+});
+
+test("cycles by cause inside a window, from blocks and bins", () => {
+  const data = {from: 0, to: 100, bins: 10, busy: [{}, {}]};
+  const lane = {start: [10, 40], cycles: [20, 10], step: [0, 1], bins: new Uint8Array(20)};
+  lane.bins[2 * 9] = 255;
+  assert.deepEqual([...causeCycles(data, lane, (step) => step, 0, 100)], [30, 10]);
+  assert.deepEqual([...causeCycles(data, lane, (step) => step, 20, 45)], [10, 5]);
+  assert.deepEqual([...causeCycles(data, lane, (step) => step, 95, 100)], [5, 0]);
+});
+
+test("bins are drawn in what blocks leave free", () => {
+  const data = {from: 0, to: 40, bins: 4};
+  assert.deepEqual([...freeOf(data, {start: [5, 20], cycles: [10, 15], bins: [1]})], [0.5, 0.5, 0, 0.5]);
+  assert.deepEqual([...freeOf(data, {start: [-100], cycles: [105], bins: [1]})], [0.5, 1, 1, 1]);
+});
+
+test("times and ticks in words", () => {
+  assert.equal(secondsText(1330, 1.33e9), "1.00 µs");
+  assert.equal(secondsText(1, 1e9), "1.00 ns");
+  assert.deepEqual(tickTexts([1000, 2000]), ["1.00 k", "2.00 k"]);
+  assert.deepEqual(tickTexts([1234001, 1234002]), ["1,234,001", "1,234,002"]);
+});
+
+test("a model without a kernel tells its listeners what changed, once", () => {
+  const model = offlineModel({step: 1}), heard = [];
+  const off = () => heard.push(model.get("step"));
+  model.on("change:step", off);
+  model.set({step: 2, tile: null});
+  assert.deepEqual(heard, []);
+  model.save_changes();
+  model.set("step", 2);
+  model.save_changes();
+  assert.deepEqual(heard, [2]);
+  model.off("change:step", off);
+  model.set("step", 3);
+  model.save_changes();
+  assert.deepEqual(heard, [2]);
+});
