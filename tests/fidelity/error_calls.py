@@ -284,7 +284,7 @@ _MINI_BATCHES["_compute_scales", "reduction_method"] = wrong_reduction(reduction
 
 # file -> (function that raises, words of its condition) -> what goes wrong, told as "<exception> <text>"
 CALLS: dict[str, dict[tuple[str, str], Call]] = {
-    "ipu/config/config.py": _CONFIG,
+    "ipu/config.py": _CONFIG,
     "ipu/ipu_compiler.py": _COMPILER,
     "ipu/ipu_infeed_queue.py": _INFEED,
     "ipu/ipu_outfeed_queue.py": _OUTFEED,

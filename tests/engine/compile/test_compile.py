@@ -17,9 +17,9 @@ from tests.engine import reconcile
 from tests.engine.evaluate import evaluate
 from tests.engine.random_graphs import Drawing, graphs
 from tests.engine.small_graphs import Draft
-from workbench.engine import emit as emit_module
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.compile import reuse as prepared_module
+from workbench.engine.emit import emitter as emit_module
 from workbench.engine.graph import Graph, Node, verify_graph
 from workbench.engine.lower.in_place import InPlace
 from workbench.engine.memory import allocation as allocation_module
@@ -33,7 +33,7 @@ from workbench.errors import Cancelled, VerificationError
 
 # The package's names of these modules are its functions.
 canonicalise_module = import_module("workbench.engine.passes.canonicalise")
-rematerialise_module = import_module("workbench.engine.passes.rematerialise")
+rematerialise_module = import_module("workbench.engine.passes.rematerialise.rematerialise")
 
 EXAMPLES = settings(max_examples=max(30, settings.default.max_examples if settings.default.max_examples > 50 else 0))
 MACHINE: Target = target("ipu2", tiles_per_ipu=16)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.engine.mapping.mapping_cases import TILES, destinations_of, linears_of, mappings_of, shapes, turned_of
 from workbench.engine import mapping as m
-from workbench.engine.mapping import transfer as mapping_transfer
 from workbench.engine.mapping import types as mapping_types
 from workbench.engine.mapping.transfer import lines as mapping_lines
+from workbench.engine.mapping.transfer import methods as mapping_transfer
 from workbench.engine.mapping.transfer import sweep as mapping_sweep
 from workbench.engine.mapping.transfer.dense import owner_to_owner
 from workbench.engine.mapping.transfer.sweep import sweep

@@ -317,7 +317,7 @@ def test_cancel_is_heard_at_the_next_phase() -> None:
 # The JavaScript
 
 
-@pytest.mark.parametrize("name", ["app_code", "app_progress", "diagnosis"])
+@pytest.mark.parametrize("name", ["code", "progress", "diagnosis"])
 def test_each_widget_is_one_small_module(node: str, name: str) -> None:
     source = assets.javascript(name)
     assert len(source.encode()) <= MAX_BYTES

@@ -49,10 +49,10 @@ def test_widget_has_all_it_reaches(node: str, name: str) -> None:
     shared = evaluate(
         node,
         "const names = [], stems = ['kernel', 'tiles', 'lanes'];\n"
-        "for (const stem of stems) names.push(...Object.keys(await import(`WIDGETS/${stem}.js`)));\n"
+        "for (const stem of stems) names.push(...Object.keys(await import(`WIDGETS/kit/${stem}.js`)));\n"
         "console.log(JSON.stringify(names));",
     )
-    own = (assets.FOLDER / f"{name}.js").read_text(encoding="utf-8").partition("const ")[2]
+    own = (assets.FOLDER / "views" / f"{name}.js").read_text(encoding="utf-8").partition("const ")[2]
     joined = assets.javascript(name)
     called = [each for each in shared if f"{each}(" in own]
     assert called
@@ -69,7 +69,7 @@ def test_stored_page_has_one_script(node: str) -> None:
 
 def test_no_view_writes_markup() -> None:
     """Names of layers are text: nothing assigns HTML."""
-    for path in assets.FOLDER.glob("*.js"):
+    for path in assets.FOLDER.rglob("*.js"):
         text = path.read_text(encoding="utf-8")
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in text, f"{path.name}: {word}"
@@ -80,7 +80,7 @@ NUMBERS = [0, 1, 400, 1023, 1024, 1536, 638_976, 10**6, 1_234_567, 999, 1_000, 5
 
 @pytest.mark.parametrize("name", ["bytes", "cycles", "count"])
 def test_quantities_read_the_same_in_both_languages(node: str, name: str) -> None:
-    source = f"import {{{name}Text as f}} from 'WIDGETS/kernel.js';\nconsole.log(JSON.stringify({NUMBERS}.map(f)));"
+    source = f"import {{{name}Text as f}} from 'WIDGETS/kit/kernel.js';\nconsole.log(JSON.stringify({NUMBERS}.map(f)));"
     python = getattr(units, f"{name}_text")
     # Python rounds a half to even where JavaScript rounds it up, which no whole number meets.
     whole = [value for value in NUMBERS if isinstance(value, int)]

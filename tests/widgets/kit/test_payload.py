@@ -13,7 +13,7 @@ def test_columns_come_out_of_the_browser_as_they_went_in(node: str) -> None:
     layout, raw = pack({"a": ("u1", [1, 2, 3]), "b": ("f8", [0.5, 2**52 + 1]), "c": ("i2", []), "d": ("i4", [-5])})
     assert [column["offset"] for column in layout] == [0, 8, 24, 24]
     source = (
-        "import {unpack} from 'WIDGETS/kernel.js';\n"
+        "import {unpack} from 'WIDGETS/kit/kernel.js';\n"
         f"const bytes = new Uint8Array({list(raw)});\n"
         f"const found = unpack({layout}, new DataView(bytes.buffer));\n"
         "console.log(JSON.stringify(Object.fromEntries(Object.entries(found).map(([k, v]) => [k, [...v]]))));"

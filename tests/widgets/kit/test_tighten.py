@@ -29,7 +29,7 @@ def test_what_stays(source: str, expected: str) -> None:
 def test_tight_modules_answer_as_the_readable_ones(node: str) -> None:
     """Every pure function of the shared code that makes text, called from both."""
     calls = "[f.bytesText(1536), f.shortText('128.0 KiB'), f.wholeText(1234567), f.ticks(0, 10, 5), f.percentText(0.5)]"
-    source = assets.FOLDER.joinpath("kernel.js").read_text(encoding="utf-8")
+    source = assets.FOLDER.joinpath("kit", "kernel.js").read_text(encoding="utf-8")
     for text in (source, tighten(source)):
         module = f"data:text/javascript,{quoted(text)}"
         found = evaluate(node, f"const f = await import('{module}');\nconsole.log(JSON.stringify({calls}));")

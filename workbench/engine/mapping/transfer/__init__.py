@@ -1,6 +1,6 @@
 """What the exchange moves so that every tile gets what it needs, per tile in bytes and pieces."""
 
-from workbench.engine.mapping.transfer.transfer import (
+from workbench.engine.mapping.transfer.methods import (
     Transfer,
     check_transfer,
     transfer,
