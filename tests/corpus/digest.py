@@ -1,0 +1,102 @@
+"""A profile as digests: table, column, twelve hexadecimal digits over every row.
+
+Digested are all raw tables; `arrays` (a column each); `meta` (a column per key); the public tables that are worked out,
+`tiles` and `blocks`; and `text`, the reports as text. Columns that name a per-tile vector by its number are digested as
+those vectors, so the order in which vectors were numbered does not count; the order of rows does.
+
+Left out, because they differ without the program being another one:
+- `meta`: `engine_version` and `format_version` (they number our releases), `typical_errors` (the fidelity table's, the
+  same in every profile), and the seconds of `passes`, which is a table of `phase` and `changed` here;
+- `steps.source`: which file and line made a step (those of the corpus move when it is edited); whether one is named
+  stays in, and so the text of the report `source` is out;
+- `arrays.per_tile`: the numbered vectors, which stand where they are used;
+- the line of the engine's version in the summary.
+
+Integers are digested as little-endian bytes, all else as JSON, in which a float is its shortest exact decimal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+DIGITS = 12
+META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "passes")
+REPORTS = (
+    "summary", "insights", "memory", "tile_map", "liveness_view", "xray", "trace", "pipeline", "program_tree",
+    "operations", "roofline",
+)  # fmt: skip
+BLOCKS = 2000
+
+Column: TypeAlias = Sequence[Any]
+Tables: TypeAlias = dict[str, dict[str, Any]]
+Digests: TypeAlias = dict[str, dict[str, str | int]]
+
+
+def digests(profile: Any) -> Digests:
+    """`{table: {"rows": n, column: digest}}` of all that `columns` has."""
+    return {name: of_table(found) for name, found in columns(profile).items()}
+
+
+def of_table(table: Mapping[str, Column]) -> dict[str, str | int]:
+    """The digests of a table's columns, and its rows where it has some."""
+    lengths = {len(values) for values in table.values()}
+    rows: dict[str, str | int] = {"rows": lengths.pop()} if len(lengths) == 1 else {}
+    return rows | {name: digest(values) for name, values in table.items()}
+
+
+def digest(values: Column) -> str:
+    """Twelve digits over all values, their type and shape."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
+        described = f"{'b' if values.dtype.kind == 'b' else 'i'}{values.shape}".encode()
+        data = described + np.ascontiguousarray(values.astype("<i8")).tobytes()
+    else:
+        plain = values.tolist() if isinstance(values, np.ndarray) else values
+        data = json.dumps(plain, sort_keys=True, default=_plain).encode()
+    return hashlib.sha256(data).hexdigest()[:DIGITS]
+
+
+def columns(profile: Any) -> Tables:
+    """All that is digested, by table and column; see above."""
+    vectors = [digest(row) for row in profile.arrays["per_tile"]]
+    found: Tables = {name: _resolved(table, vectors) for name, table in profile.tables.items()}
+    if "source" in found.get("steps", {}):
+        found["steps"]["source"] = [bool(text) for text in found["steps"]["source"]]
+    found["arrays"] = {name: values for name, values in profile.arrays.items() if name != "per_tile"}
+    found["meta"] = {name: [value] for name, value in profile.meta.items() if name not in META_LEFT_OUT}
+    passes = profile.meta["passes"]
+    found["passes"] = {key: [each[key] for each in passes] for key in ("phase", "changed")}
+    found["tiles"] = _of_frame(profile.tiles)
+    found["blocks"] = _of_frame(profile.blocks(max_rows=BLOCKS))
+    found["text"] = dict(_texts(profile))
+    return found
+
+
+def _resolved(table: Mapping[str, Any], vectors: Sequence[str]) -> dict[str, Any]:
+    return {
+        name: [vectors[number] for number in values] if name.endswith("_index") else values
+        for name, values in table.items()
+    }
+
+
+def _of_frame(frame: Any) -> dict[str, Any]:
+    return {str(name): frame[name].to_numpy() for name in frame.columns}
+
+
+def _texts(profile: Any) -> Iterable[tuple[str, list[str]]]:
+    """Each report as the lines of its text, and three numbers taken apart."""
+    for name in REPORTS:
+        lines = getattr(profile, name).to_text().splitlines()
+        yield name, [line for line in lines if not line.startswith("Engine ")]
+    peak = profile.peak
+    yield "explain_tile", str(profile.explain(tile=peak.tile, ipu=peak.ipu)).splitlines()
+    if peak.step >= 0:
+        yield "explain_step", str(profile.explain(step=peak.step)).splitlines()
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else dict(value) if isinstance(value, Mapping) else list(value)
