@@ -11,8 +11,9 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 
-from workbench.engine.frontends.describe.replicas import axis_env, for_each, meta, on_each
+from workbench.engine.frontends.describe.replicas import axis_env, meta
 from workbench.engine.frontends.describe.source import ArraySpec, Source
+from workbench.engine.frontends.numbers.replicated import for_each, on_each
 from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options

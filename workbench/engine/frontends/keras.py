@@ -13,8 +13,9 @@ import keras
 from workbench.base.collection import paused_collection
 from workbench.engine.frontends.describe.checks import traced_control_flow
 from workbench.engine.frontends.describe.keras_layers import layer_classes, numbered_calls, walk_layers
-from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, for_all, meta
+from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, meta
 from workbench.engine.frontends.describe.source import Source
+from workbench.engine.frontends.numbers.replicated import for_all
 from workbench.engine.frontends.staging.staged import check_steps, trace_staged
 from workbench.engine.frontends.staging.stages import stage_layers
 from workbench.engine.frontends.step.prepare import Prepared, new_step, packer, prepare, with_draws

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal
 
-from workbench.engine.frontends.trace.flatten import INLINED, open_program
+from workbench.engine.frontends.trace.body import open_program
+from workbench.engine.frontends.trace.flatten import INLINED
 from workbench.engine.frontends.trace.jaxpr_params import is_program
 
 State = dict[str, Any]  # feed → how often it was asked, and for an outfeed the arrays it filled

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from workbench.engine.graph import Graph
 
-if TYPE_CHECKING:
-    from workbench.engine.frontends.staging.staged_program import Staged
+Compute = Callable[..., Sequence[Any]]
+
+
+class StagedProgram(Protocol):
+    """A program of stages, which can be run in several ways: what a source says of the one it was assembled from."""
+
+    @property
+    def in_stages(self) -> bool:
+        """Whether the program has a call per stage and direction."""
+
+    def compute(self) -> Compute:
+        """Values of the entry parameters to values of the results."""
+
+    def compute_weighted(self) -> Compute | None:
+        """The same with sample weights."""
+
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +64,7 @@ class Source:
     model: Any = None
     optimizer: Any = None
     lazy: bool = False
-    staged: Staged | None = None
+    staged: StagedProgram | None = None
     interface: str = ""
 
     @property

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from workbench.engine.frontends.describe.name_stack import attributes_of
 from workbench.engine.frontends.describe.source import Source
-from workbench.engine.frontends.trace.flatten import open_program
+from workbench.engine.frontends.trace.body import open_program
 from workbench.engine.frontends.trace.jaxpr import new_converter
 from workbench.engine.frontends.trace.jaxpr_params import is_program
 

@@ -24,7 +24,6 @@ from jax.extend.core import Literal
 
 from workbench.engine.frontends.describe.keras_layers import layer_classes
 from workbench.engine.frontends.describe.name_stack import HOST_REGION, Stack, attributes_of
-from workbench.engine.frontends.describe.replicas import replicas_apart
 from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.numbers.index_checks import OUTSIDE, index_outside
 from workbench.engine.frontends.numbers.numeric_sites import (
@@ -36,8 +35,10 @@ from workbench.engine.frontends.numbers.numeric_sites import (
     makes_integers,
     rounds_somewhere,
 )
+from workbench.engine.frontends.numbers.replicated import replicas_apart
 from workbench.engine.frontends.numbers.rounding import draw_key, first_key, round_half, rounded_equation, turn_key
-from workbench.engine.frontends.trace.flatten import INLINED, Context, Converter, open_program
+from workbench.engine.frontends.trace.body import Context, Converter, open_program
+from workbench.engine.frontends.trace.flatten import INLINED
 from workbench.engine.frontends.trace.jaxpr import new_converter
 from workbench.engine.options import Options
 from workbench.errors import NumericError, RowIndexError

@@ -17,7 +17,8 @@ from jax.extend.core import ClosedJaxpr, Literal
 
 from workbench.engine.frontends.describe.name_stack import attribute_scope, attributes_of
 from workbench.engine.frontends.numbers.numeric_sites import NEVER, ROUNDING
-from workbench.engine.frontends.trace.flatten import INLINED, Converter, open_program
+from workbench.engine.frontends.trace.body import Converter, open_program
+from workbench.engine.frontends.trace.flatten import INLINED
 from workbench.engine.frontends.trace.jaxpr import new_converter
 
 Flags = list[bool]  # of each value: whether it differs between replicas

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.engine.frontends.describe.replicas import for_all
+from workbench.engine.frontends.numbers.replicated import for_all
 from workbench.engine.frontends.staging.recompute import Cuts, Recomputation, recomputed
 from workbench.engine.frontends.staging.scheduled import ScheduledProgram
 from workbench.engine.frontends.trace.staged_calls import Program, host_function
@@ -69,7 +69,7 @@ def scheduled(source: Source, schedule: str, devices: Sequence[int] = (), **more
     `devices` is the IPU of each stage, default one each; `more` goes to `ScheduledProgram`.
     """
     staged = source.staged
-    if staged is None or not staged.in_stages:
+    if not isinstance(staged, Staged) or not staged.in_stages:
         return source
 
     def runs(program: Program) -> Compute:
@@ -81,7 +81,7 @@ def scheduled(source: Source, schedule: str, devices: Sequence[int] = (), **more
 def with_recomputation(source: Source, how: Recomputation) -> Source:
     """The source with residuals computed again; one that has no stages or no backward pass as it is."""
     staged = source.staged
-    if staged is None or not staged.in_stages:
+    if not isinstance(staged, Staged) or not staged.in_stages:
         return source
     if how not in staged.variants:
         staged.variants[how] = _recomputing(source, staged, how)

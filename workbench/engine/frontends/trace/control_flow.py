@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
+from workbench.engine.frontends.trace.body import Body, Context
 from workbench.engine.frontends.trace.drafts import Draft
 from workbench.engine.frontends.trace.jaxpr_params import is_program
 from workbench.engine.graph import Function, Value
-
-if TYPE_CHECKING:
-    from workbench.engine.frontends.trace.flatten import Body, Context
 
 
 def _scan(body: Body, eqn: Any, draft: Draft, context: Context) -> None:

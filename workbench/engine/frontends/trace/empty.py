@@ -7,17 +7,15 @@ rule for them. A loop of no turns is its carries and empty stacks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from workbench.engine.cost import Plain
 from workbench.engine.frontends.expand.fold import FOLDED_DTYPES
+from workbench.engine.frontends.trace.body import Body, Context
 from workbench.engine.frontends.trace.control_flow import trip_count
 from workbench.engine.frontends.trace.jaxpr_params import dtype_name
-
-if TYPE_CHECKING:
-    from workbench.engine.frontends.trace.flatten import Body, Context
 
 Results: TypeAlias = "Sequence[int] | None"
 

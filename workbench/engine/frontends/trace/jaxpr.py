@@ -23,7 +23,8 @@ from workbench.engine.frontends.describe.name_stack import (
     Stack,
     once,
 )
-from workbench.engine.frontends.trace.flatten import Body, Context, Converter, finish, open_program
+from workbench.engine.frontends.trace.body import Context, Converter, finish, open_program
+from workbench.engine.frontends.trace.flatten import Flattener
 from workbench.engine.frontends.trace.jaxpr_params import is_program
 from workbench.engine.graph import Function, Graph, Input, Output, verify_graph
 from workbench.engine.graph.origin import Direction
@@ -62,7 +63,7 @@ def function_from_jaxpr(
     says nothing.
     """
     closed = _without_references(closed)
-    body = Body(converter)
+    body = Flattener(converter)
     body.own(closed.jaxpr.outvars, owners)
     params = [body.define(var) for var in closed.jaxpr.invars]
     results = body.flatten(closed.jaxpr, closed.consts, params, Context())

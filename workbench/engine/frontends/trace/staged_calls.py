@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from workbench.engine.frontends.trace.flatten import Converter
+from workbench.engine.frontends.trace.body import Converter
 from workbench.engine.frontends.trace.jaxpr import function_from_jaxpr, new_converter
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Output, Value, verify_graph
 from workbench.engine.graph.origin import Direction, Origin
