@@ -20,6 +20,7 @@ from workbench.engine.memory.liveness import Liveness
 from workbench.engine.memory.packing import with_gaps_bytes
 from workbench.engine.memory.plain_allocation import plain_placer
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
+from workbench.engine.program.columns import columns_of
 from workbench.engine.program.tree import StepContext, trace_trees
 from workbench.engine.target import MemoryMap, Target
 from workbench.engine.time.trace import StepCost, Trace
@@ -126,7 +127,7 @@ class _Collector:
 
     def _lives(self) -> IntArray:
         """First and last step of each variable's life, int64[2, variables]; -1 when no step touches it."""
-        columns, intervals = self.program.columns, self.liveness.intervals
+        columns, intervals = columns_of(self.program), self.liveness.intervals
         found = np.full((2, len(columns.ipu)), -1)
         for ipu, steps in enumerate(self.liveness.timelines):
             mine = (columns.ipu == ipu) & (len(steps) > 0)
@@ -161,7 +162,7 @@ class _Collector:
         )
 
     def accesses(self) -> Table:
-        columns = self.program.columns
+        columns = columns_of(self.program)
         found = columns.accesses
         rows = {"step": columns.step_id[found.step], "variable": found.variable, "write": found.write}
         return table("accesses", rows)

@@ -23,6 +23,7 @@ from workbench.engine.memory.packing import (
     with_gaps_bytes,
 )
 from workbench.engine.program import TileProgram, Variable
+from workbench.engine.program.columns import columns_of
 from workbench.engine.target import MemoryMap
 from workbench.errors import InputError
 
@@ -149,7 +150,7 @@ class _Sharing:
     """What the tiles of one IPU have in common: its variables and which of their lifetimes meet."""
 
     def __init__(self, program: TileProgram, liveness: Liveness, ipu: int) -> None:
-        columns, intervals = program.columns, liveness.intervals
+        columns, intervals = columns_of(program), liveness.intervals
         held = np.flatnonzero((columns.ipu == ipu) & (columns.always_live | (intervals.counts > 0)))
         shared = ~columns.always_live[held]
         life = np.full(len(held), -1)

@@ -20,6 +20,7 @@ import numpy as np
 from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.memory.intervals import Interval, Intervals
 from workbench.engine.program import Call, If, Overlap, Program, Repeat, Step, TileProgram, children
+from workbench.engine.program.columns import columns_of
 from workbench.errors import VerificationError
 
 _Span: TypeAlias = tuple[int, int, int, int, bool]
@@ -185,7 +186,7 @@ def lifetimes(program: TileProgram) -> Lifetimes:
 
 
 def _check_places(program: TileProgram) -> None:
-    columns = program.columns
+    columns = columns_of(program)
     accesses, ipu = columns.accesses, columns.ipu[columns.accesses.variable]
     astray = (ipu != columns.step_ipu[accesses.step]) & (ipu != columns.step_other[accesses.step])
     if astray.any():
@@ -197,7 +198,7 @@ def _check_places(program: TileProgram) -> None:
 def _own(program: TileProgram) -> dict[str, frozenset[int]]:
     """Of each function the variables it owns that no other body touches; none of one that may not run where it is
     called, for what was there before then lives on."""
-    columns, names = program.columns, (*program.functions, "")
+    columns, names = columns_of(program), (*program.functions, "")
     body, variable = columns.step_body[columns.accesses.step], columns.accesses.variable
     lowest, highest = np.full(len(columns.ipu), len(names)), np.full(len(columns.ipu), -1)
     np.minimum.at(lowest, variable, body)
@@ -236,7 +237,7 @@ class _Analysis:
         self.own = own
         self._mine: dict[str, bool] = {}
         self._functions: dict[str, _Part] = {}
-        columns = program.columns
+        columns = columns_of(program)
         self._shared = frozenset(np.flatnonzero((columns.ipu == ipu) & ~columns.always_live).tolist())
 
     def part(self, program: Program) -> _Part:

@@ -13,6 +13,7 @@ from workbench.engine.memory.footprint import CATEGORIES, Footprint
 from workbench.engine.memory.intervals import Intervals
 from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.program import TileProgram
+from workbench.engine.program.columns import columns_of
 
 KINDS = (
     "parameter",
@@ -166,7 +167,7 @@ class Liveness:
 
         def wide(members: IntArray) -> IntArray:
             variable, row = members.T
-            return np.column_stack((variable, row + count * self.program.columns.interleaved[variable]))
+            return np.column_stack((variable, row + count * columns_of(self.program).interleaved[variable]))
 
         costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in CATEGORIES])
         always = _up(costs, alignment_bytes).sum(axis=0) + rows[wide(table.kept)[:, 1]].sum(axis=0)
@@ -328,7 +329,7 @@ def _up(sizes: IntArray, alignment: int) -> IntArray:
 
 
 def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Intervals) -> _Table:
-    columns = program.columns
+    columns = columns_of(program)
     mine = np.flatnonzero(columns.ipu == ipu)
     held, row = _rows(program, mine)
     kept = columns.always_live[mine]
@@ -350,7 +351,7 @@ def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Inte
 
 def _rows(program: TileProgram, variables: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct bytes per tile of some variables, in order of the first, int64[rows, tiles]; and each one's row."""
-    columns = program.columns
+    columns = columns_of(program)
     distinct: dict[bytes, int] = {}
     known: dict[int, int] = {}
     rows: list[IntArray] = []

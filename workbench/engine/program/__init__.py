@@ -22,8 +22,8 @@ from workbench.engine.program.program import (
     VertexGroup,
     children,
     leaves,
-    verify_program,
 )
+from workbench.engine.program.verify import verify_program
 
 __all__ = [
     "Call",

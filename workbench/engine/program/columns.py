@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.engine.mapping.tileset import IntArray
-
-if TYPE_CHECKING:
-    from workbench.engine.program.program import Leaf, TileProgram, Variable
+from workbench.engine.program.program import Leaf, TileProgram, Variable
 
 Flags = npt.NDArray[np.bool_]
 
@@ -51,8 +49,18 @@ class ProgramColumns:
     vectors: tuple[IntArray, ...]
 
 
+_MADE: WeakKeyDictionary[TileProgram, ProgramColumns] = WeakKeyDictionary()
+
+
 def columns_of(program: TileProgram) -> ProgramColumns:
-    """The columns of a program."""
+    """The columns of a program, which are made once."""
+    known = _MADE.get(program)
+    if known is None:
+        known = _MADE[program] = _columns(program)
+    return known
+
+
+def _columns(program: TileProgram) -> ProgramColumns:
     steps, variables = program.steps, program.variables
     ipus = [step.ipus for step in steps]
     vector, vectors = _vectors(variables)

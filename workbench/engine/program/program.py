@@ -17,17 +17,12 @@ from functools import cached_property
 from itertools import chain
 from typing import Literal, TypeAlias
 
-import numpy as np
-
-from workbench.engine import vertices
 from workbench.engine.cost import Inputs
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping.tileset import IntArray, TileSet
-from workbench.engine.program.columns import ProgramColumns, columns_of
 from workbench.engine.program.links import Topology
 from workbench.engine.program.remote_buffers import RemoteBuffer
 from workbench.engine.target import Target
-from workbench.errors import VerificationError
 
 VariableKind = Literal[
     "parameter", "optimizer", "state", "input", "activation", "gradient", "temporary", "constant", "stash", "stream"
@@ -279,11 +274,6 @@ class TileProgram:
         """Every leaf once, in order of id."""
         return tuple(sorted(chain.from_iterable(self.leaves_of_bodies), key=lambda step: step.id))
 
-    @cached_property
-    def columns(self) -> ProgramColumns:
-        """Variables and accesses as arrays."""
-        return columns_of(self)
-
     def __str__(self) -> str:
         return program_text(self)
 
@@ -347,54 +337,3 @@ def program_text(program: TileProgram) -> str:
     for name, body in program.functions.items():
         lines += [f"function @{name}", *tree_text(body, "  ")]
     return "\n".join([*lines, "entry", *tree_text(program.entry, "  ")])
-
-
-def verify_program(program: TileProgram) -> TileProgram:
-    """Check the rules of the encoding and return the program; a broken rule is a `VerificationError`."""
-    if len(set(program.columns.step_id.tolist())) != len(program.steps):
-        raise VerificationError("two steps have one id")
-    _verify_variables(program)
-    accesses = program.columns.accesses
-    unknown = (accesses.variable < 0) | (accesses.variable >= len(program.variables))
-    if unknown.any():
-        step = program.steps[accesses.step[unknown.argmax()]]
-        raise VerificationError(f"step {step.id} {step.name} names an unknown variable")
-    tiles, sound = program.target.tiles_per_ipu, set[int]()
-    for step in program.steps:
-        if isinstance(step, OnTileExecute):
-            groups = step.compute_set.groups
-            if id(groups) not in sound:  # the program keeps them, and many sets have the same
-                _verify_compute_set(step.compute_set, tiles, sound)
-                sound.add(id(groups))
-        if isinstance(step, DoExchange) and id(step.exchange) not in sound:
-            if step.exchange.multicast_extra_bytes < 0:
-                raise VerificationError(f"step {step.id} {step.name} sends more bytes than are received")
-            sound.add(id(step.exchange))
-    return program
-
-
-def _verify_variables(program: TileProgram) -> None:
-    columns, tiles = program.columns, program.target.tiles_per_ipu
-    sound = np.array([len(each) == tiles and not (each < 0).any() for each in columns.vectors], bool)
-    mapped = sound[columns.vector] if len(sound) else np.zeros(0, bool)
-    placed = (columns.ipu >= 0) & (columns.ipu < program.ipus)
-    for index, variable in enumerate(program.variables):
-        if variable.id != index:
-            raise VerificationError(f"{variable} stands at place {index}")
-        if not mapped[index]:
-            raise VerificationError(f"{variable} is not mapped over {tiles} tiles")
-        if not placed[index]:
-            raise VerificationError(f"{variable} is on an IPU outside 0..{program.ipus - 1}")
-
-
-def _verify_compute_set(compute_set: ComputeSet, tiles: int, sound: set[int]) -> None:
-    """`sound` is filled with sets of tiles that lie on the IPU, by identity: few serve many groups."""
-    for group in compute_set.groups:
-        vertices.find(group.vertex)
-        if len(group.tiles) == 0 or group.count < 1:
-            raise VerificationError(f"{compute_set.name}: {group} runs nowhere")
-        if id(group.tiles) in sound:
-            continue
-        if np.min(group.tiles.tiles) < 0 or np.max(group.tiles.tiles) >= tiles:
-            raise VerificationError(f"{compute_set.name}: {group} is on a tile outside 0..{tiles - 1}")
-        sound.add(id(group.tiles))
