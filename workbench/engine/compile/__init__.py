@@ -1,12 +1,11 @@
 """Compile: graph → passes → tile program → footprint, liveness, allocation and trace, each phase timed."""
 
 from workbench.engine.compile.compile import (
-    Clock,
     Compiled,
-    Phase,
     compile_graph,
     measure,
 )
+from workbench.engine.compile.phases import Clock, Phase
 
 __all__ = [
     "Clock",

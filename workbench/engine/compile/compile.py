@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from workbench.base.collection import paused_collection
+from workbench.engine.compile.phases import Clock, Phase, Progress
 from workbench.engine.compile.reuse import Prepared, prepare
 from workbench.engine.graph import Graph
 from workbench.engine.lower import Lowered, lower
@@ -20,17 +18,6 @@ from workbench.engine.target import Target
 from workbench.engine.time.execute import costs_of, execute
 from workbench.engine.time.step_cost import StepCosts
 from workbench.engine.time.trace import Trace
-
-Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """One row of `.passes`: how long a phase took and what it changed."""
-
-    phase: str
-    seconds: float
-    changed: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,23 +35,6 @@ class Compiled:
     phases: tuple[Phase, ...]
     prepared: Prepared | None = None
     costs: StepCosts | None = field(default=None, repr=False)
-
-
-@dataclass(slots=True)
-class Clock:
-    """Times phases and tells a listener when each begins; the listener may raise to cancel."""
-
-    progress: Progress
-    phases: list[Phase] = field(default_factory=list)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[list[str]]:
-        """Time what happens inside; what is appended to the list says what changed."""
-        self.progress(name)
-        changed: list[str] = []
-        start = time.perf_counter()
-        yield changed
-        self.phases.append(Phase(phase=name, seconds=time.perf_counter() - start, changed="; ".join(changed)))
 
 
 @paused_collection()

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from workbench.engine.compile.phases import Phase
 from workbench.engine.cost import Plain
 from workbench.engine.graph import Graph, verify_graph
 from workbench.engine.lower.in_place import InPlace, find_in_place, verify_in_place
@@ -18,9 +19,6 @@ from workbench.engine.lower.replay.bodies import StageBodies
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
 from workbench.engine.passes.by_function import Remembered
-
-if TYPE_CHECKING:
-    from workbench.engine.compile.compile import Phase
 
 Timed = Callable[[str], AbstractContextManager[list[str]]]
 
