@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import count
 from typing import Any
 
 from workbench.engine.graph.graph import Function, Graph, Node, Value, attrs
-from workbench.engine.passes.recomputable import FreshIds
+
+
+class FreshIds:
+    """Makes new values of a function, as it was when it was given."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    @cached_property
+    def _numbers(self) -> Iterator[int]:
+        """The numbers of values that are free; few rewrites of a function ask for any."""
+        used = [value.id for value in self._function.params]
+        used += [value.id for node in self._function.nodes for value in node.results]
+        return count(1 + max(used, default=-1))
+
+    def new(self, shape: tuple[int, ...], dtype: str) -> Value:
+        """A value of this type."""
+        return Value(next(self._numbers), shape, dtype)
+
+    def like(self, value: Value) -> Value:
+        """A value of its own with the type of another."""
+        return self.new(value.shape, value.dtype)
 
 
 class Writer:

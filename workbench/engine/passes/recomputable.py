@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
-from functools import cached_property
-from itertools import count
 
 from workbench.engine.graph import Function, Node, Value
 from workbench.engine.ops.pointwise import is_free, is_pointwise
@@ -13,28 +11,6 @@ from workbench.engine.passes.clusters import Flow
 
 SMALL_SHARE = 16  # an operand this many times smaller than the value may live on for it
 MAX_DEPTH = 12  # operations done again for one value; a GELU and its slope take ten
-
-
-class FreshIds:
-    """Makes new values of a function, as it was when it was given."""
-
-    def __init__(self, function: Function) -> None:
-        self._function = function
-
-    @cached_property
-    def _numbers(self) -> Iterator[int]:
-        """The numbers of values that are free; few rewrites of a function ask for any."""
-        used = [value.id for value in self._function.params]
-        used += [value.id for node in self._function.nodes for value in node.results]
-        return count(1 + max(used, default=-1))
-
-    def new(self, shape: tuple[int, ...], dtype: str) -> Value:
-        """A value of this type."""
-        return Value(next(self._numbers), shape, dtype)
-
-    def like(self, value: Value) -> Value:
-        """A value of its own with the type of another."""
-        return self.new(value.shape, value.dtype)
 
 
 def find_recipe(value: Value, flow: Flow, kept: Collection[int]) -> list[Node] | None:

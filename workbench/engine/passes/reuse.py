@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
-from workbench.engine.passes.recomputable import FreshIds
+from workbench.engine.graph.rewriting import FreshIds
 
 
 def reuse(graph: Graph) -> Graph:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.graph.rewriting import FreshIds
 from workbench.engine.ops.pointwise import is_pointwise
 from workbench.engine.passes.clusters import Flow, flow_of
-from workbench.engine.passes.recomputable import FreshIds, find_recipe, without_dead
+from workbench.engine.passes.recomputable import find_recipe, without_dead
 from workbench.engine.passes.rematerialise.residual_roots import AHEAD, keep_roots
 from workbench.engine.passes.rematerialise.residual_stages import between_passes
 from workbench.engine.passes.rematerialise.stages import rematerialise_stages

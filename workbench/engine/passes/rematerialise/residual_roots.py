@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from workbench.engine.graph import Function, Node, Value
+from workbench.engine.graph.rewriting import FreshIds
 from workbench.engine.ops.pointwise import is_free, is_pointwise
 from workbench.engine.passes.clusters import Flow, flow_of
-from workbench.engine.passes.recomputable import FreshIds, find_recipe, without_dead
+from workbench.engine.passes.recomputable import find_recipe, without_dead
 
 MOST_ROOTS = 16  # values of one layer call that are tried as the one to keep
 AHEAD = ("forward", "recompute")  # of what backward passes read

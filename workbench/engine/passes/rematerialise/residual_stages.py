@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value
-from workbench.engine.passes.recomputable import FreshIds
+from workbench.engine.graph.rewriting import FreshIds
 
 CUT = Node("cut", (), ())
 """Stands between the two bodies; no rewrite moves anything over it but what the second body computes by itself."""

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value
+from workbench.engine.graph.rewriting import FreshIds
 from workbench.engine.passes.clusters import flow_of
-from workbench.engine.passes.recomputable import FreshIds, find_recipe, without_dead
+from workbench.engine.passes.recomputable import find_recipe, without_dead
 
 
 def rematerialise_stages(graph: Graph) -> Graph:
