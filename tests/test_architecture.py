@@ -99,9 +99,6 @@ TO_CUT = {
     ("engine.emit", "engine.ops"),
     ("engine.emit", "engine.lower"),
     ("engine.frontends.describe", "engine.frontends.trace"),
-    ("engine.frontends.describe", "engine.frontends.numbers"),
-    ("engine.frontends.describe", "engine.frontends.staging"),
-    ("engine.graph", "engine.passes"),
     ("engine.mapping", "engine.graph"),
     ("engine.planner", "engine.ops"),
     ("engine.target", "engine.graph"),
@@ -129,11 +126,7 @@ STRINGS_TO_CUT = {
 }
 # Files that still import each other in a circle, by how many they are and the first of them.
 CIRCLES_TO_CUT = {
-    (3, "engine.frontends.trace.control_flow"),
-    (5, "engine.frontends.describe.replicas"),
-    (2, "engine.program.columns"),
     (9, "engine.emit.loaded"),
-    (2, "engine.compile.compile"),
     (30, "profiler.advice.explain"),
     (4, "ipu.config._freeze"),
     (3, "tf._evaluate"),
