@@ -98,10 +98,6 @@ RANK = {room: rank for rank, room in enumerate(ROOMS)}
 TO_CUT = {
     ("engine.emit", "engine.ops"),
     ("engine.emit", "engine.lower"),
-    ("engine.frontends.describe", "engine.frontends.trace"),
-    ("engine.mapping", "engine.graph"),
-    ("engine.planner", "engine.ops"),
-    ("engine.target", "engine.graph"),
     ("ipu.config", "ipu.devices"),
     ("ipu.config", "ipu"),
     ("profiler.memory", "profiler.profile"),

@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.dtypes import HAND_WORDS
 from workbench.engine import vertices
 from workbench.engine.by_hand import (
     ComputeSet,
@@ -35,7 +36,7 @@ from workbench.engine.by_hand import (
 )
 from workbench.engine.by_hand.lower import lower_by_hand
 from workbench.engine.by_hand.run import Running
-from workbench.engine.by_hand.tensor import TYPES, HandVariable, Tensor
+from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.mapping.types import row_major_strides
 from workbench.engine.program import TileProgram, VariableKind
 from workbench.engine.target import Target
@@ -77,8 +78,8 @@ class Graph:
         sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         if name in self._variables:
             raise InputError(f"variable {name!r} is declared twice", expected="a name of its own")
-        if dtype not in TYPES:
-            raise InputError(f"variable {name!r} is of type {dtype!r}", expected=f"one of: {', '.join(TYPES)}")
+        if dtype not in HAND_WORDS:
+            raise InputError(f"variable {name!r} is of type {dtype!r}", expected=f"one of: {', '.join(HAND_WORDS)}")
         if any(isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1 for size in sizes):
             raise InputError(f"variable {name!r} has shape {shape!r}", expected="positive whole numbers")
         if kind is not None and kind not in get_args(VariableKind):

@@ -1,8 +1,8 @@
 """`make corpus`: profile every program, print what is not as it was, and write the digests.
 
-    python -m tests.corpus.write                       every program, or those named
-    python -m tests.corpus.write --added               write no digest anew: only list the columns that came since
-    python -m tests.corpus.write --against DIR name    write nothing: the first rows that differ in another checkout
+python -m tests.corpus.write                       every program, or those named
+python -m tests.corpus.write --added               write no digest anew: only list the columns that came since
+python -m tests.corpus.write --against DIR name    write nothing: the first rows that differ in another checkout
 """
 
 from __future__ import annotations

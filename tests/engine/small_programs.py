@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import frozen, tile_set
+from workbench.base.arrays import frozen
+from workbench.engine.mapping.tileset import tile_set
 from workbench.engine.program import (
     ComputeSet,
     DoExchange,

@@ -9,7 +9,7 @@ import numpy as np
 from tests.fidelity.compiling import struct
 from tests.fidelity.outcome import Case, NotRun
 from workbench import api
-from workbench.engine.graph import ITEMSIZE_BYTES
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.program import OnTileExecute, Variable
 from workbench.engine.target import target
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from workbench.base.arrays import ceil_div
 from workbench.errors import InputError, UnsupportedError
 
 Phase = Literal["fill", "steady", "drain"]
@@ -138,7 +139,7 @@ def check_count(
     least = multiple + IO_COLUMNS if overlapped_io else multiple
     short = count < least or (count % multiple != 0 and not overlapped_io)
     if stages > 1 and short:
-        wanted = least if overlapped_io else max(multiple, -(-count // multiple) * multiple)
+        wanted = least if overlapped_io else max(multiple, ceil_div(count, multiple) * multiple)
         raise InputError(
             f"gradient_accumulation_steps is {count}, for {stages} stages under the {schedule} schedule",
             expected=f"at least {least}" if overlapped_io else f"a multiple of {multiple}",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.errors import InputError
 
 # Sources named below:
@@ -116,8 +117,6 @@ class Target:
 
     def vector_width(self, dtype: str) -> int:
         """Elements of one 64-bit vector of this type as PopLibs' codelets use it."""
-        from workbench.engine.graph import ITEMSIZE_BYTES
-
         return max(1, self.data_path_bytes // ITEMSIZE_BYTES[dtype])
 
     def replace(self, **changes: Any) -> Target:

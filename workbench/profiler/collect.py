@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.base.collection import paused_collection
 from workbench.engine.cost import formulas
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.memory.allocation import Allocation
 from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.liveness import Liveness

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from workbench.base.arrays import IntArray
 
 
 class Vectors:

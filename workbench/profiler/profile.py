@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from workbench.base.arrays import IntArray
 from workbench.profiler import tables
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import Addresses, bytes_by_category
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from workbench.profiler.reports.tile_map import TileMap
     from workbench.profiler.reports.trace import Trace
     from workbench.profiler.reports.xray import Xray
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 class Peak(NamedTuple):

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, small_target
-from workbench.engine.mapping.tileset import frozen
+from workbench.base.arrays import frozen
 from workbench.engine.memory import allocation as allocation_module
 from workbench.engine.memory.allocation import MEMORY_CATEGORIES, Allocation, Block, TileAllocation, allocate, covered
 from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES, Footprint, footprint

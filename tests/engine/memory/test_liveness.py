@@ -12,7 +12,7 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence, small_target
-from workbench.engine.mapping.tileset import frozen
+from workbench.base.arrays import frozen
 from workbench.engine.memory import liveness as liveness_module
 from workbench.engine.memory.footprint import CATEGORIES, Footprint, footprint
 from workbench.engine.memory.lifetimes import lifetimes

@@ -14,11 +14,11 @@ from math import prod
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, frozen
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.by_hand.by_hand import Copy
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.emit import vertex_groups
-from workbench.engine.graph import ITEMSIZE_BYTES
-from workbench.engine.mapping.tileset import IntArray, frozen
 from workbench.engine.program import Exchange, VertexGroup
 
 

@@ -11,16 +11,17 @@ from math import prod
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.by_hand import by_hand as hand
 from workbench.engine.by_hand.copies import Moved, is_plain, moved, waves
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.by_hand.vertex import Vertex
 from workbench.engine.emit import Emitter
-from workbench.engine.graph import ITEMSIZE_BYTES
 from workbench.engine.graph.origin import Origin
 from workbench.engine.mapping import Mapping, demand, runs_of_elements, transfer
 from workbench.engine.mapping.tensor import Tensor as Placed
-from workbench.engine.mapping.tileset import IntArray, tile_set
+from workbench.engine.mapping.tileset import tile_set
 from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.program import (
     Call,

@@ -11,29 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping import Mapping, by_hand, linear
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.mapping.types import Linear, intern
 from workbench.errors import InputError
 
 if TYPE_CHECKING:
     from workbench.engine.program import VariableKind
     from workbench.engine.target import Target
-
-TYPES: Named[str, str] = {
-    "float32": "float",
-    "float16": "half",
-    "int32": "int",
-    "uint32": "unsigned int",
-    "int16": "short",
-    "uint16": "unsigned short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-    "int64": "long long",
-    "uint64": "unsigned long long",
-}
-"""Names of the element types: numpy's, and PopLibs' in vertex arguments."""
 
 Key: TypeAlias = "int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]"
 

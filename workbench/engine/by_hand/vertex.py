@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.dtypes import HAND_WORDS
 from workbench.engine import vertices
-from workbench.engine.by_hand.tensor import TYPES, Tensor
+from workbench.engine.by_hand.tensor import Tensor
 from workbench.engine.cost import Inputs, inputs_of
 from workbench.errors import InputError
 
@@ -128,9 +129,9 @@ def _deduced(names: list[str], reads: tuple[Tensor, ...], writes: tuple[Tensor, 
         return {}
     main = (*writes, *reads)[0]
     first, second = both[0], both[min(1, len(reads) - 1) if reads else 0]
-    found: dict[str, Any] = dict.fromkeys(_IN_TYPES, TYPES[first.dtype])
-    found |= dict.fromkeys(_OUT_TYPES, TYPES[main.dtype])
-    found |= {"b_type": TYPES[second.dtype], "scale_type": TYPES[second.dtype]}
+    found: dict[str, Any] = dict.fromkeys(_IN_TYPES, HAND_WORDS[first.dtype])
+    found |= dict.fromkeys(_OUT_TYPES, HAND_WORDS[main.dtype])
+    found |= {"b_type": HAND_WORDS[second.dtype], "scale_type": HAND_WORDS[second.dtype]}
     found |= dict.fromkeys(_COUNTS, main.elements)
     found["bytes"] = main.elements * np.dtype(main.dtype).itemsize
     if "n" not in names and not {"columns", "cols"} & set(names):

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, frozen
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine import cost
-from workbench.engine.graph import ITEMSIZE_BYTES
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping import Mapping, Placement, transfer
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray, TileSet, frozen, sorted_tile_set
+from workbench.engine.mapping.tileset import TileSet, sorted_tile_set
 from workbench.engine.program import (
     Call,
     ComputeSet,

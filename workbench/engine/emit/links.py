@@ -7,14 +7,14 @@ from typing import Literal
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.engine.emit.emitter import Emitter
-from workbench.engine.mapping.tileset import IntArray, frozen
 from workbench.engine.program import Exchange, GlobalExchange, StreamCopy, Variable, VariableKind
 
 
 def part(amounts: IntArray, members: int, of: int) -> IntArray:
     """`members / of` of the amounts, rounded up, int64[tiles]."""
-    return frozen(-(-amounts * members // of))
+    return frozen(ceil_div(amounts * members, of))
 
 
 def held_bytes(

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from workbench.base.arrays import IntArray
 from workbench.engine.emit.links import part
 from workbench.engine.mapping import Mapping
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.program.remote_buffers import RemoteBuffer
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.arrays import ceil_div
 from workbench.engine import ops
 from workbench.engine.emit.emitter import Emitter
 from workbench.engine.graph import Function, Graph, Node, Value
@@ -144,8 +145,8 @@ class Lowering:
         first = self.next_tile.get(self.emit.ipu, 0)
         counted = dtype or ("float32" if id(value) in self.summed_halves else value.dtype)
         mapping = linear(value.shape, counted, self.tiles, least_bytes, first)
-        step = -(-self.tiles // LINEAR_PLACES)
-        moved = first + -(-mapping.tiles_used // step) * step
+        step = ceil_div(self.tiles, LINEAR_PLACES)
+        moved = first + ceil_div(mapping.tiles_used, step) * step
         self.next_tile[self.emit.ipu] = moved if moved < self.tiles else 0
         return linear(value.shape, counted, self.tiles, least_bytes, mapping.tiles_used) if turned else mapping
 

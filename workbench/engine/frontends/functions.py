@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from workbench.base.dtypes import dtype_name
 from workbench.engine.frontends.describe.checks import check_dtype, traced_control_flow
 from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, meta
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.numbers.replicated import for_all
 from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
-from workbench.engine.frontends.trace.jaxpr_params import dtype_name
 from workbench.engine.frontends.trace.staged_calls import whole_batch
 from workbench.engine.graph import Input, Output
 from workbench.errors import InputError

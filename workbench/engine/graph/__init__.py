@@ -1,7 +1,6 @@
 """The model as data: a module of functions over typed values, with no trace of JAX or Keras left in it."""
 
 from workbench.engine.graph.graph import (
-    ITEMSIZE_BYTES,
     RESIDENT_ROLES,
     Function,
     Graph,
@@ -17,7 +16,6 @@ from workbench.engine.graph.graph import (
 )
 
 __all__ = [
-    "ITEMSIZE_BYTES",
     "RESIDENT_ROLES",
     "Function",
     "Graph",

@@ -16,15 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.cost import Plain, freeze
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.errors import VerificationError
-
-ITEMSIZE_BYTES: Mapping[str, int] = {
-    "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
-    "int64": 8, "uint64": 8, "int32": 4, "uint32": 4, "int16": 2, "uint16": 2, "int8": 1, "uint8": 1,
-    "bool": 1, "key": 8,
-}  # fmt: skip
 
 Role = Literal["parameter", "optimizer", "state", "seed", "input", "target", "constant", "argument"]
 RESIDENT_ROLES = frozenset({"parameter", "optimizer", "state", "seed", "constant"})

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.engine.options import Options
 from workbench.engine.program import (
     Call,
@@ -248,7 +248,7 @@ class _Placing:
         """Pieces at each tile when both sides hold the data in one order: a cut of either side ends a piece."""
         holders, io = int(np.count_nonzero(inside)), int(np.count_nonzero(outside))
         many = max(1, holders + io - 1)
-        per_holder, per_io = -(-many // max(1, holders)), -(-many // max(1, io))
+        per_holder, per_io = ceil_div(many, max(1, holders)), ceil_div(many, max(1, io))
         return frozen(np.where(inside > 0, per_holder, np.where(outside > 0, per_io, 0)))
 
 

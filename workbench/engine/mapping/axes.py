@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping.grid import Cuts, Grid, spread
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.mapping.types import all_distinct, check_tiles, row_major_strides, union
 
 

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping.axes import (
     AxisSet,
     Cover,
@@ -22,7 +23,6 @@ from workbench.engine.mapping.axes import (
     product_within,
 )
 from workbench.engine.mapping.grid import Cuts, Grid, spread, whole
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.mapping.transfer.sweep import Counts
 from workbench.engine.mapping.types import add_at, row_major_strides
 

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from workbench.engine.graph import ITEMSIZE_BYTES
-from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.mapping.types import (
     Linear,
     Mapping,
@@ -119,7 +119,7 @@ def whole(size: int) -> Cuts:
     return cuts(size, [0], [size], [0])[0]
 
 
-def spread(parts: Sequence[npt.NDArray[np.int64]], start: int = 0) -> npt.NDArray[np.int64]:
+def spread(parts: Sequence[IntArray], start: int = 0) -> IntArray:
     """Sums of one item of each part, flat in row-major order, plus `start`."""
     flat = np.array([start], dtype=np.int64)
     for part in parts:
@@ -264,9 +264,9 @@ def even_cuts(size: int, parts: int, grain: int = 1, *, ceil: bool = False) -> I
     Balanced: part i gets grains floor(iG/s) to floor((i+1)G/s). With `ceil`, every part but the last ones gets
     ceil(G/s) grains, as PopLibs plans cut (poplibs@7eac0f26 lib/poplin/ConvUtilInternal.cpp).
     """
-    grains = -(-size // grain)
+    grains = ceil_div(size, grain)
     index = np.arange(parts + 1, dtype=np.int64)
-    at = np.minimum(index * -(-grains // parts), grains) if ceil else index * grains // parts
+    at = np.minimum(index * ceil_div(grains, parts), grains) if ceil else index * grains // parts
     return np.minimum(at * grain, size)
 
 
@@ -312,11 +312,11 @@ def linear(
     """
     itemsize = ITEMSIZE_BYTES[dtype]
     grain = grain or max(1, VECTOR_BYTES // itemsize)
-    grains = -(-prod(shape) // grain)
-    least = -(-max(1, -(-min_bytes // itemsize)) // grain)
+    grains = ceil_div(prod(shape), grain)
+    least = ceil_div(max(1, ceil_div(min_bytes, itemsize)), grain)
     most_tiles = max(1, grains // least)
-    per_tile = max(-(-grains // tiles_per_ipu), -(-grains // most_tiles), 1)
-    used = max(1, -(-grains // per_tile))
+    per_tile = max(ceil_div(grains, tiles_per_ipu), ceil_div(grains, most_tiles), 1)
+    used = max(1, ceil_div(grains, per_tile))
     first = first_tile % tiles_per_ipu
     around = tiles_per_ipu if first + used > tiles_per_ipu else 0
     return intern(Linear(shape=tuple(shape), grain=grain, tiles=used, first_tile=first, tiles_of_ipu=around))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.mapping.align import axes_of_shape
 from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, whole
 from workbench.engine.mapping.parts import join
@@ -98,7 +99,7 @@ def pad(
     return runs_of_elements(shape, dense(mapping)[np.ix_(*index)])
 
 
-def _taken(axis: Cuts, index: npt.NDArray[np.int64]) -> tuple[Cuts, int]:
+def _taken(axis: Cuts, index: IntArray) -> tuple[Cuts, int]:
     """Cuts of an axis whose element k is element index[k] (rising) of `axis`."""
     lo, hi = np.searchsorted(index, axis.lo), np.searchsorted(index, axis.hi)
     return cuts(len(index), lo, hi, axis.offset)
@@ -113,7 +114,7 @@ def _filled(
         step = gap + 1
         skipped = max(0, -(a // step)) if a < 0 else 0
         first = a + skipped * step
-        count = max(0, -(-(min(size, a + span) - first) // step))
+        count = max(0, ceil_div(min(size, a + span) - first, step))
         inside.append(slice(first, first + count * step, step))
         source.append(slice(skipped, skipped + count))
     owners[tuple(inside)] = dense(mapping)[tuple(source)]

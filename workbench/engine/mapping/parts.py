@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
+from workbench.base.arrays import frozen
 from workbench.engine.mapping.align import axes_of_shape
 from workbench.engine.mapping.grid import Cuts, Grid, grid_of_cuts, whole
-from workbench.engine.mapping.tileset import frozen
 from workbench.engine.mapping.types import Demand, Mapping, Placement, Runs, Shape, demand, intern, union
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from workbench.engine.graph import ITEMSIZE_BYTES
+from workbench.base.arrays import IntArray
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.mapping import Mapping
-from workbench.engine.mapping.tileset import IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

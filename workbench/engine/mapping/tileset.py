@@ -8,14 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-
-
-def frozen(array: npt.ArrayLike) -> IntArray:
-    """A read-only int64 copy."""
-    result = np.array(array, dtype=np.int64)
-    result.setflags(write=False)
-    return result
+from workbench.base.arrays import IntArray, frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,11 +43,6 @@ def tile_set(tiles: npt.ArrayLike) -> TileSet:
 def sorted_tile_set(tiles: IntArray) -> TileSet:
     """`tile_set` of tiles that are sorted and distinct already."""
     return _interned(tiles.astype(np.int64, copy=False).tobytes())
-
-
-def tile_range(count: int, first: int = 0) -> TileSet:
-    """Tiles first … first + count - 1."""
-    return tile_set(np.arange(first, first + count))
 
 
 def classes(values: npt.ArrayLike) -> list[tuple[int, TileSet]]:

@@ -10,9 +10,9 @@ from string import ascii_letters
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping.align import common_dims, group, refine
 from workbench.engine.mapping.grid import Grid, grid_of_cuts, reversed_cuts
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.mapping.types import (
     Linear,
     Mapping,

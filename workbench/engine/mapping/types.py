@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.errors import InputError
 
 Shape: TypeAlias = tuple[int, ...]
@@ -182,7 +182,7 @@ def union(*parts: npt.ArrayLike) -> IntArray:
     return merged[keep]
 
 
-def add_at(where: IntArray, amounts: npt.NDArray[np.int64], tiles: int) -> IntArray:
+def add_at(where: IntArray, amounts: IntArray, tiles: int) -> IntArray:
     """Sum of `amounts` per tile, int64[tiles]; an error names a tile outside the IPU."""
     check_tiles(where, tiles)
     # Weights are summed as float64, exact below 2**53 elements.
@@ -217,7 +217,7 @@ class Linear(Mapping):
 
     def bounds(self) -> IntArray:
         """Flat indices int64[tiles + 1] between which each tile's elements lie."""
-        grains = -(-self.size // self.grain)
+        grains = ceil_div(self.size, self.grain)
         cuts = np.arange(self.tiles + 1, dtype=np.int64) * grains // self.tiles
         return np.minimum(cuts * self.grain, self.size)
 

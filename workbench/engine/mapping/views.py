@@ -9,10 +9,10 @@ from math import prod
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.mapping.align import axes_of_shape
 from workbench.engine.mapping.axes import AxisSet, product_below
 from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, reversed_cuts
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.mapping.turned import as_turned, by_shape, turned
 from workbench.engine.mapping.types import Linear, Mapping, Runs, Shape, TileArray, intern, runs, runs_of_elements
 from workbench.errors import InputError
@@ -101,7 +101,7 @@ def slice_(
     """Elements starts[a], starts[a] + strides[a], … below limits[a] of each axis."""
     steps = tuple(strides) if strides is not None else (1,) * len(mapping.shape)
     taken = [
-        _Steps(first, step, max(0, -(-(limit - first) // step)))
+        _Steps(first, step, max(0, ceil_div(limit - first, step)))
         for first, limit, step in zip(starts, limits, steps, strict=True)
     ]
     shape: Shape = tuple(one.count for one in taken)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.base.arrays import IntArray, frozen
 from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES, Footprint
 from workbench.engine.memory.intervals import Interval
 from workbench.engine.memory.liveness import KINDS, Liveness

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, Inputs, formula, term
-from workbench.engine.mapping.tileset import IntArray, TileSet, frozen
+from workbench.engine.mapping.tileset import TileSet
 from workbench.engine.memory.host_copies import followers
 from workbench.engine.program import (
     DoExchange,
@@ -297,7 +298,7 @@ class _Counts:
                 self._copied.add(copy)
                 self.copies[step.ipu] += 1
             moved = step.exchange.sent_bytes + step.exchange.received_bytes
-            self.sums["packets"][step.ipu] += -(-moved // self.target.code.host_packet_payload_bytes)
+            self.sums["packets"][step.ipu] += ceil_div(moved, self.target.code.host_packet_payload_bytes)
             self.sums["runs"][step.ipu] += moved > 0
         elif isinstance(step, GlobalExchange):
             for exchange, ipu in ((step.sent, step.ipu), (step.received, step.to_ipu)):

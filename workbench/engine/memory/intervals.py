@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.base.arrays import IntArray, frozen
 
 Interval: TypeAlias = tuple[int, int]
 """First and last timeline position at which something is live, both included."""

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import IntArray
+from workbench.base.arrays import IntArray
 from workbench.engine.memory.intervals import Interval, Intervals
 from workbench.engine.program import Call, If, Overlap, Program, Repeat, Step, TileProgram, children
 from workbench.engine.program.columns import columns_of

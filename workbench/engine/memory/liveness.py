@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.base.arrays import IntArray, ceil_div, distinct_numbers, frozen
 from workbench.engine.memory.footprint import CATEGORIES, Footprint
 from workbench.engine.memory.intervals import Intervals
 from workbench.engine.memory.lifetimes import lifetimes
@@ -317,15 +317,11 @@ def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
 
 def _numbers(count: int) -> npt.NDArray[np.uint64]:
     """Numbers without relation to each other, uint64[2, count]: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
-    with np.errstate(over="ignore"):
-        mixed = np.arange(1, 2 * count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (mixed ^ (mixed >> np.uint64(31))).reshape(2, count)
+    return distinct_numbers(2 * count).reshape(2, count)
 
 
 def _up(sizes: IntArray, alignment: int) -> IntArray:
-    return -(-sizes // alignment) * alignment
+    return ceil_div(sizes, alignment) * alignment
 
 
 def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Intervals) -> _Table:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from workbench.engine.mapping.tileset import IntArray
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.memory.intervals import Interval, Intervals
 from workbench.engine.target import MemoryMap
 
@@ -73,7 +73,7 @@ def conflicts(lifetimes: Intervals | Sequence[tuple[Interval, ...]]) -> Conflict
             met[life] |= live
         else:
             live &= ~(1 << life)
-    width = -(-count // 8)
+    width = ceil_div(count, 8)
     content = b"".join(each.to_bytes(width, "little") for each in met)
     bits = np.unpackbits(np.frombuffer(content, np.uint8).reshape(count, width), axis=1, bitorder="little")
     result = bits[:, :count].astype(bool)
@@ -81,7 +81,7 @@ def conflicts(lifetimes: Intervals | Sequence[tuple[Interval, ...]]) -> Conflict
 
 
 def _up(address: int, alignment: int) -> int:
-    return -(-address // alignment) * alignment
+    return ceil_div(address, alignment) * alignment
 
 
 class _Region:
@@ -128,7 +128,7 @@ class _Region:
         order = starts.argsort()
         free = np.maximum.accumulate(self.stops[met[order]])
         if alignment > ALIGNMENT_BYTES:
-            free = -(-free // alignment) * alignment
+            free = ceil_div(free, alignment) * alignment
         room = (starts[order[1:]] - free[:-1] >= size_bytes).nonzero()[0]
         address = int(free[room[0] if len(room) else -1])
         if address + size_bytes > (self.top if inside else self.end):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import IntArray
+from workbench.base.arrays import IntArray
 from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES
 from workbench.engine.memory.intervals import Interval
 from workbench.engine.memory.packing import Item, conflicts, place

@@ -17,13 +17,6 @@ from workbench.errors import WorkbenchError
 if TYPE_CHECKING:
     from workbench.engine.emit.lowering import Lowering
 
-DTYPE_WORDS = {
-    "float32": "float", "float16": "half", "bfloat16": "half", "float8_e4m3fn": "quarter", "float8_e5m2": "quarter",
-    "int64": "long long", "uint64": "unsigned long long", "int32": "int", "uint32": "unsigned int", "int16": "short",
-    "uint16": "unsigned short", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
-    "key": "unsigned long long",
-}  # fmt: skip
-
 
 class Family:
     """One operator family. Subclasses set `name` and `ops` and write `lower`; the rest has sensible defaults."""

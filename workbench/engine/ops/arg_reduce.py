@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Placement, reshape
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
-from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops import Family, register
 from workbench.engine.ops.codelets import counted
 from workbench.engine.ops.reduce import Partials, arrived_reduction, partials_of
 from workbench.engine.ops.reduce_tile import emit_reductions
@@ -37,7 +38,7 @@ class ArgReduce(Family):
         parts = partials_of(source.mapping, axes, tuple(s for a, s in enumerate(source.shape) if a not in axes))
         tiles, word = lowering.tiles, DTYPE_WORDS[source.dtype]
         finds = parts.held.elements_per_tile(tiles)
-        size = np.where(finds > 0, -(-source.elements_per_tile(tiles) // np.maximum(1, finds)), 0)
+        size = np.where(finds > 0, ceil_div(source.elements_per_tile(tiles), np.maximum(1, finds)), 0)
         groups = counted(f"{VERTICES[node.op]}Gather", {"size": size}, finds, type=word)
         found = lowering.emit.tensor(f"{label}/found", parts.held.shape, source.dtype, parts.held, "temporary")
         if parts.depth == 1:
@@ -63,7 +64,7 @@ def _compare(node: Node, lowering: Lowering, parts: Partials, found: Tensor, pla
 
 
 def _depth(wanted: Placement, owned: IntArray, tiles: int) -> IntArray:
-    return np.where(owned > 0, -(-wanted.elements_per_tile(tiles) // np.maximum(1, owned)), 0)
+    return np.where(owned > 0, ceil_div(wanted.elements_per_tile(tiles), np.maximum(1, owned)), 0)
 
 
 class AnyReduce(Family):

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.dtypes import DTYPE_WORDS, TYPE_BYTES
 from workbench.engine import vertices
 from workbench.engine.emit import vertex_groups
-from workbench.engine.mapping.tileset import IntArray
-from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.ops.expressions import Expression
 from workbench.engine.program import VertexGroup
 from workbench.errors import InputError
 
 WORKERS = 6
 HALVES_PER_LOAD = 4
-BYTES = {"half": 2, "float": 4}
 SINGLE_UNARY = "popops::UnaryOp1D"
 SINGLE_BINARY = "popops::BinaryOp1D"
 SCALAR_BINARY = "popops::BroadcastScalar1D"
@@ -50,8 +49,8 @@ def knows(vertex: str, op: str, dtype: str) -> bool:
 
 def spread_over_workers(vertex: str, elements: IntArray, argument: str = "n", **fixed: Any) -> list[VertexGroup]:
     """A worker vertex on each of six workers (fewer where there are fewer elements), each with an even share."""
-    share = -(-np.asarray(elements, np.int64) // WORKERS)
-    workers = np.minimum(WORKERS, -(-elements // np.maximum(1, share)))
+    share = ceil_div(np.asarray(elements, np.int64), WORKERS)
+    workers = np.minimum(WORKERS, ceil_div(elements, np.maximum(1, share)))
     return counted(vertex, {argument: share}, workers, **fixed)
 
 
@@ -199,7 +198,7 @@ def _with_inner_vector(
     lib/popops/ElementWise.cpp:787-816). [D] Where popops would take the codelet, a tile takes the cheaper of the two:
     the codelet gives rows to workers, so few long rows leave workers idle.
     """
-    if dtype not in BYTES or not knows(SINGLE_BINARY + suffix, op, dtype):
+    if dtype not in ("half", "float") or not knows(SINGLE_BINARY + suffix, op, dtype):
         return None
     times = elements // np.maximum(1, held)
     fast = (elements > 0) & (times > 1)
@@ -211,12 +210,12 @@ def _with_inner_vector(
     rest = elements.copy()
     for group in with_codelet:
         n = int(elements[group.tiles.tiles[0]])
-        copied = vertices.cycles("poplar::Memcpy", bytes=n * BYTES[dtype])
+        copied = vertices.cycles("poplar::Memcpy", bytes=n * TYPE_BYTES[dtype])
         if vertices.cycles(group.vertex, **dict(group.arguments)) <= copied + _full_cycles(op, dtype, suffix, n):
             kept.append(group)
             rest[group.tiles.tiles] = 0
     full = vertex_groups(SINGLE_BINARY + suffix, {"n": rest}, op=op, type=dtype)
-    return [*kept, *vertex_groups("poplar::Memcpy", {"bytes": rest * BYTES[dtype]}), *full]
+    return [*kept, *vertex_groups("poplar::Memcpy", {"bytes": rest * TYPE_BYTES[dtype]}), *full]
 
 
 def _full_cycles(op: str, dtype: str, suffix: str, n: int) -> int:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Mapping, demand, on_tile, reshape
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.mapping.tileset import tile_set
-from workbench.engine.ops import DTYPE_WORDS, Family, register, same_type
+from workbench.engine.ops import Family, register, same_type
 from workbench.engine.ops.dynamic_slice import (
     SLICE,
     UPDATE,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
@@ -15,8 +17,7 @@ from workbench.engine.mapping import Grid, Mapping, grid_of_cuts, linear, needed
 from workbench.engine.mapping.align import axes_of_shape
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
-from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops import Family, register
 from workbench.engine.ops.rows import Table, table_of
 from workbench.engine.program import VertexGroup
 

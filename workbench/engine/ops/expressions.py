@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.graph import Function, Node, Value
-from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.ops.pointwise import expression_ops, is_free, is_unit_reshape
 
 Shape: TypeAlias = tuple[int, ...]

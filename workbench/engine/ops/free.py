@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import needed_by, on_tile
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
-from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops import Family, register
 from workbench.engine.program import VertexGroup
 
 
 def fill_groups(elements: IntArray, dtype: str) -> list[VertexGroup]:
     """Fill vertices: one worker each, so every tile's part is cut over its six workers."""
-    share = np.asarray(-(-elements // 6), dtype=np.int64)
+    share = np.asarray(ceil_div(elements, 6), dtype=np.int64)
     workers = np.minimum(6, elements)
     groups = vertex_groups("popops::Fill", {"n": share}, type=DTYPE_WORDS[dtype])
     return [

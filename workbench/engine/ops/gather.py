@@ -11,14 +11,15 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Grid, Mapping, demand, grid_of_cuts, linear, reshape, transpose
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
-from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops import Family, register
 from workbench.engine.ops.rows import (
     WORKERS,
     Assumed,
@@ -113,7 +114,7 @@ def unplanned(table: Table, operand: Value, lowering: Lowering) -> RowPlan:
 
     As a gather that is no embedding look-up is done (poplibs@7eac0f26 lib/popops/GatherInternal.cpp:72-128).
     """
-    grains = -(-table.columns // grain_of(operand.itemsize_bytes))
+    grains = ceil_div(table.columns, grain_of(operand.itemsize_bytes))
     return RowPlan(rows=1, columns=max(1, min(lowering.tiles, grains)), lookups=1)
 
 
@@ -173,7 +174,7 @@ def linear_indices(label: str, indices: Tensor, count: int, lowering: Lowering) 
     seen = indices.view(reshape(indices.mapping, (vectors, parts)), (vectors, parts))
     rows = count // max(1, vectors)
     tile, lo, hi = mapping.intervals()
-    wanted = demand(seen.shape, tile, lo // rows * parts, -(-hi // rows) * parts)
+    wanted = demand(seen.shape, tile, lo // rows * parts, ceil_div(hi, rows) * parts)
     (arranged,) = lowering.emit.rearrange(f"{label}/indices", [(seen, wanted)])
     result = lowering.emit.tensor(f"{label}/rows", (count,), "int32", mapping, "temporary")
     steps = (("MULTIPLY", "int"), ("ADD", "int")) * max(1, parts - 1 if rows == 1 else parts)
@@ -191,7 +192,7 @@ def linear_indices(label: str, indices: Tensor, count: int, lowering: Lowering) 
 def slice_groups(dtype: str, candidates: Grid, shares: FloatArray, assumed: Assumed, tiles: int) -> list[VertexGroup]:
     """Multi-slices of the tiles that own candidates [row parts, indices, columns]; `shares` of the indices per part."""
     offsets, columns, share = per_part(candidates, shares)
-    per_worker = -(-offsets // WORKERS)
+    per_worker = ceil_div(offsets, WORKERS)
     in_range = chosen_by_worker(per_worker, share, assumed)
     held = [np.zeros(tiles, np.int64) for _ in range(3)]
     for column, values in zip(held, (per_worker, columns, in_range), strict=True):

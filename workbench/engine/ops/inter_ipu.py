@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.base.arrays import frozen
 from workbench.engine.emit import total_of
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.mapping.tileset import frozen
 from workbench.engine.ops import Family, register
 from workbench.engine.program import Exchange, GlobalExchange
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from math import prod
 
+from workbench.base.arrays import ceil_div
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, grid, grid_of_cuts
 from workbench.engine.mapping.grid import whole
-from workbench.engine.ops import DTYPE_WORDS, Family, family_of, register
+from workbench.engine.ops import Family, family_of, register
 from workbench.engine.ops.codelets import counted
 from workbench.engine.ops.control import Call
 
@@ -96,7 +98,7 @@ class TriangularInverse(Family):
         """Bring each matrix to the tiles that hold six of its columns each (poplin Cholesky.cpp:108-129)."""
         value, label, tiles = node.results[0], lowering.label(node), lowering.tiles
         size = value.shape[-1]
-        shared = min(-(-size // lowering.target.workers_per_tile), tiles)
+        shared = min(ceil_div(size, lowering.target.workers_per_tile), tiles)
         whole_matrices = matrices_on_tiles(value.shape, tiles // shared)
         mapping = grid(value.shape, [*(len(cut.lo) for cut in whole_matrices.axes[:-2]), shared, 1])
         rows, columns = mapping.axes[-2:]
@@ -105,7 +107,7 @@ class TriangularInverse(Family):
         )
         (held,) = lowering.emit.rearrange(label, [(lowering.get(node.operands[0]), wanted)])
         result = lowering.result(node, 0, mapping)
-        per_tile = -(-mapping.elements_per_tile(tiles) // max(1, int(rows.lengths.max()) * size))
+        per_tile = ceil_div(mapping.elements_per_tile(tiles), max(1, int(rows.lengths.max()) * size))
         groups = counted(
             "poplin::TriangularInverseWithTranspose", {}, per_tile, type=DTYPE_WORDS[value.dtype], dim=size
         )

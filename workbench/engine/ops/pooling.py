@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value, attrs
 from workbench.engine.mapping import Grid, Placement, grid_of_cuts, transfer
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.free import fill_groups
 from workbench.engine.ops.windows import (
@@ -255,8 +255,8 @@ def _groups(
     for axis, size in enumerate(lengths):
         ones = np.ones_like(size)
         rows = np.multiply.outer(rows, size if axis in part and axis != last else ones).reshape(-1)
-        width = np.multiply.outer(width, -(-size // steps) if axis == last else ones).reshape(-1)
-        share = -(-size // plan.chans_per_group) if axis == channels else ones
+        width = np.multiply.outer(width, ceil_div(size, steps) if axis == last else ones).reshape(-1)
+        share = ceil_div(size, plan.chans_per_group) if axis == channels else ones
         groups = np.multiply.outer(groups, share).reshape(-1)
     columns = [np.zeros(tiles, np.int64) for _ in range(3)]
     for column, values in zip(columns, (rows * width, width, groups), strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
@@ -111,7 +112,7 @@ class Bits(Family):
         if node.op == "rng_uniform":
             draws = vertex_groups("poprand::Uniform", {"n": elements}, type=_float_word(value))
         else:
-            words = -(-elements * value.itemsize_bytes * 8 // WORD_BITS)
+            words = ceil_div(elements * value.itemsize_bytes * 8, WORD_BITS)
             draws = vertex_groups("poprand::Uniform", {"n": words}, type="int", full_range=True)
         lowering.emit.compute(label, draws, reads, result.variables)
 

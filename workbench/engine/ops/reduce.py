@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import (
@@ -25,7 +26,6 @@ from workbench.engine.mapping import (
 from workbench.engine.mapping.align import folded_axes
 from workbench.engine.mapping.grid import VECTOR_BYTES, whole
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.reduce_tile import SUMS, TileReduction, emit_reductions, tile_reduction
 from workbench.engine.planner.reduction import stages
@@ -250,7 +250,7 @@ def arrived_reduction(
     """
     owned = results.elements_per_tile(tiles)
     held = arrived.elements_per_tile(tiles)
-    depth = np.where(owned > 0, -(-held // np.maximum(1, owned)), 0)
+    depth = np.where(owned > 0, ceil_div(held, np.maximum(1, owned)), 0)
     return tile_reduction(dtypes, owned, depth, op, inner=inner)
 
 
@@ -360,7 +360,7 @@ def _intermediate_tiles(kept: tuple[int, ...], left: int, tiles: int, start: int
     among the tiles at which they can begin.
     """
     results = int(np.prod(kept, dtype=np.int64))
-    pieces = max(1, min(-(-results // LEAST_RESULTS), tiles // left))
+    pieces = max(1, min(ceil_div(results, LEAST_RESULTS), tiles // left))
     bounds = even_cuts(results, pieces, LEAST_RESULTS)
     columns = (bounds[:-1], bounds[1:], np.arange(pieces, dtype=np.int64))
     row = np.arange(left, dtype=np.int64)

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import Emitter
 from workbench.engine.mapping import runs_of_elements
-from workbench.engine.mapping.tileset import IntArray
-from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.ops.codelets import WORKERS, counted
 from workbench.engine.program import VertexGroup
 
@@ -72,7 +72,7 @@ def tile_reduction(
     few = np.where((results > 0) & (results < WORKERS) & (depth > 1), results, 0)
     splits = _splits(few, depth, VECTOR_WIDTH.get(between, 1) * (2 if summed else 1))
     vector = VECTOR_WIDTH.get(source, 1)
-    share = np.minimum(depth, -(-depth // (vector * splits)) * vector)
+    share = np.minimum(depth, ceil_div(depth, vector * splits) * vector)
     alone, shared = np.where(splits == 1, few, 0), np.where(splits > 1, few, 0)
     first = [
         *_many(inner, many, depth, {"op": op, **_types(source, result)}),
@@ -111,7 +111,7 @@ def workers_of_a_result(results: int, depth: int, per_cycle: int) -> int:
     The slowest gets another worker while one is free, that takes fewer cycles by popops' rough count and no share falls
     under two elements; if the slowest stays as slow, none is shared.
     """
-    work = -(-depth // per_cycle)
+    work = ceil_div(depth, per_cycle)
     alone = STAGE_OVERHEAD_CYCLES + work
     most = min(depth // LEAST_SPLIT_ROWS, alone // LEAST_SPLIT_CYCLES)
     cycles, splits = [alone] * results, [1] * results
@@ -136,14 +136,14 @@ def _many(inner: bool, results: IntArray, depth: IntArray, fixed: dict[str, str]
     ReductionStages.cpp:49-65).
     """
     if inner:
-        share = -(-results // WORKERS)
-        workers = -(-results // np.maximum(1, share))
+        share = ceil_div(results, WORKERS)
+        workers = ceil_div(results, np.maximum(1, share))
         arguments = {"num_outputs": share, "num_partials": np.where(results > 0, depth, 0)}
         return counted("popops::Reduce", arguments, workers, specialisation="ALL_REGIONS_CONTINUOUS", **fixed)
     grain = VECTOR_WIDTH.get(fixed["type"], 1) * (2 if fixed["op"] in SUMS else 1)
-    vectors = -(-results // grain)
-    per_worker = -(-vectors // WORKERS)
-    workers = -(-vectors // np.maximum(1, per_worker))
-    share = np.minimum(per_worker * grain, -(-results // grain) * grain)
+    vectors = ceil_div(results, grain)
+    per_worker = ceil_div(vectors, WORKERS)
+    workers = ceil_div(vectors, np.maximum(1, per_worker))
+    share = np.minimum(per_worker * grain, ceil_div(results, grain) * grain)
     arguments = {"num_outputs": share, "num_partials": np.where(results > 0, depth, 0), "stride": share}
     return counted("popops::Reduce", arguments, workers, specialisation="STRIDED_REDUCE", num_outer_strides=1, **fixed)

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.engine import vertices
 from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts, reshape, transpose
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray, frozen
 from workbench.engine.ops.windows import distinct_parts
 from workbench.engine.vertices._popops import type_bytes
 
@@ -146,11 +146,6 @@ def plan_rows(
         return over, temporary_bytes if over else cycles, cycles
 
     return min(candidates, key=cost)
-
-
-def ceil_div(dividend: int, divisor: int) -> int:
-    """Rounded up."""
-    return -(-dividend // divisor)
 
 
 def grain_of(itemsize_bytes: int) -> int:

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, even_cuts, grid_of_cuts, reshape, transpose
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops import Family, register
 from workbench.engine.ops.reduce_tile import emit_reductions, tile_reduction
 
 OPERATIONS = {

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, linear, reshape, transpose
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops import Family, register
 from workbench.engine.ops.codelets import added_in_place
 from workbench.engine.ops.free import fill_groups
 from workbench.engine.ops.gather import assumed_of, linear_indices, lookups, per_part, planned_table

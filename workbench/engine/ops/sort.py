@@ -13,13 +13,14 @@ from math import prod
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Mapping, reshape, runs_of_elements, transpose
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
-from workbench.engine.ops import DTYPE_WORDS, Family, register
+from workbench.engine.ops import Family, register
 from workbench.engine.program import VertexGroup
 
 
@@ -163,7 +164,7 @@ def compared_together(size: int, distance: int, tiles: int) -> Mapping:
     lower = np.where(place < distance, element, element - distance)
     paired = lower + distance < size
     pair = block * distance + place % distance
-    share = -(-max(1, _pairs(size, distance)) // tiles)
+    share = ceil_div(max(1, _pairs(size, distance)), tiles)
     owner = np.where(paired, pair // share, element % tiles)
     return runs_of_elements((size,), np.minimum(owner, tiles - 1))
 
@@ -177,7 +178,7 @@ def _pairs(size: int, distance: int) -> int:
 def pairs_per_tile(size: int, distance: int, tiles: int) -> IntArray:
     """int64[tiles]: an even share of the pairs on the first tiles."""
     pairs = _pairs(size, distance)
-    share = -(-max(1, pairs) // tiles)
+    share = ceil_div(max(1, pairs), tiles)
     return np.clip(pairs - np.arange(tiles, dtype=np.int64) * share, 0, share)
 
 

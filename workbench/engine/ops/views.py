@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine import mapping as maps
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.free import fill_groups
 
@@ -175,7 +175,7 @@ def _inside(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...],
         first = max(0, -before)
         last = size * (between + 1) - between - max(0, -after)
         step = between + 1
-        count *= max(0, -(-last // step) - -(-first // step)) if last > first else 0
+        count *= max(0, ceil_div(last, step) - ceil_div(first, step)) if last > first else 0
     return count
 
 

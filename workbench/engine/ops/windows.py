@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts
 from workbench.engine.mapping.align import axes_of_shape
 from workbench.engine.mapping.grid import Cuts
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.vertices.pooling import Mode, pool_cycles
 
 Shape = tuple[int, ...]
@@ -62,13 +62,13 @@ class Windows:
         first = lo * self.stride[axis] - self.low[axis]
         last = (hi - 1) * self.stride[axis] - self.low[axis] + (self.window[axis] - 1) * self.window_dilation[axis]
         size = self.inputs[axis]
-        return np.clip(-(-first // base), 0, size), np.clip(last // base + 1, 0, size)
+        return np.clip(ceil_div(first, base), 0, size), np.clip(last // base + 1, 0, size)
 
     def readers(self, axis: int, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray]:
         """First and last + 1 output that reads any of inputs [lo, hi) of an axis."""
         base, step = self.base_dilation[axis], self.stride[axis]
         reach = (self.window[axis] - 1) * self.window_dilation[axis]
-        first = -(-(lo * base + self.low[axis] - reach) // step)
+        first = ceil_div(lo * base + self.low[axis] - reach, step)
         last = ((hi - 1) * base + self.low[axis]) // step + 1
         first = np.clip(first, 0, self.outputs[axis])
         return first, np.maximum(np.clip(last, 0, self.outputs[axis]), first)
@@ -109,7 +109,7 @@ def plan_pool(windows: Windows, mode: Mode, itemsize_bytes: int, tiles: int) -> 
     channels = windows.channels
     best: tuple[int, PoolPlan] | None = None
     groups_of = shape[channels] if channels is not None else 1
-    for chans in sorted({grain * k for k in range(1, min(GRAINS_PER_GROUP, -(-groups_of // grain)) + 1)}):
+    for chans in sorted({grain * k for k in range(1, min(GRAINS_PER_GROUP, ceil_div(groups_of, grain)) + 1)}):
         splits = _all_splits(shape, channels, chans, tiles)
         cycles = _cycles(windows, mode, itemsize_bytes, shape, channels, chans, splits)
         found = int(np.argmin(cycles))
@@ -125,13 +125,13 @@ def distinct_parts(size: int, limit: int) -> list[int]:
     """Numbers of parts up to `limit` that give different sizes of the largest part."""
     found: dict[int, int] = {}
     for parts in range(1, min(size, limit) + 1):
-        found.setdefault(-(-size // parts), parts)
+        found.setdefault(ceil_div(size, parts), parts)
     return list(found.values())
 
 
 def _all_splits(shape: Shape, channels: int | None, chans: int, tiles: int) -> IntArray:
     choices = [
-        distinct_parts(-(-size // chans) if axis == channels else size, tiles) for axis, size in enumerate(shape)
+        distinct_parts(ceil_div(size, chans) if axis == channels else size, tiles) for axis, size in enumerate(shape)
     ]
     rows = [row for row in product(*choices) if prod(row) <= tiles]
     return np.array(rows, dtype=np.int64).reshape(-1, len(shape))
@@ -142,17 +142,17 @@ def _cycles(
 ) -> IntArray:
     """Vertex cycles plus exchange cycles of the largest part, one per row of `splits`."""
     field = [axis for axis in range(len(shape)) if axis != channels]
-    part = {axis: -(-shape[axis] // splits[:, axis]) for axis in field}
+    part = {axis: ceil_div(shape[axis], splits[:, axis]) for axis in field}
     width = part[field[-1]] if field else np.ones(len(splits), np.int64)
     if mode == "max_grad" and field:
-        width = -(-width // windows.stride[field[-1]])
+        width = ceil_div(width, windows.stride[field[-1]])
     rows = np.ones(len(splits), np.int64)
     for axis in field[:-1]:
         rows = rows * part[axis]
     groups = np.ones(len(splits), np.int64)
     if channels is not None:
-        all_groups = -(-shape[channels] // chans)
-        groups = -(-all_groups // splits[:, channels])
+        all_groups = ceil_div(shape[channels], chans)
+        groups = ceil_div(all_groups, splits[:, channels])
     compute = np.asarray(
         pool_cycles(
             mode=mode, type="half" if itemsize == 2 else "float", positions=rows * width, row_width=width,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from workbench.base.arrays import ceil_div
+from workbench.base.dtypes import TYPE_BYTES
 from workbench.engine.planner.estimate import Rules, Shares, own_outputs, staged
 from workbench.engine.planner.formulas import sums_of
-from workbench.engine.planner.plan import TYPE_BYTES, ConvProblem, Method
+from workbench.engine.planner.plan import ConvProblem, Method
 from workbench.engine.target import Target
-from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, smaller, where
+from workbench.engine.vertices.sizes import Sizes, larger, smaller, where
 
 
 def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:

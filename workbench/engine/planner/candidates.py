@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.base.arrays import IntArray, frozen
 
 MOST_PARTS = 2048  # more than the tiles of any IPU, and the same for all, so that more tiles only add candidates
 COARSE_RATIO = 1.4  # where several axes of one role multiply, parts whose size differs by less are not both tried

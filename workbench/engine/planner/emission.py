@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
+from workbench.base.dtypes import DTYPE_OF_WORD, DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
-from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.planner.adapted import packed_places, step_of, step_places
 from workbench.engine.planner.operands import Wanted, Work, brought, gathered, rearranged
 from workbench.engine.planner.plan import ConvPlan
@@ -23,8 +23,6 @@ from workbench.engine.planner.reduction import FAST_GRAIN
 from workbench.engine.planner.tiles import Places, oriented, places_of
 from workbench.engine.planner.vertices import strided_copies, vertices_of
 from workbench.engine.program import VertexGroup
-
-DTYPE_OF_WORD = {"half": "float16", "float": "float32"}
 
 
 def lower_plan(node: Node, lowering: Lowering, planned: Planned, plan: ConvPlan) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from workbench.base.arrays import ceil_div
+from workbench.base.dtypes import TYPE_BYTES
 from workbench.engine.cost import formulas
 from workbench.engine.planner.formulas import shared_out
-from workbench.engine.planner.plan import TYPE_BYTES, ConvProblem, Method
+from workbench.engine.planner.plan import ConvProblem, Method
 from workbench.engine.target import Target
-from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, where
+from workbench.engine.vertices.sizes import Sizes, larger, where
 
 MOST_VIEWED = 7  # receivers of weights that are not rearranged: poplibs@7eac0f26 lib/poplin/Convolution.cpp:2585
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
-from workbench.engine.ops import DTYPE_WORDS
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
 from workbench.engine.planner.methods import is_foreign
 from workbench.engine.planner.plan import ConvPlan

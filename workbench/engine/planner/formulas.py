@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.cost import formula
 from workbench.engine.planner.reduction import FAST_GRAIN, step_table, steps
 from workbench.engine.vertices.conv import (
@@ -16,7 +17,7 @@ from workbench.engine.vertices.conv import (
     reduce_add_cycles,
     vmac_cycles,
 )
-from workbench.engine.vertices.sizes import Sizes, ceil_div, smaller, where
+from workbench.engine.vertices.sizes import Sizes, smaller, where
 
 SHORTEST_RUN = 16
 """Elements: what tiles share out among them is not cut smaller for balance alone.

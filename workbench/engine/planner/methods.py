@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from workbench.base.dtypes import TYPE_BYTES
 from workbench.engine.planner.estimate import Rules
-from workbench.engine.planner.plan import TYPE_BYTES, ConvPlan, ConvProblem, Method
+from workbench.engine.planner.plan import ConvPlan, ConvProblem, Method
 from workbench.engine.planner.variant import Variant, swapped_problem
 from workbench.engine.target import Target
 

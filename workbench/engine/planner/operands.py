@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, frozen
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, slice_, transfer
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray, frozen
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import Labels, Operands
 from workbench.engine.planner.tiles import Places

@@ -16,14 +16,12 @@ from typing import Literal
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, frozen
 from workbench.engine.cost import Cost
-from workbench.engine.mapping.tileset import IntArray, frozen
 
 Pass = Literal["forward", "backward", "weight_update"]
 Kind = Literal["matmul", "convolution"]
 Vertex = Literal["amp", "hmac", "vmac", "outer_product", "slic"]
-
-TYPE_BYTES = {"half": 2, "float": 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
-from workbench.engine.graph import ITEMSIZE_BYTES, Node
+from workbench.base.dtypes import ITEMSIZE_BYTES
+from workbench.engine.graph import Node
 from workbench.engine.planner.plan import ConvProblem, FieldAxis, Kind, Pass
 
 Labels = tuple[str, ...]

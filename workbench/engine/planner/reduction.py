@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import IntArray, frozen
+from workbench.base.arrays import IntArray, frozen
 
 # Results of one tile that the vertex for one block of partials adds up together, poplibs@7eac0f26 ConvReduce.cpp:49.
 FAST_GRAIN = {"float": 4, "half": 8}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.cost import Cost, term
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.options import Options
 from workbench.engine.planner.bytes import bounds, floor_bytes, temporary_bytes
 from workbench.engine.planner.estimate import Rules, Shares, filled_up, floor_cycles, term_specs, total_cycles

@@ -10,8 +10,8 @@ from math import prod
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping import Grid, grid_of_cuts
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.planner.candidates import parts_of_axis
 from workbench.engine.planner.formulas import SHORTEST_RUN
 from workbench.engine.planner.plan import AxisCuts, ConvPlan, ConvProblem, FieldAxis, axis_cuts

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.planner.candidates import Table, table
 from workbench.engine.planner.estimate import Shares
 from workbench.engine.planner.plan import ConvProblem, Method
-from workbench.engine.vertices.sizes import Sizes, ceil_div, larger, smaller, where
+from workbench.engine.vertices.sizes import Sizes, larger, smaller, where
 
 ROLES = ("g", "c", "k", "p", "o")
 """Order of the roles in tile numbers, outermost first: tiles that need the same inputs are neighbours, and share

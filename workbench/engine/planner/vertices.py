@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.dtypes import TYPE_BYTES
 from workbench.engine.emit import vertex_groups
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.planner.estimate import vmac_arguments
-from workbench.engine.planner.plan import TYPE_BYTES, ConvPlan, Method
+from workbench.engine.planner.plan import ConvPlan, Method
 from workbench.engine.planner.tiles import cutting_of
 from workbench.engine.planner.variant import Variant, shares_of
 from workbench.engine.program import VertexGroup
 from workbench.engine.target import Target
-from workbench.engine.vertices.sizes import ceil_div
 
 
 @lru_cache(maxsize=2048)

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from workbench.engine.mapping.tileset import IntArray
+from workbench.base.arrays import IntArray
 from workbench.engine.program.program import Leaf, TileProgram, Variable
 
 Flags = npt.NDArray[np.bool_]

@@ -17,9 +17,10 @@ from functools import cached_property
 from itertools import chain
 from typing import Literal, TypeAlias
 
+from workbench.base.arrays import IntArray
 from workbench.engine.cost import Inputs
 from workbench.engine.graph.origin import NOWHERE, Origin
-from workbench.engine.mapping.tileset import IntArray, TileSet
+from workbench.engine.mapping.tileset import TileSet
 from workbench.engine.program.links import Topology
 from workbench.engine.program.remote_buffers import RemoteBuffer
 from workbench.engine.target import Target

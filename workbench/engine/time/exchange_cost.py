@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.cost import Cost, formula, term
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.program import Exchange
 from workbench.engine.target import Target
 
@@ -43,8 +43,8 @@ def transfer_cycles(
     staging_rate: int,
 ) -> int:
     """Cycles of one tile in an exchange; rates in bytes per cycle, `bus` tiles share one."""
-    streamed = max(-(-sent_bytes // rate), -(-(bus * received_bytes - (bus - 1) * shared_bytes) // (bus * rate)))
-    direct = max(streamed, -(-events_per_fragment * pieces // 2))
+    streamed = max(ceil_div(sent_bytes, rate), ceil_div(bus * received_bytes - (bus - 1) * shared_bytes, bus * rate))
+    direct = max(streamed, ceil_div(events_per_fragment * pieces, 2))
     return min(direct, streamed + staging_call - (-(sent_bytes + received_bytes) // staging_rate))
 
 
@@ -74,8 +74,8 @@ def _ways(exchange: Exchange, target: Target) -> tuple[IntArray, IntArray]:
     rates: dict[str, Any] = _rates(target)
     sent, received, bus = exchange.sent_bytes, exchange.received_bytes, target.tiles_per_exchange_bus
     over_bus = bus * received - (bus - 1) * _shared(exchange)
-    streamed = np.maximum(-(-sent // rates["rate"]), -(-over_bus // (bus * rates["rate"])))
-    direct = np.maximum(streamed, -(-rates["events_per_fragment"] * exchange.fragments // 2))
+    streamed = np.maximum(ceil_div(sent, rates["rate"]), ceil_div(over_bus, bus * rates["rate"]))
+    direct = np.maximum(streamed, ceil_div(rates["events_per_fragment"] * exchange.fragments, 2))
     return direct, streamed + rates["staging_call"] - (-(sent + received) // rates["staging_rate"])
 
 
@@ -102,7 +102,7 @@ def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
 
 def piece_instructions(target: Target) -> int:
     """Exchange instructions of a tile that takes or sends one piece of a word."""
-    return -(-target.exchange_events_per_fragment // 2)
+    return ceil_div(target.exchange_events_per_fragment, 2)
 
 
 def exchange_instructions(exchange: Exchange, target: Target) -> IntArray:
@@ -114,7 +114,7 @@ def exchange_instructions(exchange: Exchange, target: Target) -> IntArray:
     """
     send_bytes = target.exchange_words_per_instruction * 4
     sent, received, pieces = exchange.sent_bytes, exchange.received_bytes, exchange.fragments
-    sources = np.minimum(pieces, -(-received // max(1, int(sent.max(initial=0)))))
-    direct = -(-target.exchange_events_per_fragment * pieces // 2) + sent // send_bytes
-    staged = -(-sent // send_bytes) + (target.exchange_events_per_fragment - 1) * sources + 6
+    sources = np.minimum(pieces, ceil_div(received, max(1, int(sent.max(initial=0)))))
+    direct = ceil_div(target.exchange_events_per_fragment * pieces, 2) + sent // send_bytes
+    staged = ceil_div(sent, send_bytes) + (target.exchange_events_per_fragment - 1) * sources + 6
     return np.asarray(np.minimum(direct, staged), dtype=np.int64)

@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, frozen
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, formula, term
-from workbench.engine.mapping.tileset import IntArray, frozen
 from workbench.engine.program import (
     ComputeSet,
     DoExchange,

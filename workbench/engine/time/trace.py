@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
+from workbench.base.arrays import IntArray
 from workbench.engine.cost import Cost
 from workbench.engine.graph.origin import NOWHERE
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.program import Call, If, Leaf, Overlap, Program, Repeat, Step, TileProgram
 from workbench.errors import InputError
 

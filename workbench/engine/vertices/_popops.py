@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from workbench.base.dtypes import FLOATING_WORDS, TYPE_BYTES
 from workbench.errors import InputError
 
 WORKERS = 6
@@ -17,23 +18,6 @@ SUPERVISOR_CYCLES = 11  # poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp:
 ESTIMATORS = "poplibs@7eac0f26 lib/popops/popopsCycleEstimators.cpp"
 ESTIMATION = "poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp"
 TABLES = "poplibs@7eac0f26 lib/popops/popopsCycleEstimators.hpp:104"
-
-TYPE_BYTES = {
-    "float": 4,
-    "half": 2,
-    "quarter": 1,
-    "int": 4,
-    "unsigned int": 4,
-    "short": 2,
-    "unsigned short": 2,
-    "char": 1,
-    "signed char": 1,
-    "unsigned char": 1,
-    "bool": 1,
-    "long long": 8,
-    "unsigned long long": 8,
-}
-_VECTOR_WIDTH = {"float": 2, "half": 4, "quarter": 8}
 
 # Bytes of a field in a vertex's state. The 16-bit scaled pointers and the short span of some codelets reach 256
 # or 512 KiB: less than a Mk2 tile, where those codelets fall back to the full pointer and span.
@@ -73,8 +57,8 @@ def type_bytes(dtype: str) -> int:
 
 def vector_width(dtype: str) -> int:
     """Elements one vector instruction handles: 2 float, 4 half, 8 quarter, and 1 of any other type."""
-    type_bytes(dtype)
-    return _VECTOR_WIDTH.get(dtype, 1)
+    size_bytes = type_bytes(dtype)
+    return DATA_PATH_BYTES // size_bytes if is_float(dtype) else 1
 
 
 def elements_per_load(dtype: str) -> int:
@@ -84,12 +68,7 @@ def elements_per_load(dtype: str) -> int:
 
 def is_float(dtype: str) -> bool:
     """True for the floating-point types, the only ones whose operations count as FLOPs."""
-    return dtype in _VECTOR_WIDTH
-
-
-def ceil_div(a: int, b: int) -> int:
-    """Integers: the least q with q * b >= a."""
-    return -(-a // b)
+    return dtype in FLOATING_WORDS
 
 
 def ceil_log2(n: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 from workbench.errors import InputError
@@ -149,7 +150,7 @@ def _worker_entry_cycles(op: str, dtype: str, length: int) -> int:
 def _inner_1d(op: str, dtype: str, length: int, factor: int, slices_m1: int, in_place: bool) -> int:
     core = _core(op, dtype, in_place)
     supervisor, worker = _ENTRY_CYCLES[op, in_place]
-    per_slice = (17 if slices_m1 else 0) + core(length, p.ceil_div(factor, p.WORKERS))
+    per_slice = (17 if slices_m1 else 0) + core(length, ceil_div(factor, p.WORKERS))
     worker += _worker_entry_cycles(op, dtype, length) + (slices_m1 + 1) * per_slice
     return 13 + supervisor + p.WORKERS * worker
 
@@ -265,11 +266,11 @@ def broadcast_vector_inner_2d_in_place(*, op: str, type: str, slices: Sequence[S
 
 def _outer(op: str, dtype: str, rows: int, columns: int, misaligned: bool, by_row: bool) -> int:
     cost = p.op_cost("broadcast", op, dtype)
-    elements = columns if by_row else p.ceil_div(columns, p.WORKERS)
+    elements = columns if by_row else ceil_div(columns, p.WORKERS)
     per_row = (25 if misaligned else 7) + p.loop_cycles(
         elements, cost.elements if cost.open_loop else 1, cost.cycles + 1
     )
-    return p.multi(15 + (p.ceil_div(rows, p.WORKERS) if by_row else rows) * per_row)
+    return p.multi(15 + (ceil_div(rows, p.WORKERS) if by_row else rows) * per_row)
 
 
 def _outer_flops(*, op: str, type: str, rows: int, columns: int, allow_misaligned: bool) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 from workbench.errors import InputError
@@ -16,7 +17,7 @@ from workbench.errors import InputError
 def _loops_cycles(op: str, out_type: str, elements: int) -> int:
     """Worker cycles of the loops: done in float whatever the types, one cycle more to store halves."""
     row = p.op_cost("broadcast", op, "float")
-    return p.ceil_div(elements, row.elements) * (row.cycles + (row.open_loop and out_type != "float"))
+    return ceil_div(elements, row.elements) * (row.cycles + (row.open_loop and out_type != "float"))
 
 
 _TEXT = "ceil(elements / 2) * (11 to 12), in float whatever the types"
@@ -34,7 +35,7 @@ _TEXT = "ceil(elements / 2) * (11 to 12), in float whatever the types"
 def broadcast_scalar_2_types_1d(*, op: str, type: str, out_type: str, n: int) -> int:
     """Tile cycles of `out = data op scalar` over n elements of `type`."""
     p.type_bytes(type)
-    return p.multi(20 + _loops_cycles(op, out_type, p.ceil_div(n, p.WORKERS)))
+    return p.multi(20 + _loops_cycles(op, out_type, ceil_div(n, p.WORKERS)))
 
 
 @codelet(
@@ -70,4 +71,4 @@ def broadcast_scalar_relational_dual_output(*, op: str, type: str, out_type: str
     if out_type not in _DUAL_OUTPUT:
         raise InputError(f"no codelet writes {out_type!r}", expected="one of: " + ", ".join(_DUAL_OUTPUT))
     around, loop = _DUAL_OUTPUT[out_type]
-    return p.multi(20 + around + loop * p.ceil_div(p.ceil_div(n, p.WORKERS), p.vector_width(out_type) // 2))
+    return p.multi(20 + around + loop * ceil_div(ceil_div(n, p.WORKERS), p.vector_width(out_type) // 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 
@@ -76,7 +77,7 @@ def _cast_flops(*, from_type: str, to_type: str, num_elems: int) -> int:
 )
 def cast_1d(*, from_type: str, to_type: str, num_elems: int) -> int:
     """Tile cycles of casting `num_elems` elements, split over six workers."""
-    share = p.ceil_div(num_elems, p.WORKERS)
+    share = ceil_div(num_elems, p.WORKERS)
     return 12 + p.WORKERS * (18 + cast_worker_cycles(share, from_type, to_type))
 
 
@@ -166,7 +167,7 @@ def fill_2d(*, type: str, rows: Sequence[int]) -> int:
 )
 def memset(*, bytes: int) -> int:
     """Worker cycles of setting `bytes` of memory."""
-    return 23 + p.ceil_div(bytes, p.DATA_PATH_BYTES)
+    return 23 + ceil_div(bytes, p.DATA_PATH_BYTES)
 
 
 @codelet(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 from workbench.errors import InputError
@@ -20,7 +21,7 @@ _STRIDED_CALL, _PIECE = 36, 44  # 801 - 17 * 45 cycles; each piece 45 with its 4
 )
 def memcpy(*, bytes: int) -> int:
     """Tile cycles of copying `bytes` that lie together on both sides."""
-    return p.multi(_CALL_CYCLES) + p.ceil_div(bytes, p.DATA_PATH_BYTES)
+    return p.multi(_CALL_CYCLES) + ceil_div(bytes, p.DATA_PATH_BYTES)
 
 
 @codelet(
@@ -36,7 +37,7 @@ def strided_memcpy(*, bytes: int, run_bytes: int) -> int:
     if run_bytes < 1:
         raise InputError(f"run_bytes={run_bytes!r}", expected="at least one byte in a run")
     access = min(p.DATA_PATH_BYTES, run_bytes & -run_bytes)
-    return p.multi(_CALL_CYCLES) + p.ceil_div(5 * p.ceil_div(bytes, access), 4)
+    return p.multi(_CALL_CYCLES) + ceil_div(5 * ceil_div(bytes, access), 4)
 
 
 @codelet(
@@ -53,8 +54,8 @@ def strided_store_memcpy(*, bytes: int, pieces: int) -> int:
     """Tile cycles of laying out `bytes` in `pieces` places that do not lie together."""
     if pieces < 1:
         raise InputError(f"pieces={pieces!r}", expected="at least one piece")
-    piece = p.ceil_div(bytes, pieces)
-    return p.WORKERS * (_STRIDED_CALL + p.ceil_div(pieces, p.WORKERS) * (_PIECE + p.ceil_div(piece, p.DATA_PATH_BYTES)))
+    piece = ceil_div(bytes, pieces)
+    return p.WORKERS * (_STRIDED_CALL + ceil_div(pieces, p.WORKERS) * (_PIECE + ceil_div(piece, p.DATA_PATH_BYTES)))
 
 
 @codelet(

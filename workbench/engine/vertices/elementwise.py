@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 
@@ -24,20 +25,20 @@ def unary_loop_cycles(op: str, dtype: str, elements: int, *, in_place: bool = Fa
     row = p.op_cost("unary_in_place" if in_place else "unary", op, dtype)
     if row.open_loop:
         return p.loop_cycles(elements, row.elements, row.cycles + 4)
-    return p.ceil_div(elements, row.elements) * row.cycles
+    return ceil_div(elements, row.elements) * row.cycles
 
 
 def binary_loop_cycles(op: str, dtype: str, elements: int, *, in_place: bool = False) -> int:
     """Worker cycles of the inner loops over `elements` of a binary operation (two of overhead, or five)."""
     row = p.op_cost("binary_in_place" if in_place else "binary", op, dtype)
     overhead = (2 if _assembled(op, dtype) else 5) if row.open_loop else 0
-    return p.ceil_div(elements, row.elements) * (row.cycles + overhead)
+    return ceil_div(elements, row.elements) * (row.cycles + overhead)
 
 
 def _broadcast_loop_cycles(op: str, dtype: str, elements: int, in_place: bool, uniform: bool) -> int:
     row = p.op_cost("broadcast_in_place" if in_place else "broadcast", op, dtype)
     overhead = (1 if uniform and _assembled(op, dtype) else 4) if row.open_loop else 0
-    return p.ceil_div(elements, row.elements) * (row.cycles + overhead)
+    return ceil_div(elements, row.elements) * (row.cycles + overhead)
 
 
 def binary_worker_overhead_cycles(dtype: str) -> int:
@@ -93,7 +94,7 @@ _broadcast_code_2d = _assembly_or_compiled(180, 280)
 )
 def unary_op_1d(*, op: str, type: str, n: int) -> int:
     """Tile cycles of `out = op(in)` over n elements."""
-    loops = unary_loop_cycles(op, type, p.ceil_div(n, p.WORKERS))
+    loops = unary_loop_cycles(op, type, ceil_div(n, p.WORKERS))
     return p.multi(unary_worker_overhead_cycles(op) + loops) + 9
 
 
@@ -108,7 +109,7 @@ def unary_op_1d(*, op: str, type: str, n: int) -> int:
 )
 def unary_op_1d_in_place(*, op: str, type: str, n: int) -> int:
     """Tile cycles of `inOut = op(inOut)` over n elements."""
-    return p.multi(55 + unary_loop_cycles(op, type, p.ceil_div(n, p.WORKERS), in_place=True)) + 9
+    return p.multi(55 + unary_loop_cycles(op, type, ceil_div(n, p.WORKERS), in_place=True)) + 9
 
 
 @codelet(
@@ -150,7 +151,7 @@ def unary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
 )
 def binary_op_1d(*, op: str, type: str, n: int) -> int:
     """Tile cycles of `out = in1 op in2` over n elements."""
-    loops = binary_loop_cycles(op, type, p.ceil_div(n, p.WORKERS))
+    loops = binary_loop_cycles(op, type, ceil_div(n, p.WORKERS))
     return p.multi(binary_worker_overhead_cycles(type) + loops)
 
 
@@ -165,7 +166,7 @@ def binary_op_1d(*, op: str, type: str, n: int) -> int:
 )
 def binary_op_1d_in_place(*, op: str, type: str, n: int) -> int:
     """Tile cycles of `in1Out = in1Out op in2` over n elements."""
-    return p.multi(58 + binary_loop_cycles(op, type, p.ceil_div(n, p.WORKERS), in_place=True))
+    return p.multi(58 + binary_loop_cycles(op, type, ceil_div(n, p.WORKERS), in_place=True))
 
 
 @codelet(
@@ -207,7 +208,7 @@ def binary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
 )
 def broadcast_scalar_1d(*, op: str, type: str, n: int) -> int:
     """Tile cycles of `out = data op scalar` over n elements."""
-    return p.multi(20 + _broadcast_loop_cycles(op, type, p.ceil_div(n, p.WORKERS), False, True))
+    return p.multi(20 + _broadcast_loop_cycles(op, type, ceil_div(n, p.WORKERS), False, True))
 
 
 @codelet(
@@ -221,7 +222,7 @@ def broadcast_scalar_1d(*, op: str, type: str, n: int) -> int:
 )
 def broadcast_scalar_1d_in_place(*, op: str, type: str, n: int) -> int:
     """Tile cycles of `data = data op scalar` over n elements."""
-    return p.multi(20 + _broadcast_loop_cycles(op, type, p.ceil_div(n, p.WORKERS), True, True))
+    return p.multi(20 + _broadcast_loop_cycles(op, type, ceil_div(n, p.WORKERS), True, True))
 
 
 def _broadcast_2d(op: str, dtype: str, rows: Sequence[int], in_place: bool, uniform: bool) -> int:

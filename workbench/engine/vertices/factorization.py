@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import ceil_div
 from workbench.errors import InputError
 
 _SOURCE = "poplibs@7eac0f26 lib/poplin/poplinCycleEstimators.cpp"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 
@@ -26,13 +27,13 @@ def _by_limits(dtype: str, is_absolute: bool, n: int, count: int) -> int:
     """Every worker takes some of the limits and all elements."""
     start = 17 if dtype == "half" else 11
     each = start + _pass_cycles(dtype, is_absolute, n, n // _width(dtype), odd_float=2)
-    return 19 + 3 + each * p.ceil_div(count - 1, p.WORKERS) + 8 + 2 * (count - 1)
+    return 19 + 3 + each * ceil_div(count - 1, p.WORKERS) + 8 + 2 * (count - 1)
 
 
 def _by_data(dtype: str, is_absolute: bool, n: int, count: int) -> int:
     """Every worker takes some of the elements and all limits; the first adds the counts up."""
     before, start = (5, 19) if dtype == "half" else (4, 17)
-    vectors = p.ceil_div(n // _width(dtype), p.WORKERS)
+    vectors = ceil_div(n // _width(dtype), p.WORKERS)
     each = start + _pass_cycles(dtype, is_absolute, n, vectors, odd_float=3)
     return 23 + before + each * (count - 1) + 10
 

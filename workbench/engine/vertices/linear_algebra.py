@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import ceil_div
 
 _ESTIMATORS = "poplibs@7eac0f26 lib/poplin/poplinCycleEstimators.cpp"
 _COLUMNS_PER_WORKER = 4

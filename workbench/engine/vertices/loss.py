@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import log
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import ceil_div
 
 _ESTIMATION = "poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp"
 _ESTIMATORS = "poplibs@7eac0f26 lib/popnn/popnnCycleEstimators.cpp"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.elementwise import (
@@ -59,17 +60,17 @@ def _alone(op: str, dtype: str, elements: int) -> int:
     """Loop cycles of the operation as a codelet of its own."""
     if op in _OTHER:
         operands, own = _OTHER[op]
-        return p.ceil_div(elements, p.vector_width(dtype)) * (operands + 1 + own)
+        return ceil_div(elements, p.vector_width(dtype)) * (operands + 1 + own)
     unary = operand_count(op) == 1
     return (unary_loop_cycles if unary else binary_loop_cycles)(op, _priced_type(op, dtype), elements)
 
 
 def _fused_loop(loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int) -> int:
-    moves = sum(p.ceil_div(n, p.vector_width(dtype)) for dtype in (*loads, *stores))
+    moves = sum(ceil_div(n, p.vector_width(dtype)) for dtype in (*loads, *stores))
     work = 0
     for op, dtype in operations:
         elements, own = _group(op, dtype)
-        work += p.ceil_div(n, elements) * own
+        work += ceil_div(n, elements) * own
     return moves + work
 
 
@@ -109,7 +110,7 @@ def map_expression(*, loads: Sequence[str], stores: Sequence[str], operations: S
     `operations` are (name, type of its operands) in order, unary and binary names as in PopLibs plus SELECT,
     CLAMP and CAST. An operation without a codelet of its type takes the figures of the int or the half.
     """
-    share = p.ceil_div(n, p.WORKERS)
+    share = ceil_div(n, p.WORKERS)
     loop = _fused_loop(loads, stores, operations, share)
     if operations:
         loop = min(loop, sum(_alone(op, dtype, share) for op, dtype in operations))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import ceil_div
 from workbench.errors import InputError
 
 _ESTIMATORS = "poplibs@7eac0f26 lib/popnn/popnnCycleEstimators.cpp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 
@@ -54,7 +55,7 @@ def bernoulli(*, type: str, n: int) -> int:
     """Tile cycles of n zeros and ones."""
     vector = 16 if type == "half" else 32
     start, rest = (21, 9) if type == "half" else (23, 1)
-    return 4 + p.ceil_div(n, vector) + start * p.WORKERS + (rest if n % vector else 0)
+    return 4 + ceil_div(n, vector) + start * p.WORKERS + (rest if n % vector else 0)
 
 
 @codelet(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 from workbench.errors import InputError
@@ -108,7 +109,7 @@ def _strided_store(form: _Form) -> int:
 def _strided(form: _Form, partials: int, outputs: int, stride: int, outer: int) -> int:
     per_loop = gcd(form.per_cycle, stride)
     inner = outer * (3 + form.cycles_per_vector * (partials - 1))
-    return 16 + p.ceil_div(outputs, per_loop) * (3 + _strided_store(form) + inner)
+    return 16 + ceil_div(outputs, per_loop) * (3 + _strided_store(form) + inner)
 
 
 def _store_cycles(form: _Form, width: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 
@@ -20,7 +21,7 @@ from workbench.engine.vertices import codelet
 def hadamard_prod(*, type: str, rows: Sequence[int]) -> int:
     """Worker cycles of `A[i] *= B[i]` over rows of the given elements."""
     width = 2 if type == "float" else 4
-    return 5 + sum(6 + 2 * p.ceil_div(n, width) for n in rows)
+    return 5 + sum(6 + 2 * ceil_div(n, width) for n in rows)
 
 
 def _scalar_multiply_loops(loops: int, rest: int) -> int:

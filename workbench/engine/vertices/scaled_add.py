@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 
@@ -84,7 +85,7 @@ def _axpby_mixed_cycles(constrained: bool, n: int, layout: str) -> int:
     scaled = layout == "ScaledPtr64"
     share, final = divmod(n, p.WORKERS)
     count = share // 2 * 2
-    extra = share % p.WORKERS + p.ceil_div(final, 2)
+    extra = share % p.WORKERS + ceil_div(final, 2)
     supervisor = (7 if constrained else 1) + (12 if scaled else 6) + 10 + 15 * 6 + 14
     supervisor += 28 + (2 if scaled else 0) + (5 if final == 0 else 0)
 

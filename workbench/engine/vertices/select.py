@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 from workbench.errors import InputError
@@ -145,7 +146,7 @@ _clamp_codelet("popops::BroadcastClampInPlace", 2013, p.SPAN, scalars=2 * p.POIN
 def iota(*, type: str, n: int | None = None, rows: Rows = None) -> int:
     """Worker cycles of writing consecutive numbers from an offset per row."""
     width = p.vector_width(type)
-    return 10 + sum(4 + 3 * p.ceil_div(count, width) for count in _rows(n, rows))
+    return 10 + sum(4 + 3 * ceil_div(count, width) for count in _rows(n, rows))
 
 
 @codelet(

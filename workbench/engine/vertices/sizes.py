@@ -35,11 +35,6 @@ def smaller(first: Sizes, second: Sizes) -> Sizes:
     return min(first, second)
 
 
-def ceil_div(dividend: Sizes, divisor: Sizes) -> Sizes:
-    """Division of non-negative integers, rounded up."""
-    return (dividend + divisor - 1) // divisor
-
-
 def worker_row_sums(positions: Sizes, row_width: Sizes, workers: int, per_run: Callable[[Sizes], Sizes]) -> list[Sizes]:
     """Per worker, the sum of `per_run(length)` over the pieces of rows in its equal share of `positions`.
 

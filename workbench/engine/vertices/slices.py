@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import lcm
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 from workbench.errors import InputError
@@ -23,7 +24,7 @@ def _slice_vector(dtype: str) -> int:
 
 def _dynamic_1d(dtype: str, region_size: int, num_sub_elements: int) -> int:
     words = region_size * (2 if dtype in _INT64 else 1)
-    copies = p.ceil_div(words, p.WORKERS) // _slice_vector(dtype)
+    copies = ceil_div(words, p.WORKERS) // _slice_vector(dtype)
     start, each = (76, 72) if p.type_bytes(dtype) == 1 else (39, 24)
     return 14 + p.multi(start + (each + 2 * copies) * num_sub_elements)
 
@@ -65,7 +66,7 @@ def _dynamic_2d(dtype: str, regions: Sequence[int], num_sub_elements: int, is_up
     if p.type_bytes(dtype) == 1:
         start, per_vector = 50, 23 if is_update else 2
     vector = _slice_vector(dtype)
-    each = (start + per_vector * p.ceil_div(size * (1 + wide), vector) for size in regions)
+    each = (start + per_vector * ceil_div(size * (1 + wide), vector) for size in regions)
     return 27 + sum(cycles * num_sub_elements + 13 for cycles in each)
 
 
@@ -112,7 +113,7 @@ def _search_cycles(offsets: int, offsets_per_entry: int) -> int:
 
 def _multi_slice(dtype: str, region_size: int, offsets: int, in_range: int, search: int, start: int) -> int:
     vector, per_vector = {1: (4, 3), 2: (2, 2), 4: (2, 2), 8: (1, 2)}[p.type_bytes(dtype)]
-    vectors = p.ceil_div(region_size, vector)
+    vectors = ceil_div(region_size, vector)
     skipped = 0 if search else 8 * (offsets - in_range)
     return p.WORKERS * (start + search + in_range * (19 + vectors * per_vector) + skipped)
 
@@ -273,4 +274,4 @@ def sequence_slice(*, type: str, region_size: int, elements: int, sequences: int
         return 40
     copied = elements * region_size * p.type_bytes(type) // 4 * 2
     one_worker = (copied + sequences - 1) // sequences
-    return 60 + one_worker * p.WORKERS * p.ceil_div(sequences, p.WORKERS) + 60 * sequences
+    return 60 + one_worker * p.WORKERS * ceil_div(sequences, p.WORKERS) + 60 * sequences

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 
@@ -55,8 +56,8 @@ _SWAP_CYCLES = {
 def _swap_cycles(key_type: str, values: str, pairs: int, distance: int, change_order: int) -> int:
     """Each worker has one entry of ceil(pairs / 6) pairs; every pair is swapped, the worst case."""
     overhead, entry, first_inner, inner, first_outer, outer = _SWAP_CYCLES[key_type == "float", values]
-    share = p.ceil_div(pairs, p.WORKERS)
-    further_outer = p.ceil_div(max(0, share - distance), distance)
+    share = ceil_div(pairs, p.WORKERS)
+    further_outer = ceil_div(max(0, share - distance), distance)
     changes = share // change_order
     worker = overhead + entry + first_inner + (share - 1) * inner
     worker += first_outer + further_outer * outer + 2 * changes

@@ -7,8 +7,8 @@ poplibs@7eac0f26 lib/popsparse/PerformanceEstimation.hpp:877.
 
 from __future__ import annotations
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import ceil_div
 
 _FAST = "poplibs@7eac0f26 lib/popsparse/PerformanceEstimation.hpp:877"
 _GENERAL = "graphcore/poplibs (an earlier version) lib/popops/popopsCycleEstimators.cpp, Transpose2d"

@@ -1,11 +1,7 @@
 """Bytes of tiles at steps: what is live where and when."""
 
-from workbench.profiler.memory.live_bytes import (
-    IntArray,
-    footprint,
-)
+from workbench.profiler.memory.live_bytes import footprint
 
 __all__ = [
-    "IntArray",
     "footprint",
 ]

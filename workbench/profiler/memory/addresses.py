@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from workbench.base.arrays import IntArray
 from workbench.errors import InputError
 from workbench.profiler.memory import alike
 from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, Table, table
@@ -21,7 +21,6 @@ from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, T
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
 KEPT_TILES = 16
 PLACED_BY_THEMSELVES = 64
 """Different tiles of an IPU that are placed one by one; when there are more, those that are nearly alike share."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from workbench.base.arrays import IntArray
 
 TOLERANCE = 1.01
 """Most that the largest of each variable may need together, over what the least needy tile of a group needs."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from workbench.base.arrays import IntArray
 from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES
 
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def positions(profile: Profile, ipu: int) -> IntArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.profiler.interning import IntArray
+from workbench.base.arrays import IntArray
 from workbench.profiler.operators.steps import StepsByOperator
 from workbench.profiler.schema import Table, table_from_rows
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
@@ -38,7 +39,7 @@ class Insights(Report):
         return cls(profile=profile)
 
     @cached_property
-    def _needed(self) -> live_bytes.IntArray:
+    def _needed(self) -> IntArray:
         arrays = self.profile.arrays
         return np.asarray(arrays["always_live"] + arrays["live_peak"], dtype=np.int64)
 

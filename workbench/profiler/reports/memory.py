@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text
 from workbench.errors import InputError
-from workbench.profiler.memory import IntArray
 from workbench.profiler.memory import live_bytes as bytes_of
 from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.profile import Profile

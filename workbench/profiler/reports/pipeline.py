@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from workbench.base.arrays import IntArray
 from workbench.base.units import cycles_text, percent_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
@@ -203,7 +203,7 @@ class Pipeline(Report):
         )
 
 
-def _most(ends: npt.NDArray[np.int64], changes: npt.NDArray[np.int64]) -> int:
+def _most(ends: IntArray, changes: IntArray) -> int:
     """The highest sum of changes over time; of those at the same time the falling ones first."""
     order = np.lexsort((changes, ends))
     return int(np.cumsum(changes[order]).max(initial=0))

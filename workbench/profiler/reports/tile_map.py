@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
-from workbench.profiler.memory import IntArray, footprint
+from workbench.profiler.memory import footprint
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray
 from workbench.base.collection import paused_collection
 from workbench.profiler.timeline.builder import calls_of
 from workbench.profiler.timeline.timeline import Later, Node, Timeline
@@ -23,7 +24,6 @@ from workbench.profiler.timeline.update_pieces import busy, joined, units
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
-IntArray = npt.NDArray[np.int64]
 Kind = Literal["stage", "copy", "collective", "other", "idle", "column"]
 Mix = tuple[tuple[str, float], ...]
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.profiler.timeline.executions import Blocks, Body, Executions, IntArray, Kind
+from workbench.base.arrays import IntArray
+from workbench.profiler.timeline.executions import Blocks, Body, Executions, Kind
 
 WORK: tuple[Kind, ...] = ("stage", "copy", "collective", "other", "idle")
 MAX_SLOTS = 400

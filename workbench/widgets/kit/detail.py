@@ -13,6 +13,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray
 from workbench.profiler.profile import Profile
 from workbench.profiler.timeline import Context, Node, called
 
@@ -20,7 +21,6 @@ BUSY = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
 MAX_RECTANGLES = 20_000
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Layer = tuple[str, str]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from workbench.base.arrays import IntArray
 from workbench.profiler.profile import Profile
 from workbench.profiler.reports.memory import Memory
 from workbench.widgets.kit.palette import CATEGORIES, paint
-
-IntArray = npt.NDArray[np.int64]
 
 
 def by_category(memory: Memory) -> tuple[list[str], IntArray]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import traitlets
 
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.base.units import bytes_text, count_text
 from workbench.profiler.memory import live_bytes
 from workbench.widgets.kit import assets, svg
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from workbench.profiler.reports.liveness_view import LivenessView as Report
 
-IntArray = npt.NDArray[np.int64]
 MAX_POINTS = 20_000
 ALWAYS: Paint = {"label": "always live", "colour": GREY, "pattern": "rising"}
 LIVE: Paint = {"label": "comes and goes", "colour": "#26967d", "pattern": ""}
@@ -165,7 +165,7 @@ def _coarse(values: IntArray, most: int) -> tuple[list[int], list[int]]:
     """At most `most` runs of positions and the highest value in each: edges (one more than values) and values."""
     if not len(values):
         return [0, 1], [0]
-    width = max(1, -(-len(values) // most))
+    width = max(1, ceil_div(len(values), most))
     starts = np.arange(0, len(values), width)
     return [*starts.tolist(), len(values)], np.maximum.reduceat(values, starts).tolist()
 

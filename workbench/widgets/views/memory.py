@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, count_text
 from workbench.widgets.kit import assets, svg, tile_bytes
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -83,7 +84,7 @@ def draw(report: Report) -> str:
     return str(picture)
 
 
-def _fullest_of_each(total: tile_bytes.IntArray, columns: int) -> tile_bytes.IntArray:
+def _fullest_of_each(total: IntArray, columns: int) -> IntArray:
     """The fullest tile of each of at most `columns` equal runs of tiles."""
     edges = np.linspace(0, len(total), min(columns, len(total)) + 1).astype(np.int64)
     return np.array([a + int(np.argmax(total[a:b])) for a, b in pairwise(edges.tolist())], dtype=np.int64)

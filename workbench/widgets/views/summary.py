@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.arrays import ceil_div
 from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
 from workbench.profiler.advice.explain import typical_error
 from workbench.widgets.kit import assets, svg
@@ -151,7 +152,7 @@ def draw(report: Report) -> str:
     """The stored picture: verdict, gauge and cards."""
     found = content(report)
     tone = _TONES[found["status"]]
-    rows = -(-len(found["cards"]) // CARDS_A_ROW)
+    rows = ceil_div(len(found["cards"]), CARDS_A_ROW)
     picture = svg.Picture(960, 140 + rows * 92)
     picture.raw(f'<circle cx="40" cy="44" r="22" fill="{tone}"/>')
     marks = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text
 from workbench.widgets.kit import assets, svg, tile_bytes
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -31,7 +32,7 @@ def plan(report: Report) -> dict[str, int]:
     return {"columns": columns, "rows": rows, "lanes": LANES if columns > 2 * LANES else 1}
 
 
-def busy_cycles(profile: Profile) -> tile_bytes.IntArray:
+def busy_cycles(profile: Profile) -> IntArray:
     """Cycles each tile computes in one call: int64[ipus, tiles], the sum over steps of times x cycles."""
     steps, vectors = profile.tables["steps"], profile.arrays["per_tile"]
     found = np.zeros((profile.ipus, vectors.shape[1]), dtype=np.int64)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from workbench.base.arrays import IntArray
 from workbench.engine.lower.outline.room import Heard, Room
-from workbench.engine.mapping.tileset import IntArray
 
 TILES = 3
 LOWERING: Any = SimpleNamespace(emit=SimpleNamespace(ipu=0))

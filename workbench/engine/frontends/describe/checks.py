@@ -10,8 +10,8 @@ import jax
 import keras
 import numpy as np
 
+from workbench.base.dtypes import dtype_name
 from workbench.engine.frontends.describe.source import ArraySpec
-from workbench.engine.frontends.trace.jaxpr_params import dtype_name
 from workbench.errors import InputError
 
 

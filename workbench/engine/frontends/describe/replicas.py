@@ -14,6 +14,7 @@ from workbench.errors import InputError
 
 AXIS = "replicas"
 
+
 def check_replicas(replicas: Any) -> int:
     """`replicas` is a positive whole number."""
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 1:

@@ -25,7 +25,6 @@ class StagedProgram(Protocol):
         """The same with sample weights."""
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
     """An array the caller provides: its name in errors, full shape (batch first) and dtype."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.frontends.ready.encoder import PreNormBlock
 
 GPT2_EPSILON = 1e-5  # openai/gpt-2 src/model.py norm
@@ -157,4 +158,4 @@ class LlamaBlock(keras.layers.Layer):  # type: ignore[misc]
 def inner_width(hidden: int) -> int:
     """Width of the feed-forward of a Llama block."""
     width = 2 * 4 * hidden // 3
-    return width if width <= 256 else -(-width // 256) * 256
+    return width if width <= 256 else ceil_div(width, 256) * 256

@@ -12,12 +12,12 @@ import jax
 import keras
 import numpy as np
 
+from workbench.base.dtypes import dtype_name
 from workbench.engine.frontends.describe.checks import check_dtype, check_model
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.describe.unseeded import Draws
 from workbench.engine.frontends.ready import ReadyModel, ready
 from workbench.engine.frontends.trace import jaxpr
-from workbench.engine.frontends.trace.jaxpr_params import dtype_name
 from workbench.errors import InputError
 
 PRECISIONS = ("float32", "float16", "mixed_float16")

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
+from workbench.base.dtypes import ITEMSIZE_BYTES, dtype_name
 from workbench.engine.frontends.describe.name_stack import LayerNames, Place, Stack, place_of
 from workbench.engine.frontends.expand.expansions import Expander
 from workbench.engine.frontends.expand.fold import FOLDED_DTYPES, LARGEST_FOLDED_ARRAY
 from workbench.engine.frontends.trace.drafts import Draft, Sheet, freeze_function, name_unnamed, name_updates, prune
 from workbench.engine.frontends.trace.frames import Frames
-from workbench.engine.frontends.trace.jaxpr_params import dtype_name, plain_attributes
-from workbench.engine.graph import ITEMSIZE_BYTES, Function
+from workbench.engine.frontends.trace.jaxpr_params import plain_attributes
+from workbench.engine.graph import Function
 from workbench.engine.graph.origin import Direction
 from workbench.errors import InputError
 

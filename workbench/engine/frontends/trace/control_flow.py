@@ -7,6 +7,7 @@ from typing import Any
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.frontends.trace.body import Body, Context
 from workbench.engine.frontends.trace.drafts import Draft
 from workbench.engine.frontends.trace.jaxpr_params import is_program
@@ -55,7 +56,7 @@ def trip_count(eqn: Any) -> int | None:
     step = _step(loop, body_consts + place, place)
     if not isinstance(start, Literal) or not isinstance(limit, Literal) or step is None or step <= 0:
         return None
-    return max(0, -(-(int(limit.val) - int(start.val)) // step))
+    return max(0, ceil_div(int(limit.val) - int(start.val), step))
 
 
 def _step(loop: Any, param: int, result: int) -> int | None:

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from workbench.base.dtypes import dtype_name
 from workbench.engine.cost import Plain
 from workbench.engine.frontends.expand.fold import FOLDED_DTYPES
 from workbench.engine.frontends.trace.body import Body, Context
 from workbench.engine.frontends.trace.control_flow import trip_count
-from workbench.engine.frontends.trace.jaxpr_params import dtype_name
 
 Results: TypeAlias = "Sequence[int] | None"
 

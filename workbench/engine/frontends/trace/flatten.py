@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from workbench.base.dtypes import dtype_name
 from workbench.engine.frontends.describe.name_stack import HOST_REGION
 from workbench.engine.frontends.expand.fold import fold
 from workbench.engine.frontends.trace.body import Body, Context, open_program
 from workbench.engine.frontends.trace.control_flow import CONTROL, keep_programs
 from workbench.engine.frontends.trace.empty import without_elements
 from workbench.engine.frontends.trace.frames import KNOWN_REGIONS
-from workbench.engine.frontends.trace.jaxpr_params import dtype_name, is_program
+from workbench.engine.frontends.trace.jaxpr_params import is_program
 
 INLINED: Mapping[str, str] = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",

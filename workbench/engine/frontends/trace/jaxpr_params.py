@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.dtypes import dtype_name
 from workbench.engine.cost import Plain
 
 Params = Mapping[str, Any]
@@ -19,18 +20,6 @@ _SILENT = frozenset({
     "linear", "unroll", "_split_transpose", "policy", "prevent_cse", "symbolic_zeros", "num_consts",
     "out_dtype", "precision",
 })  # fmt: skip
-
-_DTYPE_NAMES: dict[Any, str] = {}  # numpy takes 30 µs to name a dtype
-
-
-def dtype_name(dtype: Any) -> str:
-    """The graph's name of a JAX dtype; random keys are `"key"`."""
-    known = _DTYPE_NAMES.get(dtype)
-    if known is None:
-        name = str(getattr(dtype, "name", dtype))
-        known = "key" if name.startswith("key<") else "bool" if name == "float0" else name
-        _DTYPE_NAMES[dtype] = known
-    return known
 
 
 def plain(value: Any) -> Plain:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.emit.loaded import home_of, leave, may_lie
 from workbench.engine.lower.outline.room import Room
 from workbench.engine.lower.outline.runs import LEAST_CALLS, Run, RunClass, Runs, is_view
 from workbench.engine.mapping import Mapping, reshape
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.memory.footprint import kept_by
 from workbench.engine.program import Call, Program, leaves
 from workbench.engine.program import Sequence as ProgramSequence

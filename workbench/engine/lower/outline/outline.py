@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from workbench.base.arrays import IntArray
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.graph.flow import callees_first
 from workbench.engine.lower.outline.calls import SharedRuns
 from workbench.engine.lower.outline.room import held_at_once
 from workbench.engine.lower.outline.runs import Runs
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.program import Call
 from workbench.engine.program import Sequence as ProgramSequence
 

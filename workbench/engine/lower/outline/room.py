@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
 from workbench.engine.graph.flow import flat
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.program import Program, Variable, leaves
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import frozen
 from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.graph.origin import Origin
 from workbench.engine.lower.pipeline.offload_fifos import turn
 from workbench.engine.lower.pipeline.stages import PASS, Fifo, Stage, direction_of
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import frozen
 from workbench.engine.pipeline_schedule import Column, Stretch, Work, stash_depth
 from workbench.engine.program import Call, Exchange, GlobalExchange, Overlap, Program, Repeat
 from workbench.engine.program import Sequence as ProgramSequence

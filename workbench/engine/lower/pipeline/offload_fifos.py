@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from workbench.base.arrays import IntArray, frozen
 from workbench.engine.emit import Emitter
 from workbench.engine.emit.links import remote_copy
 from workbench.engine.lower.pipeline.stages import Fifo
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray, frozen
 from workbench.engine.options import Options
 from workbench.engine.program.remote_buffers import RemoteBuffer
 

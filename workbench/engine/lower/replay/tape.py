@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from workbench.base.arrays import IntArray
 from workbench.engine.emit.lowering import Lowering, Operator
 from workbench.engine.graph import Function
 from workbench.engine.lower.outline import key_of
 from workbench.engine.lower.outline.room import Heard
 from workbench.engine.lower.replay.form import Form, Renaming
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.program import (
     Call,

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from workbench.engine.mapping.tileset import IntArray
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.mapping.types import row_major_strides
 
 Boxes = tuple[IntArray, IntArray, IntArray]
@@ -22,7 +22,7 @@ def boxes(lo: IntArray, hi: IntArray, dims: Sequence[int]) -> list[Boxes]:
     piece = np.arange(len(lo), dtype=np.int64)
     for axis in range(len(dims) - 1, 0, -1):
         row = prod(dims[axis:])
-        up = np.minimum(-(-lo // row) * row, hi)
+        up = np.minimum(ceil_div(lo, row) * row, hi)
         down = np.maximum(hi // row * row, up)
         found += [_one_range(first, last, piece, axis, dims) for first, last in ((lo, up), (down, hi))]
         lo, hi = up, down

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from workbench.engine.mapping.tileset import IntArray
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping.transfer.sweep import Counts
 from workbench.engine.mapping.turned import Turned
 from workbench.engine.mapping.types import Mapping, TileArray, all_distinct

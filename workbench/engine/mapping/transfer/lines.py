@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping.align import common_dims
 from workbench.engine.mapping.axes import position_of
 from workbench.engine.mapping.grid import spread
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.mapping.transfer.sweep import Counts
 from workbench.engine.mapping.turned import Turned, over
 from workbench.engine.mapping.types import Linear, Runs, Shape, add_at, all_distinct, row_major_strides, union

@@ -9,12 +9,12 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray, frozen
 from workbench.engine.mapping.align import in_memory_order
 from workbench.engine.mapping.axes import grid_rows, is_simple
 from workbench.engine.mapping.flat import FlatRuns, grid_to_runs, runs_to_grid
 from workbench.engine.mapping.grid import Grid
 from workbench.engine.mapping.parts import clipped, parts_of
-from workbench.engine.mapping.tileset import IntArray, frozen
 from workbench.engine.mapping.transfer.dense import owner_to_owner
 from workbench.engine.mapping.transfer.lines import turned_to_turned
 from workbench.engine.mapping.transfer.separable import grid_to_grid

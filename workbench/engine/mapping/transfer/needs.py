@@ -7,10 +7,10 @@ from math import prod
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping.align import axes_of_shape, folded_axes
 from workbench.engine.mapping.grid import Cuts, Grid, grid_of_cuts, spread
 from workbench.engine.mapping.parts import end_to_end, parts_of
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.mapping.transfer.boxes import box_rows, boxes
 from workbench.engine.mapping.turned import Turned, as_turned, by_shape
 from workbench.engine.mapping.types import Demand, Mapping, Placement, Shape, demand, runs

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.base.arrays import IntArray
 from workbench.engine.mapping.align import common_dims, refine
 from workbench.engine.mapping.axes import copy_tiles, cover_of, is_simple, part_index, position_of
 from workbench.engine.mapping.grid import Grid
-from workbench.engine.mapping.tileset import IntArray
 from workbench.engine.mapping.transfer.sweep import Counts
 from workbench.engine.mapping.types import add_at
 

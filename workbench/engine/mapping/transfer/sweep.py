@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from workbench.engine.mapping.tileset import IntArray
+from workbench.base.arrays import IntArray, distinct_numbers
 from workbench.engine.mapping.types import add_at, tile_order, union
 
 Intervals = tuple[IntArray, IntArray, IntArray]
@@ -28,10 +28,7 @@ class Counts:
 @lru_cache(maxsize=8)
 def tile_hashes(tiles: int) -> npt.NDArray[np.uint64]:
     """A fixed odd 64-bit number per tile (splitmix64), so that a set of tiles is told by the sum of its numbers."""
-    mixed = (np.arange(1, tiles + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (mixed ^ (mixed >> np.uint64(31))) | np.uint64(1)
+    return distinct_numbers(tiles) | np.uint64(1)
 
 
 def sweep(owner: tuple[IntArray, IntArray], need: Intervals, size: int, tiles: int) -> Counts:

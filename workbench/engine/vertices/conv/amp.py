@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.conv.quarter import amp_1x1_inner_quarter, amp_1x1_quarter
-from workbench.engine.vertices.sizes import Sizes, ceil_div, slowest, where
+from workbench.engine.vertices.sizes import Sizes, slowest, where
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 WEIGHT_BYTES_PER_UNIT = 32  # a unit's pipeline depth x elements per cycle x element bytes: 16 half or 8 float

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.conv.amp import pointer_bytes, zero_partials_cycles
-from workbench.engine.vertices.sizes import Sizes, ceil_div, where
+from workbench.engine.vertices.sizes import Sizes, where
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _RPT_COUNT_MAX = 4095

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.conv.amp import (
     WEIGHT_BYTES_PER_UNIT,
@@ -15,7 +16,7 @@ from workbench.engine.vertices.conv.amp import (
     zero_partials_cycles,
 )
 from workbench.engine.vertices.conv.quarter import nx1_run_quarter
-from workbench.engine.vertices.sizes import Sizes, ceil_div, slowest, where, worker_row_sums
+from workbench.engine.vertices.sizes import Sizes, slowest, where, worker_row_sums
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 

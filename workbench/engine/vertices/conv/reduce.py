@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import Sizes, ceil_div, where
+from workbench.engine.vertices.sizes import Sizes, where
 
 _SOURCE = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1560"
 _DATA_PATH_BYTES = 8

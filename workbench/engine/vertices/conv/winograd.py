@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import ceil_div
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _PATCH = 16  # elements of a 4x4 patch, each a vector of channels

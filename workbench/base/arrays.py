@@ -1,0 +1,37 @@
+"""Small arithmetic on integers and on arrays of integers."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+def frozen(array: npt.ArrayLike) -> IntArray:
+    """A read-only int64 copy."""
+    result = np.array(array, dtype=np.int64)
+    result.setflags(write=False)
+    return result
+
+
+@overload
+def ceil_div(dividend: int, divisor: int) -> int: ...
+@overload
+def ceil_div(dividend: IntArray, divisor: int | IntArray) -> IntArray: ...
+@overload
+def ceil_div(dividend: int, divisor: IntArray) -> IntArray: ...
+def ceil_div(dividend: int | IntArray, divisor: int | IntArray) -> int | IntArray:
+    """Division of integers, or of arrays of them, rounded up."""
+    return -(-dividend // divisor)
+
+
+def distinct_numbers(count: int) -> npt.NDArray[np.uint64]:
+    """Numbers of 64 bits without relation to each other: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    with np.errstate(over="ignore"):
+        mixed = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
