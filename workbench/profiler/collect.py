@@ -28,7 +28,7 @@ from workbench.profiler.interning import Vectors
 from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.operators.table import operator_rows
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import FORMAT_VERSION, Table, plain, table, table_from_rows
+from workbench.profiler.schema import FORMAT_VERSION, Stored, Table, plain, table, table_from_rows
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
@@ -61,7 +61,7 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
         "typical_errors": dict(typical_errors or {}),
         "trace": trace,
     }
-    return Profile(meta=meta, tables=tables, arrays=arrays)
+    return Profile(meta=meta, tables=tables, arrays=arrays, placing=placer)
 
 
 class _Collector:
@@ -302,12 +302,13 @@ def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
     return _columns("allocation", keys, rows), classes, with_gaps
 
 
-def placer(profile: Profile, ipu: int) -> Placer:
+def placer(profile: Stored, ipu: int) -> Placer:
     """The engine's placement for one IPU of a profile."""
-    variables, spans = profile.tables["variables"], profile.tables["intervals"]
+    variables, spans, target = profile.tables["variables"], profile.tables["intervals"], profile.meta["target"]
     names = ("non_interleaved_bytes", "interleaved_bytes", "executable_bytes")
-    apart = bool(profile.target.get("data_apart"))  # files of earlier versions do not say
-    memory = MemoryMap(**{name: int(profile.target[name]) for name in names}, data_apart=apart)
+    apart = bool(target.get("data_apart"))  # files of earlier versions do not say
+    highest = int(profile.meta["verdict"]["max_tile_bytes"])
+    memory = MemoryMap(**{name: int(target[name]) for name in names}, data_apart=apart)
     lives: dict[int, list[tuple[int, int]]] = {}
     for variable, first, last in zip(*(spans[name].tolist() for name in SPAN), strict=True):
         lives.setdefault(variable, []).append((first, last))
@@ -316,7 +317,7 @@ def placer(profile: Profile, ipu: int) -> Placer:
     periods = [() if always[row] else tuple(lives[row]) for row in own]
     return Placer(
         own=np.array(own, dtype=np.int64),
-        place=plain_placer(memory, periods, variables["interleaved"][own].tolist(), profile.max_tile_bytes),
+        place=plain_placer(memory, periods, variables["interleaved"][own].tolist(), highest),
         with_gaps=partial(with_gaps_bytes, memory),
     )
 

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from workbench.base.arrays import IntArray
+from workbench.errors import WorkbenchError
 from workbench.profiler import tables
 from workbench.profiler.memory import live_bytes
-from workbench.profiler.memory.addresses import Addresses, bytes_by_category
+from workbench.profiler.memory.addresses import Addresses, Placer, Placing, bytes_by_category
 from workbench.profiler.report import face, plain_html
-from workbench.profiler.schema import MEMORY_CATEGORIES, Column, Table
-from workbench.profiler.timeline import Timeline, blocks
+from workbench.profiler.schema import MEMORY_CATEGORIES, Column, Stored, Table
+from workbench.profiler.timeline import Timeline, blocks, timeline_of
 
 if TYPE_CHECKING:
     from workbench.profiler.advice.explain import Explanation
@@ -48,18 +49,27 @@ class Peak(NamedTuple):
     bytes: int
 
 
+def _no_placing(profile: Stored, ipu: int) -> Placer:
+    """Of a profile made by hand: it has to hold the addresses of all its tiles."""
+    raise WorkbenchError(
+        f"the profile {profile.meta['name']!r} does not hold the addresses of all tiles of IPU {ipu}",
+        expected="`placing`, as profiles that were compiled or read from a file have it",
+    )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Profile:
     """Memory, time and structure of one compiled program.
 
     `meta` is JSON data, `tables` columns by table and name, `arrays` bulk numbers: `per_tile` int64[k, tiles] holds
     each distinct per-tile vector once (row 0 is zero) and `*_index` columns name its rows; the rest of `arrays` is
-    int64[ipus, tiles]. `profiler/schema.py` lists them.
+    int64[ipus, tiles]. `profiler/schema.py` lists them. `placing` works out the addresses of tiles that have none.
     """
 
     meta: Mapping[str, Any]
     tables: Mapping[str, Table]
     arrays: Mapping[str, IntArray]
+    placing: Placing = _no_placing
 
     # Verdict
 
@@ -149,7 +159,7 @@ class Profile:
 
     @cached_property
     def _tiles(self) -> pd.DataFrame:
-        return tables.tiles(self)
+        return tables.tiles(self, [self.addresses.sums(ipu) for ipu in range(self.ipus)])
 
     @property
     def variables(self) -> pd.DataFrame:
@@ -214,12 +224,12 @@ class Profile:
     @cached_property
     def addresses(self) -> Addresses:
         """Where things lie on each tile."""
-        return Addresses(self)
+        return Addresses(self, self.placing)
 
     @cached_property
     def timeline(self) -> Timeline:
         """The executed program with its costs, from which windows are unrolled."""
-        return Timeline.from_profile(self)
+        return timeline_of(self)
 
     def blocks(
         self,

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.arrays import IntArray
+
 Column: TypeAlias = npt.NDArray[Any]
 Table: TypeAlias = Mapping[str, Column]
+
+
+class Stored(Protocol):
+    """What a profile stores, and what is worked out from it is given: JSON data, columns by table, bulk numbers."""
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Verdict, machine, options, control tree."""
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Columns by table and name."""
+
+    @property
+    def arrays(self) -> Mapping[str, IntArray]:
+        """Numbers of tiles by name."""
+
 
 FORMAT = "workbench profile"
 FORMAT_VERSION = 2

@@ -12,17 +12,16 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from workbench.base.files import whole_file
 from workbench.errors import ProfileFileError
-from workbench.profiler.schema import FORMAT, FORMAT_VERSION, LATER_COLUMNS, SCHEMA, Column, Table, table
+from workbench.profiler.memory.addresses import Placer
+from workbench.profiler.profile import Profile
+from workbench.profiler.schema import FORMAT, FORMAT_VERSION, LATER_COLUMNS, SCHEMA, Column, Stored, Table, table
 from workbench.profiler.validity import validate
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
 
 HEAD = "profile.json"
 MAX_BYTES = 2 << 30  # of all members unpacked; the largest profiles take a tenth
@@ -108,13 +107,18 @@ def _head(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
 
 
 def _profile(archive: zipfile.ZipFile, head: Mapping[str, Any]) -> Profile:
-    from workbench.profiler.profile import Profile
-
     tables = {name: _table(archive, name, int(head["rows"][name]), int(head["version"])) for name in SCHEMA}
     arrays = {name: _numbers(archive, f"array/{name}.npy", "i", tuple(shape)) for name, shape in head["arrays"].items()}
-    profile = Profile(meta=dict(head["meta"]), tables=tables, arrays=arrays)
+    profile = Profile(meta=dict(head["meta"]), tables=tables, arrays=arrays, placing=_placing)
     validate(profile)
     return profile
+
+
+def _placing(profile: Stored, ipu: int) -> Placer:
+    """The engine's placement; it is loaded only for a tile whose addresses the file does not hold."""
+    from workbench.profiler.collect import placer
+
+    return placer(profile, ipu)
 
 
 def _table(archive: zipfile.ZipFile, name: str, rows: int, version: int) -> Table:

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from workbench.profiler.schema import MEMORY_CATEGORIES, SCHEMA
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
+from workbench.base.arrays import IntArray
+from workbench.profiler.schema import MEMORY_CATEGORIES, SCHEMA, Stored
 
 STEP_COLUMNS = tuple(name for name in SCHEMA["steps"] if not name.endswith("_index"))
 VARIABLE_COLUMNS = tuple(name for name in SCHEMA["variables"] if not name.endswith("_index"))
 
 
-def frame(profile: Profile, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+def frame(profile: Stored, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """A raw table as a DataFrame, some columns of it if asked."""
     table = profile.tables[name]
     return pd.DataFrame({column: table[column] for column in columns or SCHEMA[name]})
 
 
-def variables(profile: Profile) -> pd.DataFrame:
+def variables(profile: Stored) -> pd.DataFrame:
     """See `Profile.variables`."""
     return frame(profile, "variables", VARIABLE_COLUMNS)
 
 
-def tiles(profile: Profile) -> pd.DataFrame:
-    """See `Profile.tiles`; addresses are worked out for the tiles that have none yet, once for equal tiles."""
+def tiles(profile: Stored, sums: Sequence[IntArray]) -> pd.DataFrame:
+    """See `Profile.tiles`; `sums` are those of its addresses, by IPU."""
     ipus, count = profile.arrays["always_live"].shape
-    sums = np.stack([profile.addresses.sums(ipu) for ipu in range(ipus)], axis=1)
-    flat = sums.reshape(len(sums), -1)
+    flat = np.stack(sums, axis=1).reshape(len(sums[0]), -1)
     return pd.DataFrame(
         {
             "ipu": np.repeat(np.arange(ipus), count),

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from workbench.profiler.schema import ARRAYS, CAUSES, MEMORY_CATEGORIES, Column
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
+from workbench.profiler.schema import ARRAYS, CAUSES, MEMORY_CATEGORIES, Column, Stored
 
 NONE = -1
 DIRECTIONS = ("", "forward", "recompute", "backward", "update")
@@ -143,7 +140,7 @@ _COUNTS = (
 )
 
 
-def validate(profile: Profile) -> None:
+def validate(profile: Stored) -> None:
     """Check sizes, kinds, counts and references; what does not hold together is a `ValueError`."""
     _described(profile.meta)
     _arrays(profile)
@@ -170,8 +167,8 @@ def _validator() -> Any:
     return validator_of(META, use_default=False)
 
 
-def _arrays(profile: Profile) -> None:
-    shape = (profile.ipus, int(profile.target["tiles_per_ipu"]))
+def _arrays(profile: Stored) -> None:
+    shape = (int(profile.meta["ipus"]), int(profile.meta["target"]["tiles_per_ipu"]))
     if any(name not in profile.arrays for name in ARRAYS):
         raise ValueError("an array is missing")
     for name, values in profile.arrays.items():
@@ -185,13 +182,13 @@ def _arrays(profile: Profile) -> None:
     _within(profile.arrays["allocated_as"].reshape(-1), shape[1])
 
 
-def _tables(profile: Profile) -> None:
+def _tables(profile: Stored) -> None:
     tables = profile.tables
     sizes = {name: len(next(iter(columns.values()))) for name, columns in tables.items()}
     sizes |= {
         "per_tile": len(profile.arrays["per_tile"]),
-        "tiles": int(profile.target["tiles_per_ipu"]),
-        "ipus": profile.ipus,
+        "tiles": int(profile.meta["target"]["tiles_per_ipu"]),
+        "ipus": int(profile.meta["ipus"]),
     }
     if tables["variables"]["id"].tolist() != list(range(sizes["variables"])):
         raise ValueError("the ids of variables are not 0, 1, 2 ...")
@@ -215,10 +212,10 @@ def _tables(profile: Profile) -> None:
         raise ValueError("a category names a formula that is not there")
 
 
-def _timelines(profile: Profile) -> None:
+def _timelines(profile: Stored) -> None:
     """Positions count 0, 1, 2 ... on every IPU; intervals and curves stay on the timeline of theirs."""
     timeline, spans, curve = (profile.tables[name] for name in ("timeline", "intervals", "liveness"))
-    lengths = np.bincount(timeline["ipu"], minlength=profile.ipus)
+    lengths = np.bincount(timeline["ipu"], minlength=int(profile.meta["ipus"]))
     order = np.lexsort((timeline["position"], timeline["ipu"]))
     counted = np.concatenate([np.arange(length) for length in lengths])
     home = profile.tables["variables"]["ipu"][spans["variable"]]
@@ -233,11 +230,11 @@ def _timelines(profile: Profile) -> None:
         raise ValueError("a position is on no timeline")
 
 
-def _verdict(profile: Profile) -> None:
-    peak = profile.peak
-    _within(np.array([peak.ipu]), profile.ipus)
-    _within(np.array([peak.tile]), int(profile.target["tiles_per_ipu"]))
-    _one_of(np.array([peak.step]), [NONE, *profile.tables["steps"]["id"].tolist()])
+def _verdict(profile: Stored) -> None:
+    ipu, tile, step = (int(profile.meta["verdict"]["peak"][name]) for name in ("ipu", "tile", "step"))
+    _within(np.array([ipu]), int(profile.meta["ipus"]))
+    _within(np.array([tile]), int(profile.meta["target"]["tiles_per_ipu"]))
+    _one_of(np.array([step]), [NONE, *profile.tables["steps"]["id"].tolist()])
 
 
 def _within(values: Column, count: int, least: int = 0) -> None:
@@ -253,10 +250,10 @@ def _one_of(values: Column, names: Any) -> None:
 # The control tree
 
 
-def _trace(profile: Profile) -> None:
+def _trace(profile: Stored) -> None:
     """Every node has its kind's shape, its steps and functions are there, and no function calls itself."""
     trees = profile.meta["trace"]
-    walk = _Walk(frozenset(profile.tables["steps"]["id"].tolist()), profile.ipus, trees["functions"])
+    walk = _Walk(frozenset(profile.tables["steps"]["id"].tolist()), int(profile.meta["ipus"]), trees["functions"])
     walk.node(trees["entry"], 0)
     for name in trees["functions"]:
         walk.function(name, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from unittest.mock import patch
 
@@ -13,15 +14,15 @@ from tests.engine.random_programs import programs
 from tests.profiler.test_collect import compiled
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect
-from workbench.profiler.memory import addresses, alike
+from workbench.profiler.memory import addresses
 from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import MEMORY_CATEGORIES, Table
 
 
-def amounts(vectors: list[list[int]], always: list[int], lives: list[tuple[int, int, int]]) -> alike.Amounts:
+def amounts(vectors: list[list[int]], always: list[int], lives: list[tuple[int, int, int]]) -> addresses.Amounts:
     rows, first, last = (np.array(column, dtype=np.int64) for column in zip(*lives, strict=True))
-    return alike.Amounts(vectors=np.array(vectors), always=np.array(always), rows=rows, first=first, last=last)
+    return addresses.Amounts(vectors=np.array(vectors), always=np.array(always), rows=rows, first=first, last=last)
 
 
 def test_the_fullest_position_counts_what_is_live_there() -> None:
@@ -36,25 +37,25 @@ def test_tiles_within_a_hundredth_share_and_others_do_not() -> None:
     found = amounts([[1000, 1000, 1005, 500], [0, 4, 0, 0]], [1, 0], [(1, 0, 0)])
     bounds = np.array([1000, 1004, 1005, 500])
     # together tiles 0 to 2 need 1005 + 4 = 1009 <= 1.01 * 1000; tile 3 needs half
-    groups = alike.groups(found, np.arange(4), bounds)
+    groups = addresses.groups(found, np.arange(4), bounds)
     assert sorted(group.tolist() for group in groups) == [[0, 1, 2], [3]]
     found = amounts([[1000, 1000, 1007, 500], [0, 4, 0, 0]], [1, 0], [(1, 0, 0)])
-    groups = alike.groups(found, np.arange(4), np.array([1000, 1004, 1007, 500]))
+    groups = addresses.groups(found, np.arange(4), np.array([1000, 1004, 1007, 500]))
     # 1007 + 4 is too much together: the vector that costs most splits them
     assert sorted(group.tolist() for group in groups) == [[0, 1], [2], [3]]
 
 
 def test_tiles_that_are_full_at_different_times_are_split() -> None:
     found = amounts([[50, 0], [0, 50]], [0, 0], [(0, 0, 1), (1, 1, 2)])
-    groups = alike.groups(found, np.arange(2), np.array([50, 50]))
+    groups = addresses.groups(found, np.arange(2), np.array([50, 50]))
     assert sorted(group.tolist() for group in groups) == [[0], [1]]
 
 
 def grouped(whole: Profile, tolerance: float) -> Profile:
     """A profile of which no tile has been placed."""
     none_yet = {**whole.arrays, "total_with_gaps": np.full_like(whole.arrays["total_with_gaps"], -1)}
-    profile = Profile(meta=whole.meta, tables=whole.tables, arrays=none_yet)
-    with patch.object(addresses, "PLACED_BY_THEMSELVES", 0), patch.object(alike, "TOLERANCE", tolerance):
+    profile = replace(whole, arrays=none_yet)
+    with patch.object(addresses, "PLACED_BY_THEMSELVES", 0), patch.object(addresses, "TOLERANCE", tolerance):
         assert len(profile.tiles) == whole.arrays["always_live"].size
     return profile
 

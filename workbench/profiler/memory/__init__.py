@@ -2,6 +2,4 @@
 
 from workbench.profiler.memory.live_bytes import footprint
 
-__all__ = [
-    "footprint",
-]
+__all__ = ["footprint"]

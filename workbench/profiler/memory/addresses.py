@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.errors import InputError
-from workbench.profiler.memory import alike
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, Table, table
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
+from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, Stored, Table, table
 
 KEPT_TILES = 16
 PLACED_BY_THEMSELVES = 64
 """Different tiles of an IPU that are placed one by one; when there are more, those that are nearly alike share."""
+
+TOLERANCE = 1.01
+"""Most that the largest of each variable may need together, over what the least needy tile of a group needs."""
 
 _RANKS = {name: place for place, name in enumerate(MEMORY_CATEGORIES)}
 
@@ -47,11 +47,15 @@ class Placer(NamedTuple):
     with_gaps: Callable[[IntArray, IntArray], int]
 
 
+Placing: TypeAlias = Callable[[Stored, int], Placer]
+"""The engine's placement for an IPU of a profile."""
+
+
 class Addresses:
     """The addresses of one profile. Tiles of an IPU that hold the same bytes of everything share their rows."""
 
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+    def __init__(self, profile: Stored, placing: Placing) -> None:
+        self._profile, self._placing = profile, placing
         self._recent: OrderedDict[tuple[int, int], Tile] = OrderedDict()
         self._placements: dict[int, _Placement] = {}
         rows = profile.tables["allocation"]
@@ -106,7 +110,7 @@ class Addresses:
 
     def _placement(self, ipu: int) -> _Placement:
         if ipu not in self._placements:
-            self._placements[ipu] = _Placement(self._profile, ipu)
+            self._placements[ipu] = _Placement(self._profile, ipu, self._placing(self._profile, ipu))
         return self._placements[ipu]
 
     def sums(self, ipu: int) -> IntArray:
@@ -132,11 +136,9 @@ class _Placement:
     `numbers`, int64[owners]: place in `MEMORY_CATEGORIES`, and number of the variable or -1.
     """
 
-    def __init__(self, profile: Profile, ipu: int) -> None:
-        from workbench.profiler.collect import placer
-
-        self._profile, self._ipu = profile, ipu
-        self._placer = placer(profile, ipu)
+    def __init__(self, profile: Stored, ipu: int, placer: Placer) -> None:
+        self._profile, self._placer = profile, placer
+        self._highest = int(profile.meta["verdict"]["max_tile_bytes"])
         own, arrays, variables = self._placer.own, profile.arrays, profile.tables["variables"]
         fixed = [_RANKS[name] for name in FOOTPRINT_CATEGORIES]
         self.numbers = np.concatenate((np.full(len(fixed), -1), own))
@@ -157,16 +159,16 @@ class _Placement:
     def _grouped(self, tiles: IntArray) -> list[IntArray]:
         if len(tiles) <= PLACED_BY_THEMSELVES:
             return [tiles[[place]] for place in range(len(tiles))]
-        return alike.groups(self._amounts(), tiles, self._bounds)
+        return groups(self._amounts(), tiles, self._bounds)
 
-    def _amounts(self) -> alike.Amounts:
+    def _amounts(self) -> Amounts:
         spans, count = self._profile.tables["intervals"], len(self._vectors)
         row_of = np.full(len(self._profile.tables["variables"]["id"]), -1)
         row_of[self._placer.own[~self._always[len(FOOTPRINT_CATEGORIES) :]]] = self._rows[~self._always]
         rows = row_of[spans["variable"]]
         here = rows >= 0
         always = np.bincount(self._rows[self._always], minlength=count)
-        return alike.Amounts(
+        return Amounts(
             vectors=self._vectors, always=always, rows=rows[here], first=spans["first"][here], last=spans["last"][here]
         )
 
@@ -175,7 +177,7 @@ class _Placement:
         sizes = self._vectors[self._rows, tile]
         addresses = self._shared(int(self.group_of[tile]))
         with_gaps = self._placer.with_gaps(addresses, sizes)
-        if len(self._groups[self.group_of[tile]]) > 1 and with_gaps > self._profile.max_tile_bytes:
+        if len(self._groups[self.group_of[tile]]) > 1 and with_gaps > self._highest:
             addresses = self._placer.place(sizes, int(self._bounds[tile] - sizes[self._always].sum()))
             with_gaps = self._placer.with_gaps(addresses, sizes)
         owners = np.flatnonzero(sizes)
@@ -192,6 +194,53 @@ class _Placement:
             if len(self._recent) > KEPT_TILES:
                 self._recent.popitem(last=False)
         return self._recent[group]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Amounts:
+    """Bytes on the tiles of one IPU. `vectors` is int64[vectors, tiles]; `always` counts for each vector what holds it
+    throughout, int64[vectors]; `rows`, `first` and `last` are the vector and the positions of each other lifetime.
+    """
+
+    vectors: IntArray
+    always: IntArray
+    rows: IntArray
+    first: IntArray
+    last: IntArray
+
+    def fullest(self, sizes: IntArray) -> tuple[IntArray, int]:
+        """When vectors hold these bytes: how many of each are live at the fullest position, and all bytes there."""
+        changes = sizes[self.rows].astype(np.float64)
+        places = np.concatenate((self.first, self.last + 1))
+        live = np.cumsum(np.bincount(places, np.concatenate((changes, -changes)), minlength=1))
+        at = int(live.argmax())
+        here = (self.first <= at) & (at <= self.last)
+        counts = self.always + np.bincount(self.rows[here], minlength=len(self.always))
+        return counts, int(counts @ sizes)
+
+
+def groups(amounts: Amounts, tiles: IntArray, bounds: IntArray) -> list[IntArray]:
+    """Split tiles into groups within `TOLERANCE`; `bounds` are the bytes each tile needs at least, int64[all tiles].
+
+    A group that needs too much together is split at the middle of the vector that costs it most.
+    """
+    by_tile = np.ascontiguousarray(amounts.vectors.T)
+    found: list[IntArray] = []
+    left = [tiles] if len(tiles) else []
+    while left:
+        group = left.pop()
+        held = by_tile[group]
+        largest = held.max(axis=0)
+        counts, needed = amounts.fullest(largest)
+        if len(group) == 1 or needed <= TOLERANCE * bounds[group].min():
+            found.append(group)
+            continue
+        values = held[:, int((counts * (largest - held.mean(axis=0))).argmax())]
+        high = 2 * values > values.max() + values.min()
+        if not high.any():  # bytes are equal at the fullest position: the bounds differ by lifetimes alone
+            high = np.arange(len(group)) < len(group) // 2
+        left += [group[high], group[~high]]
+    return found
 
 
 def bytes_by_category(rows: Table) -> Mapping[str, int]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
+from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES, Stored
 
 
-def positions(profile: Profile, ipu: int) -> IntArray:
+def positions(profile: Stored, ipu: int) -> IntArray:
     """Step ids along the timeline of one IPU: int64[positions]."""
     timeline = profile.tables["timeline"]
     chosen = timeline["ipu"] == ipu
@@ -23,7 +20,7 @@ def positions(profile: Profile, ipu: int) -> IntArray:
     return found
 
 
-def intervals(profile: Profile, ipu: int) -> tuple[IntArray, IntArray, IntArray]:
+def intervals(profile: Stored, ipu: int) -> tuple[IntArray, IntArray, IntArray]:
     """Variable, first and last position of every lifetime on one IPU that is not always live."""
     table, variables = profile.tables["intervals"], profile.tables["variables"]
     owner = table["variable"]
@@ -39,39 +36,19 @@ def _over_time(first: IntArray, last: IntArray, amounts: IntArray, length: int) 
     return np.cumsum(change[:length], axis=0)
 
 
-def live_of_tile(profile: Profile, ipu: int, tile: int) -> IntArray:
+def live_of_tile(profile: Stored, ipu: int, tile: int) -> IntArray:
     """Bytes live and not always live on one tile at each position: int64[positions]."""
     owner, first, last = intervals(profile, ipu)
     rows = profile.tables["variables"]["bytes_index"][owner]
     return _over_time(first, last, profile.arrays["per_tile"][rows, tile], len(positions(profile, ipu)))
 
 
-def live_of_ipu(profile: Profile, ipu: int) -> IntArray:
-    """The same for every tile of an IPU: int64[positions, tiles]; 8 bytes for each, so ask for it once."""
-    owner, first, last = intervals(profile, ipu)
-    rows = profile.tables["variables"]["bytes_index"][owner]
-    change = np.zeros((len(positions(profile, ipu)) + 1, profile.arrays["per_tile"].shape[1]), dtype=np.int64)
-    vectors = profile.arrays["per_tile"]
-    for begin, end, row in zip(first.tolist(), last.tolist(), rows.tolist(), strict=True):
-        change[begin] += vectors[row]
-        change[end + 1] -= vectors[row]
-    return np.cumsum(change[:-1], axis=0)
-
-
-def live_at(profile: Profile, ipu: int, position: int) -> IntArray:
-    """Bytes live and not always live on each tile at one position: int64[tiles]."""
-    owner, first, last = intervals(profile, ipu)
-    live = owner[(first <= position) & (position <= last)]
-    rows, times = np.unique(profile.tables["variables"]["bytes_index"][live], return_counts=True)
-    return np.asarray(times @ profile.arrays["per_tile"][rows], dtype=np.int64)
-
-
-def by_category_at(profile: Profile, ipu: int, position: int) -> dict[str, IntArray]:
+def by_category_at(profile: Stored, ipu: int, position: int) -> dict[str, IntArray]:
     """Bytes on each tile at one position by category; see `by_category`."""
     return by_category(profile, ipu, np.full(profile.arrays["per_tile"].shape[1], position))
 
 
-def by_category(profile: Profile, ipu: int, at: IntArray) -> dict[str, IntArray]:
+def by_category(profile: Stored, ipu: int, at: IntArray) -> dict[str, IntArray]:
     """Bytes on each tile by category, each tile at its own position of `at`, int64[tiles].
 
     Categories come in order, those without bytes left out; they sum to what is live, always or not.
@@ -92,13 +69,13 @@ def by_category(profile: Profile, ipu: int, at: IntArray) -> dict[str, IntArray]
     return {name: found[name] for name in MEMORY_CATEGORIES if found[name].any()}
 
 
-def footprint(profile: Profile, category: str) -> IntArray:
+def footprint(profile: Stored, category: str) -> IntArray:
     """Bytes of one category that is not variables: int64[ipus, tiles]."""
     found = profile.arrays.get(f"category.{category}")
     return np.zeros_like(profile.arrays["always_live"]) if found is None else found
 
 
-def worst_position(profile: Profile, ipu: int, step: int, tile: int | None = None) -> int | None:
+def worst_position(profile: Stored, ipu: int, step: int, tile: int | None = None) -> int | None:
     """The position of a step on an IPU at which most is live (on `tile`, else over all); None when it never runs."""
     places = np.flatnonzero(positions(profile, ipu) == step)
     if not len(places):
@@ -116,7 +93,7 @@ def worst_position(profile: Profile, ipu: int, step: int, tile: int | None = Non
 LIVE_COLUMNS = ("name", "layer", "kind", "dtype", "shape", "bytes", "always_live", "ipu", "first_step", "last_step")
 
 
-def live_variables(profile: Profile, step: int, ipu: int | None, tile: int | None) -> pd.DataFrame:
+def live_variables(profile: Stored, step: int, ipu: int | None, tile: int | None) -> pd.DataFrame:
     """See `Profile.live_variables`; a tile without an IPU is a tile of the step's IPU."""
     variables = profile.tables["variables"]
     ipus = [ipu] if ipu is not None else ipus_of_step(profile, step)
@@ -138,7 +115,7 @@ def live_variables(profile: Profile, step: int, ipu: int | None, tile: int | Non
     return frame.reset_index(drop=True)
 
 
-def ipus_of_step(profile: Profile, step: int) -> list[int]:
+def ipus_of_step(profile: Stored, step: int) -> list[int]:
     """The IPUs on whose timeline a step stands, lowest first."""
     timeline = profile.tables["timeline"]
     return sorted({int(ipu) for ipu in timeline["ipu"][timeline["step"] == step]})

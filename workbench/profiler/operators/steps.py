@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from workbench.profiler.schema import Column, Table
+from workbench.profiler.schema import Column, Stored, Table
 from workbench.profiler.timeline.calls import operator_runs
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +50,7 @@ class StepsByOperator:
                 self._of_body.setdefault(parent, []).append(row)
 
     @classmethod
-    def of_profile(cls, profile: Profile) -> StepsByOperator:
+    def of_profile(cls, profile: Stored) -> StepsByOperator:
         """Of a profile's own tables."""
         operators, steps = profile.tables["operators"], profile.tables["steps"]
         bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)

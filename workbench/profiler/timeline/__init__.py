@@ -1,5 +1,6 @@
 """The executed program as a tree with durations, from which windows of time are unrolled when asked for."""
 
+from workbench.profiler.timeline.builder import timeline_of
 from workbench.profiler.timeline.timeline import (
     BLOCK_COLUMNS,
     Block,
@@ -24,4 +25,5 @@ __all__ = [
     "blocks",
     "called",
     "direction_of",
+    "timeline_of",
 ]

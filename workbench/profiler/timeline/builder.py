@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from workbench.profiler.timeline.timeline import Context, Later, Node, Spent, Totals, in_turn, repeated
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
+from workbench.base.collection import paused_collection
+from workbench.profiler.schema import Stored
+from workbench.profiler.timeline.timeline import Context, Later, Node, Spent, Timeline, Totals, in_turn, repeated
 
 _IDLE_OF_PHASE = {"fill": "idle_fill", "drain": "idle_drain", "steady": "idle_wait_stage"}
 _IDLE_OF_CAUSE = {"host": "idle_wait_host"}
@@ -19,7 +18,7 @@ _IDLE_OF_CAUSE = {"host": "idle_wait_host"}
 class Builder:
     """Makes nodes from the JSON tree; a function's body is one node, shared by its calls (`made`)."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Stored) -> None:
         steps = profile.tables["steps"]
         columns = [steps[name].tolist() for name in ("id", "name", "cycles", "ipu", "to_ipu", "cause")]
         self.steps: Mapping[int, tuple[Any, ...]] = {row[0]: row for row in zip(*columns, strict=True)}
@@ -111,6 +110,14 @@ class Builder:
             bodies = [self._body(function) for function in functions]
             self._lengths[functions] = (sum(body.cycles for body in bodies), in_turn([body.spent for body in bodies]))
         return self._lengths[functions]
+
+
+def timeline_of(profile: Stored) -> Timeline:
+    """The tree of `meta["trace"]` with the durations of the steps table."""
+    builder = Builder(profile)
+    with paused_collection():
+        root = builder.node(profile.meta["trace"]["entry"])
+    return Timeline(root=root, functions=builder.made, ipus=int(profile.meta["ipus"]))
 
 
 def functions_of(tree: Sequence[Any]) -> tuple[str, ...] | None:

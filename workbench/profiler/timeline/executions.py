@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,8 @@ import numpy.typing as npt
 from workbench.base.arrays import IntArray
 from workbench.base.collection import paused_collection
 from workbench.profiler.timeline.builder import calls_of
-from workbench.profiler.timeline.timeline import Later, Node, Timeline
+from workbench.profiler.timeline.timeline import Later, Node, Timed, Timeline
 from workbench.profiler.timeline.update_pieces import busy, joined, units
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
 
 Kind = Literal["stage", "copy", "collective", "other", "idle", "column"]
 Mix = tuple[tuple[str, float], ...]
@@ -97,7 +94,7 @@ class Executions:
     table: IntArray
 
     @classmethod
-    def from_profile(cls, profile: Profile) -> Executions:
+    def from_profile(cls, profile: Timed) -> Executions:
         """The progressions of a profile's trace."""
         steps = profile.tables["steps"]
         layers = dict(zip(steps["id"].tolist(), steps["layer"].tolist(), strict=True))

@@ -11,15 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pandas as pd
 
-from workbench.base.collection import paused_collection
-from workbench.profiler.schema import CAUSES
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
+from workbench.profiler.schema import CAUSES, Stored
 
 Totals: TypeAlias = "Counter[tuple[int, str]]"
 
@@ -121,16 +117,6 @@ class Timeline:
     root: Node
     functions: Mapping[str, Node]
     ipus: int
-
-    @classmethod
-    def from_profile(cls, profile: Profile) -> Timeline:
-        """The tree of `meta["trace"]` with the durations of the steps table."""
-        from workbench.profiler.timeline.builder import Builder
-
-        builder = Builder(profile)
-        with paused_collection():
-            root = builder.node(profile.meta["trace"]["entry"])
-        return cls(root=root, functions=builder.made, ipus=profile.ipus)
 
     def walk(
         self,
@@ -331,8 +317,16 @@ BLOCK_COLUMNS = (
 )
 
 
+class Timed(Stored, Protocol):
+    """A profile whose trace has been made a tree."""
+
+    @property
+    def timeline(self) -> Timeline:
+        """The tree."""
+
+
 def block_rows(
-    profile: Profile, ipu: int | None = None, first: int = 0, last: int | None = None
+    profile: Timed, ipu: int | None = None, first: int = 0, last: int | None = None
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of `BLOCK_COLUMNS` in order of time, one per IPU a step occupies; replicas run alike, so one is shown.
 
@@ -361,7 +355,7 @@ def block_rows(
             )
 
 
-def blocks(profile: Profile, ipu: int | None, first: int | None, last: int | None, max_rows: int) -> pd.DataFrame:
+def blocks(profile: Timed, ipu: int | None, first: int | None, last: int | None, max_rows: int) -> pd.DataFrame:
     """See `Profile.blocks`."""
     rows: list[tuple[Any, ...]] = []
     for row in block_rows(profile, ipu, max(0, first or 0), last):
