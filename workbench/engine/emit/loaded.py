@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from workbench.base.arrays import IntArray
+from workbench.engine.emit.context import Lowering
 from workbench.engine.emit.links import part
+from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.program.remote_buffers import RemoteBuffer
-
-if TYPE_CHECKING:
-    from workbench.engine.emit.lowering import Lowering
-    from workbench.engine.graph import Node
 
 
 def home_bytes(home: Tensor, lowering: Lowering) -> IntArray:

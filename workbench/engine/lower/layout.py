@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.engine import ops
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Graph, Node, Value
 from workbench.engine.graph.flow import callees_first
 from workbench.engine.lower.in_place import flat_nodes

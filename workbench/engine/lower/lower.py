@@ -8,9 +8,10 @@ from typing import Any
 
 from workbench.engine import ops
 from workbench.engine.emit import Emitter
-from workbench.engine.emit.lowering import Lowering, Operator
+from workbench.engine.emit.context import Operator
 from workbench.engine.graph import RESIDENT_ROLES, Graph, Input, Value
 from workbench.engine.graph.origin import Origin
+from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.in_place import InPlace
 from workbench.engine.lower.io_tiles import apart, check_overlap, compute_target, io_tiles_of
 from workbench.engine.lower.pipeline import lower_pipeline
@@ -53,7 +54,7 @@ def lower(
     within = compute_target(target, io)
     prefetched = bool(options.get("optimizations.prefetch_data_streams"))
     emit = Emitter(target=within, prefetched=prefetched)
-    lowering = Lowering(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
+    lowering = Driver(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
     bodies = bodies or StageBodies()
     pipeline: dict[str, int | str] = {}
     if any(node.op == "call" for node in graph.body.nodes):
@@ -87,7 +88,7 @@ def lower(
     )
 
 
-def _lower_whole(lowering: Lowering) -> None:
+def _lower_whole(lowering: Driver) -> None:
     """A model on one IPU, called once per batch."""
     graph = lowering.graph
     places: Any = graph.meta.get("input_shards") or (0,) * len(graph.inputs)
@@ -109,7 +110,7 @@ def _lower_whole(lowering: Lowering) -> None:
     _return_outputs(lowering)
 
 
-def _place_input(value: Value, described: Input, lowering: Lowering) -> None:
+def _place_input(value: Value, described: Input, lowering: Driver) -> None:
     resident = described.role in RESIDENT_ROLES
     mapping = lowering.wish(value) or lowering.default_mapping(value, turned=not resident)
     lowering.emit.origin = Origin(layer=described.layer)
@@ -120,7 +121,7 @@ def _place_input(value: Value, described: Input, lowering: Lowering) -> None:
     lowering.bind(value, tensor)
 
 
-def _load_inputs(arriving: Sequence[tuple[Value, Input]], lowering: Lowering) -> None:
+def _load_inputs(arriving: Sequence[tuple[Value, Input]], lowering: Driver) -> None:
     """Copy what the host delivers for each call, all of it behind one barrier."""
     if arriving:
         lowering.emit.sync("external")
@@ -131,7 +132,7 @@ def _load_inputs(arriving: Sequence[tuple[Value, Input]], lowering: Lowering) ->
     lowering.emit.ipu = 0
 
 
-def _load_each_before_use(arriving: Sequence[tuple[Value, Input]], lowering: Lowering) -> None:
+def _load_each_before_use(arriving: Sequence[tuple[Value, Input]], lowering: Driver) -> None:
     """Lower the body; each input is copied by itself, before the first operator that reads it.
 
     The driver appends copies that are not merged to the sequence of their own instruction
@@ -147,7 +148,7 @@ def _load_each_before_use(arriving: Sequence[tuple[Value, Input]], lowering: Low
         _load_inputs([last], lowering)
 
 
-def _write_back(lowering: Lowering) -> None:
+def _write_back(lowering: Driver) -> None:
     """New values of parameters and states that could not be computed in place are copied over the old ones."""
     graph = lowering.graph
     for output, value in zip(graph.outputs, graph.body.results, strict=True):
@@ -162,7 +163,7 @@ def _write_back(lowering: Lowering) -> None:
     lowering.emit.ipu, lowering.emit.origin = 0, Origin()
 
 
-def _return_outputs(lowering: Lowering) -> None:
+def _return_outputs(lowering: Driver) -> None:
     graph = lowering.graph
     leaving: list[tuple[str, Tensor]] = [
         (output.name, lowering.get(value))

@@ -15,7 +15,7 @@ from workbench.engine.mapping import Mapping
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
-    from workbench.engine.emit.lowering import Lowering
+    from workbench.engine.emit.context import Lowering
 
 
 class Family:
@@ -25,10 +25,15 @@ class Family:
     ops: frozenset[str] = frozenset()
     modelled: bool = True
     pure_view: bool = False
+    called: str = ""  # what people call its operations, where these are named for machines
 
     def claims(self, node: Node) -> bool:
         """Whether this family lowers the node. Cheap; asked once per node."""
         return node.op in self.ops
+
+    def word(self, node: Node) -> str:
+        """What is done, in the field's words."""
+        return self.called or node.op
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
         """Mappings it would like its operands to have: operand number → mapping. Asked before anything is placed."""

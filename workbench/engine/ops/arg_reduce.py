@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.base.dtypes import DTYPE_WORDS
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Placement, reshape
 from workbench.engine.mapping.tensor import Tensor

@@ -16,8 +16,8 @@ import numpy as np
 from workbench.base.arrays import IntArray, frozen
 from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import total_of, vertex_groups
+from workbench.engine.emit.context import Lowering
 from workbench.engine.emit.links import collective, held_bytes, part
-from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import linear, on_tile, reshape
 from workbench.engine.mapping.tensor import Tensor

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.base.dtypes import DTYPE_WORDS
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Mapping, demand, on_tile, reshape
 from workbench.engine.mapping.tensor import Tensor

@@ -11,7 +11,7 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Grid, Mapping, grid_of_cuts, linear, needed_by, reshape, slice_, transpose
 from workbench.engine.mapping.align import axes_of_shape

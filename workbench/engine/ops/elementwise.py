@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping, Placement, needed_by, reshape
 from workbench.engine.mapping.tensor import Tensor
@@ -19,6 +19,12 @@ class Elementwise(Family):
 
     name = "elementwise"
     ops = frozenset({"fused", *COMPUTE})
+
+    def word(self, node: Node) -> str:
+        """A chain that comes from a named function is that."""
+        if node.op != "fused":
+            return node.op
+        return node.origin.region.strip("_") if node.origin.region else "elementwise"
 
     def claims(self, node: Node) -> bool:
         """Every fused node, and a lone node that is pointwise."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Grid, Mapping, demand, grid_of_cuts, linear, reshape, transpose
 from workbench.engine.mapping.grid import whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.engine.emit import vertex_groups
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Placement
 from workbench.engine.mapping.tensor import Tensor

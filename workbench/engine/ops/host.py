@@ -6,7 +6,7 @@ host's own time is not modelled, since it depends on the host.
 
 from __future__ import annotations
 
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import linear
 from workbench.engine.mapping.tensor import Tensor
@@ -26,6 +26,10 @@ class Host(Family):
 
     name = "host"
     ops = frozenset({"io_callback", "pure_callback", "host_call"})
+
+    def word(self, node: Node) -> str:
+        """A feed is called so; what else the host does is the host's."""
+        return "feed" if node.op == "io_callback" else "host"
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Synchronise with the host and stream every operand to it; then every result from it."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from workbench.base.arrays import frozen
 from workbench.engine.emit import total_of
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.ops import Family, register
 from workbench.engine.program import Exchange, GlobalExchange

@@ -10,7 +10,7 @@ from math import prod
 
 from workbench.base.arrays import ceil_div
 from workbench.base.dtypes import DTYPE_WORDS
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, grid, grid_of_cuts
 from workbench.engine.mapping.grid import whole

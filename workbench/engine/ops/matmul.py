@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import Family, register
@@ -14,6 +14,7 @@ class Matmul(Family):
 
     name = "matmul"
     ops = frozenset({"dot_general"})
+    called = "matmul"
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
         """Each element on one of the tiles that multiply it."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.emit import vertex_groups
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value, attrs
 from workbench.engine.mapping import Grid, Placement, grid_of_cuts, transfer
 from workbench.engine.mapping.tensor import Tensor

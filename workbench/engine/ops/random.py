@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.emit import vertex_groups
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Mapping, concatenate, needed_by, on_tile, reshape, slice_
 from workbench.engine.mapping.tensor import Tensor

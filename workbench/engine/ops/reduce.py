@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import (
     Grid,

@@ -7,7 +7,7 @@ compute sets and exchanges (poplibs@7eac0f26 lib/popops/reduction/Reduction.cpp)
 from __future__ import annotations
 
 from workbench.engine import ops
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.reduce import OPERATIONS, lower_reductions
@@ -18,6 +18,10 @@ class Regions(Family):
 
     name = "regions"
     ops = frozenset({"region"})
+
+    def word(self, node: Node) -> str:
+        """Its kind."""
+        return str(node.attr("kind"))
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Lower the body's nodes under the region's operator, reductions as late and as many at once as may be."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.engine.emit.context import Lowering
 from workbench.engine.emit.links import collective, held_bytes, part, remote_copy
 from workbench.engine.emit.loaded import home_bytes, home_of, settle
-from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register

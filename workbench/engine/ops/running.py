@@ -13,7 +13,7 @@ import numpy as np
 
 from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, even_cuts, grid_of_cuts, reshape, transpose
 from workbench.engine.mapping.tensor import Tensor

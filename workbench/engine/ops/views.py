@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine import mapping as maps
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.mapping.tensor import Tensor

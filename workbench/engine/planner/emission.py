@@ -10,7 +10,7 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.base.dtypes import DTYPE_OF_WORD, DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_
 from workbench.engine.mapping.grid import whole

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.base.arrays import IntArray, frozen
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, slice_, transfer
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.planner.plan import ConvPlan

@@ -13,7 +13,7 @@ from tests.engine import reconcile
 from tests.engine.small_graphs import Draft
 from tests.engine.small_programs import Builder
 from workbench.engine.compile import Compiled, compile_graph
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Graph, GraphBuilder, Input, Node
 from workbench.engine.graph.origin import Origin
 from workbench.engine.lower.outline.room import Room, held_at_once

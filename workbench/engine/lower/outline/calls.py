@@ -13,24 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.engine.emit.context import Lowering
 from workbench.engine.emit.loaded import home_of, leave, may_lie
+from workbench.engine.graph import Node, Value
 from workbench.engine.lower.outline.room import Room
 from workbench.engine.lower.outline.runs import LEAST_CALLS, Run, RunClass, Runs, is_view
 from workbench.engine.mapping import Mapping, reshape
+from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.memory.footprint import kept_by
 from workbench.engine.program import Call, Program, leaves
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.time.step_cost import StepCosts
-
-if TYPE_CHECKING:
-    from workbench.engine.emit.lowering import Lowering
-    from workbench.engine.graph import Node, Value
-    from workbench.engine.mapping.tensor import Tensor
 
 CODE = (
     "internal_exchange_code", "global_exchange_code", "host_exchange_code", "host_exchange_packet_headers",

@@ -12,20 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from workbench.base.arrays import IntArray
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.graph.flow import callees_first
 from workbench.engine.lower.outline.calls import SharedRuns
 from workbench.engine.lower.outline.room import held_at_once
 from workbench.engine.lower.outline.runs import Runs
+from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.program import Call
 from workbench.engine.program import Sequence as ProgramSequence
-
-if TYPE_CHECKING:
-    from workbench.engine.emit.lowering import Lowering
-    from workbench.engine.mapping.tensor import Tensor
 
 Key = tuple[object, ...]
 # Operators whose plans make much code: the others would copy more than they share.

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
 from workbench.engine.graph.flow import flat
 from workbench.engine.program import Program, Variable, leaves
-
-if TYPE_CHECKING:
-    from workbench.engine.emit.lowering import Lowering
 
 
 @dataclass(frozen=True, slots=True, eq=False)

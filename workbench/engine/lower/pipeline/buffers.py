@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import RESIDENT_ROLES, Input, Node, Value
 from workbench.engine.graph.flow import ACCUMULATOR
 from workbench.engine.graph.origin import NOWHERE, Origin

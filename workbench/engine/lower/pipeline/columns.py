@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.base.arrays import frozen
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.graph.origin import Origin
 from workbench.engine.lower.pipeline.offload_fifos import turn

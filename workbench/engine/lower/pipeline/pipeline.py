@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Function, Node
 from workbench.engine.graph.flow import carried
+from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.in_place import flat_nodes
 from workbench.engine.lower.layout import Wishes, hand_across
 from workbench.engine.lower.pipeline.buffers import Buffers
@@ -29,14 +29,14 @@ from workbench.engine.program import Sequence as ProgramSequence
 
 
 def lower_pipeline(
-    lowering: Lowering, schedule: str, bodies: StageBodies, devices: Sequence[int] = ()
+    lowering: Driver, schedule: str, bodies: StageBodies, devices: Sequence[int] = ()
 ) -> dict[str, int | str]:
     """Lower a staged entry; returns what the program says of its pipeline. `devices` is the IPU of each stage."""
     return _PipelineLowering(lowering, schedule, bodies, devices).run()
 
 
 class _PipelineLowering:
-    def __init__(self, lowering: Lowering, schedule: str, bodies: StageBodies, devices: Sequence[int]) -> None:
+    def __init__(self, lowering: Driver, schedule: str, bodies: StageBodies, devices: Sequence[int]) -> None:
         self.lowering = lowering
         self.bodies = bodies
         self.emit = lowering.emit

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.engine.emit.lowering import Lowering
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.lower.pipeline.buffers import Buffers
 from workbench.engine.lower.pipeline.stages import Stage

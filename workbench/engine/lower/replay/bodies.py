@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.engine.emit.lowering import Lowering
 from workbench.engine.graph import Function, Graph
+from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.layout import find_wishes
 from workbench.engine.lower.outline import Outliner, outliner
 from workbench.engine.lower.outline.room import Room
@@ -59,7 +59,7 @@ class StageBodies:
         forms = {name: form for name, form in self._forms.items() if form.is_of(graph)}
         return StageBodies(_made_for=self._made_for, _tapes=self._tapes, _forms=forms)
 
-    def begin(self, lowering: Lowering) -> None:
+    def begin(self, lowering: Driver) -> None:
         """Find wishes and an outliner, as before where it is the same."""
         made_for = (lowering.target, tuple(pair for pair in lowering.options.changed if pair[0] not in BETWEEN_STAGES))
         if self._made_for != made_for:
@@ -77,7 +77,7 @@ class StageBodies:
         lowering.outliner.runs.starts.update(start.starts)
         lowering.outliner.runs.room = start.room.unused()
 
-    def lower(self, lowering: Lowering, function: Function) -> None:
+    def lower(self, lowering: Driver, function: Function) -> None:
         """Lower every node of a stage's body, whose parameters are bound."""
         if lowering.emit.settled or lowering.homes:  # what lies off the chip is loaded where it is first read
             lowering.lower_function(function)
@@ -95,14 +95,14 @@ class StageBodies:
             tapes.insert(0, made)
             del tapes[KEPT:]
 
-    def _form(self, lowering: Lowering, function: Function) -> Form:
+    def _form(self, lowering: Driver, function: Function) -> Form:
         known = self._forms.get(id(function))
         if known is None:
             known = self._forms[id(function)] = form_of(lowering.graph, function)
         return known
 
 
-def begin(lowering: Lowering) -> None:
+def begin(lowering: Driver) -> None:
     """Find wishes and an outliner."""
     lowering.wishes = find_wishes(lowering)
     if lowering.options.get("optimizations.enable_graph_outlining"):
@@ -111,7 +111,7 @@ def begin(lowering: Lowering) -> None:
         lowering.outliner = outliner(lowering.graph, lowering.reuse, runs=merged_inputs)
 
 
-def _started(lowering: Lowering) -> _Start:
+def _started(lowering: Driver) -> _Start:
     shared = lowering.outliner
     return _Start(
         wishes=dict(lowering.wishes),

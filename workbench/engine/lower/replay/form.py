@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench.engine.emit.lowering import op_word
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.graph.origin import Origin
+from workbench.engine.ops import family_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -43,7 +43,7 @@ def form_of(graph: Graph, function: Function) -> Form:
     """The form of a function and of all it calls."""
     reading = _Reading(graph)
     body = reading.function(function)
-    words = dict.fromkeys((node.origin.layer or graph.name, op_word(node)) for node in reading.nodes)
+    words = dict.fromkeys((node.origin.layer or graph.name, family_of(node).word(node)) for node in reading.nodes)
     numbered = {label: place for place, label in enumerate(reading.layers)}
     counted = tuple((numbered.get(layer, -1), word) for layer, word in words)
     types = tuple((value.shape, value.dtype) for value in reading.values)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.base.arrays import IntArray
-from workbench.engine.emit.lowering import Lowering, Operator
+from workbench.engine.emit.context import Operator
 from workbench.engine.graph import Function
+from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.outline import key_of
 from workbench.engine.lower.outline.room import Heard
 from workbench.engine.lower.replay.form import Form, Renaming
@@ -83,18 +84,18 @@ class Tape:
         return needed is None or all(bool((needed >= least).all()) is answer for least, answer in self.heard.asked)
 
 
-def bodies_so_far(lowering: Lowering) -> int:
+def bodies_so_far(lowering: Driver) -> int:
     """Outlined bodies made so far, by which the next one is named."""
     return len(lowering.outliner.bodies) + lowering.outliner.runs.made
 
 
-def outside_of(lowering: Lowering, function: Function) -> tuple[int, ...]:
+def outside_of(lowering: Driver, function: Function) -> tuple[int, ...]:
     """The variables of a body's parameters, in order of first use."""
     bound = (lowering.get(param) for param in function.params)
     return tuple(dict.fromkeys(variable for tensor in bound for variable in tensor.variables))
 
 
-def before(lowering: Lowering, function: Function, form: Form) -> Before:
+def before(lowering: Driver, function: Function, form: Form) -> Before:
     """What lowering the body would read now."""
     emit, outside, shared = lowering.emit, outside_of(lowering, function), lowering.outliner
     number = {variable: place for place, variable in enumerate(outside)}
@@ -130,13 +131,13 @@ def before(lowering: Lowering, function: Function, form: Form) -> Before:
     )  # fmt: skip
 
 
-def _reused(lowering: Lowering, form: Form) -> Iterator[int | None]:
+def _reused(lowering: Driver, form: Form) -> Iterator[int | None]:
     for value in form.values:
         old = lowering.reuse.get(id(value))
         yield None if old is None else form.number.get(id(old), -1)
 
 
-def record(known: Before, lowering: Lowering, function: Function, form: Form) -> Tape | None:
+def record(known: Before, lowering: Driver, function: Function, form: Form) -> Tape | None:
     """Lower a body and keep what came of it; None when it did more than make variables, steps and results."""
     emit, outside = lowering.emit, outside_of(lowering, function)
     earlier, functions, plans = list(emit.variables), set(emit.functions), dict(lowering.plans)
@@ -176,7 +177,7 @@ def _is_movable(variables: Sequence[Variable], programs: Sequence[Program], ipu:
     return all(each.ipu == ipu for each in variables) and all(step.ipus == (ipu,) for step in steps)
 
 
-def _is_closed(tape: Tape, lowering: Lowering) -> bool:
+def _is_closed(tape: Tape, lowering: Driver) -> bool:
     """Whether a body touches its own variables and those of its parameters alone, and nothing off the chip."""
     if lowering.emit.settled or lowering.homes:
         return False
@@ -188,7 +189,7 @@ def _is_closed(tape: Tape, lowering: Lowering) -> bool:
     return touched <= known and not any(isinstance(step, StreamCopy) and step.buffer >= 0 for step in steps)
 
 
-def playing(tape: Tape, lowering: Lowering, function: Function, form: Form) -> Renaming | None:
+def playing(tape: Tape, lowering: Driver, function: Function, form: Form) -> Renaming | None:
     """The names under which a tape is played for a function; None where they would not be clear."""
     later = bodies_so_far(lowering) - tape.first_body
     functions = {name: _counted(name, later) for name in tape.functions}
@@ -204,7 +205,7 @@ def _counted(name: str, later: int) -> str:
     return f"shared{int(head.removeprefix('shared')) + later}_{word}"
 
 
-def play(tape: Tape, lowering: Lowering, function: Function, form: Form, names: Renaming) -> None:
+def play(tape: Tape, lowering: Driver, function: Function, form: Form, names: Renaming) -> None:
     """Emit a body as it was lowered before, and leave the lowering as lowering it would have."""
     emit = lowering.emit
     moved, later = len(emit.variables) - tape.first_variable, emit.next_step - tape.first_step

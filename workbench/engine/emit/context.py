@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Table
 from contextlib import contextmanager
@@ -9,10 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.arrays import ceil_div
-from workbench.engine import ops
 from workbench.engine.emit.emitter import Emitter
 from workbench.engine.graph import Function, Graph, Node, Value
-from workbench.engine.lower.outline import Outliner
 from workbench.engine.mapping import Mapping, linear
 from workbench.engine.mapping.tensor import Tensor
 from workbench.errors import VerificationError
@@ -22,22 +21,6 @@ if TYPE_CHECKING:
 
     from workbench.engine.options import Options
     from workbench.engine.target import Target
-
-
-# What people call the primitives that are named for machines.
-OP_WORDS = {
-    "conv_general_dilated": "convolution", "dot_general": "matmul", "fused": "elementwise", "io_callback": "feed",
-    "pure_callback": "host", "host_call": "host",
-}  # fmt: skip
-
-
-def op_word(node: Node) -> str:
-    """What is done, in the field's words: a region's kind, a chain's named function, else the operation."""
-    if node.op == "region":
-        return str(node.attr("kind"))
-    if node.op == "fused" and node.origin.region:
-        return node.origin.region.strip("_")
-    return OP_WORDS.get(node.op, node.op)
 
 
 LEAST_BYTES = 128  # of a tensor on a tile, PopLibs' default
@@ -61,8 +44,10 @@ class Operator:
 
 
 @dataclass(slots=True)
-class Lowering:
+class Lowering(ABC):
     """State of one lowering. Families read `get`, place results with `result`, emit through `emit`.
+
+    What runs it, with which families, is above (`lower/driver.py`).
 
     `destinations` maps a result to memory that exists already and is free for it.
 
@@ -79,8 +64,6 @@ class Lowering:
     wishes: Table[int, Mapping] = field(default_factory=dict)
     summed_halves: set[int] = field(default_factory=set)
     destinations: dict[int, Tensor] = field(default_factory=dict)
-    check: Callable[[], None] = lambda: None
-    outliner: Outliner = field(default_factory=Outliner)
     homes: dict[str, tuple[Value, Tensor]] = field(default_factory=dict)  # loaded variables, by key of their load
     plans: dict[int, Any] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
@@ -177,65 +160,25 @@ class Lowering:
 
     def label(self, node: Node) -> str:
         """A name for people: the layer and what is done there."""
-        return f"{node.origin.layer or self.graph.name}/{op_word(node)}"
+        return f"{node.origin.layer or self.graph.name}/{self.word(node)}"
 
     # -- running -----------------------------------------------------------------------------------------
 
+    @abstractmethod
+    def word(self, node: Node) -> str:
+        """What is done, in the field's words."""
+
+    @abstractmethod
     def lower_function(self, function: Function, *, operators: bool = True) -> None:
         """Lower every node of a body in order; with `operators` each becomes a row of `.operators`."""
-        for node in function.nodes:
-            if operators:
-                self.lower_operator(node)
-            else:
-                self.lower_node(node)
 
+    @abstractmethod
     def lower_operator(self, node: Node) -> None:
         """Lower a node as an operator of its own."""
-        self.check()
-        with self.on_shard(node):
-            self._lower_operator(node)
 
-    def _lower_operator(self, node: Node) -> None:
-        family = ops.family_of(node)
-        if family.pure_view or node.op == "call":
-            if not self.outliner.covers(node):
-                self.lower_node(node)
-            return
-        number = self.names.get(self.label(node), 0)
-        self.names[self.label(node)] = number + 1
-        name = f"{self.label(node)}:{node.origin.direction}" + (f"#{number}" if number else "")
-        previous = self.emit.operator
-        self.emit.operator = name
-        body = None
-        try:
-            body = self.outliner.lower(node, self)
-            if body is None:
-                self.lower_node(node)
-        finally:
-            self.emit.operator = previous
-            repeated, self.emit.repeated = self.emit.repeated, {}
-        self.operators.append(
-            Operator(
-                id=name,
-                name=self.label(node),
-                layer=node.origin.layer,
-                direction=node.origin.direction,
-                op=op_word(node),
-                flops=family.flops(node, self),
-                plan=family.plan_text(node, self),
-                modelled=family.modelled,
-                body=body or "",
-                repeated=repeated,
-            )
-        )
-
+    @abstractmethod
     def lower_node(self, node: Node) -> None:
         """Lower a node in the context of its origin."""
-        family = ops.family_of(node)
-        if not family.modelled:
-            self.unmodelled.append((node.op, node.origin.layer))
-        with self.at(node):
-            family.lower(node, self)
 
     @contextmanager
     def at(self, node: Node) -> Iterator[None]:
