@@ -94,8 +94,3 @@ class StochasticRoundingBehaviour(Enum):
     OFF = 0
     ON = 1
     REPLICA_IDENTICAL_ONLY = 2
-
-    @staticmethod
-    def from_bool(value: bool) -> StochasticRoundingBehaviour:
-        """`ON` for True, `OFF` for False."""
-        return StochasticRoundingBehaviour.ON if value else StochasticRoundingBehaviour.OFF
