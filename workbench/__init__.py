@@ -11,8 +11,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
+from workbench.tf import _hooks
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
+# `tf` stands below what compiles its programs and below `ipu`; the package knows them all, and loads them when asked.
+_hooks.compiler.set(lambda: importlib.import_module("workbench.executable").compile_traced)
+_hooks.ipu.set(lambda: importlib.import_module("workbench.ipu"))
 
 __version__ = "0.1.0"
 

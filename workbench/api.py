@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.engine.target import Target, target, targets
-from workbench.executable import Executable, Progress, compile_request, make_request
-from workbench.ipu._files.outputs import write
+from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
 from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
@@ -50,7 +49,9 @@ def compile(
     chip. `execution_profile`: how much of the trace the profile keeps, an `ipu.config.ExecutionProfileType` or its
     name, default all of it. `progress` hears the name of each phase as it begins.
 
-    Never raises for out-of-memory: ask `.profile.fits`. Errors: `InputError`, `OptionError`.
+    Writes to disk what `POPLAR_ENGINE_OPTIONS` or `config` ask for: the profile with `autoReport.all`, the executable
+    with `serialization_output_folder`. Never raises for out-of-memory: ask `.profile.fits`.
+    Errors: `InputError`, `OptionError`.
     """
     request = make_request(
         source,
@@ -73,13 +74,11 @@ def compile(
         trip_counts=trip_counts,
         execution_profile=execution_profile,
     )
-    executable = compile_request(request, progress)
-    write(executable)
-    return executable
+    return compile_and_write(request, progress)
 
 
 def profile(source: Any, *inputs: Any, **arguments: Any) -> Profile:
-    """Compile and return the profile; arguments as in `wb.compile`."""
+    """Compile and return the profile; arguments, and what is written to disk, as in `wb.compile`."""
     return compile(source, *inputs, **arguments).profile
 
 

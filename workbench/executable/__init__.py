@@ -4,7 +4,9 @@ from workbench.executable.executable import (
     PHASES,
     Executable,
     Progress,
+    compile_and_write,
     compile_request,
+    compile_traced,
     layered_source,
     make_request,
 )
@@ -13,7 +15,9 @@ __all__ = [
     "PHASES",
     "Executable",
     "Progress",
+    "compile_and_write",
     "compile_request",
+    "compile_traced",
     "layered_source",
     "make_request",
 ]

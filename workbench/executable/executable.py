@@ -19,8 +19,9 @@ from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OutOfMemoryError, WorkbenchError
 from workbench.executable import cache, disk_cache
 from workbench.executable.pipelines import devices_of, recomputation_options, recomputed_source
+from workbench.ipu._files.outputs import write
 from workbench.ipu.config import current_options, use_emulation
-from workbench.ipu.config.config import is_configured
+from workbench.ipu.config.config import in_force
 from workbench.ipu.devices import check_ipus
 from workbench.profiler.advice.kept_trace import keep_trace
 from workbench.profiler.collect import collect
@@ -263,6 +264,18 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, key)
 
 
+def compile_and_write(request: Request, progress: Progress | None = None) -> Executable:
+    """Compile, and write the report and the executable that options or `POPLAR_ENGINE_OPTIONS` ask for, to disk."""
+    executable = compile_request(request, progress)
+    write(executable)
+    return executable
+
+
+def compile_traced(source: Any, options: Options, *, replicas: int) -> Executable:
+    """Compile what has a `trace_source`, with these options; what they ask for is written."""
+    return compile_and_write(make_request(source, replicas=replicas).replace(options=options))
+
+
 def _compiled(request: Request, graph: Graph, listener: Progress, like: Compiled | None) -> tuple[Compiled | Kept, str]:
     """The graph compiled, or what a cache kept of the same content; and the content's key."""
     ipus = _ipus(request, graph)
@@ -355,7 +368,7 @@ def make_request(
         mode=mode,
         batch_size=batch_size,
         gradient_accumulation_steps=int(options.get(ACCUMULATION)),
-        configured=config is not None or is_configured(),
+        configured=config is not None or in_force() is not None,
         **more,
     )
 

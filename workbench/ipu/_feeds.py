@@ -1,12 +1,11 @@
-"""What data queues share: datasets of any kind as elements of arrays, and failures of the host's side."""
+"""What data queues share: datasets of any kind as elements of arrays, read ahead, and how they reach a body."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -102,30 +101,12 @@ def types_of(element: Any) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(leaf.shape), str(leaf.dtype)) for leaf in jax.tree_util.tree_leaves(element)]
 
 
-@dataclass(slots=True)
-class Failures:
-    """What the host's side of a program raised, kept until somebody asks."""
-
-    raised: list[BaseException] = field(default_factory=list)
-
-    def guard(self, function: Callable[..., Any], feed: str = "") -> Callable[..., Any]:
-        """The function, its errors kept besides; `feed` names the queue it serves."""
-
-        def guarded(*values: Any) -> Any:
-            try:
-                return function(*values)
-            except Exception as error:
-                self.raised.append(error)
-                raise
-
-        guarded.feed = feed  # type: ignore[attr-defined]
-        return guarded
-
-    def take(self) -> BaseException | None:
-        """The first error, and forget all."""
-        first = self.raised[0] if self.raised else None
-        self.raised.clear()
-        return first
+def body_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
+    """How an element of a queue reaches a body: a dict by name, a tuple one by one."""
+    parts = list(element) if isinstance(element, list | tuple) else [element]
+    if len(parts) == 1 and isinstance(parts[0], Mapping):
+        return [], dict(parts[0])
+    return parts, {}
 
 
 @contextmanager
@@ -161,9 +142,9 @@ __all__ = [
     "DEFAULT_DEPTH",
     "END",
     "EndOfFeedError",
-    "Failures",
     "FeedError",
     "ReadAhead",
+    "body_arguments",
     "check_depth",
     "check_ordinal",
     "elements_of",

@@ -10,20 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from workbench.engine.frontends.describe.replicas import AXIS
-
-
-def replicas_here() -> int:
-    """Replicas of the program that is being traced; 1 outside one."""
-    try:
-        return int(jax.lax.psum(1, AXIS))
-    except NameError:
-        return 1
-
-
-def replica_index() -> Any:
-    """The number of this replica."""
-    return jax.lax.axis_index(AXIS) if replicas_here() > 1 else jnp.int32(0)
+from workbench.engine.frontends.describe.replicas import replica_index, replicas_here
 
 
 def take(function: Callable[[], Sequence[Any]], types: Sequence[jax.ShapeDtypeStruct]) -> list[Any]:
@@ -74,4 +61,4 @@ def give(function: Callable[..., None], values: Sequence[Any]) -> None:
     one(replica_index(), *values)
 
 
-__all__ = ["give", "replica_index", "replicas_here", "take"]
+__all__ = ["give", "take"]

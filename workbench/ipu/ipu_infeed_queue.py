@@ -15,9 +15,9 @@ from workbench.ipu._feeds import (
     DEFAULT_DEPTH,
     END,
     EndOfFeedError,
-    Failures,
     FeedError,
     ReadAhead,
+    body_arguments,
     check_depth,
     check_ordinal,
     elements_of,
@@ -27,9 +27,9 @@ from workbench.ipu._feeds import (
 )
 from workbench.ipu._replicas import take
 from workbench.ipu.config._flags import flags
-from workbench.ipu.loops import body_arguments
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation
+from workbench.tf._host import Failures
 
 _numbers = itertools.count()
 

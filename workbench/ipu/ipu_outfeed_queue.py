@@ -12,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.errors import InputError
-from workbench.ipu._feeds import Failures, FeedError, check_ordinal, feed_scopes
+from workbench.ipu._feeds import FeedError, check_ordinal, feed_scopes
 from workbench.ipu._replicas import give
 from workbench.ipu.config._flags import flags
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor
 from workbench.tf._convert import is_symbolic
 from workbench.tf._graph import Effects, Operation
+from workbench.tf._host import Failures
 
 _numbers = itertools.count()
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.ipu._feeds import body_arguments
+from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.tf import _graph
 from workbench.tf._control import Body, as_tensor, carried, loop, trace, type_of
-from workbench.tf._evaluate import Run
-from workbench.tf._graph import Operation, Tensor
-
-if TYPE_CHECKING:
-    from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
+from workbench.tf._graph import Operation, Running, Tensor
 
 
 def repeat(
@@ -92,14 +90,6 @@ def _as_list(values: Any) -> list[Any]:
     return list(values) if isinstance(values, list | tuple) else [values]
 
 
-def body_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
-    """How an element of a queue reaches a body: a dict by name, a tuple one by one."""
-    parts = list(element) if isinstance(element, list | tuple) else [element]
-    if len(parts) == 1 and isinstance(parts[0], Mapping):
-        return [], dict(parts[0])
-    return parts, {}
-
-
 def _call(body: Callable[..., Any], params: Sequence[Tensor], queue: Any) -> Any:
     given, named = body_arguments(queue._dequeue()) if queue is not None else ([], {})
     outputs = body(*params, *given, **named)
@@ -143,11 +133,11 @@ def _text(types: Sequence[tuple[tuple[int, ...], str]]) -> str:
     return ", ".join(f"{dtype}[{','.join(map(str, shape))}]" for shape, dtype in types) or "nothing"
 
 
-def _execution(bodies: Sequence[Body], count: Any) -> Callable[[Run, Mapping[int, Any], list[Any]], list[Any]]:
+def _execution(bodies: Sequence[Body], count: Any) -> Callable[[Running, Mapping[int, Any], list[Any]], list[Any]]:
     """How a loop is run: counted where the number is known, else until its condition fails."""
     body, travelling = bodies[-1], carried(*bodies)
 
-    def execute(run: Run, captured: Mapping[int, Any], values: list[Any]) -> list[Any]:
+    def execute(run: Running, captured: Mapping[int, Any], values: list[Any]) -> list[Any]:
         def step(carry: tuple[list[Any], list[Any]]) -> tuple[list[Any], list[Any]]:
             state = travelling.inside(run.state, carry[1])
             made = body(run, captured, carry[0], state)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InputError
+from workbench.ipu.devices import device_number
 from workbench.tf import _graph
 from workbench.tf._variables import variable_scope
 
@@ -31,8 +32,6 @@ def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
 @contextmanager
 def ipu_scope(device: str) -> Iterator[None]:
     """Operations made inside run on an IPU device, and variables are resources. `device`: such as "/device:IPU:0"."""
-    from workbench.ipu.utils import device_number
-
     device_number(device)
     with variable_scope("", use_resource=True), _graph.scoped(device=device), ipu_jit_scope(0):
         yield

@@ -1,14 +1,19 @@
-"""`tensorflow.python.ipu.utils`: what concerns the configured devices, their seed, and files of data."""
+"""`tensorflow.python.ipu.utils`: what concerns the configured devices, their seed, and files of data.
+
+Names of `ipu.config` and of `ipu.devices` are found here too, as in the SDK.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from workbench.errors import InputError
+from workbench.ipu._files import executables, tensors
 from workbench.ipu.config import (
     DeviceConnectionType,
     ExecutionProfileType,
@@ -24,31 +29,17 @@ from workbench.ipu.config import (
 )
 from workbench.ipu.config._flags import flags
 from workbench.ipu.config._state import STATE
-
-_DEVICE = re.compile(r"(?:.*/)?(?:device:)?IPU:(\d+)$", re.IGNORECASE)
-
-
-def device_number(ipu_device: str) -> int:
-    """The number in "/device:IPU:1"; an `InputError` for anything else."""
-    found = _DEVICE.match(str(ipu_device))
-    if found is None:
-        raise InputError(f"{ipu_device!r} is no IPU device", expected='a name such as "/device:IPU:0"')
-    return int(found[1])
-
-
-def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
-    """IPUs of a configured device, "/device:IPU:0" being the first. `device`: the CPU beside the IPUs.
-
-    A device is one IPU when the configuration selects none.
-    """
-    number = device_number(ipu_device)
-    counts = STATE.configured[0].ipus_per_device if STATE.configured else ()
-    counts = counts or (1,)
-    if number >= len(counts):
-        raise InputError(
-            f"{ipu_device!r} is not configured", expected=f"/device:IPU:0 to /device:IPU:{len(counts) - 1}"
-        )
-    return counts[number]
+from workbench.ipu.dataset_extractor import (
+    export_elements,
+    export_variables,
+    get_variable_handles,
+    import_variables,
+)
+from workbench.ipu.devices import device_number, get_num_of_ipus_in_device
+from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
+from workbench.tf._graph import Graph
+from workbench.tf._random import set_seed
+from workbench.tf._session import Session
 
 
 def is_running_on_ipu_model() -> bool:
@@ -92,15 +83,12 @@ def reset_ipu_seed(
         raise InputError(f"the seed is {seed!r}", expected="a whole number")
     device_number(device)
     STATE.reset_seed(seed, experimental_identical_replicas)
-    from workbench.tf._random import set_seed
 
     set_seed(seed)
 
 
 def move_variable_initialization_to_cpu(graph: Any = None) -> None:
     """Make variables' first values on the host. They always are here; a graph that is none is an `InputError`."""
-    from workbench.tf._graph import Graph
-
     if graph is not None and not isinstance(graph, Graph):
         raise InputError(f"graph is {graph!r}", expected="a tf.Graph, or None for the default one")
 
@@ -118,9 +106,6 @@ def export_dataset_to_file(
     `apply_options` has no effect: datasets are read as they are. The layout is told in `ipu/_files/tensors.py`;
     `dataset_extractor` reads it back. Errors: `InputError` for too few elements, or ones that differ in shape.
     """
-    from workbench.ipu.dataset_extractor import export_elements
-    from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
-
     dataset, name = dataset_or_infeed, feed_name
     if isinstance(dataset_or_infeed, IPUInfeedQueue):
         dataset, name = dataset_or_infeed._dataset, feed_name or dataset_or_infeed._id
@@ -129,52 +114,38 @@ def export_dataset_to_file(
 
 def export_inputs_to_file(inputs: Sequence[Any], output_filename: str | Path, feed_dict: Mapping[Any, Any]) -> None:
     """Write the values of graph inputs, given in `feed_dict`, to one binary file under their names."""
-    from workbench.ipu.dataset_extractor import export_variables
-    from workbench.tf._session import Session
-
     names = [each.name for each in inputs]
     Session().run(export_variables(inputs, names, output_filename), feed_dict)
 
 
 def load_executable(path: str | Path) -> Any:
     """Read an executable that a compile wrote to `serialization_output_folder`: `.profile`, `.variables`, `.run`."""
-    from workbench.ipu._files.executables import load_executable as read
-
-    return read(path)
+    return executables.load_executable(path)
 
 
 def export_variables_from_live_session(session: Any, output_file: str | Path, gc_metadata: Any = None) -> None:
     """Write the values of a session's variables to a file."""
-    from workbench.ipu.dataset_extractor import export_variables, get_variable_handles
-
     variables = session.graph.get_collection("variables")
     session.run(export_variables(variables, get_variable_handles(variables), output_file, gc_metadata))
 
 
 def import_data_in_live_session(session: Any, data_files: Sequence[str | Path], output_folder: Any = None) -> None:
     """Set a session's variables to the values in files."""
-    from workbench.ipu.dataset_extractor import import_variables
-
     session.run(import_variables(session.graph.get_collection("variables"), data_files))
 
 
 def export_variables_from_live_model(model: Any, output_file: str | Path, gc_metadata: Any = None) -> None:
     """Write the values of a Keras model's variables to a file."""
-    import numpy as np
 
-    from workbench.ipu._files import tensors as _binary
-
-    stored = [_binary.Stored(name=variable.path, values=np.asarray(variable.value)) for variable in model.variables]
-    _binary.write(output_file, "variables", stored)
+    stored = [tensors.Stored(name=variable.path, values=np.asarray(variable.value)) for variable in model.variables]
+    tensors.write(output_file, "variables", stored)
 
 
 def import_data_in_live_model(model: Any, data_files: Sequence[str | Path], output_folder: Any = None) -> None:
     """Set a Keras model's variables to the values in files; every variable must be in one of them."""
-    from workbench.ipu._files import tensors as _binary
-
     values: dict[str, Any] = {}
     for each in data_files:
-        values |= _binary.read(each)
+        values |= tensors.read(each)
     missing = [variable.path for variable in model.variables if variable.path not in values]
     if missing:
         raise InputError(f"{len(missing)} variables are in no file: {', '.join(missing)}")

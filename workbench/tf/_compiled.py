@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import jax
@@ -18,13 +17,9 @@ from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
 from workbench.errors import InputError
-from workbench.ipu._files.outputs import write
+from workbench.tf import _hooks
 from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Graph, Operation, Tensor, known_shape
-
-# The compiler stands above this package, so it is found by name, as reports find their views.
-COMPILER = "workbench.executable"
-PIPELINES = "workbench.ipu._pipeline.program"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +55,12 @@ class Cluster:
     @property
     def pipeline(self) -> Any:
         """The pipeline in it, if there is one."""
-        found = [operation.pipeline for operation in self.operations if operation.pipeline is not None]
+        return None if self.staged is None else self.staged.pipeline
+
+    @property
+    def staged(self) -> Operation | None:
+        """The operation that runs a pipeline, if there is one."""
+        found = [operation for operation in self.operations if operation.pipeline is not None]
         if len(found) > 1:
             raise InputError(
                 f"{len(found)} pipelines are compiled together",
@@ -92,9 +92,9 @@ class Cluster:
         """The traced program, with variables where they live and everything else streamed."""
         if self.traced is not None:
             return self.traced
-        if self.pipeline is not None:
-            staged: Source = import_module(PIPELINES).source_of(self, Held)
-            return staged
+        if self.staged is not None:
+            traced: Source = self.staged.traced_by(self, Held)
+            return traced
         specs = tuple(
             ArraySpec(name=tensor.name, shape=known_shape(tensor), dtype=str(tensor._dtype)) for tensor in self.inputs
         )
@@ -156,14 +156,10 @@ def cluster(
     )
 
 
-def compile_cluster(found: Cluster, options: Options, progress: Callable[[str], None] | None = None) -> Any:
-    """The executable of a cluster with these options."""
-    compiler = import_module(COMPILER)
-    written = found.pipeline.asked.options if found.pipeline is not None else {}
-    request = compiler.make_request(found, replicas=found.replicas).replace(options=options.with_values(written))
-    executable = compiler.compile_request(request, progress)
-    write(executable)
-    return executable
+def compile_cluster(found: Cluster, options: Options) -> Any:
+    """The executable of a cluster with these options, and those its pipeline was asked with."""
+    asked = found.pipeline.asked.options if found.pipeline is not None else {}
+    return _hooks.compiler.get()(found, options.with_values(asked), replicas=found.replicas)
 
 
 __all__ = ["Cluster", "cluster", "compile_cluster"]

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 
 from workbench.tf import _graph
 from workbench.tf._convert import array, convert_to_tensor, is_symbolic
-from workbench.tf._evaluate import Run, State, body_effects, run_body
-from workbench.tf._graph import Effects, Graph, Operation, Tensor
+from workbench.tf._evaluate import State, body_effects, run_body
+from workbench.tf._graph import Effects, Graph, Operation, Running, Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,13 +33,13 @@ class Body:
         """Tensors from outside that it uses."""
         return tuple(self.graph.captures.values())
 
-    def __call__(self, run: Run, captured: Mapping[int, Any], values: Sequence[Any], state: State) -> list[Any]:
+    def __call__(self, run: Running, captured: Mapping[int, Any], values: Sequence[Any], state: State) -> list[Any]:
         """Evaluate it; the values of its results, None for operations."""
         bound = {id(param): value for param, value in zip(self.params, values, strict=True)}
         return run_body(run, self.graph, {**captured, **bound}, self.results, state)
 
 
-def no_value(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+def no_value(run: Running, values: Sequence[Any]) -> Sequence[Any]:
     """For an operation whose results are always given."""
     raise AssertionError("an argument of a body was never given")
 
@@ -118,7 +118,7 @@ def carried(*bodies: Body) -> Carried:
 
 def loop(
     kind: str, bodies: Sequence[Body], first: Sequence[Tensor], results: int,
-    execute: Callable[[Run, Mapping[int, Any], list[Any]], list[Any]],
+    execute: Callable[[Running, Mapping[int, Any], list[Any]], list[Any]],
 ) -> Operation:  # fmt: skip
     """An operation over bodies: `execute(run, captured, values)` gives its results."""
     captures = list({id(tensor): tensor for body in bodies for tensor in body.captures}.values())
@@ -126,7 +126,7 @@ def loop(
     for body in bodies:
         effects = effects | body.effects
 
-    def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+    def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
         captured = {id(tensor): value for tensor, value in zip(captures, values[len(first) :], strict=True)}
         return execute(run, captured, list(values[: len(first)]))
 
@@ -143,7 +143,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
     other, _ = trace(false_fn, ())
     travelling = carried(then, other)
 
-    def execute(run: Run, captured: Mapping[int, Any], values: list[Any]) -> list[Any]:
+    def execute(run: Running, captured: Mapping[int, Any], values: list[Any]) -> list[Any]:
         def branch(body: Body) -> Callable[[list[Any]], tuple[list[Any], list[Any]]]:
             def taken(held: list[Any]) -> tuple[list[Any], list[Any]]:
                 state = travelling.inside(run.state, held)
@@ -161,7 +161,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
     unique = list({id(tensor): tensor for tensor in captures}.values())
     types = [type_of(each) for each in then.results if isinstance(each, Tensor)]
 
-    def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+    def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
         captured = {id(tensor): value for tensor, value in zip(unique, values[1:], strict=True)}
         return execute(run, captured, list(values[:1]))
 

@@ -14,12 +14,12 @@ from workbench.engine.passes.shard import shards_of
 from workbench.errors import InputError
 from workbench.ipu.config import current_options
 from workbench.ipu.config._flags import flags
-from workbench.ipu.config._state import STATE
-from workbench.ipu.utils import device_number, get_num_of_ipus_in_device
+from workbench.ipu.config.config import in_force
+from workbench.ipu.devices import device_number, get_num_of_ipus_in_device
 from workbench.tf._compiled import Cluster, compile_cluster
 from workbench.tf._graph import Operation
 
-LOGGER = logging.getLogger("workbench.ipu")
+LOGGER = logging.getLogger("workbench.tf")
 
 
 def device_of(operation: Operation) -> str:
@@ -65,7 +65,8 @@ class Device:
         A copy takes the next power of two of the IPUs it uses; a device of just those runs one copy. Source:
         graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/poplar_compiler.cc (`NumIPUsInShards`).
         """
-        if not STATE.configured or not STATE.configured[0].ipus_per_device:
+        config = in_force()
+        if config is None or not config.ipus_per_device:
             return found
         have, alone = get_num_of_ipus_in_device(self.name), found.trace_source()
         need = max(shards_of(alone.graph), 1 + max(found.pipeline.asked.devices) if found.pipeline is not None else 1)

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from workbench.tf._graph import Effects, Graph, Operation, Tensor
+from workbench.tf._graph import Effects, Graph, Operation, Running, Tensor
 from workbench.tf._marks import host_region, scope_names
 
 
@@ -237,7 +237,7 @@ def path_between(asked: GradientOf) -> tuple[Operation, ...]:
 
 
 def run_body(
-    run: Run, graph: Graph, bound: Mapping[int, Any], results: Sequence[Tensor | Operation], state: State
+    run: Running, graph: Graph, bound: Mapping[int, Any], results: Sequence[Tensor | Operation], state: State
 ) -> list[Any]:
     """Evaluate the body of a loop, branch or function on bound values; its results' values, None for operations."""
     given = {key: run.given[key] for key in graph.captures if key in run.given} | dict(bound)

@@ -11,8 +11,8 @@ import numpy as np
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor, type_of
 from workbench.tf._convert import is_symbolic, symbolic
-from workbench.tf._evaluate import GradientOf, Run, path_between
-from workbench.tf._graph import Effects, Operation, Tensor
+from workbench.tf._evaluate import GradientOf, path_between
+from workbench.tf._graph import Effects, Operation, Running, Tensor
 from workbench.tf._variables import TRAINABLE, Variable
 
 
@@ -45,7 +45,7 @@ def gradient_operation(asked: GradientOf, given: Sequence[Tensor], name: str) ->
     targets, sources = asked.targets, asked.sources
     types = [(each.shape, str(each.dtype)) if isinstance(each, Variable) else type_of(each) for each in sources]
 
-    def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+    def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
         seeds = list(values[-len(given) :]) if given else [jnp.ones(*type_of(each)) for each in targets]
         return list(run.pullback(asked)(seeds)[0])
 
@@ -127,7 +127,7 @@ class Optimizer:
         rate = self._lr() if callable(self._lr) else self._lr
         inputs = [as_tensor(grad)] + ([as_tensor(symbolic(rate))] if is_symbolic(rate) else [])
 
-        def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+        def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
             old = run.state.read(variable)
             step = values[1] if len(values) > 1 else np.float32(rate)
             new, changed = self.rule(old, values[0], step, [run.state.read(each) for each in kept])

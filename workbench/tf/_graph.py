@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax
 import keras
@@ -20,11 +20,25 @@ import keras
 from workbench.errors import InputError
 from workbench.tf._dtypes import DType, as_dtype
 
-if TYPE_CHECKING:
-    from workbench.tf._evaluate import Run
-
-Compute = Callable[["Run", Sequence[Any]], Sequence[Any]]
 _numbers = itertools.count()
+
+
+class Running(Protocol):
+    """What an operation's function sees of the run it is in: variables' values, and values of tensors by identity."""
+
+    @property
+    def state(self) -> Any:
+        """Values of variables, to `read` and to `write`."""
+
+    @property
+    def given(self) -> dict[int, Any]:
+        """Values of tensors that were evaluated or given."""
+
+    def pullback(self, asked: Any) -> Any:
+        """The function from gradients of the targets that were asked of to gradients of the sources."""
+
+
+Compute = Callable[[Running, Sequence[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +170,7 @@ class Operation:
         self.gradient: Any = None
         self.updates = False  # whether it is an optimizer's
         self.pipeline: Any = None  # the stages it runs, if it runs stages
+        self.traced_by: Any = None  # then: the source of a cluster it is in, from the cluster and what holds variables
         self.outputs = tuple(Tensor(self, index, shape, dtype) for index, (shape, dtype) in enumerate(types))
         self.graph.operations.append(self)
         for tensor in self.inputs:
@@ -371,6 +386,7 @@ __all__ = [
     "Effects",
     "Graph",
     "Operation",
+    "Running",
     "Scopes",
     "Tensor",
     "amend",

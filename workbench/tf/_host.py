@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
 
 from workbench.errors import InputError
-from workbench.ipu._feeds import Failures
 from workbench.tf import _graph
 from workbench.tf._control import as_tensor
 from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import Effects, Operation, known_shape
+
+
+@dataclass(slots=True)
+class Failures:
+    """What the host's side of a program raised, kept until somebody asks."""
+
+    raised: list[BaseException] = field(default_factory=list)
+
+    def guard(self, function: Callable[..., Any], feed: str = "") -> Callable[..., Any]:
+        """The function, its errors kept besides; `feed` names the queue it serves."""
+
+        def guarded(*values: Any) -> Any:
+            try:
+                return function(*values)
+            except Exception as error:
+                self.raised.append(error)
+                raise
+
+        guarded.feed = feed  # type: ignore[attr-defined]
+        return guarded
+
+    def take(self) -> BaseException | None:
+        """The first error, and forget all."""
+        first = self.raised[0] if self.raised else None
+        self.raised.clear()
+        return first
 
 
 class HostFunction:
@@ -60,4 +86,4 @@ def host_function(function: Callable[..., Any], inputs: Any, types: Any, name: s
     return made.outputs[0] if single else list(made.outputs)
 
 
-__all__ = ["host_function"]
+__all__ = ["Failures", "HostFunction", "host_function"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from workbench.ipu.utils import device_number
+from workbench.ipu.devices import device_number
 from workbench.tf import _control, _convert, _gradients, _graph, _initializers, _nn, _random, _session, _variables
 from workbench.tf._dtypes import DTYPES, DType, as_dtype
 from workbench.tf._graph import Operation, Tensor

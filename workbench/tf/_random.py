@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workbench.ipu._replicas import replica_index, replicas_here
+from workbench.engine.frontends.describe.replicas import replica_index, replicas_here
 from workbench.ipu.config._state import STATE
 from workbench.tf import _graph
 from workbench.tf._dtypes import as_dtype

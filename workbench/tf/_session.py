@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.errors import InputError
-from workbench.tf import _graph
+from workbench.tf import _graph, _hooks
 from workbench.tf._compiled import Cluster, cluster
 from workbench.tf._convert import is_symbolic, plain, symbolic
 from workbench.tf._device import Device, device_of
@@ -156,6 +156,9 @@ class Session:
             return None
         array = np.asarray(value)
         return array[()] if array.shape == () else array
+
+
+_hooks.session.set(lambda: Session)
 
 
 class _HostState(State):

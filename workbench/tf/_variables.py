@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.errors import InputError
-from workbench.tf import _graph
+from workbench.tf import _graph, _hooks
 from workbench.tf._dtypes import DType, as_dtype
 from workbench.tf._graph import Effects, Graph, Operation, Tensor
 
@@ -63,9 +63,7 @@ class Variable:
         if isinstance(given, Tensor):
             if abstract:
                 return jax.ShapeDtypeStruct(_graph.known_shape(given), given._dtype)
-            from workbench.tf._session import Session
-
-            return Session(graph=given.graph).run(given)
+            return _hooks.session.get()(graph=given.graph).run(given)
         if callable(given):
             return jax.eval_shape(lambda: jnp.asarray(given())) if abstract else given()
         return np.asarray(given) if not hasattr(given, "shape") else given

@@ -7,10 +7,11 @@ import json
 import pytest
 
 from workbench.errors import OptionError
-from workbench.ipu._files.outputs import EXCHANGE_AIM
 from workbench.ipu.config import IPUConfig
 from workbench.profiler.advice.levers import Change
 from workbench.profiler.advice.snippet import code_of
+
+EXCHANGE_AIM = "opt.internalExchangeOptimisationTarget"
 
 
 def configuration(**engine_options: str) -> IPUConfig:

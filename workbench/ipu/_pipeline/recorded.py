@@ -11,13 +11,12 @@ import jax
 import jax.numpy as jnp
 
 from workbench.errors import InputError
+from workbench.ipu._feeds import body_arguments
 from workbench.ipu._pipeline.asked import Asked
-from workbench.ipu.loops import body_arguments
 from workbench.tf import _graph
 from workbench.tf._control import Body, as_tensor, parameters, trace, type_of
 from workbench.tf._dtypes import as_dtype
-from workbench.tf._evaluate import Run
-from workbench.tf._graph import Effects, Graph, Operation, Tensor
+from workbench.tf._graph import Effects, Graph, Operation, Running, Tensor
 from workbench.tf._variables import Variable
 
 HANDED_ON = "HandedOn"
@@ -233,7 +232,7 @@ def _operation(recorded: Recorded) -> Operation:
         effects = effects | training.update.effects
     queues = frozenset(each for each in (asked.infeed, asked.outfeed) if each is not None)
 
-    def compute(run: Run, values: Sequence[Any]) -> Sequence[Any]:
+    def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
         raise InputError(
             "a pipeline is part of a larger program",
             expected="a pipeline in the function that is compiled, in no loop, branch or function inside it",

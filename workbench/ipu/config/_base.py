@@ -128,6 +128,10 @@ class ConfigBase:
             if short in self._categories:
                 yield from self._categories[short]._all_metadata()
 
+    def _named_values(self) -> Iterator[tuple[str, Any]]:
+        for owner, short, metadata in self._each():
+            yield metadata.name, owner._values[short]
+
     def to_dict(self) -> dict[str, Any]:
         """Every value by its full name; an enumeration's member as its number."""
         return {metadata.name: _plain(owner._values[short]) for owner, short, metadata in self._each()}

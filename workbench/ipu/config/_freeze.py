@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.engine.options import Options, find_option
 from workbench.engine.options.enums import DeviceConnectionType, StochasticRoundingBehaviour
 from workbench.errors import OptionError, OptionValueError
-from workbench.ipu import devices
-from workbench.ipu._files.outputs import EXCHANGE_AIM, exchange_aim, execution_profile
+from workbench.ipu.config import _systems
 from workbench.ipu.config._attributes import LOGGER
+from workbench.ipu.config._base import ConfigBase
+from workbench.ipu.config._engine_options import EXCHANGE_AIM, exchange_aim, execution_profile
 from workbench.ipu.config._flags import flags
-
-if TYPE_CHECKING:
-    from workbench.ipu.config.config import IPUConfig
 
 
 def on_model() -> bool:
@@ -27,17 +25,17 @@ def as_tuple(value: Any) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(value)
 
 
-def ipus_per_device(config: IPUConfig) -> tuple[int, ...]:
+def ipus_per_device(config: ConfigBase) -> tuple[int, ...]:
     """IPUs of each device that the configuration selects; empty when it leaves them to the program."""
     if isinstance(config.auto_select_ipus, int) and config.auto_select_ipus == 0:
         auto: tuple[int, ...] = ()
     else:
         auto = as_tuple(config.auto_select_ipus)
-    system = devices.current()
+    system = _systems.current()
     return auto or tuple(len(system.device(id).ipus) for id in as_tuple(config.select_ipus))
 
 
-def _selections(config: IPUConfig) -> None:
+def _selections(config: ConfigBase) -> None:
     selected = as_tuple(config.select_ipus)
     auto = config.auto_select_ipus not in (0, [], ())
     if auto and selected:
@@ -56,8 +54,8 @@ def _selections(config: IPUConfig) -> None:
     _within_system(config)
 
 
-def _within_system(config: IPUConfig) -> None:
-    system = devices.current()
+def _within_system(config: ConfigBase) -> None:
+    system = _systems.current()
     taken = [ipu for id in as_tuple(config.select_ipus) for ipu in system.device(id).ipus]
     twice = sorted({ipu for ipu in taken if taken.count(ipu) > 1})
     if twice:
@@ -73,7 +71,7 @@ def _within_system(config: IPUConfig) -> None:
         )
 
 
-def _connection(config: IPUConfig) -> None:
+def _connection(config: ConfigBase) -> None:
     kind = config.device_connection.type
     if kind in (DeviceConnectionType.PRE_COMPILE, DeviceConnectionType.NEVER) and not config.device_connection.version:
         raise OptionValueError(
@@ -82,7 +80,7 @@ def _connection(config: IPUConfig) -> None:
         )
 
 
-def _distribution(config: IPUConfig) -> None:
+def _distribution(config: ConfigBase) -> None:
     distribution = config.experimental.multi_replica_distribution
     if distribution.process_count > 0 and on_model():
         raise OptionError(
@@ -96,7 +94,7 @@ def _distribution(config: IPUConfig) -> None:
         )
 
 
-def _io_tiles(config: IPUConfig) -> None:
+def _io_tiles(config: ConfigBase) -> None:
     tiles = config.io_tiles
     if tiles.place_ops_on_io_tiles and tiles.num_io_tiles == 0:
         raise OptionValueError(
@@ -115,21 +113,21 @@ def _io_tiles(config: IPUConfig) -> None:
         )
 
 
-def _model(config: IPUConfig) -> None:
+def _model(config: ConfigBase) -> None:
     if config.ipu_model.version == "" and on_model():
         raise OptionValueError("ipu_model.version must be set on the IPU model", expected="ipu1, ipu2, bow or ipu21")
 
 
-_RULES: tuple[Callable[[IPUConfig], None], ...] = (_selections, _connection, _distribution, _io_tiles, _model)
+_RULES: tuple[Callable[[ConfigBase], None], ...] = (_selections, _connection, _distribution, _io_tiles, _model)
 
 
-def validate(config: IPUConfig) -> None:
+def validate(config: ConfigBase) -> None:
     """Raise an `OptionError` for options that cannot be together, or not on the described system."""
     for rule in _RULES:
         rule(config)
 
 
-def freeze(config: IPUConfig) -> Options:
+def freeze(config: ConfigBase) -> Options:
     """The options of a compile: checked, with set_all, the selected devices and the system's IPU carried through."""
     validate(config)
     values = {name: value for name, value in config._named_values() if name != "select_ipus"}
@@ -157,11 +155,11 @@ def freeze(config: IPUConfig) -> Options:
     return frozen
 
 
-def _model_values(config: IPUConfig) -> dict[str, Any]:
+def _model_values(config: ConfigBase) -> dict[str, Any]:
     """The modelled IPU: the described system's unless the configuration says; tiles as the flags have them."""
     values: dict[str, Any] = {}
     if not on_model() and config.ipu_model.version in ("", find_option("ipu_model.version").default):
-        values["ipu_model.version"] = devices.current().target_name
+        values["ipu_model.version"] = _systems.current().target_name
     if on_model() and flags().ipu_model_tiles:
         values["ipu_model.tiles_per_ipu"] = flags().ipu_model_tiles
     return values

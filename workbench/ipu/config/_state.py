@@ -1,25 +1,21 @@
-"""What a process has at a time: the described system and the configurations in force, as a driver keeps them."""
+"""What a process has at a time: the described system, and how random numbers begin, as a driver keeps them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from workbench.ipu.config.config import IPUConfig
 
 
 @dataclass(slots=True)
 class State:
-    """`system` names the described system; `configured` holds the configuration in force, if there is one.
+    """`system` names the described system.
 
     `seed` is what `reset_ipu_seed` was last called with, `resets` how often; `identical_replicas`: replicas alike.
     """
 
     system: str = "pod16"
-    configured: list[IPUConfig] = field(default_factory=list)
     seed: int = 0
     resets: int = 0
     identical_replicas: bool = False

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
-from workbench.engine.options import CATEGORIES, Option, Options, attributes
-from workbench.engine.options import form_options as _form_options
+from workbench.engine.options import CATEGORIES, Options, attributes, form_options
 from workbench.engine.options.enums import (
     DeviceConnectionType,
     ExecutionProfileType,
@@ -20,7 +18,6 @@ from workbench.errors import OptionValueError
 from workbench.ipu.config import _freeze
 from workbench.ipu.config._attributes import LOGGER, Attribute, AttributeMetadata, OptionTypeError
 from workbench.ipu.config._base import ConfigBase, document
-from workbench.ipu.config._state import STATE
 
 
 def _declared() -> tuple[Attribute, ...]:
@@ -64,11 +61,8 @@ class IPUConfig(ConfigBase):
         """IPUs of /device:IPU:0, /device:IPU:1 and so on; empty when none are selected."""
         return _freeze.ipus_per_device(self)
 
-    def _named_values(self) -> Iterator[tuple[str, Any]]:
-        for owner, short, metadata in self._each():
-            yield metadata.name, owner._values[short]
 
-
+_in_force: list[IPUConfig] = []  # the one that was configured last, if one was
 IPUConfig.__doc__ = f"{IPUConfig.__doc__}\n\n{document(IPUConfig())}"
 
 
@@ -81,7 +75,7 @@ def configure_ipu_system(config: IPUConfig, device: str = "cpu", reset_configura
     if not isinstance(config, IPUConfig):
         raise OptionTypeError(f"config is a {type(config).__name__}", expected="an IPUConfig instance")
     _freeze.validate(config)
-    changed = bool(STATE.configured) and STATE.configured[0] != config
+    changed = in_force() not in (None, config)
     if changed and not reset_configuration:
         raise OptionValueError(
             "the IPU system is already configured otherwise",
@@ -89,32 +83,32 @@ def configure_ipu_system(config: IPUConfig, device: str = "cpu", reset_configura
         )
     if changed:
         LOGGER.warning("Resetting the existing IPU configuration before applying the new one")
-    STATE.configured[:] = [copy.deepcopy(config)]
+    _in_force[:] = [copy.deepcopy(config)]
 
 
 def reset_ipu_configuration() -> None:
     """Forget the configuration in force, so that the system can be configured anew."""
-    STATE.configured.clear()
+    _in_force.clear()
 
 
 def get_ipu_config(session: Any = None) -> list[IPUConfig]:
     """The configuration in force, a copy for each device it selects; a `RuntimeError` when no device is selected."""
-    count = len(STATE.configured[0].ipus_per_device) if STATE.configured else 0
-    if count == 0:
+    config = in_force()
+    if config is None or not config.ipus_per_device:
         raise RuntimeError(
             "No IPU devices configured. To mend it: set config.auto_select_ipus and call config.configure_ipu_system()."
         )
-    return [copy.deepcopy(STATE.configured[0]) for _ in range(count)]
+    return [copy.deepcopy(config) for _ in config.ipus_per_device]
 
 
 def current_options() -> Options:
     """The frozen options of the configuration configured last; defaults when none was."""
-    return (STATE.configured[0] if STATE.configured else IPUConfig()).freeze()
+    return (in_force() or IPUConfig()).freeze()
 
 
-def is_configured() -> bool:
-    """Whether a configuration is in force."""
-    return bool(STATE.configured)
+def in_force() -> IPUConfig | None:
+    """The configuration that was configured last, itself; None when none was."""
+    return _in_force[0] if _in_force else None
 
 
 def use_emulation() -> bool:
@@ -123,11 +117,6 @@ def use_emulation() -> bool:
 
 
 running_on_ipu_model = use_emulation
-
-
-def form_options() -> tuple[Option, ...]:
-    """The declarations of the twelve options of the app's form: name, type, default, doc, choices or bounds, label."""
-    return _form_options()
 
 
 __all__ = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, IntEnum
-from functools import reduce
 from typing import Any
 
 import jax
@@ -12,6 +11,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from workbench.engine.frontends.staging.recompute import CHECKPOINT
 from workbench.ipu._pipeline.asked import Asked, checked
+from workbench.ipu._pipeline.program import source_of
 from workbench.ipu._pipeline.recorded import record_pipeline
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.tf import _graph
@@ -189,7 +189,9 @@ def pipeline(
         ),
         PipelineSchedule, RecomputationMode, PipelineStageOptions,
     )  # fmt: skip
-    return record_pipeline(asked)
+    made = record_pipeline(asked)
+    made.traced_by = source_of
+    return made
 
 
 def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
@@ -210,5 +212,4 @@ __all__ = [
     "RecomputationMode",
     "pipeline",
     "recomputation_checkpoint",
-    "reduce",
 ]

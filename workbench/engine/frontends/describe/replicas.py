@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from workbench.errors import InputError
 
@@ -35,6 +36,19 @@ def axes(replicas: int) -> list[tuple[str, int]] | None:
 def meta(replicas: int) -> dict[str, int]:
     """What a graph says of its replicas: nothing of a single one."""
     return {"replicas": replicas} if replicas > 1 else {}
+
+
+def replicas_here() -> int:
+    """Replicas of the program that is being traced; 1 outside one."""
+    try:
+        return int(jax.lax.psum(1, AXIS))
+    except NameError:
+        return 1
+
+
+def replica_index() -> Any:
+    """The number of this replica."""
+    return jax.lax.axis_index(AXIS) if replicas_here() > 1 else jnp.int32(0)
 
 
 def total(values: Sequence[Any], replicas: int) -> list[Any]:
