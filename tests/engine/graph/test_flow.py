@@ -6,7 +6,7 @@ from tests.engine.lower.test_in_place import carried_loop
 from tests.engine.passes.staged_models import graph_of
 from tests.engine.small_graphs import Draft
 from workbench.engine.graph import Graph
-from workbench.engine.graph.flow import ACCUMULATOR, callees_first, carried, private_params
+from workbench.engine.graph.flow import callees_first, carried, private_params
 from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.fuse import fuse
 
@@ -54,14 +54,16 @@ def test_every_sum_goes_back_into_its_own_accumulator() -> None:
     """Also where gradients of two kinds leave a stage, and after fusion has put the sums into chains."""
     raw = canonicalise(graph_of(("a", "b"), 12, "training", True))
     for graph in (raw, fuse(raw)):
-        found = accumulated(graph)
+        found, sum_of = accumulated(graph), {item.name: item.of for item in graph.inputs if item.role == "accumulator"}
         for stage, layers in ((0, ["a"]), (1, ["b"]), (2, ["c", "out"])):
-            sums = [name for name in found[f"stage{stage}_backward"] if name.endswith(ACCUMULATOR)]
-            assert sorted(sums) == [f"{layer}/{w}{ACCUMULATOR}" for layer in layers for w in ("bias", "kernel")]
+            sums = [name for name in found[f"stage{stage}_backward"] if name in sum_of]
+            assert sorted(sum_of[name] for name in sums) == [
+                f"{layer}/{weight}" for layer in layers for weight in ("bias", "kernel")
+            ]
             body = graph.functions[f"stage{stage}_backward"]
             for result, param in carried(graph)[body.name].items():
                 assert body.results[result].shape == body.params[param].shape
-            zeroed = [name for name in found[f"stage{stage}_update"] if name.endswith(ACCUMULATOR)]
+            zeroed = [name for name in found[f"stage{stage}_update"] if name in sum_of]
             assert sorted(zeroed) == sorted(sums)
 
 

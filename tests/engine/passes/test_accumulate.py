@@ -7,7 +7,7 @@ import pytest
 from tests.engine.passes.staged_models import BATCH, graph_of, model
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Function, Graph, verify_graph
-from workbench.engine.graph.flow import ACCUMULATOR, carried
+from workbench.engine.graph.flow import carried
 from workbench.engine.passes.accumulate import accumulate
 from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.fuse import fuse
@@ -20,7 +20,7 @@ def micro_batches() -> Graph:
 def bodies(graph: Graph) -> list[tuple[Function, list[int]]]:
     """Functions that add to accumulators, each with the numbers of those results."""
     named = zip(graph.body.params, graph.inputs, strict=True)
-    buffers = {id(value) for value, item in named if item.name.endswith(ACCUMULATOR)}
+    buffers = {id(value) for value, item in named if item.role == "accumulator"}
     found = []
     for node in graph.body.nodes:
         pairs = carried(graph)[node.calls[0]].items()

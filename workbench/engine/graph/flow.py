@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from workbench.engine.graph.graph import RESIDENT_ROLES, Function, Graph, Node, walk
+from workbench.engine.graph.stages import is_repeated, is_stage_call
 
-ACCUMULATOR = "/accumulator"
 INLINE = ("fused", "region")
 
 
@@ -29,7 +29,7 @@ def _carried(graph: Graph) -> dict[str, dict[int, int]]:
             first = int(node.attr("body_consts", 0))
             count = len(graph.functions[node.calls[1]].results)
             found[node.calls[1]] = {index: first + index for index in range(count)}
-        elif node.op == "call" and function.name == graph.entry:
+        elif is_stage_call(node) and function.name == graph.entry:
             pairs = _of_call(entry, node, memory)
             found[node.calls[0]] = pairs | found.get(node.calls[0], {})  # computing again keeps nothing
             for result, number in pairs.items():
@@ -92,7 +92,7 @@ class _Entry:
         self.buffers = {
             id(value)
             for value, item in zip(graph.body.params, graph.inputs, strict=True)
-            if item.name.endswith(ACCUMULATOR)
+            if item.role == "accumulator"
         }
 
 
@@ -101,7 +101,7 @@ def _of_call(entry: _Entry, node: Node, memory: dict[int, int]) -> dict[int, int
     place = {memory.get(id(value), id(value)): number for number, value in enumerate(node.operands)}
     number_of = {id(result): number for number, result in reversed(list(enumerate(node.results)))}
     pairs = {number_of[value]: place[param] for value, param in entry.updated if value in number_of and param in place}
-    if node.origin.direction != "update" and node.attr("direction", "") != "update":
+    if is_repeated(node):
         buffers = {place[name] for name in entry.buffers & place.keys()}
         pairs.update(_sums(entry.graph, entry.graph.functions[node.calls[0]], buffers))
     return pairs

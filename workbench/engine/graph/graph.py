@@ -21,8 +21,8 @@ from workbench.engine.cost import Plain, freeze
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.errors import VerificationError
 
-Role = Literal["parameter", "optimizer", "state", "seed", "input", "target", "constant", "argument"]
-RESIDENT_ROLES = frozenset({"parameter", "optimizer", "state", "seed", "constant"})
+Role = Literal["parameter", "optimizer", "accumulator", "state", "seed", "input", "target", "constant", "argument"]
+RESIDENT_ROLES = frozenset({"parameter", "optimizer", "accumulator", "state", "seed", "constant"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,11 +107,15 @@ class Function:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """What an entry parameter is: its role, the user's name for it, and the layer it belongs to."""
+    """What an entry parameter is: its role, the user's name for it, and the layer it belongs to.
+
+    `of` names what an accumulator adds up: the parameter whose gradients, or the output, go into it.
+    """
 
     name: str
     role: Role
     layer: str = ""
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

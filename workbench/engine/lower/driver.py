@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from workbench.engine import ops
 from workbench.engine.emit.context import Lowering, Operator
 from workbench.engine.graph import Function, Node
+from workbench.engine.graph.stages import is_stage_call
 from workbench.engine.lower.outline import Outliner
 
 
@@ -38,7 +39,7 @@ class Driver(Lowering):
 
     def _lower_operator(self, node: Node) -> None:
         family = ops.family_of(node)
-        if family.pure_view or node.op == "call":
+        if family.pure_view or is_stage_call(node):
             if not self.outliner.covers(node):
                 self.lower_node(node)
             return

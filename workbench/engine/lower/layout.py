@@ -85,7 +85,7 @@ def _place_slots(graph: Graph, wishes: Wishes) -> None:
         if each.role == "parameter" and id(value) in wishes:
             homes.setdefault((each.layer, value.shape), wishes[id(value)])
     for value, each in described:
-        if each.role in ("optimizer", "state") and (each.layer, value.shape) in homes:
+        if each.role in ("optimizer", "accumulator", "state") and (each.layer, value.shape) in homes:
             wishes.setdefault(id(value), homes[each.layer, value.shape])
 
 

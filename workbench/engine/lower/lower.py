@@ -11,6 +11,7 @@ from workbench.engine.emit import Emitter
 from workbench.engine.emit.context import Operator
 from workbench.engine.graph import RESIDENT_ROLES, Graph, Input, Value
 from workbench.engine.graph.origin import Origin
+from workbench.engine.graph.stages import stage_calls
 from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.in_place import InPlace
 from workbench.engine.lower.io_tiles import apart, check_overlap, compute_target, io_tiles_of
@@ -57,7 +58,7 @@ def lower(
     lowering = Driver(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
     bodies = bodies or StageBodies()
     pipeline: dict[str, int | str] = {}
-    if any(node.op == "call" for node in graph.body.nodes):
+    if stage_calls(graph):
         mapping = options.get("pipeline.device_mapping")
         devices = mapping if isinstance(mapping, tuple) else (mapping,)  # an option of one value is that value
         bodies.begin(lowering)

@@ -7,6 +7,7 @@ from workbench.engine.program import VariableKind
 KIND_OF_ROLE: dict[str, VariableKind] = {
     "parameter": "parameter",
     "optimizer": "optimizer",
+    "accumulator": "optimizer",
     "state": "state",
     "seed": "state",
     "constant": "constant",

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from workbench.engine import ops
 from workbench.engine.graph import Function, Graph, Node
-from workbench.engine.graph.flow import ACCUMULATOR, carried
+from workbench.engine.graph.flow import carried
+from workbench.engine.graph.stages import stage_calls
 
 LIGHT = frozenset({"elementwise", "views"})  # families of what may lie between a gradient and its sum
 
@@ -19,18 +20,16 @@ LIGHT = frozenset({"elementwise", "views"})  # families of what may lie between 
 def accumulate(graph: Graph) -> Graph:
     """Reorder the functions that add to accumulators."""
     described = zip(graph.body.params, graph.inputs, strict=True)
-    buffers = {id(value) for value, item in described if item.name.endswith(ACCUMULATOR)}
+    buffers = {id(value) for value, item in described if item.role == "accumulator"}
     if not buffers:
         return graph
     functions, pairs = dict(graph.functions), carried(graph)
-    for call in graph.body.nodes:
-        if call.op != "call" or call.attr("direction") == "update":
-            continue
-        function = functions[call.calls[0]]
+    for call in (call for call in stage_calls(graph) if call.repeated):
+        function = functions[call.function.name]
         sums = {
             id(function.results[result])
             for result, place in pairs.get(function.name, {}).items()
-            if id(call.operands[place]) in buffers
+            if id(call.node.operands[place]) in buffers
         }
         functions[function.name] = _early(function, sums)
     return replace(graph, functions=functions)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node, attrs
+from workbench.engine.graph.stages import stage_calls
 from workbench.engine.options import Options
 from workbench.engine.planner.search import PROPORTION
 from workbench.errors import InputError
@@ -44,14 +45,11 @@ def _ipus(graph: Graph, options: Options) -> Iterator[tuple[str, int]]:
     """The functions that a stage calls, directly or not, with the stage's IPU."""
     mapped = options.get("pipeline.device_mapping")
     mapped = mapped if isinstance(mapped, tuple) else (mapped,)
-    for call in graph.body.nodes:
-        stage = call.attr("stage")
-        if stage is None:
-            continue
-        pending = list(call.calls)
+    for call in stage_calls(graph):
+        pending = [call.function.name]
         while pending:
             name = pending.pop()
-            yield name, int(mapped[int(stage)] if mapped else stage)
+            yield name, int(mapped[call.number]) if mapped else call.number
             pending += [inner for node in graph.functions[name].nodes for inner in node.calls]
 
 

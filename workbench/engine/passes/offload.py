@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
-from workbench.engine.graph.flow import ACCUMULATOR, INLINE, carried
+from workbench.engine.graph.flow import INLINE, carried
 from workbench.engine.graph.origin import Origin
+from workbench.engine.graph.stages import stage_calls
 from workbench.engine.options import Options
 from workbench.engine.program.remote_buffers import LOAD, STORE
 from workbench.errors import InputError
@@ -65,7 +66,7 @@ def _homes(graph: Graph, options: Options) -> dict[int, Home]:
     for number, (value, described) in enumerate(zip(graph.body.params, graph.inputs, strict=True)):
         if described.role == "parameter":
             remote, shards = weights, weight_shards
-        elif described.role == "optimizer" and described.name.endswith(ACCUMULATOR):
+        elif described.role == "accumulator":
             remote, shards = sums, 1
         elif described.role == "optimizer":
             remote, shards = state, state_shards
@@ -80,16 +81,18 @@ def _readers(
     graph: Graph, homes: Mapping[int, Home], pairs: Mapping[str, Mapping[int, int]]
 ) -> dict[str, dict[int, Home]]:
     """Function → its parameters that are offloaded: those of the entry, or of the functions it calls."""
-    if not any(node.op == "call" for node in graph.body.nodes):
+    calls = stage_calls(graph)
+    if not calls:
         return {graph.entry: dict(homes)}
     number_of = {id(value): number for number, value in enumerate(graph.body.params)}
     found: dict[str, dict[int, Home]] = {}
-    for node in graph.body.nodes:
-        known = {place: number_of[id(value)] for place, value in enumerate(node.operands) if id(value) in number_of}
-        found[node.calls[0]] = {place: homes[number] for place, number in known.items() if number in homes}
-        for result, place in pairs.get(node.calls[0], {}).items():
+    for call in calls:
+        operands, name = call.node.operands, call.function.name
+        known = {place: number_of[id(value)] for place, value in enumerate(operands) if id(value) in number_of}
+        found[name] = {place: homes[number] for place, number in known.items() if number in homes}
+        for result, place in pairs.get(name, {}).items():
             if place in known:
-                number_of[id(node.results[result])] = known[place]
+                number_of[id(call.node.results[result])] = known[place]
     return found
 
 

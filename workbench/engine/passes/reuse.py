@@ -14,24 +14,19 @@ from typing import Any
 
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
 from workbench.engine.graph.rewriting import FreshIds
+from workbench.engine.graph.stages import stage_pairs
 
 
 def reuse(graph: Graph) -> Graph:
     """Let the recomputation of every stage call the stage's forward function, where all it needs comes to both."""
     functions, calls = dict(graph.functions), {node: node for node in graph.body.nodes}
     fresh = FreshIds(graph.body)
-    found = {
-        (node.attr("stage", 0), node.attr("direction", "")): node for node in graph.body.nodes if node.op == "call"
-    }
-    for (stage, direction), again in found.items():
-        forward = found.get((stage, "forward"))
-        if direction != "recompute" or forward is None or forward.calls == again.calls:
-            continue
-        joined = _Joined.of(graph, forward, again)
+    for forward, again in stage_pairs(graph, second="recompute"):
+        joined = None if forward.function is again.function else _Joined.of(graph, forward.node, again.node)
         if joined is None:
             continue
-        calls[forward], calls[again], body = joined.calls(fresh)
-        del functions[again.calls[0]]
+        calls[forward.node], calls[again.node], body = joined.calls(fresh)
+        del functions[again.function.name]
         functions[body.name] = body
     if all(node is now for node, now in calls.items()):
         return graph

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Input, Node, Value, attrs
 from workbench.engine.graph.flow import INLINE
+from workbench.engine.graph.stages import stage_calls
 from workbench.errors import InputError
 
 COPY = "inter_ipu_copy"
@@ -31,7 +32,7 @@ def shard(graph: Graph) -> Graph:
     count = shards_of(graph)
     if count == 1:
         return graph
-    if any(node.op == "call" for node in graph.body.nodes):
+    if stage_calls(graph):
         raise _in_stages(graph)
     work = _Sharding(graph, graph.body, dict(graph.functions))
     work.functions[graph.entry] = work.run(work.result)
@@ -46,12 +47,12 @@ def _in_stages(graph: Graph) -> InputError:
     tensorflow/compiler/plugin/poplar/driver/passes/pipeline_verifier.cc:35-53).
     """
     found: dict[int, dict[str, int]] = {}
-    for call in graph.body.nodes:
-        for name in call.calls:
-            for node in graph.functions[name].nodes:
-                if node.origin.shard >= 0 and node.origin.layer:
-                    found.setdefault(int(call.attr("stage", 0)), {}).setdefault(node.origin.layer, node.origin.shard)
-    stages = len({int(node.attr("stage", 0)) for node in graph.body.nodes if node.op == "call"})
+    calls = stage_calls(graph)
+    for call in calls:
+        for node in call.function.nodes:
+            if node.origin.shard >= 0 and node.origin.layer:
+                found.setdefault(call.number, {}).setdefault(node.origin.layer, node.origin.shard)
+    stages = len({call.number for call in calls})
     stage, layers = next(iter(found.items()), (0, dict[str, int]()))
     listed = ", ".join(f"{layer!r} on IPU {shard}" for layer, shard in list(layers.items())[:4])
     named = f": {listed}{', …' if len(layers) > 4 else ''}" if listed else ""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.engine.graph import Function, Graph, attrs
+from workbench.engine.graph.stages import Turn, body_name, stage_calls
 from workbench.engine.planner.search import PROPORTION
 from workbench.errors import InputError
 from workbench.ipu._pipeline.asked import Asked
@@ -17,20 +18,23 @@ _PARTIALS = ("half", "float")
 
 def with_stage_options(graph: Graph, asked: Asked) -> Graph:
     """The graph with the options of each stage's passes on its products."""
-    wanted: dict[str, Any] = {}
+    wanted: dict[tuple[int, Turn], Any] = {}
     for number, each in enumerate(asked.forward_options or ()):
-        wanted |= {f"stage{number}_forward": each, f"stage{number}_recompute": each}
+        wanted |= {(number, "forward"): each, (number, "recompute"): each}
     for number, each in enumerate(asked.backward_options or ()):
-        wanted[f"stage{number}_backward"] = each
+        wanted[number, "backward"] = each
     if asked.update_options is not None:
-        wanted |= {f"stage{number}_update": asked.update_options for number in range(len(asked.stages))}
+        wanted |= {(number, "update"): asked.update_options for number in range(len(asked.stages))}
     given = {
-        name: {op: _attributes(vars(options)[group], name) for op, group in GROUPS.items()}
-        for name, options in wanted.items()
+        place: {op: _attributes(vars(options)[group], body_name(*place)) for op, group in GROUPS.items()}
+        for place, options in wanted.items()
     }
-    for name, options in wanted.items():
-        _attributes(options.slice_options, name, known=())
-    reached = {inner: chosen for name, chosen in given.items() for inner in _inside(graph, name)}
+    for place, options in wanted.items():
+        _attributes(options.slice_options, body_name(*place), known=())
+    calls = {(call.number, call.direction): call.function.name for call in stage_calls(graph)}
+    reached = {
+        inner: chosen for place, chosen in given.items() if place in calls for inner in _inside(graph, calls[place])
+    }
     functions = {name: _with(function, reached.get(name, {})) for name, function in graph.functions.items()}
     return replace(graph, functions=functions)
 
@@ -38,7 +42,7 @@ def with_stage_options(graph: Graph, asked: Asked) -> Graph:
 def _inside(graph: Graph, name: str) -> list[str]:
     """A function and those it calls."""
     found: list[str] = []
-    pending = [name] if name in graph.functions else []
+    pending = [name]
     while pending:
         found.append(pending.pop())
         pending += [inner for node in graph.functions[found[-1]].nodes for inner in node.calls]

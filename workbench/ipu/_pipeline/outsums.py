@@ -16,6 +16,7 @@ from workbench.engine.frontends.describe.name_stack import UPDATE_SCOPE
 from workbench.engine.frontends.describe.replicas import axes
 from workbench.engine.frontends.staging.vjp import accumulator
 from workbench.engine.frontends.trace.staged_calls import Call
+from workbench.engine.graph.stages import body_name
 from workbench.ipu._pipeline.recorded import Recorded
 from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import known_shape
@@ -61,7 +62,7 @@ def drained(calls: Sequence[Call], recorded: Recorded, types: Mapping[str, Any],
     closed = jax.make_jaxpr(update, axis_env=axes(replicas))(*(types[name] for name in (*taken, *names)))
     results = (*outfeed_names(recorded), *names)
     made = Call(
-        name=f"stage{last}_update", closed=closed, operands=(*taken, *names),
+        name=body_name(last, "update"), closed=closed, operands=(*taken, *names),
         results=(*(own.results if own is not None else ()), *results),
         owners=(*(own.owners if own is not None else ()), *(stage_scope(last),) * len(results)),
         stage=last, direction="update", repeated=False,

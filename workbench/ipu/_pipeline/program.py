@@ -7,20 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-import jax.extend
 import jax.numpy as jnp
-from jax.extend.core import Literal
 
 from workbench.engine.frontends.describe.name_stack import UPDATE_SCOPE
-from workbench.engine.frontends.describe.replicas import axes, meta
+from workbench.engine.frontends.describe.replicas import axes
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.staging.pipeline import Pipeline
-from workbench.engine.frontends.staging.staged import Zeros
-from workbench.engine.frontends.staging.staged_program import Staged
+from workbench.engine.frontends.staging.program import Described, program_of, staged_source, sum_input, updates_by_stage
 from workbench.engine.frontends.staging.vjp import accumulator, counter
-from workbench.engine.frontends.trace.jaxpr import cut
-from workbench.engine.frontends.trace.staged_calls import Call, Program, assemble
-from workbench.engine.graph import Graph, Input, Output
+from workbench.engine.frontends.trace.staged_calls import Call, Program
+from workbench.engine.graph import Input, Output, Role
 from workbench.ipu._pipeline.beside import Beside, beside_of
 from workbench.ipu._pipeline.feeds import Feed, giver
 from workbench.ipu._pipeline.forward import Parts, in_order, parts_of, stage_names
@@ -43,38 +39,19 @@ def source_of(found: Any, held: Callable[[Any], Any]) -> Source:
     program, serial = _program(parts, beside), int(recorded.asked.serial)
     asked, data = recorded.asked, [item.name for item in program.inputs if item.role == "input"]
     batch = _batch_of([tuple(program.types[name].shape) for name in data])
-
-    def finish(made: Program) -> Program:
-        return serialised(made, serial, replicas)
-
-    def graph_of(made: Program) -> Graph:
-        graph = assemble(
-            finish(made), {}, name=asked.name, batch_size=batch * serial, assumptions=_assumptions(recorded),
-            mode="training" if recorded.training else "inference", meta={
-                "stages": len(asked.stages), "gradient_accumulation_steps": int(asked.count), **meta(replicas),
-            },
-        )  # fmt: skip
-        return with_stage_options(graph, asked)
-
-    staged = Staged(
-        program=program, graph=graph_of(program), graph_of=graph_of, weighted=None, in_stages=True, layers={},
-        replicas=replicas, finish=finish,
+    described = Described(
+        name=asked.name, batch_size=batch * serial, mode="training" if recorded.training else "inference",
+        assumptions=_assumptions(recorded), stages=len(asked.stages), replicas=replicas, layers={},
+        finish=lambda made: serialised(made, serial, replicas),
+        finish_graph=lambda graph: with_stage_options(graph, asked),
     )  # fmt: skip
-    feed = Feed(asked.infeed, int(asked.count) * serial, replicas, stacked=serial > 1)
     touched = (*parts.variables, *parts.slots, *beside.effects.reads, *beside.effects.writes)
-    keepers: dict[str, Any] = {item.handle: held(item) for item in touched}
-    keepers |= dict.fromkeys(data, feed)
-    counters = {counter(call.stage) for call in program.calls}
-    keepers |= {
-        item.name: Zeros(shape=tuple(program.types[item.name].shape), dtype=str(program.types[item.name].dtype))
-        for item in program.inputs if item.name.endswith(accumulator("")) or item.name in counters
-    }  # fmt: skip
-    return Source(
-        graph=staged.graph, compute=staged.compute(), staged=staged, unpack=tuple, interface="function",
+    feed = Feed(asked.infeed, int(asked.count) * serial, replicas, stacked=serial > 1)
+    return staged_source(
+        program, described, {**{item.handle: held(item) for item in touched}, **dict.fromkeys(data, feed)},
+        unpack=tuple, interface="function", pack=giver(recorded, beside.outputs, replicas),
         specs=tuple(ArraySpec(name=each.name, shape=known_shape(each), dtype=str(each._dtype))
                     for each in beside.inputs),
-        jaxprs={call.name: call.closed for call in program.calls}, pack=giver(recorded, beside.outputs, replicas),
-        variables=tuple(keepers.get(item.name) for item in program.inputs),
     )  # fmt: skip
 
 
@@ -102,27 +79,30 @@ def _described(parts: Parts, beside: Beside) -> tuple[list[Input], dict[str, Any
     described: list[Input] = []
     types: dict[str, Any] = {}
 
-    def add(name: str, role: Any, shape: Any, dtype: str, layer: str = "") -> None:
-        described.append(Input(name=name, role=role, layer=layer))
-        types[name] = jax.ShapeDtypeStruct(tuple(shape), dtype)
+    def add(item: Input, shape: Any, dtype: str) -> None:
+        described.append(item)
+        types[item.name] = jax.ShapeDtypeStruct(tuple(shape), dtype)
 
     for variable in parts.variables:
         alike = variable.role == "seed" and STATE.identical_replicas  # replicas have seeds of their own, but no states
-        role = "state" if alike else variable.role
-        add(variable.handle, role, variable.shape, str(variable.dtype), places.get(variable.handle, ""))
+        role: Role = "state" if alike else variable.role
+        item = Input(name=variable.handle, role=role, layer=places.get(variable.handle, ""))
+        add(item, variable.shape, str(variable.dtype))
     known = {*parts.variables, *parts.slots}
     for variable in (*parts.slots, *in_order((beside.effects.reads | beside.effects.writes) - known)):
-        add(variable.handle, variable.role, variable.shape, str(variable.dtype), variable.layer)
+        item = Input(name=variable.handle, role=variable.role, layer=variable.layer)
+        add(item, variable.shape, str(variable.dtype))
     for variable in recorded.training.variables if recorded.training else ():
         layer = places[variable.handle]
-        add(accumulator(variable.handle), "optimizer", variable.shape, sums_type(recorded.asked, variable), layer)
-    for name, kind in outsums(recorded).items():
-        add(name, "optimizer", kind.shape, str(kind.dtype), stage_scope(len(recorded.asked.stages) - 1))
+        add(sum_input(variable.handle, layer), variable.shape, sums_type(recorded.asked, variable))
+    last = stage_scope(len(recorded.asked.stages) - 1)
+    for name, kind in zip(outfeed_names(recorded), outsums(recorded).values(), strict=False):
+        add(sum_input(name, last), kind.shape, str(kind.dtype))
     for tensor in beside.inputs:
-        add(tensor.name, "argument", *type_of(tensor))
+        add(Input(name=tensor.name, role="argument"), *type_of(tensor))
     types.update((each.name, jax.ShapeDtypeStruct(*type_of(each))) for each in beside.made)
     for place, tensor in enumerate(recorded.element):
-        add(f"infeed/{place}", "input", *type_of(tensor))
+        add(Input(name=f"infeed/{place}", role="input"), *type_of(tensor))
     return described, types
 
 
@@ -144,16 +124,8 @@ def _program(parts: Parts, beside: Beside) -> Program:
             types[counter(call.stage)] = jax.ShapeDtypeStruct((), "int32")
     around = {part.turn: [part.call(types, parts.forward.replicas)] for part in beside.parts}
     calls = [*around.get("before", ()), *calls, *around.get("after", ())]
-    places = {item.name: place for place, item in enumerate(described)}
-    written = {name for call in calls for name in call.results}
-    shown = outfeed_names(recorded)
-    outputs = [
-        *((Output(name=name), name) for name in (*shown, *(each.name for each in beside.outputs))),
-        *((Output(name=name, role="update", updates=place), name) for name, place in places.items() if name in written),
-    ]
-    return Program(
-        calls=tuple(calls), inputs=tuple(described), outputs=tuple(outputs), types=types, micro_batches=int(asked.count)
-    )
+    shown = [*outfeed_names(recorded), *(each.name for each in beside.outputs)]
+    return program_of(calls, described, [(Output(name=name), name) for name in shown], types, int(asked.count))
 
 
 def _trained_in(calls: Sequence[Call], name: str) -> list[int]:
@@ -185,23 +157,7 @@ def _updates(parts: Parts, types: Mapping[str, Any]) -> list[Call]:
 
     closed = jax.make_jaxpr(apply, axis_env=axes(replicas))(*(types[name] for name in names))
     homes = _homes(parts)
-    taken = dict(zip(closed.jaxpr.invars, names, strict=True))
-    made = [
-        (var, name) for var, name in zip(closed.jaxpr.outvars, names, strict=False)
-        if isinstance(var, Literal) or var not in taken
-    ]  # fmt: skip
-    calls = []
-    for stage in sorted({homes[name] for _, name in made}):
-        mine = [(var, name) for var, name in made if homes[name] == stage]
-        part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, [var for var, _ in mine])
-        calls.append(
-            Call(
-                name=f"stage{stage}_update", closed=part, operands=tuple(taken[var] for var in used),
-                results=tuple(name for _, name in mine), owners=(stage_scope(stage),) * len(mine), stage=stage,
-                direction="update", repeated=False,
-            )
-        )  # fmt: skip
-    return calls
+    return updates_by_stage(closed, names, homes, {name: stage_scope(stage) for name, stage in homes.items()})
 
 
 def _homes(parts: Parts) -> dict[str, int]:

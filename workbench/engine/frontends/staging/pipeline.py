@@ -18,6 +18,7 @@ from workbench.engine.frontends.staging.stages import stage_of_path
 from workbench.engine.frontends.staging.vjp import Differentiated, Sums, Surroundings
 from workbench.engine.frontends.trace.jaxpr import cut, equation_stacks
 from workbench.engine.frontends.trace.staged_calls import Call
+from workbench.engine.graph.stages import body_name, stage_name
 from workbench.errors import InputError
 
 
@@ -134,7 +135,7 @@ class Pipeline:
             pieces[number].takes.append(var)
         if made is None:
             return
-        name = self.names.setdefault(var, f"stage{made}/value_{len(self.names)}")
+        name = self.names.setdefault(var, f"{stage_name(made)}/value_{len(self.names)}")
         if (var, name) not in pieces[made].gives:
             pieces[made].gives.append((var, name))
 
@@ -176,7 +177,7 @@ class Pipeline:
 
     def _call(self, stage: int, closed: Any, operands: Sequence[str], results: Sequence[str]) -> Call:
         return Call(
-            name=f"stage{stage}_forward", closed=closed, operands=tuple(operands), results=tuple(results),
+            name=body_name(stage, "forward"), closed=closed, operands=tuple(operands), results=tuple(results),
             owners=tuple(self.owner(name) for name in results), stage=stage, direction="forward",
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ from jax.extend.core import Literal as Constant
 from workbench.engine.frontends.describe.name_stack import LayerNames, place_of
 from workbench.engine.frontends.trace.jaxpr import again, closed_of, cut, equation_stacks
 from workbench.engine.frontends.trace.staged_calls import Call, Program
+from workbench.engine.graph.stages import body_name, stage_name
 from workbench.errors import InputError
 
 Mode = Literal["Auto", "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved"]
@@ -161,7 +162,7 @@ class _Stage:
         name: str = self.given[var]
         if name not in self.overwritten:
             return name
-        before = f"stage{self.forward.stage}/{name}/before"
+        before = f"{stage_name(self.forward.stage)}/{name}/before"
         self.kept[before] = var
         return before
 
@@ -191,7 +192,7 @@ class _Stage:
         outvars = [self.made[name] for name in self.wanted]
         closed, used = cut(self.forward.closed, self.jaxpr.eqns, self.jaxpr.invars, outvars)
         recompute = Call(
-            name=f"stage{self.forward.stage}_recompute", closed=closed,
+            name=body_name(self.forward.stage, "recompute"), closed=closed,
             operands=tuple(self._name_of(var) for var in used), results=tuple(map(_again, self.wanted)),
             owners=tuple(self.owner[name] for name in self.wanted), stage=self.forward.stage, direction="recompute",
         )  # fmt: skip
@@ -291,7 +292,7 @@ class _Merging:
         if var in self.stage.given:
             name = self.stage._name_of(var)
         elif var in self.checkpoints:
-            name = self.name_of.get(var) or f"stage{self.stage.forward.stage}/checkpoint_{self.maker[var]}"
+            name = self.name_of.get(var) or f"{stage_name(self.stage.forward.stage)}/checkpoint_{self.maker[var]}"
             if name not in self.stage.made:
                 self.stage.kept[name] = var
         else:

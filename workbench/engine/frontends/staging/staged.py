@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,36 +14,20 @@ import keras
 from workbench.engine.frontends.describe.checks import traced_control_flow
 from workbench.engine.frontends.describe.keras_layers import layer_classes, numbered_calls
 from workbench.engine.frontends.describe.name_stack import LOSS_LAYER, METRICS_LAYER, OPTIMIZER_LAYER, UPDATE_SCOPE
-from workbench.engine.frontends.describe.replicas import axis_env, meta, total
+from workbench.engine.frontends.describe.replicas import axis_env, total
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.staging.pipeline import Forward, Pipeline
-from workbench.engine.frontends.staging.staged_program import Staged
+from workbench.engine.frontends.staging.program import Described, program_of, staged_source, sum_input, updates_by_stage
 from workbench.engine.frontends.staging.stages import assign_stages, stage_of_path
 from workbench.engine.frontends.staging.vjp import accumulator
 from workbench.engine.frontends.step.prepare import SAMPLE_WEIGHT, Prepared, new_step, packer, with_draws
 from workbench.engine.frontends.trace.jaxpr import cut
-from workbench.engine.frontends.trace.staged_calls import Call, Converted, Program, assemble, whole_batch
-from workbench.engine.graph import Graph, Input, Output
+from workbench.engine.frontends.trace.staged_calls import Call, Program, whole_batch
+from workbench.engine.graph import Input, Output
 from workbench.errors import InputError
 
 _HEAD = "scaled loss"
 _LOSSES = {_HEAD: LOSS_LAYER, "loss": LOSS_LAYER}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Zeros:
-    """Stands for a buffer that is zero whenever a run begins, where others stand for a Keras variable."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def value(self) -> Any:
-        """Zeros."""
-        return jnp.zeros(self.shape, self.dtype)
-
-    def assign(self, value: Any) -> None:
-        """The update leaves zeros behind; there is nothing to keep."""
 
 
 def check_steps(steps: Any) -> int:
@@ -129,39 +113,24 @@ def _updates(prepared: Prepared, steps: int, stages: dict[str, int] | None) -> l
         traced = jax.make_jaxpr(apply, axis_env=axis_env(prepared.replicas))
         closed = traced(*(jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in variables))
     described = [item for item in prepared.inputs if item.role in ("parameter", "optimizer")]
-    buffers = [accumulator(item.name) for item in described if item.role == "parameter"]
-    names = [*(item.name for item in described), *buffers]
-    owners = [item.layer for item in described] + [item.layer for item in described[:count]]
-    homes = [0 if stages is None else stage_of_path(owner, stages) or 0 for owner in owners]
-    taken = dict(zip(closed.jaxpr.invars, names, strict=True))
-    calls = []
-    for stage in sorted(set(homes)):
-        places = [i for i, home in enumerate(homes) if home == stage]
-        places = [i for i in places if closed.jaxpr.outvars[i] not in taken]
-        part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, [closed.jaxpr.outvars[i] for i in places])
-        calls.append(
-            Call(
-                name="update" if stages is None else f"stage{stage}_update", closed=part,
-                operands=tuple(taken[var] for var in used), results=tuple(names[i] for i in places),
-                owners=tuple(owners[i] or OPTIMIZER_LAYER for i in places), stage=stage, direction="update",
-                repeated=False,
-            )
-        )  # fmt: skip
-    return calls
+    updated = [*described, *_sums(prepared)]
+    owners = {item.name: item.layer or OPTIMIZER_LAYER for item in updated}
+    homes = {item.name: 0 if stages is None else stage_of_path(item.layer, stages) or 0 for item in updated}
+    return updates_by_stage(closed, [item.name for item in updated], homes, owners, staged=stages is not None)
 
 
-def _outputs(forward: Forward, calls: Sequence[Call], inputs: Sequence[Input]) -> list[tuple[Output, str]]:
-    """Loss, metrics or outputs; then every parameter some call writes."""
-    places = {item.name: i for i, item in enumerate(inputs)}
-    written = {name for call in calls for name in call.results}
-    found = []
+def _sums(prepared: Prepared) -> list[Input]:
+    """The buffers gradients are added up in."""
+    trained = [item for item in prepared.inputs if item.role == "parameter"]
+    return [sum_input(item.name, item.layer) for item in trained] if prepared.recipe is not None else []
+
+
+def _shown(forward: Forward) -> Iterator[tuple[Output, str]]:
+    """Loss and metrics, or outputs."""
     for name in forward.results:
-        if name == _HEAD or name in places:
-            continue
-        role = "output" if not forward.head else "loss" if name == "loss" else "metric"
-        found.append((Output(name=name, role=role), name))  # type: ignore[arg-type]
-    updates = [(Output(name=name, role="update", updates=i), name) for name, i in places.items() if name in written]
-    return [*found, *updates]
+        if name != _HEAD and name not in forward.names:
+            role: Any = "output" if not forward.head else "loss" if name == "loss" else "metric"
+            yield Output(name=name, role=role), name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +139,6 @@ class _Traced:
 
     program: Program
     tree: Any
-    buffers: tuple[Zeros, ...]
     asked: int
 
 
@@ -185,17 +153,12 @@ def _program(prepared: Prepared, assignment: dict[str, int] | None, steps: int) 
     if training:
         calls += _updates(prepared, steps, assignment)
     types = dict(zip((item.name for item in prepared.inputs), prepared.types(), strict=True))
-    trained = [item for item in prepared.inputs if item.name in forward.trained]
-    buffers = [Input(name=accumulator(item.name), role="optimizer", layer=item.layer) for item in trained]
-    types.update((accumulator(item.name), types[item.name]) for item in trained)
+    buffers = _sums(prepared)
+    types.update((item.name, types[item.of]) for item in buffers)
     held = len(prepared.variables.all)
     inputs = (*prepared.inputs[:held], *buffers, *prepared.inputs[held:])
-    program = Program(
-        calls=tuple(calls), inputs=inputs, outputs=tuple(_outputs(forward, calls, inputs)), types=types,
-        micro_batches=steps,
-    )  # fmt: skip
-    zeros = tuple(Zeros(shape=tuple(types[i.name].shape), dtype=str(types[i.name].dtype)) for i in buffers)
-    return _Traced(program=program, tree=step.tree, buffers=zeros, asked=step.asked)
+    program = program_of(calls, inputs, _shown(forward), types, steps)
+    return _Traced(program=program, tree=step.tree, asked=step.asked)
 
 
 def _weighted(prepared: Prepared, assignment: dict[str, int] | None, steps: int) -> Program:
@@ -215,27 +178,16 @@ def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
     if traced.asked > prepared.draws:
         prepared = with_draws(prepared, traced.asked)
         traced = _program(prepared, assignment, steps)
-    count = 1 if assignment is None else max(assignment.values()) + 1
-
-    converted: Converted = {}
-
-    def graph_of(program: Program) -> Graph:
-        return assemble(
-            program, layer_classes(prepared.model), converted, name=prepared.model.name, batch_size=prepared.batch_size,
-            mode=prepared.mode, assumptions=prepared.assumptions,
-            meta={"stages": count, "gradient_accumulation_steps": steps, **meta(prepared.replicas)},
-        )  # fmt: skip
-
-    staged = Staged(
-        program=traced.program, graph=graph_of(traced.program), graph_of=graph_of, in_stages=assignment is not None,
-        weighted=functools.cache(lambda: _weighted(prepared, assignment, steps)) if prepared.recipe else None,
+    program, held = traced.program, prepared.variables.all
+    described = Described(
+        name=prepared.model.name, batch_size=prepared.batch_size, mode=prepared.mode, assumptions=prepared.assumptions,
+        stages=1 if assignment is None else max(assignment.values()) + 1, in_stages=assignment is not None,
         replicas=prepared.replicas, layers=layer_classes(prepared.model),
     )  # fmt: skip
-    return Source(
-        graph=staged.graph, specs=tuple(whole_batch(spec, steps * prepared.replicas) for spec in prepared.specs),
-        compute=staged.compute(), jaxprs={call.name: call.closed for call in traced.program.calls},
-        weighted=staged.compute_weighted(), staged=staged,
-        variables=(*prepared.variables.all, *traced.buffers, *(None for _ in prepared.specs)),
+    return staged_source(
+        program, described, {item.name: kept for item, kept in zip(prepared.inputs, held, strict=False)},
+        weighted=functools.cache(lambda: _weighted(prepared, assignment, steps)) if prepared.recipe else None,
+        specs=tuple(whole_batch(spec, steps * prepared.replicas) for spec in prepared.specs),
         pack=packer(traced.tree, prepared.mode), unpack=keras.tree.flatten, model=prepared.model,
         optimizer=prepared.recipe.optimizer if prepared.recipe else None, lazy=prepared.built.lazy,
     )  # fmt: skip

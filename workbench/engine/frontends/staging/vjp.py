@@ -13,6 +13,7 @@ from jax.extend.core import Literal
 from workbench.engine.frontends.describe.replicas import axes
 from workbench.engine.frontends.trace.jaxpr import cut
 from workbench.engine.frontends.trace.staged_calls import Call
+from workbench.engine.graph.stages import body_name, stage_name
 
 Add: TypeAlias = Callable[[Any, Any, Any, bool], Any]
 """(buffer, gradient, micro-batches before, whether this is the micro-batch's first gradient for it) to the new sum."""
@@ -25,7 +26,7 @@ def accumulator(name: str) -> str:
 
 def counter(stage: int) -> str:
     """The name of the number of micro-batches whose gradients a stage has added up since the last update."""
-    return f"stage{stage}/micro_batches"
+    return f"{stage_name(stage)}/micro_batches"
 
 
 def plain_sum(buffer: Any, gradient: Any, number: Any, first: bool) -> Any:
@@ -123,8 +124,9 @@ class Differentiated:
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, [var for var, _ in kept])
         names = tuple(name for _, name in kept)
         return Call(
-            name=f"stage{self.stage}_forward", closed=part, operands=tuple(taken[var] for var in used), results=names,
-            owners=tuple(self.around.owner(name) for name in names), stage=self.stage, direction="forward",
+            name=body_name(self.stage, "forward"), closed=part, operands=tuple(taken[var] for var in used),
+            results=names, owners=tuple(self.around.owner(name) for name in names), stage=self.stage,
+            direction="forward",
         )  # fmt: skip
 
     def _keep(self, closed: Any, leaves: Sequence[Any], known: dict[Any, str]) -> list[tuple[Any, str]]:
@@ -139,7 +141,7 @@ class Differentiated:
                 self.residuals.append(lambda again=part: jax.extend.core.jaxpr_as_fun(again)()[0])  # type: ignore[misc]
             else:
                 if var not in known:
-                    known[var] = f"stage{self.stage}/residual_{len(kept)}"
+                    known[var] = f"{stage_name(self.stage)}/residual_{len(kept)}"
                     kept.append((var, known[var]))
                 self.residuals.append(known[var])
         return kept
@@ -173,7 +175,7 @@ class Differentiated:
         taken = dict(zip(closed.jaxpr.invars, order, strict=True))
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, closed.jaxpr.outvars)
         return Call(
-            name=f"stage{self.stage}_backward", closed=part, operands=tuple(taken[var] for var in used),
+            name=body_name(self.stage, "backward"), closed=part, operands=tuple(taken[var] for var in used),
             results=(*(self._gradient_name(name) for name in wanted), *counts),
             owners=(*(around.owner(name) for name in wanted), *("" for _ in counts)), stage=self.stage,
             direction="backward",

@@ -16,6 +16,7 @@ from workbench.base.arrays import IntArray
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
 from workbench.engine.graph.flow import flat
+from workbench.engine.graph.stages import stage_calls
 from workbench.engine.program import Program, Variable, leaves
 
 
@@ -55,7 +56,7 @@ class Room:
 
     def add(self, graph: Graph) -> None:
         """Take over the functions of a graph."""
-        calls = {node.calls[0]: node for node in graph.body.nodes if node.op == "call"}
+        calls = {call.function.name: call.node for call in stage_calls(graph)}
         self.turns = {name: node.times for name, node in calls.items()}
         described = zip(graph.body.params, graph.inputs, strict=True)
         resident = {id(value) for value, given in described if given.role in RESIDENT_ROLES}

@@ -9,8 +9,8 @@ from typing import Any
 
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import RESIDENT_ROLES, Input, Node, Value
-from workbench.engine.graph.flow import ACCUMULATOR
 from workbench.engine.graph.origin import NOWHERE, Origin
+from workbench.engine.graph.stages import stage_name
 from workbench.engine.lower.pipeline.offload_fifos import is_offloaded, settle
 from workbench.engine.lower.pipeline.stages import Arrival, Fifo, Stage
 from workbench.engine.lower.roles import KIND_OF_ROLE
@@ -81,7 +81,7 @@ class Buffers:
         held = emit.variables[source.variables[0]]
         kind: VariableKind = "gradient" if held.origin.direction == "backward" else "activation"
         with self.stamped(stage, held.origin):
-            name = f"stage{home}/to_stage{stage.number}"
+            name = f"{stage_name(home)}/to_{stage_name(stage.number)}"
             buffer = emit.tensor(name, value.shape, value.dtype, mapping, kind)
         stage.received[id(value)] = Arrival(buffer, neighbour, source)
         return buffer
@@ -139,9 +139,8 @@ class Buffers:
             return self.placed[key]
         described = self.inputs[id(value)]
         resident = described.role in RESIDENT_ROLES
-        owner = self.by_name.get((described.name.removesuffix(ACCUMULATOR), stage.ipu))
-        follows = owner is not None and described.name.endswith(ACCUMULATOR)
-        mapping = owner.mapping if follows and owner is not None else self.lowering.wish(param)
+        owner = self.by_name.get((described.of, stage.ipu)) if described.role == "accumulator" else None
+        mapping = self.lowering.wish(param) if owner is None else owner.mapping
         with self.stamped(stage, Origin(layer=described.layer)):
             tensor = self.lowering.emit.tensor(
                 described.name,

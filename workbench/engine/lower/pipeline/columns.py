@@ -12,8 +12,9 @@ from workbench.base.arrays import frozen
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.graph.origin import Origin
+from workbench.engine.graph.stages import body_name, direction_of, stage_name
 from workbench.engine.lower.pipeline.offload_fifos import turn
-from workbench.engine.lower.pipeline.stages import PASS, Fifo, Stage, direction_of
+from workbench.engine.lower.pipeline.stages import Fifo, Stage
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.pipeline_schedule import Column, Stretch, Work, stash_depth
 from workbench.engine.program import Call, Exchange, GlobalExchange, Overlap, Program, Repeat
@@ -26,7 +27,7 @@ def call_of(stage: Stage, node: Node | None, micro_batch: int | None = None) -> 
         return ProgramSequence(children=())
     return Call(
         function=stage.program(node),
-        name=stage.program(node).removesuffix(PASS),
+        name=stage.label(node),
         ipu=stage.ipu,
         stage=stage.number,
         direction=direction_of(node),
@@ -52,7 +53,7 @@ class Columns:
 
     @staticmethod
     def _fifo_name(stage: Stage, back: bool) -> str:
-        return f"stage{stage.number}_fifo" + "_back" * back
+        return body_name(stage.number, "fifo_back" if back else "fifo")
 
     @contextmanager
     def _body(self, stage: Stage, name: str) -> Iterator[None]:
@@ -94,7 +95,7 @@ class Columns:
 
     @staticmethod
     def _drained_name(stage: Stage) -> str:
-        return f"stage{stage.number}_fifo_drained"
+        return body_name(stage.number, "fifo_drained")
 
     def _drained_fifo(self, stage: Stage) -> None:
         """What turns them behind the last micro-batch: nothing new comes, so what last came need not be kept for it."""
@@ -190,7 +191,7 @@ class Columns:
         source, (destination, moved) = self.stages[item.stage], self._moved(item)
         if destination is None or destination.ipu != source.ipu or not moved:
             return []
-        name = f"stage{source.number}_to_stage{destination.number}"
+        name = body_name(source.number, f"to_{stage_name(destination.number)}")
         if name not in self.emit.functions:
             with self._body(source, name):
                 groups = self.emit.copy_groups(self._bytes([tensor for tensor, _ in moved]))
@@ -220,7 +221,7 @@ class Columns:
         source, (destination, moved) = self.stages[item.stage], self._moved(item)
         if destination is None or destination.ipu == source.ipu or not moved:
             return []
-        name = f"stage{source.number}_to_stage{destination.number}"
+        name = body_name(source.number, f"to_{stage_name(destination.number)}")
         if name not in self.emit.functions:
             with self._body(source, name):
                 self.emit.add(self._link(item, destination, moved))
@@ -231,7 +232,7 @@ class Columns:
     def _link(self, item: Work, destination: Stage, moved: Sequence[tuple[Tensor, Tensor]]) -> GlobalExchange:
         source = self.stages[item.stage]
         self.emit.next_step += 1
-        name, other = f"stage{source.number}", f"stage{destination.number}"
+        name, other = stage_name(source.number), stage_name(destination.number)
         sources, buffers = [tensor for tensor, _ in moved], [buffer for _, buffer in moved]
         return GlobalExchange(
             id=self.emit.next_step - 1,

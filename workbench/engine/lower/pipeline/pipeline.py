@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from workbench.engine.graph import Function, Node
 from workbench.engine.graph.flow import carried
+from workbench.engine.graph.stages import stage_calls
 from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.in_place import flat_nodes
 from workbench.engine.lower.layout import Wishes, hand_across
@@ -41,7 +42,7 @@ class _PipelineLowering:
         self.bodies = bodies
         self.emit = lowering.emit
         self.graph = lowering.graph
-        self.stages = stages_of(self.graph.body.nodes, devices)
+        self.stages = stages_of(stage_calls(self.graph), devices)
         self.schedule = schedule if len(self.stages) > 1 else "Sequential"
         self.devices = tuple(stage.ipu for stage in self.stages)
         self.count = max(stage.forward.times for stage in self.stages)

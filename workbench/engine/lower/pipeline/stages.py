@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from workbench.engine.graph import RESIDENT_ROLES, Graph, Node
+from workbench.engine.graph.stages import StageCall, Turn, body_name, direction_of
 from workbench.engine.mapping.tensor import Tensor
 from workbench.errors import InputError
 
 ONE_PLACE = frozenset({"parameter", "state", "seed"})  # roles of variables that cannot be on two IPUs
-
-PASS = "_pass"  # ends the name of a forward pass whose body has the name without
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,11 +63,14 @@ class Stage:
         """Whether computing again runs the forward body."""
         return self.recompute is not None and self.recompute.calls == self.forward.calls
 
+    def label(self, node: Node) -> str:
+        """What a call is called: as its body, or when that is the forward pass's for its own direction."""
+        again = self.reuses and node is self.recompute
+        return body_name(self.number, direction_of(node)) if again else node.calls[0]
+
     def program(self, node: Node) -> str:
         """The name of what a call runs: its body, or of a body called twice the copies around it."""
-        if not self.reuses or node.calls != self.forward.calls:
-            return node.calls[0]
-        return f"{node.calls[0]}{PASS}" if node is self.forward else f"stage{self.number}_{direction_of(node)}"
+        return f"{self.label(node)}_pass" if self.reuses and node is self.forward else self.label(node)
 
     @property
     def calls(self) -> tuple[Node, ...]:
@@ -77,28 +79,28 @@ class Stage:
         return tuple(node for node in found if node is not None)
 
 
-def direction_of(node: Node) -> str:
-    """What a call does: forward, recompute, backward or update; before or after where it stands around all of them."""
-    return str(node.attr("direction", node.origin.direction))
-
-
-def stages_of(nodes: Sequence[Node], devices: Sequence[int] = ()) -> list[Stage]:
+def stages_of(calls: Sequence[StageCall], devices: Sequence[int] = ()) -> list[Stage]:
     """The stages of an entry's calls, in order; `devices` is the IPU of each, default one each."""
-    found: dict[int, Stage] = {}
-    for node in sorted(nodes, key=lambda node: direction_of(node) != "forward"):
-        number = int(node.attr("stage", 0))
-        direction = direction_of(node)
-        if direction == "forward":
-            found[number] = Stage(number=number, ipu=number, forward=node)
-        else:
-            setattr(found[number], direction, node)
+    found: dict[int, dict[Turn, Node]] = {}
+    for call in calls:
+        found.setdefault(call.number, {})[call.direction] = call.node
     if devices and len(devices) != len(found):
         raise InputError(
             f"device_mapping has {len(devices)} entries for {len(found)} stages", expected="the IPU of each stage"
         )
-    for number, ipu in enumerate(devices):
-        found[number].ipu = ipu
-    return [found[number] for number in sorted(found)]
+    return [
+        Stage(
+            number=number,
+            ipu=devices[number] if devices else number,
+            forward=nodes["forward"],
+            recompute=nodes.get("recompute"),
+            backward=nodes.get("backward"),
+            update=nodes.get("update"),
+            before=nodes.get("before"),
+            after=nodes.get("after"),
+        )
+        for number, nodes in sorted(found.items())
+    ]
 
 
 def check_one_place(graph: Graph, stages: Sequence[Stage]) -> None:
