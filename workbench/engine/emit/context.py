@@ -183,23 +183,14 @@ class Lowering(ABC):
     @contextmanager
     def at(self, node: Node) -> Iterator[None]:
         """Stamp what is emitted inside with the node's origin."""
-        previous = self.emit.origin
-        self.emit.origin = node.origin
-        try:
-            with self.on_shard(node):
-                yield
-        finally:
-            self.emit.origin = previous
+        with self.emit.inside(origin=node.origin), self.on_shard(node):
+            yield
 
     @contextmanager
     def on_shard(self, node: Node) -> Iterator[None]:
         """What is emitted inside is on the node's IPU, if a scope gave it one."""
-        previous = self.emit.ipu
-        self.emit.ipu = previous if node.origin.shard < 0 else node.origin.shard
-        try:
+        with self.emit.inside(ipu=None if node.origin.shard < 0 else node.origin.shard):
             yield
-        finally:
-            self.emit.ipu = previous
 
     def operands(self, node: Node) -> Sequence[Tensor]:
         """The placed operands."""

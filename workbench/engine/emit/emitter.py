@@ -226,6 +226,23 @@ class Emitter:
         """Everything emitted at the outermost level."""
         return ProgramSequence(children=tuple(self._stack[0]), name=name)
 
+    @contextmanager
+    def inside(
+        self, *, ipu: int | None = None, stage: int | None = None, function: str | None = None,
+        origin: Origin | None = None, operator: str | None = None,
+    ) -> Iterator[None]:  # fmt: skip
+        """What is emitted inside is stamped so; what is not given stays as it is."""
+        before = (self.ipu, self.stage, self.function, self.origin, self.operator)
+        self.ipu = self.ipu if ipu is None else ipu
+        self.stage = self.stage if stage is None else stage
+        self.function = self.function if function is None else function
+        self.origin = self.origin if origin is None else origin
+        self.operator = self.operator if operator is None else operator
+        try:
+            yield
+        finally:
+            self.ipu, self.stage, self.function, self.origin, self.operator = before
+
     # -- steps -------------------------------------------------------------------------------------------
 
     def stamp(self, name: str) -> dict[str, Any]:

@@ -46,16 +46,11 @@ class Driver(Lowering):
         number = self.names.get(self.label(node), 0)
         self.names[self.label(node)] = number + 1
         name = f"{self.label(node)}:{node.origin.direction}" + (f"#{number}" if number else "")
-        previous = self.emit.operator
-        self.emit.operator = name
-        body = None
-        try:
+        with self.emit.inside(operator=name):
             body = self.outliner.lower(node, self)
             if body is None:
                 self.lower_node(node)
-        finally:
-            self.emit.operator = previous
-            repeated, self.emit.repeated = self.emit.repeated, {}
+        repeated, self.emit.repeated = self.emit.repeated, {}
         self.operators.append(
             Operator(
                 id=name,

@@ -41,5 +41,5 @@ option(
     bool,
     "Keep what waits for its backward pass in streaming memory: less memory, two copies more in every column.",
     kind="argument",
-    read_by="engine/lower/pipeline/offload_fifos.py",
+    read_by="engine/lower/pipeline/fifos.py",
 )

@@ -212,21 +212,19 @@ def _body(shared: RunClass, run: Run, lowering: Lowering, number: int) -> RunBod
     word = lowering.label(next(node for node in run.nodes if not is_view(node))).rsplit("/", 1)[-1]
     name = f"shared{number}_{word}"
     first = len(emit.variables)
-    before = (emit.function, emit.operator)
-    emit.function, emit.operator = name, ""
     try:
-        with lowering.at(run.nodes[0]):
-            arguments = tuple(
-                tensor if place in shared.common
-                else emit.tensor(f"{name}/argument{place}", tensor.shape, tensor.dtype, tensor.mapping, "temporary")
-                for place, tensor in enumerate(operands)
-            )  # fmt: skip
-        for value, tensor in zip(run.arguments, arguments, strict=True):
-            lowering.bind(value, tensor)
-        parts = [_part(node, place, run, lowering) for place, node in enumerate(run.nodes)]
-        results = tuple(lowering.get(run.values[place]) for place in shared.results)
+        with emit.inside(function=name, operator=""):
+            with lowering.at(run.nodes[0]):
+                arguments = tuple(
+                    tensor if place in shared.common
+                    else emit.tensor(f"{name}/argument{place}", tensor.shape, tensor.dtype, tensor.mapping, "temporary")
+                    for place, tensor in enumerate(operands)
+                )  # fmt: skip
+            for value, tensor in zip(run.arguments, arguments, strict=True):
+                lowering.bind(value, tensor)
+            parts = [_part(node, place, run, lowering) for place, node in enumerate(run.nodes)]
+            results = tuple(lowering.get(run.values[place]) for place in shared.results)
     finally:
-        emit.function, emit.operator = before
         for value, tensor in zip(run.arguments, operands, strict=True):
             lowering.bind(value, tensor)
     program = ProgramSequence(children=tuple(child for _, children in parts for child in children), name=name)

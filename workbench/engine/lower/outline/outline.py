@@ -114,10 +114,8 @@ class Outliner:
         emit = lowering.emit
         name = f"shared{len(self.bodies) + self.runs.made}_{BODY_WORDS[node.op]}"
         first = len(emit.variables)
-        function, emit.function = emit.function, name
-        operator, emit.operator = emit.operator, ""
         try:
-            with emit.body() as collected, lowering.at(node):
+            with emit.inside(function=name, operator=""), emit.body() as collected, lowering.at(node):
                 arguments = tuple(
                     emit.tensor(f"{name}/argument{number}", t.shape, t.dtype, t.mapping, "temporary")
                     for number, t in enumerate(operands)
@@ -127,7 +125,6 @@ class Outliner:
                 lowering.lower_node(node)
                 results = tuple(lowering.get(value) for value in node.results)
         finally:
-            emit.function, emit.operator = function, operator
             for value, tensor in zip(node.operands, operands, strict=True):
                 lowering.bind(value, tensor)
         program = emit.functions[name] = ProgramSequence(children=tuple(collected), name=name)

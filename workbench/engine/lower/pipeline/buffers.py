@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import RESIDENT_ROLES, Input, Node, Value
-from workbench.engine.graph.origin import NOWHERE, Origin
+from workbench.engine.graph.origin import Origin
 from workbench.engine.graph.stages import stage_name
-from workbench.engine.lower.pipeline.offload_fifos import is_offloaded, settle
+from workbench.engine.lower.pipeline.fifos import is_offloaded, settle
 from workbench.engine.lower.pipeline.stages import Arrival, Fifo, Stage
 from workbench.engine.lower.roles import KIND_OF_ROLE
 from workbench.engine.mapping.tensor import Tensor
@@ -31,16 +30,9 @@ class Buffers:
     made: dict[int, tuple[int, Tensor]] = field(default_factory=dict)  # id(entry value) → (stage, tensor)
     by_name: dict[tuple[str, int], Tensor] = field(default_factory=dict)
 
-    @contextmanager
-    def stamped(self, stage: Stage, origin: Origin = NOWHERE) -> Iterator[None]:
+    def stamped(self, stage: Stage, origin: Origin) -> AbstractContextManager[None]:
         """What is made inside belongs to the stage, not to the body being lowered."""
-        emit = self.lowering.emit
-        before = (emit.ipu, emit.stage, emit.function, emit.origin)
-        emit.ipu, emit.stage, emit.function, emit.origin = stage.ipu, stage.number, "", origin
-        try:
-            yield
-        finally:
-            emit.ipu, emit.stage, emit.function, emit.origin = before
+        return self.lowering.emit.inside(ipu=stage.ipu, stage=stage.number, function="", origin=origin)
 
     def is_data(self, value: Value) -> bool:
         """Whether the host delivers a value for every micro-batch."""

@@ -8,8 +8,7 @@ leaves a FIFO of depth d at the end of the d-th turn after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Node
@@ -21,7 +20,7 @@ from workbench.engine.lower.layout import Wishes, hand_across
 from workbench.engine.lower.pipeline.buffers import Buffers
 from workbench.engine.lower.pipeline.columns import Columns, call_of
 from workbench.engine.lower.pipeline.reuse import compute_again, forward_pass, own_inputs
-from workbench.engine.lower.pipeline.stages import Stage, check_one_place, stages_of
+from workbench.engine.lower.pipeline.stages import Stage, check_one_place, emitted, stages_of
 from workbench.engine.lower.replay.bodies import StageBodies
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.pipeline_schedule import check_count, stretches
@@ -103,25 +102,13 @@ class _PipelineLowering:
 
     # -- bodies ------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _at(self, stage: Stage, function: str) -> Iterator[list[Program]]:
-        emit = self.emit
-        before = (emit.ipu, emit.stage, emit.function)
-        emit.ipu, emit.stage, emit.function = stage.ipu, stage.number, function
-        try:
-            with emit.body() as collected:
-                yield collected
-        finally:
-            emit.ipu, emit.stage, emit.function = before
-        emit.functions[function] = ProgramSequence(children=tuple(collected), name=function)
-
     def _body(self, stage: Stage, node: Node, stashed: dict[tuple[int, ...], Tensor]) -> None:
         """Lower the function a call names, with its operands where they are on this IPU.
 
         Data arrives from the host with the first call that reads it. `stashed` is read instead of what waited.
         """
         function, buffers = self.graph.functions[node.calls[0]], self.buffers
-        with self._at(stage, function.name):
+        with emitted(self.emit, stage, function.name):
             for value, param in zip(node.operands, function.params, strict=True):
                 new = buffers.place(stage, value) not in buffers.placed
                 tensor = buffers.operand(stage, value, param)
@@ -145,12 +132,12 @@ class _PipelineLowering:
         """Lower a body that computing again runs too, then the forward pass: that body with copies around it."""
         lowering, function = self.lowering, self.graph.functions[stage.forward.calls[0]]
         carries = self.carries.get(function.name, {})
-        with self._at(stage, function.name):
+        with emitted(self.emit, stage, function.name):
             real, arriving = own_inputs(lowering, self.buffers, stage, set(carries.values()))
             self._hand_wishes(function)
             self._set_destinations(function)
             self.bodies.lower(lowering, function)
-        with self._at(stage, stage.program(stage.forward)):
+        with emitted(self.emit, stage, stage.program(stage.forward)):
             for value, tensor in arriving:
                 self.emit.stream(f"{self.buffers.inputs[id(value)].name}/from_host", tensor, "to_device")
             forward_pass(lowering, self.buffers, stage, real, carries)

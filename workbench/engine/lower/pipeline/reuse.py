@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.lower.pipeline.buffers import Buffers
-from workbench.engine.lower.pipeline.stages import Stage
+from workbench.engine.lower.pipeline.stages import Stage, emitted
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.program import Call
-from workbench.engine.program import Sequence as ProgramSequence
 
 
 def own_inputs(
@@ -76,19 +75,13 @@ def compute_again(lowering: Lowering, buffers: Buffers, stage: Stage) -> None:
     emit, node = lowering.emit, stage.recompute
     assert node is not None
     function = lowering.graph.functions[node.calls[0]]
-    outside = (emit.ipu, emit.stage, emit.function)
-    emit.ipu, emit.stage, emit.function = stage.ipu, stage.number, stage.program(node)
-    try:
-        with emit.body() as collected:
-            moves = []
-            for number, own in stage.inputs.items():
-                tensor = buffers.operand(stage, node.operands[number], function.params[number])
-                moves.append((stage.stashed.get(tensor.variables, tensor), own))
-            emit.move_all(f"{function.name}/read", moves)
-            _run(lowering, stage, node)
-    finally:
-        emit.ipu, emit.stage, emit.function = outside
-    emit.functions[stage.program(node)] = ProgramSequence(children=tuple(collected), name=stage.program(node))
+    with emitted(emit, stage, stage.program(node)):
+        moves = []
+        for number, own in stage.inputs.items():
+            tensor = buffers.operand(stage, node.operands[number], function.params[number])
+            moves.append((stage.stashed.get(tensor.variables, tensor), own))
+        emit.move_all(f"{function.name}/read", moves)
+        _run(lowering, stage, node)
     for value, inner in zip(node.results, function.results, strict=True):
         buffers.made[id(value)] = (stage.number, lowering.get(inner))
 

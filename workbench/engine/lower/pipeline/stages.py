@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from workbench.engine.emit import Emitter
 from workbench.engine.graph import RESIDENT_ROLES, Graph, Node
 from workbench.engine.graph.stages import StageCall, Turn, body_name, direction_of
 from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.program import Sequence as ProgramSequence
 from workbench.errors import InputError
 
 ONE_PLACE = frozenset({"parameter", "state", "seed"})  # roles of variables that cannot be on two IPUs
@@ -77,6 +80,15 @@ class Stage:
         """All calls of the stage."""
         found = (self.before, self.forward, self.recompute, self.backward, self.update, self.after)
         return tuple(node for node in found if node is not None)
+
+
+@contextmanager
+def emitted(emit: Emitter, stage: Stage, name: str, *, empty: bool = True) -> Iterator[None]:
+    """What is emitted inside becomes a function on the stage's IPU; without `empty` none when it is nothing."""
+    with emit.inside(ipu=stage.ipu, stage=stage.number, function=name), emit.body() as collected:
+        yield
+    if collected or empty:
+        emit.functions[name] = ProgramSequence(children=tuple(collected), name=name)
 
 
 def stages_of(calls: Sequence[StageCall], devices: Sequence[int] = ()) -> list[Stage]:

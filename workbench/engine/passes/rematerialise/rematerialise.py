@@ -16,8 +16,7 @@ from workbench.engine.ops.pointwise import is_pointwise
 from workbench.engine.passes.clusters import Flow, flow_of
 from workbench.engine.passes.recomputable import find_recipe, without_dead
 from workbench.engine.passes.rematerialise.residual_roots import AHEAD, keep_roots
-from workbench.engine.passes.rematerialise.residual_stages import between_passes
-from workbench.engine.passes.rematerialise.stages import rematerialise_stages
+from workbench.engine.passes.rematerialise.stages import between_passes, rematerialise_stages
 
 
 def rematerialise(graph: Graph) -> Graph:

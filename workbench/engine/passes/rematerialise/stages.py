@@ -1,57 +1,74 @@
 """Rematerialise across the functions of a stage: a residual that its backward pass can compute is not stashed.
 
-A stage's forward function returns residuals, which wait in FIFOs until its backward function takes them. One that is
-elementwise in what the backward function gets anyway (other residuals, parameters, inputs of the stage), or in much
-smaller values, is computed there instead and leaves the results of one call and the operands of the other.
+A stage's residuals are made by its forward function, or by one that makes them again, and wait in FIFOs until its
+backward function takes them. They are chosen in two ways. As if both passes were one function: the two bodies are laid
+end to end, a rewrite gives up what better stays or is made from something else, and they are cut apart again; what then
+crosses the cut are the results of the one and operands of the other. And by themselves: a residual that is elementwise
+in what the backward function gets anyway (other residuals, parameters, inputs of the stage), or in much smaller values,
+is computed there instead and leaves the results of one call and the operands of the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.graph.rewriting import FreshIds
+from workbench.engine.graph.stages import StageCall, stage_pairs
 from workbench.engine.passes.clusters import flow_of
 from workbench.engine.passes.recomputable import find_recipe, without_dead
 
+CUT = Node("cut", (), ())
+"""Stands between the two bodies; no rewrite moves anything over it but what the second body computes by itself."""
+
 
 def rematerialise_stages(graph: Graph) -> Graph:
-    """Do it for every stage that has a backward function."""
+    """Do it for every stage that has a backward function, residual by residual."""
     functions = dict(graph.functions)
-    calls: dict[int, Node] = {}
+    calls = {node: node for node in graph.body.nodes}
     fresh = FreshIds(graph.body)
-    for forward, backward in _pairs(graph.body):
-        stage = _Stage(forward, backward, functions[forward.calls[0]], functions[backward.calls[0]], fresh)
+    for first, second in reversed(stage_pairs(graph)):
+        forward, backward = first.node, second.node
+        stage = _Stage(forward, backward, first.function, second.function, fresh)
         stage.choose()
         if not stage.recipes:
             continue
-        calls[id(backward)] = stage.backward_call()
+        calls[backward] = stage.backward_call()
         functions[stage.back.name] = stage.backward_body()
-        used = _used(graph.body, calls, without=forward)
-        calls[id(forward)], functions[stage.ahead.name] = stage.forward_call(used)
-    entry = replace(graph.body, nodes=tuple(calls.get(id(node), node) for node in graph.body.nodes))
-    return replace(graph, functions=functions | {entry.name: entry}) if calls else graph
+        calls[forward], functions[stage.ahead.name] = stage.forward_call(_read_beside(graph.body, calls, forward))
+    return _with(graph, functions, calls)
 
 
-def _pairs(entry: Function) -> list[tuple[Node, Node]]:
-    """The forward and the backward call of every stage."""
-    found: dict[tuple[int, str], Node] = {
-        (int(node.attr("stage", 0)), str(node.attr("direction", ""))): node for node in entry.nodes if node.op == "call"
-    }
-    return [
-        (node, found[stage, "backward"])
-        for (stage, direction), node in found.items()
-        if direction == "forward" and (stage, "backward") in found
-    ]
+def between_passes(graph: Graph, rewrite: Callable[[Function], Function]) -> Graph:
+    """Rewrite the two passes of every stage that has a backward one, as one function."""
+    functions, calls = dict(graph.functions), {node: node for node in graph.body.nodes}
+    fresh = FreshIds(graph.body)
+    for first, second in stage_pairs(graph, ("recompute", "forward")):
+        pair = _Pair.of(first, second, _read_beside(graph.body, calls, first.node, second.node))
+        joined = pair.joined()
+        changed = rewrite(joined)
+        if changed is joined:
+            continue
+        calls[first.node], calls[second.node], bodies = pair.cut(changed, fresh)
+        functions.update((body.name, body) for body in bodies)
+    return _with(graph, functions, calls)
 
 
-def _used(entry: Function, calls: dict[int, Node], without: Node) -> set[int]:
-    """Values of the entry that it returns or that a call other than one reads."""
+def _with(graph: Graph, functions: Mapping[str, Function], calls: Mapping[Node, Node]) -> Graph:
+    """The graph with these functions, and its entry with these nodes in the place of its own."""
+    if all(node is now for node, now in calls.items()):
+        return graph
+    entry = replace(graph.body, nodes=tuple(calls.values()))
+    return replace(graph, functions={**functions, entry.name: entry})
+
+
+def _read_beside(entry: Function, calls: Mapping[Node, Node], *but: Node) -> set[int]:
+    """Values of the entry that it returns, or that a call reads which is none of these."""
     found = {id(value) for value in entry.results}
-    for node in entry.nodes:
-        if node is not without:
-            found.update(id(value) for value in calls.get(id(node), node).operands)
+    for before, node in calls.items():
+        if before not in but:
+            found.update(id(value) for value in node.operands)
     return found
 
 
@@ -155,3 +172,91 @@ class _Placing:
             renamed.update(zip(map(id, node.results), results, strict=True))
             origin = replace(node.origin, direction="backward")
             self.nodes.append(replace(node, operands=operands, results=results, origin=origin))
+
+
+# Both passes as one function
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """Two calls and their bodies; `elsewhere` are the values of the entry that are read beside the second call."""
+
+    first: Node
+    second: Node
+    ahead: Function
+    back: Function
+    elsewhere: set[int]
+
+    @classmethod
+    def of(cls, first: StageCall, second: StageCall, elsewhere: set[int]) -> _Pair:
+        return cls(first.node, second.node, first.function, second.function, elsewhere)
+
+    def _made(self) -> list[tuple[Value, Value]]:
+        """Results of the first call, each with its value inside."""
+        return list(zip(self.first.results, self.ahead.results, strict=True))
+
+    def _given(self) -> list[tuple[Value, Value]]:
+        return list(zip(self.first.operands, self.ahead.params, strict=True))
+
+    def _kept(self) -> list[tuple[Value, Value]]:
+        return [(outer, inner) for outer, inner in self._made() if id(outer) in self.elsewhere]
+
+    def _shared(self) -> dict[int, Value]:
+        """Parameters of the second body that are values of the first."""
+        inner = {id(outer): value for outer, value in (*self._given(), *self._made())}
+        pairs = zip(self.second.operands, self.back.params, strict=True)
+        return {id(param): inner[id(outer)] for outer, param in pairs if id(outer) in inner}
+
+    def joined(self) -> Function:
+        """Both bodies end to end. It returns what the second does, and of the first what is read elsewhere."""
+        names = self._shared()
+        return Function(
+            self.ahead.name,
+            (*self.ahead.params, *(param for param in self.back.params if id(param) not in names)),
+            (*(inner for _, inner in self._kept()), *(names.get(id(value), value) for value in self.back.results)),
+            (*self.ahead.nodes, CUT, *(_renamed(node, names) for node in self.back.nodes)),
+        )
+
+    def cut(self, joined: Function, fresh: FreshIds) -> tuple[Node, Node, tuple[Function, Function]]:
+        """The two calls and bodies of a joined function that was rewritten."""
+        at = next(place for place, node in enumerate(joined.nodes) if node is CUT)
+        ahead, back = joined.nodes[:at], joined.nodes[at + 1 :]
+        results = joined.results[len(self._kept()) :]
+        made = [value for node in ahead for value in node.results]
+        inside = {id(value) for value in made}
+        crossing = _crossing((*self.ahead.params, *made), back, results)
+        leaving = self._leaving([value for value in crossing if id(value) in inside], fresh)
+        first = replace(self.first, results=tuple(outer for outer, _ in leaving))
+        start = replace(self.ahead, results=tuple(inner for _, inner in leaving), nodes=ahead)
+        outer_of = {id(inner): outer for outer, inner in (*self._given(), *leaving)}
+        shared, pairs = self._shared(), zip(self.second.operands, self.back.params, strict=True)
+        own = [(outer, param) for outer, param in pairs if id(param) not in shared]
+        ids = FreshIds(replace(self.back, nodes=back))
+        names = {id(value): ids.like(value) for value in crossing}
+        operands = (*(outer for outer, _ in own), *(outer_of[id(value)] for value in crossing))
+        body = Function(
+            self.back.name,
+            (*(param for _, param in own), *names.values()),
+            tuple(names.get(id(value), value) for value in results),
+            tuple(_renamed(node, names) for node in back),
+        )
+        return first, replace(self.second, operands=operands), (start, body)
+
+    def _leaving(self, crossing: list[Value], fresh: FreshIds) -> list[tuple[Value, Value]]:
+        """Results of the first call when these values cross."""
+        kept = self._kept()
+        outer_of = {id(inner): outer for outer, inner in (*self._made(), *kept)}
+        known = {id(inner) for _, inner in kept}
+        new = [value for value in crossing if id(value) not in known]
+        return [*kept, *((outer_of.get(id(value)) or fresh.like(value), value) for value in new)]
+
+
+def _crossing(there: tuple[Value, ...], nodes: tuple[Node, ...], results: tuple[Value, ...]) -> list[Value]:
+    """The values of the first body that the second one's nodes or results read, in order."""
+    known = {id(value) for value in there}
+    read = [value for node in nodes for value in node.operands] + list(results)
+    return [value for value in dict.fromkeys(read) if id(value) in known]
+
+
+def _renamed(node: Node, names: dict[int, Value]) -> Node:
+    return node.reading(tuple(names.get(id(value), value) for value in node.operands))

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.small_graphs import Draft, all_ops
 from workbench.engine.graph import Graph, verify_graph
 from workbench.engine.passes.rematerialise import rematerialise
-from workbench.engine.passes.rematerialise.residual_stages import between_passes
+from workbench.engine.passes.rematerialise.stages import between_passes
 
 SHAPE = (32, 8)
 
