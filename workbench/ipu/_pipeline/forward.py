@@ -13,8 +13,8 @@ from jax.extend.core import Literal
 from workbench.engine.frontends.describe.replicas import axes
 from workbench.engine.frontends.staging.pipeline import Forward
 from workbench.errors import InputError
-from workbench.ipu._pipeline.outsums import outfeed_names, outsums
 from workbench.ipu._pipeline.recorded import Recorded, given_as
+from workbench.ipu._pipeline.sums import outfeed_names, outsums
 from workbench.tf._control import type_of
 from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Tensor

@@ -17,14 +17,12 @@ from workbench.engine.frontends.staging.program import Described, program_of, st
 from workbench.engine.frontends.staging.vjp import accumulator, counter
 from workbench.engine.frontends.trace.staged_calls import Call, Program
 from workbench.engine.graph import Input, Output, Role
+from workbench.ipu._pipeline.asked import with_stage_options
 from workbench.ipu._pipeline.beside import Beside, beside_of
-from workbench.ipu._pipeline.feeds import Feed, giver
+from workbench.ipu._pipeline.feeds import Feed, giver, serialised
 from workbench.ipu._pipeline.forward import Parts, in_order, parts_of, stage_names
-from workbench.ipu._pipeline.options import with_stage_options
-from workbench.ipu._pipeline.outsums import drained, outfeed_names, outsums
 from workbench.ipu._pipeline.recorded import Recorded, sums_type
-from workbench.ipu._pipeline.serial import serialised
-from workbench.ipu._pipeline.sums import check_shared, over_replicas, sums_of
+from workbench.ipu._pipeline.sums import check_shared, drained, outfeed_names, outsums, over_replicas, sums_of
 from workbench.ipu.config._state import STATE
 from workbench.tf._control import type_of
 from workbench.tf._evaluate import Run, State
