@@ -1,4 +1,4 @@
-"""Matrix products: `dot_general`, planned for the matrix unit or the multiply-accumulate vertices."""
+"""Products: matrix products and convolutions, planned for the matrix unit or the multiply-accumulate vertices."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from workbench.engine.ops import Family, register
 from workbench.engine.planner.family import lower_node, macs_of, planned_text, wished_layouts
 
 
-class Matmul(Family):
-    """Products of matrices, batched or not."""
+class Product(Family):
+    """Whatever the planner plans; its rows differ in what they own only."""
 
-    name = "matmul"
-    ops = frozenset({"dot_general"})
-    called = "matmul"
+    def __init__(self, name: str, op: str) -> None:
+        self.name = name
+        self.ops = frozenset({op})
+        self.called = name
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
         """Each element on one of the tiles that multiply it."""
         return wished_layouts(node, lowering)
 
     def flops(self, node: Node, lowering: Lowering) -> int:
-        """Two per multiply-accumulate."""
+        """Two per multiply-accumulate; zeros of padding and dilation count nothing."""
         return 2 * macs_of(node, lowering)
 
     def plan_text(self, node: Node, lowering: Lowering) -> str:
@@ -33,4 +34,7 @@ class Matmul(Family):
         lower_node(node, lowering)
 
 
-register(Matmul())
+# Matrix products, batched or not.
+register(Product("matmul", "dot_general"))
+# Convolutions of any dimension, and the gradients of their inputs and weights.
+register(Product("convolution", "conv_general_dilated"))
