@@ -104,15 +104,8 @@ def nx1_cycles(
     type, as PopLibs' planner does). Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:694, :955.
     """
     float_partials = partials_type == "float"
-    run_sums = _nx1_run_sums(
-        positions,
-        row_width,
-        run_lengths,
-        in_type=in_type,
-        partials_type=partials_type,
-        conv_units=conv_units,
-        workers=workers,
-    )
+    types = {"in_type": in_type, "partials_type": partials_type}
+    run_sums = _nx1_run_sums(positions, row_width, run_lengths, conv_units=conv_units, workers=workers, **types)
     load = weight_load_cycles(
         conv_units=conv_units,
         bytes_per_unit=weight_bytes_per_unit,
@@ -131,9 +124,7 @@ def nx1_cycles(
     if in_type == "quarter":
         cycles = _nx1_quarter(loops, run_sums, workers)
     else:
-        calls = _nx1_calls(run_sums, float_partials, workers)
-        kept = workers * (9 + (9 if float_partials else 10))
-        cycles = _nx1_halves(loops, calls, filter_height) + kept
+        cycles = _nx1_halves(loops, run_sums, filter_height, float_partials, workers)
     if not kernel_zeroing:
         return cycles
     return cycles + zero_partials_cycles(
@@ -144,13 +135,17 @@ def nx1_cycles(
     )
 
 
-def _nx1_halves(loops: _Loops, calls: Sizes, filter_height: Sizes) -> Sizes:
-    """Tile cycles for halves and floats, without what workers keep between calls and without the zeroing itself."""
+def _nx1_halves(
+    loops: _Loops, run_sums: Sequence[Sizes], filter_height: Sizes, float_partials: bool, workers: int
+) -> Sizes:
+    """Tile cycles for halves and floats without the zeroing itself."""
+    calls = _nx1_calls(run_sums, float_partials, workers)
+    kept = workers * (9 + (9 if float_partials else 10))
     loads = _nx1_supervisor_load(filter_height) + loops.load
     inner = loops.kernel_outer * (14 + loops.kernel_inner * (12 + loops.passes * (loads + calls)))
     groups = loops.conv_groups
     zero_loop = groups * (loops.out_groups * 17 + (loops.out_groups - 1) * 6 + 1) + (groups - 1) * 6 + 1
-    return 109 + zero_loop + groups * (16 + loops.in_groups * (14 + loops.out_groups * (14 + inner)))
+    return kept + 109 + zero_loop + groups * (16 + loops.in_groups * (14 + loops.out_groups * (14 + inner)))
 
 
 def _nx1_quarter(loops: _Loops, run_sums: Sequence[Sizes], workers: int) -> Sizes:
