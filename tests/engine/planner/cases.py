@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Node, Output
 from workbench.engine.graph.origin import Origin
-from workbench.engine.planner.plan import ConvPlan, ConvProblem
+from workbench.engine.planner.plan import ConvPlan
+from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.planner.variant import Variant
 
 DTYPES = ("float32", "float16")

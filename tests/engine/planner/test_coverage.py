@@ -14,11 +14,11 @@ from workbench.engine import vertices
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Placement
 from workbench.engine.planner.emission import node_places, operand_order, outputs_shape
-from workbench.engine.planner.methods import variants_of
-from workbench.engine.planner.plan import ConvPlan
+from workbench.engine.planner.plan import ConvPlan, cutting_of
 from workbench.engine.planner.problem import Planned, problem_of, shape_of
 from workbench.engine.planner.search import Settings, plan
-from workbench.engine.planner.tiles import cuts_for, cutting_of
+from workbench.engine.planner.tiles import cuts_for
+from workbench.engine.planner.variant import variants_of
 from workbench.engine.planner.vertices import vertices_of
 from workbench.engine.target import Target, target
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.engine.planner.plan import ConvProblem
+from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.planner.search import Settings, plan
 from workbench.engine.target import target
 

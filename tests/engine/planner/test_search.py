@@ -12,14 +12,20 @@ from hypothesis import strategies as st
 from tests.engine.planner.cases import slower_vectors
 from workbench.engine import cost
 from workbench.engine.planner.bytes import floor_bytes, temporary_bytes, widest_partials
-from workbench.engine.planner.candidates import parts_of_axis
 from workbench.engine.planner.estimate import floor_cycles, term_specs, total_cycles
 from workbench.engine.planner.formulas import reduce_exchange_cycles
-from workbench.engine.planner.methods import rules_of, variants_of
-from workbench.engine.planner.plan import ConvPlan, ConvProblem, FieldAxis
+from workbench.engine.planner.plan import ConvPlan
+from workbench.engine.planner.problem import ConvProblem, FieldAxis
 from workbench.engine.planner.reduction import stages, steps
 from workbench.engine.planner.search import FEWER_CYCLES, SERIAL, Settings, plan
-from workbench.engine.planner.variant import chosen_columns, shares_of, tables_of
+from workbench.engine.planner.variant import (
+    chosen_columns,
+    parts_of_axis,
+    rules_of,
+    shares_of,
+    tables_of,
+    variants_of,
+)
 from workbench.engine.target import target
 
 same = FieldAxis(in_size=56, out_size=56, kernel=3, pad_low=1)

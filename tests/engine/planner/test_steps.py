@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.planner.cases import dot_node
-from workbench.engine.planner.adapted import evenest, step_of
+from workbench.engine.planner.plan import cutting_of, evenest, step_of
 from workbench.engine.planner.problem import problem_of
 from workbench.engine.planner.search import Settings, plan
-from workbench.engine.planner.tiles import cutting_of
 from workbench.engine.target import target
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from workbench.base.arrays import ceil_div
 from workbench.base.dtypes import TYPE_BYTES
-from workbench.engine.planner.estimate import Rules, Shares, own_outputs, staged
+from workbench.engine.planner.estimate import own_outputs, staged
 from workbench.engine.planner.formulas import sums_of
-from workbench.engine.planner.plan import ConvProblem, Method
+from workbench.engine.planner.method import Method, Rules, Shares
+from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, larger, smaller, where
 

@@ -15,12 +15,11 @@ from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.planner.adapted import packed_places, step_of, step_places
 from workbench.engine.planner.operands import Wanted, Work, brought, gathered, rearranged
-from workbench.engine.planner.plan import ConvPlan
+from workbench.engine.planner.plan import ConvPlan, step_of
 from workbench.engine.planner.problem import Planned
 from workbench.engine.planner.reduction import FAST_GRAIN
-from workbench.engine.planner.tiles import Places, oriented, places_of
+from workbench.engine.planner.tiles import Places, oriented, packed_places, places_of, step_places
 from workbench.engine.planner.vertices import strided_copies, vertices_of
 from workbench.engine.program import VertexGroup
 
@@ -128,9 +127,9 @@ def _partials(work: Work, operands: Sequence[int]) -> Tensor:
         result = work.finish(places.result)
         emit.compute(f"{work.label}/compute", groups, operands, result.variables)
         return result
-    amp = plan.method.vertex == "amp"
     shape = places.partials.shape
-    variable = emit.new(f"{work.label}/partials", shape, dtype, places.partials, "temporary", interleaved=amp)
+    interleaved = plan.method.interleaved
+    variable = emit.new(f"{work.label}/partials", shape, dtype, places.partials, "temporary", interleaved=interleaved)
     emit.compute(f"{work.label}/compute", groups, operands, [variable])
     return Tensor(variables=(variable,), mapping=places.partials, shape=shape, dtype=dtype, ipu=emit.ipu)
 

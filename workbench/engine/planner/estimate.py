@@ -7,81 +7,18 @@ total). What the steps of the chosen plan then take, all of these included, is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 from workbench.base.arrays import ceil_div
 from workbench.base.dtypes import TYPE_BYTES
 from workbench.engine.cost import formulas
 from workbench.engine.planner.formulas import shared_out
-from workbench.engine.planner.plan import ConvProblem, Method
-from workbench.engine.target import Target
+from workbench.engine.planner.method import Method, Rules, Shares, TermSpec
+from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.vertices.sizes import Sizes, larger, where
 
 MOST_VIEWED = 7  # receivers of weights that are not rearranged: poplibs@7eac0f26 lib/poplin/Convolution.cpp:2585
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
-    """Sizes on the fullest tile, for one candidate or as arrays that broadcast over candidates.
-
-    `inputs`, `weights` and `outputs` count elements of one serial step, `owned` those inputs that no other part of the
-    outputs owns; channels of operands are filled up to whole blocks, those of `unfilled_*` are not. `positions` are
-    output positions (batch x field), `active` those a kernel position reaches, in rows of `row_width`. `*_parts`
-    multiply the parts of the axes which the operand does not have: so many tiles need the same elements.
-    """
-
-    groups: Sizes
-    positions: Sizes
-    active: Sizes
-    row_width: Sizes
-    rows: Sizes
-    kernel_outer: Sizes
-    kernel_inner: Sizes
-    kernel: Sizes
-    in_chans: Sizes
-    out_chans: Sizes
-    inputs: Sizes
-    owned: Sizes
-    weights: Sizes
-    unfilled_owned: Sizes
-    unfilled_weights: Sizes
-    outputs: Sizes
-    out_parts: Sizes  # tiles that need the same inputs
-    kernel_parts: Sizes  # tiles that need inputs of the same part of the outputs
-    position_parts: Sizes  # tiles that need the same weights
-    depth: Sizes  # partials of one output
-    tiles: Sizes
-    one_by_one: Any
-    serial_in: Sizes = 1
-    serial_out: Sizes = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What the pass of a problem fixes for every candidate: which operands are rearranged, and the machine."""
-
-    rearrange_inputs: bool
-    rearrange_weights: bool
-    rearrange_outputs: bool
-    pads_operands: bool  # whether operands are rearranged for no other reason than channels that fill no block
-    fills_weights: bool  # whether weights are rearranged for no other reason than outputs that fill no block
-    trims_outputs: bool  # the same of results
-    operand_run: int  # elements that lie together in operands that are rearranged
-    brings_operands: bool  # whether what is rearranged lies on other tiles
-    output_elements: int  # of the whole result
-    multi_stage: bool
-    wide_load: bool
-    target: Target
-    fast_reduce: bool = False
-    travelling: str = ""
-
-    def travels_as(self, partials_type: str) -> str:
-        """The type in which partials of this type go to other tiles."""
-        return self.travelling or partials_type
-
-
-TermSpec: TypeAlias = tuple[str, str, dict[str, Any]]
 
 
 def term_specs(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:
@@ -129,69 +66,10 @@ def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -
     return [
         ("inputs", "plan.exchange", {"size_bytes": inputs * item_bytes, "rate": paired}),
         ("weights", "plan.exchange", {"size_bytes": weights * item_bytes, "rate": rate}),
-        _compute_spec(problem, method, shares, rules),
+        method.cost(problem, shares, rules),
         ("partials", "plan.reduce_exchange", {**reduced, "element_bytes": partial_bytes, "rate": rate}),
         ("reduce", "plan.reduce", {**reduced, **types} | ({"fast": True} if rules.fast_reduce else {})),
     ]
-
-
-def _compute_spec(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> TermSpec:
-    if method.vertex == "amp":
-        return (
-            "compute",
-            "plan.amp",
-            {
-                "one_by_one": shares.one_by_one,
-                "flat_positions": shares.positions,
-                "positions": shares.active,
-                "row_width": shares.row_width,
-                "kernel_outer": ceil_div(shares.kernel_outer, method.filter_height),
-                "kernel_inner": shares.kernel_inner,
-                "filter_height": method.filter_height,
-                "in_groups": ceil_div(shares.in_chans, method.in_block),
-                "out_groups": ceil_div(shares.out_chans, method.out_block),
-                "conv_groups": shares.groups,
-                "out_chans_per_group": method.out_block,
-                "in_type": problem.in_type,
-                "partials_type": method.partials_type,
-                "conv_units": method.units,
-                "weight_load_bytes_per_cycle": rules.target.conv_weight_load_bytes_per_cycle * (1 + rules.wide_load),
-            },
-        )
-    if method.vertex == "outer_product":
-        chans = ceil_div(shares.out_chans, method.out_block) * method.out_block
-        arguments = {"width": shares.positions, "chans": chans, "block": method.out_block, "groups": shares.groups}
-        workers = rules.target.workers_per_tile
-        return "compute", "plan.outer_product", {**arguments, "type": problem.in_type, "workers": workers}
-    if method.vertex == "vmac":
-        return "compute", "plan.vmac", vmac_arguments(method, shares)
-    return (
-        "compute",
-        "plan.hmac",
-        {
-            "rows": shares.rows,
-            "row_width": shares.row_width,
-            "kernel_elements": shares.kernel,
-            "in_chans": ceil_div(shares.in_chans, method.in_block) * method.in_block,
-            "out_chans": ceil_div(shares.out_chans, method.out_block) * method.out_block,
-            "conv_groups": shares.groups,
-            "in_type": problem.in_type,
-            "partials_type": method.partials_type,
-        },
-    )
-
-
-def vmac_arguments(method: Method, shares: Shares) -> dict[str, Any]:
-    """Arguments of the vertical MAC vertex."""
-    return {
-        "rows": shares.positions,
-        "kernel_height": shares.kernel_outer,
-        "kernel_width": shares.kernel_inner,
-        "out_elements": shares.positions * method.group_block,
-        "conv_groups": ceil_div(shares.groups, method.group_block),
-        "conv_groups_per_group": method.group_block,
-        "partials_type": method.partials_type,
-    }
 
 
 def _cast(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:

@@ -18,7 +18,6 @@ from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
-from workbench.engine.planner.methods import is_foreign
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import Planned, problem_of
 from workbench.engine.planner.search import PROPORTION, plan, settings_of
@@ -57,7 +56,7 @@ def wished_layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:
     if not has_products(node):
         return {}
     planned, chosen = planned_of(node, lowering)
-    if is_foreign(chosen):
+    if chosen.problem.is_foreign(chosen.swapped):
         return {}
     places = node_places(node, planned, chosen, lowering.tiles)
     streams, held = operand_order(chosen)

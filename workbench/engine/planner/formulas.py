@@ -1,22 +1,13 @@
-"""The registered formulas of a plan's cost; each takes the sizes of one candidate or arrays over many."""
+"""The formulas of a plan's cost that all methods share; each takes the sizes of one candidate or arrays over many."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.cost import formula
 from workbench.engine.planner.reduction import FAST_GRAIN, step_table, steps
-from workbench.engine.vertices.conv import (
-    amp_1x1_cycles,
-    hmac_cycles,
-    nx1_cycles,
-    outer_product_cycles,
-    reduce_add_cycles,
-    vmac_cycles,
-)
+from workbench.engine.vertices.conv import reduce_add_cycles
 from workbench.engine.vertices.sizes import Sizes, smaller, where
 
 SHORTEST_RUN = 16
@@ -77,58 +68,6 @@ def rearrange_cycles(elements: Sizes, element_bytes: int, run: int) -> Sizes:
     run_bytes = run * element_bytes
     accesses = ceil_div(elements * element_bytes, min(8, run_bytes & -run_bytes))
     return where(elements > 0, 149 + ceil_div(5 * accesses, 4), 0)
-
-
-@formula(
-    "plan.amp",
-    text="ConvPartial1x1Out where the tile has one kernel position and rows follow each other, else ConvPartialnx1",
-    source=f"{_MODEL}:49 (canUse1x1Vertex); lib/poplin/PerformanceEstimation.hpp:672, :694",
-    error_kind="vertex",
-)
-def amp_cycles(one_by_one: Any, flat_positions: Sizes, kernel_outer: Sizes, kernel_inner: Sizes, positions: Sizes,
-               row_width: Sizes, filter_height: int, **arguments: Any) -> Sizes:  # fmt: skip
-    """Cycles of the matrix unit on the fullest tile."""
-    if np.all(one_by_one):
-        return amp_1x1_cycles(positions=flat_positions, **arguments)
-    general = nx1_cycles(
-        positions=positions,
-        row_width=row_width,
-        kernel_outer=kernel_outer,
-        kernel_inner=kernel_inner,
-        filter_height=filter_height,
-        **arguments,
-    )
-    if not np.any(one_by_one):
-        return general
-    return where(one_by_one, amp_1x1_cycles(positions=flat_positions, **arguments), general)
-
-
-formula(
-    "plan.hmac",
-    text="ConvPartialHorizontalMac over the tile's rows, all its channels in one block",
-    source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:133-244",
-    error_kind="vertex",
-)(hmac_cycles)
-
-
-formula(
-    "plan.vmac",
-    text="ConvPartialVerticalMac over the tile's positions, a block of groups side by side",
-    source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:246-395",
-    error_kind="vertex",
-)(vmac_cycles)
-
-
-@formula(
-    "plan.outer_product",
-    text="6 x OuterProduct of a worker's share of the inputs",
-    source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1516",
-    error_kind="vertex",
-)
-def outer_cycles(width: Sizes, chans: Sizes, block: Sizes, groups: Sizes, type: str, workers: int) -> Sizes:
-    """Cycles of the outer products of a tile, a vertex per worker and group; channels in blocks."""
-    share = ceil_div(width, workers)
-    return workers * groups * outer_product_cycles(type=type, width=share, chans=chans, chans_per_group=block)
 
 
 @formula(

@@ -1,146 +1,27 @@
-"""The plan of one matmul or convolution: what is multiplied, how it is cut over tiles, and the modelled cost of that.
+"""The plan of one matmul or convolution: how it is cut over tiles and into steps, and the modelled cost of that.
 
-Encoding. A problem is a loop nest over axes named by role and number: `g` groups, `b` batch (rows of a matmul), `f`
-output field, `k` kernel, `c` input channels, `o` output channels. Every multiply-accumulate is one point of the nest. A
-plan cuts axes into parts; a tile has one part of each axis. Field and kernel axis i together say which input
-positions are read: `FieldAxis`.
+A plan cuts the axes of its problem (`planner/problem.py`) into parts; a tile has one part of each axis.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from dataclasses import field as default
 from functools import lru_cache
+from itertools import product
 from math import prod
-from typing import Literal
 
 import numpy as np
 
 from workbench.base.arrays import IntArray, frozen
 from workbench.engine.cost import Cost
+from workbench.engine.planner.method import Method
+from workbench.engine.planner.problem import ConvProblem, swapped_problem
+from workbench.engine.planner.variant import Variant
 
-Pass = Literal["forward", "backward", "weight_update"]
-Kind = Literal["matmul", "convolution"]
-Vertex = Literal["amp", "hmac", "vmac", "outer_product", "slic"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldAxis:
-    """One spatial axis: output o and kernel k read input (o * stride + k * kernel_dilation - pad_low) / in_dilation.
-
-    Where that is no whole number or lies outside `in_size` elements, a zero is read and nothing is multiplied.
-    """
-
-    in_size: int
-    out_size: int
-    kernel: int
-    stride: int = 1
-    in_dilation: int = 1
-    kernel_dilation: int = 1
-    pad_low: int = 0
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether output position i reads just input position i, so that the axis is one more batch axis."""
-        steps = (self.kernel, self.stride, self.in_dilation, self.in_size - self.out_size + 1)
-        return steps == (1, 1, 1, 1) and self.pad_low == 0
-
-    @property
-    def is_spread(self) -> bool:
-        """Whether each input position makes one output and the outputs between are zero: a batch axis, spread later."""
-        last = (self.in_size - 1) * self.in_dilation + self.pad_low
-        return self.kernel == self.stride == 1 and self.pad_low >= 0 and last < self.out_size
-
-    @property
-    def active_step(self) -> int:
-        """Of this many neighbouring outputs one is reached by a kernel position, as the rest meet dilation zeros."""
-        return int(self.in_dilation // np.gcd(self.stride, self.in_dilation))
-
-    def reads(self, outputs: IntArray, kernels: IntArray) -> IntArray:
-        """Input position of every (output, kernel) pair, -1 for a zero: int64[outputs, kernels]."""
-        at = outputs[:, None] * self.stride + kernels[None, :] * self.kernel_dilation - self.pad_low
-        inside = (at >= 0) & (at % self.in_dilation == 0) & (at // self.in_dilation < self.in_size)
-        return np.where(inside, at // self.in_dilation, -1)
-
-    def macs(self) -> int:
-        """Pairs of output and kernel position that multiply something."""
-        return int((self.reads(np.arange(self.out_size), np.arange(self.kernel)) >= 0).sum())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvProblem:
-    """What is multiplied. Sizes of the axes of each role; a matmul has no field. Types are `half` or `float`.
-
-    `direction` is what the layer does with it: the forward result, the gradient of its input, or of its weights (then
-    batch and channels have changed roles: the batch is summed over and the kernel's extent is the output's field).
-    """
-
-    kind: Kind
-    direction: Pass
-    in_type: str
-    partials_type: str
-    out_type: str
-    groups: tuple[int, ...] = ()
-    batch: tuple[int, ...] = ()
-    field: tuple[FieldAxis, ...] = ()
-    in_chans: tuple[int, ...] = ()
-    out_chans: tuple[int, ...] = ()
-    result_elements: int = 0  # of the whole result, if zeros are put between the outputs afterwards
-
-    def sizes(self) -> dict[str, int]:
-        """Size of every axis of the loop nest."""
-        named = {
-            "g": self.groups,
-            "b": self.batch,
-            "f": tuple(axis.out_size for axis in self.field),
-            "k": tuple(axis.kernel for axis in self.field),
-            "c": self.in_chans,
-            "o": self.out_chans,
-        }
-        return {f"{role}{index}": size for role, sizes in named.items() for index, size in enumerate(sizes)}
-
-    def macs(self) -> int:
-        """Multiply-accumulates, those with padding and dilation zeros left out."""
-        dense = prod(self.groups) * prod(self.batch) * prod(self.in_chans) * prod(self.out_chans)
-        return dense * prod(axis.macs() for axis in self.field)
-
-    def __str__(self) -> str:
-        shown = [f"{role}={'x'.join(map(str, sizes)) or 1}" for role, sizes in self._roles()]
-        types = f"{self.in_type} partials {self.partials_type} out {self.out_type}"
-        return f"{self.kind} {self.direction} {types} {' '.join(shown)}"
-
-    def _roles(self) -> list[tuple[str, tuple[object, ...]]]:
-        roles: list[tuple[str, tuple[object, ...]]] = [
-            ("groups", self.groups),
-            ("batch", self.batch),
-            ("field", tuple(axis.out_size for axis in self.field)),
-            ("kernel", tuple(axis.kernel for axis in self.field)),
-            ("in", self.in_chans),
-            ("out", self.out_chans),
-        ]
-        return [(name, sizes) for name, sizes in roles if sizes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
-    """How a tile multiplies: the vertex, blocks of input and output channels it takes, and the type it adds up in.
-
-    For the matrix unit (`amp`): `units` convolution units, and `filter_height` kernel rows side by side when there are
-    fewer input channels than the unit is deep.
-    """
-
-    vertex: Vertex
-    in_block: int = 1
-    out_block: int = 1
-    group_block: int = 1
-    units: int = 0
-    filter_height: int = 1
-    partials_type: str = "float"
-
-    def __str__(self) -> str:
-        unit = f" {self.units} units" if self.units else ""
-        height = f" height {self.filter_height}" if self.filter_height > 1 else ""
-        return f"{self.vertex}{unit} {self.in_block}x{self.out_block}{height}"
+Pieces = tuple[IntArray, IntArray, IntArray]
+"""Intervals of an axis: first elements, ends, tile offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -233,3 +114,91 @@ def axis_cuts(size: int, parts: int, grain: int = 1) -> AxisCuts:
     grains = -(-size // grain)
     bounds = np.minimum(np.arange(parts + 1, dtype=np.int64) * -(-grains // parts) * grain, size)
     return AxisCuts(size=size, lo=frozen(bounds[:-1]), hi=frozen(bounds[1:]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cutting:
+    """A plan's axes cut into parts: the cuts, and how far apart neighbouring parts are in tile numbers."""
+
+    problem: ConvProblem
+    cuts: Mapping[str, AxisCuts]
+    strides: Mapping[str, int]
+    order: tuple[str, ...]
+
+    @property
+    def tiles(self) -> int:
+        """Tiles that compute."""
+        return prod(len(self.cuts[axis].lo) for axis in self.order)
+
+    def pieces(self, axis: str) -> Pieces:
+        """The parts of an axis as intervals with tile offsets."""
+        cut = self.cuts[axis]
+        return cut.lo, cut.hi, np.arange(len(cut.lo), dtype=np.int64) * self.strides[axis]
+
+    def parts(self, axis: str) -> int:
+        """Parts of an axis."""
+        return len(self.cuts[axis].lo)
+
+    def lengths(self) -> dict[str, IntArray]:
+        """Elements of every axis on every computing tile: int64[tiles] each, in tile order."""
+        shape = [self.parts(axis) for axis in self.order]
+        index = np.unravel_index(np.arange(self.tiles), shape) if shape else ()
+        return {axis: self.cuts[axis].lengths[at] for axis, at in zip(self.order, index, strict=True)}
+
+
+def variant_of(plan: ConvPlan) -> Variant:
+    """The variant that was cut."""
+    problem = swapped_problem(plan.problem) if plan.swapped else plan.problem
+    return Variant(problem=problem, method=plan.method, swapped=plan.swapped, expanded=plan.expanded)
+
+
+@lru_cache(maxsize=4096)
+def cutting_of(plan: ConvPlan) -> Cutting:
+    """The cuts of a plan."""
+    problem = variant_of(plan).problem
+    sizes, grains = problem.sizes(), dict(plan.grains)
+    order = tuple(axis for axis, _ in plan.splits)
+    strides, step = {}, 1
+    for axis, parts in reversed(plan.splits):
+        strides[axis] = step
+        step *= parts
+    cuts = {axis: axis_cuts(sizes[axis], parts, grains[axis]) for axis, parts in plan.splits}
+    return Cutting(problem=problem, cuts=cuts, strides=strides, order=order)
+
+
+@lru_cache(maxsize=2048)
+def step_of(plan: ConvPlan) -> ConvPlan:
+    """One serial step as a plan of its own: every part of a tile's channels is cut further, into a part per step."""
+    cutting, variant = cutting_of(plan), variant_of(plan)
+    sizes = cutting.problem.sizes()
+    for role, steps in (("c", plan.serial_in), ("o", plan.serial_out)):
+        axes = [axis for axis in variant.axes(role) if axis[0] == role]
+        if steps > 1 and axes:
+            blocks = [-(-int(cutting.cuts[axis].lengths.max()) // variant.grain(axis)) for axis in axes]
+            for axis, held, cut in zip(axes, blocks, evenest(tuple(blocks), steps), strict=True):
+                if cut > 1:
+                    sizes[axis] = min(sizes[axis], -(-held // cut) * variant.grain(axis) * cutting.parts(axis))
+    problem = replace(
+        cutting.problem,
+        in_chans=tuple(sizes[f"c{index}"] for index in range(len(cutting.problem.in_chans))),
+        out_chans=tuple(sizes[f"o{index}"] for index in range(len(cutting.problem.out_chans))),
+    )
+    problem = swapped_problem(problem) if plan.swapped else problem
+    return replace(plan, problem=problem, serial_in=1, serial_out=1, transforms=(), fills=False)
+
+
+def evenest(blocks: tuple[int, ...], steps: int) -> tuple[int, ...]:
+    """Into how many parts each axis of so many blocks is cut for `steps` parts together, the largest part smallest.
+
+    Of equal ones fewer axes are cut, and larger ones. PopLibs splits its one axis of channels into steps before it
+    shares it out over tiles, so no step has more than its part (poplibs@7eac0f26 lib/poplin/Convolution.cpp:213-226).
+    """
+    divisors = [cut for cut in range(1, steps + 1) if steps % cut == 0]
+    ways = [cuts for cuts in product(divisors, repeat=len(blocks)) if prod(cuts) == steps]
+
+    def order(cuts: tuple[int, ...]) -> tuple[int, ...]:
+        largest = prod(-(-held // cut) for held, cut in zip(blocks, cuts, strict=True))
+        longest = max(held for held, cut in zip(blocks, cuts, strict=True) if cut > 1)
+        return largest, sum(cut > 1 for cut in cuts), -longest
+
+    return min(ways, key=order)

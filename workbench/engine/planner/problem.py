@@ -1,4 +1,9 @@
-"""From a node of the graph to a loop nest (`ConvProblem`) and to where its axes lie in the operands (`Operands`)."""
+"""What is multiplied: a loop nest (`ConvProblem`), and from a node of the graph to it and to its operands' axes.
+
+Encoding. A problem is a loop nest over axes named by role and number: `g` groups, `b` batch (rows of a matmul), `f`
+output field, `k` kernel, `c` input channels, `o` output channels. Every multiply-accumulate is one point of the nest.
+Field and kernel axis i together say which input positions are read: `FieldAxis`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,123 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
+from typing import Literal
 
+import numpy as np
+
+from workbench.base.arrays import IntArray
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.graph import Node
-from workbench.engine.planner.plan import ConvProblem, FieldAxis, Kind, Pass
 
 Labels = tuple[str, ...]
+Pass = Literal["forward", "backward", "weight_update"]
+Kind = Literal["matmul", "convolution"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldAxis:
+    """One spatial axis: output o and kernel k read input (o * stride + k * kernel_dilation - pad_low) / in_dilation.
+
+    Where that is no whole number or lies outside `in_size` elements, a zero is read and nothing is multiplied.
+    """
+
+    in_size: int
+    out_size: int
+    kernel: int
+    stride: int = 1
+    in_dilation: int = 1
+    kernel_dilation: int = 1
+    pad_low: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether output position i reads just input position i, so that the axis is one more batch axis."""
+        steps = (self.kernel, self.stride, self.in_dilation, self.in_size - self.out_size + 1)
+        return steps == (1, 1, 1, 1) and self.pad_low == 0
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether each input position makes one output and the outputs between are zero: a batch axis, spread later."""
+        last = (self.in_size - 1) * self.in_dilation + self.pad_low
+        return self.kernel == self.stride == 1 and self.pad_low >= 0 and last < self.out_size
+
+    @property
+    def active_step(self) -> int:
+        """Of this many neighbouring outputs one is reached by a kernel position, as the rest meet dilation zeros."""
+        return int(self.in_dilation // np.gcd(self.stride, self.in_dilation))
+
+    def reads(self, outputs: IntArray, kernels: IntArray) -> IntArray:
+        """Input position of every (output, kernel) pair, -1 for a zero: int64[outputs, kernels]."""
+        at = outputs[:, None] * self.stride + kernels[None, :] * self.kernel_dilation - self.pad_low
+        inside = (at >= 0) & (at % self.in_dilation == 0) & (at // self.in_dilation < self.in_size)
+        return np.where(inside, at // self.in_dilation, -1)
+
+    def macs(self) -> int:
+        """Pairs of output and kernel position that multiply something."""
+        return int((self.reads(np.arange(self.out_size), np.arange(self.kernel)) >= 0).sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvProblem:
+    """What is multiplied. Sizes of the axes of each role; a matmul has no field. Types are `half` or `float`.
+
+    `direction` is what the layer does with it: the forward result, the gradient of its input, or of its weights (then
+    batch and channels have changed roles: the batch is summed over and the kernel's extent is the output's field).
+    """
+
+    kind: Kind
+    direction: Pass
+    in_type: str
+    partials_type: str
+    out_type: str
+    groups: tuple[int, ...] = ()
+    batch: tuple[int, ...] = ()
+    field: tuple[FieldAxis, ...] = ()
+    in_chans: tuple[int, ...] = ()
+    out_chans: tuple[int, ...] = ()
+    result_elements: int = 0  # of the whole result, if zeros are put between the outputs afterwards
+
+    def sizes(self) -> dict[str, int]:
+        """Size of every axis of the loop nest."""
+        named = {
+            "g": self.groups,
+            "b": self.batch,
+            "f": tuple(axis.out_size for axis in self.field),
+            "k": tuple(axis.kernel for axis in self.field),
+            "c": self.in_chans,
+            "o": self.out_chans,
+        }
+        return {f"{role}{index}": size for role, sizes in named.items() for index, size in enumerate(sizes)}
+
+    def macs(self) -> int:
+        """Multiply-accumulates, those with padding and dilation zeros left out."""
+        dense = prod(self.groups) * prod(self.batch) * prod(self.in_chans) * prod(self.out_chans)
+        return dense * prod(axis.macs() for axis in self.field)
+
+    def is_foreign(self, swapped: bool) -> bool:
+        """Whether operands and result are not in the layout of their kind: a matmul's is the swapped one."""
+        return swapped != (self.kind == "matmul")
+
+    def __str__(self) -> str:
+        shown = [f"{role}={'x'.join(map(str, sizes)) or 1}" for role, sizes in self._roles()]
+        types = f"{self.in_type} partials {self.partials_type} out {self.out_type}"
+        return f"{self.kind} {self.direction} {types} {' '.join(shown)}"
+
+    def _roles(self) -> list[tuple[str, tuple[object, ...]]]:
+        roles: list[tuple[str, tuple[object, ...]]] = [
+            ("groups", self.groups),
+            ("batch", self.batch),
+            ("field", tuple(axis.out_size for axis in self.field)),
+            ("kernel", tuple(axis.kernel for axis in self.field)),
+            ("in", self.in_chans),
+            ("out", self.out_chans),
+        ]
+        return [(name, sizes) for name, sizes in roles if sizes]
+
+
+def swapped_problem(problem: ConvProblem) -> ConvProblem:
+    """Rows and output channels with their roles exchanged; only for a problem without fields."""
+    return replace(problem, batch=problem.out_chans, out_chans=problem.batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

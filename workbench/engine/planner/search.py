@@ -12,16 +12,12 @@ from workbench.base.arrays import IntArray
 from workbench.engine.cost import Cost, term
 from workbench.engine.options import Options
 from workbench.engine.planner.bytes import bounds, floor_bytes, temporary_bytes
-from workbench.engine.planner.estimate import Rules, Shares, filled_up, floor_cycles, term_specs, total_cycles
-from workbench.engine.planner.methods import macs_per_cycle, rules_of, variants_of
-from workbench.engine.planner.plan import ConvPlan, ConvProblem
+from workbench.engine.planner.estimate import filled_up, floor_cycles, term_specs, total_cycles
+from workbench.engine.planner.method import Rules, Shares
+from workbench.engine.planner.plan import ConvPlan
+from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.planner.reduction import stages
-from workbench.engine.planner.variant import (
-    Variant,
-    chosen_columns,
-    shares_of,
-    tables_of,
-)
+from workbench.engine.planner.variant import Variant, chosen_columns, rules_of, shares_of, tables_of, variants_of
 from workbench.engine.target import Target
 
 ONCE: tuple[int, ...] = (1,)
@@ -152,7 +148,7 @@ def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: i
     for serial in (ONCE, SERIAL):
         for number, variant in enumerate(variants_of(problem, target)):
             below = best.order[0] if best else UNREACHED
-            if below <= -(-macs // (macs_per_cycle(variant) * target.tiles_per_ipu)):
+            if below <= -(-macs // (variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu)):
                 continue
             tried: Candidates | None = _candidates(variant, target, settings)
             if serial != ONCE:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from collections.abc import Mapping as Table
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
@@ -12,17 +11,13 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.engine.mapping import Grid, grid_of_cuts
-from workbench.engine.planner.candidates import parts_of_axis
 from workbench.engine.planner.formulas import SHORTEST_RUN
-from workbench.engine.planner.plan import AxisCuts, ConvPlan, ConvProblem, FieldAxis, axis_cuts
-from workbench.engine.planner.problem import Labels, Operands, Planned
-from workbench.engine.planner.variant import swapped_problem
+from workbench.engine.planner.plan import ConvPlan, Cutting, Pieces, cutting_of
+from workbench.engine.planner.problem import FieldAxis, Labels, Operands, Planned, swapped_problem
+from workbench.engine.planner.variant import parts_of_axis
 
 AXIS_PENALTY = 1.25  # how much larger a part may be before one more axis is cut, and pieces become shorter
 INNER_PENALTY = 1.5  # the same for the innermost axis
-
-Pieces = tuple[IntArray, IntArray, IntArray]
-"""Intervals of an axis: first elements, ends, tile offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,50 +26,6 @@ class Spread:
 
     count: int
     stride: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cutting:
-    """A plan's axes cut into parts: the cuts, and how far apart neighbouring parts are in tile numbers."""
-
-    problem: ConvProblem
-    cuts: Table[str, AxisCuts]
-    strides: Table[str, int]
-    order: tuple[str, ...]
-
-    @property
-    def tiles(self) -> int:
-        """Tiles that compute."""
-        return prod(len(self.cuts[axis].lo) for axis in self.order)
-
-    def pieces(self, axis: str) -> Pieces:
-        """The parts of an axis as intervals with tile offsets."""
-        cut = self.cuts[axis]
-        return cut.lo, cut.hi, np.arange(len(cut.lo), dtype=np.int64) * self.strides[axis]
-
-    def parts(self, axis: str) -> int:
-        """Parts of an axis."""
-        return len(self.cuts[axis].lo)
-
-    def lengths(self) -> dict[str, IntArray]:
-        """Elements of every axis on every computing tile: int64[tiles] each, in tile order."""
-        shape = [self.parts(axis) for axis in self.order]
-        index = np.unravel_index(np.arange(self.tiles), shape) if shape else ()
-        return {axis: self.cuts[axis].lengths[at] for axis, at in zip(self.order, index, strict=True)}
-
-
-@lru_cache(maxsize=4096)
-def cutting_of(plan: ConvPlan) -> Cutting:
-    """The cuts of a plan."""
-    problem = swapped_problem(plan.problem) if plan.swapped else plan.problem
-    sizes, grains = problem.sizes(), dict(plan.grains)
-    order = tuple(axis for axis, _ in plan.splits)
-    strides, step = {}, 1
-    for axis, parts in reversed(plan.splits):
-        strides[axis] = step
-        step *= parts
-    cuts = {axis: axis_cuts(sizes[axis], parts, grains[axis]) for axis, parts in plan.splits}
-    return Cutting(problem=problem, cuts=cuts, strides=strides, order=order)
 
 
 _SWAPPED = {"b": "o", "o": "b"}
@@ -370,3 +321,31 @@ def _stages(
         found.append(Stage(together=together, wanted=wanted, held=held))
         out, left, reach = pieces, groups, reach * together
     return tuple(found)
+
+
+@lru_cache(maxsize=2048)
+def packed_places(plan: ConvPlan, planned: Planned, places: Places, tiles: int) -> Places:
+    """The mappings of operands that were rearranged: channels of every tile filled up with zeros to whole blocks.
+
+    Source: poplibs@7eac0f26 lib/poplin/ConvTransforms.cpp, lib/poplin/Convolution.cpp (channels are padded to a
+    multiple of the plan's channels per group).
+    """
+    problem, grains = places.cutting.problem, dict(plan.grains)
+
+    def padded(role: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        named = [(size, grains.get(f"{role}{index}", 1)) for index, size in enumerate(sizes)]
+        return tuple(-(-size // grain) * grain for size, grain in named)
+
+    filled = replace(problem, in_chans=padded("c", problem.in_chans), out_chans=padded("o", problem.out_chans))
+    if filled == problem or plan.serial_in * plan.serial_out > 1:
+        return places
+    whole_blocks = swapped_problem(filled) if plan.swapped else filled
+    return step_places(replace(plan, problem=whole_blocks), planned, tiles)
+
+
+def step_places(step: ConvPlan, planned: Planned, tiles: int) -> Places:
+    """The mappings of one serial step, over slices of the operands."""
+    cutting = cutting_of(step)
+    labels = oriented(planned.operands, step.swapped)
+    left, right, out = (sizes_of(cutting, side) for side in (labels.left, labels.right, labels.out))
+    return places_of(step, planned, (left, right, out), tiles)

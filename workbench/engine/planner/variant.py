@@ -1,36 +1,35 @@
-"""One way to lay a problem out for the unit, the cuts it can take, and the sizes that follow from a cut."""
+"""The ways to compute a problem: methods with layouts, the cuts each can take, and the sizes that follow from a cut."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from workbench.base.arrays import ceil_div
-from workbench.engine.planner.candidates import Table, table
-from workbench.engine.planner.estimate import Shares
-from workbench.engine.planner.plan import ConvProblem, Method
+from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.engine.planner.method import Layout, Method, Rules, Shares, layouts_of
+from workbench.engine.planner.methods import load
+from workbench.engine.planner.problem import ConvProblem
+from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, larger, smaller, where
 
 ROLES = ("g", "c", "k", "p", "o")
 """Order of the roles in tile numbers, outermost first: tiles that need the same inputs are neighbours, and share
 their exchange bus. `p`: positions, batch and field together."""
 
+MOST_PARTS = 2048  # more than the tiles of any IPU, and the same for all, so that more tiles only add candidates
+COARSE_RATIO = 1.4  # where several axes of one role multiply, parts whose size differs by less are not both tried
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """A method, which operand streams (`swapped`: the right one), and kernel axes laid out as input channels.
+class Variant(Layout):
+    """A layout and the method that computes it."""
 
-    `problem` is already swapped.
-    """
-
-    problem: ConvProblem
     method: Method
-    swapped: bool = False
-    expanded: tuple[int, ...] = ()
 
     def axes(self, role: str) -> tuple[str, ...]:
         """Names of the axes that a role cuts."""
@@ -62,6 +61,87 @@ def _named(role: str, sizes: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(f"{role}{index}" for index in range(len(sizes)))
 
 
+@lru_cache(maxsize=2048)
+def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
+    """Every method with every layout it can take, in order of precedence: of equal costs the first is chosen."""
+    found: list[Variant] = []
+    for layout in layouts_of(problem):
+        oriented, swapped, expanded = layout.problem, layout.swapped, layout.expanded
+        for method in load().values():
+            for made in method.variants(layout, target):
+                found.append(Variant(problem=oriented, method=made, swapped=swapped, expanded=expanded))
+    return tuple(sorted(found, key=lambda variant: variant.method.precedence))
+
+
+@lru_cache(maxsize=4096)
+def parts_of_axis(size: int, grain: int, ratio: float = 1.0) -> tuple[int, ...]:
+    """Numbers of parts worth trying: the least for each size of the largest part, sizes at least `ratio` apart.
+
+    PopLibs tries them all: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:3276-3409 (ceildivConstrainDivisor). One part and,
+    up to 2048, a part per grain are always among them. Nothing here depends on the target.
+    """
+    grains = -(-size // grain)
+    chosen = [1]
+    share = grains
+    for parts in range(2, min(grains, MOST_PARTS) + 1):
+        new = -(-grains // parts)
+        if new < share and (share >= ratio * new or new == 1):
+            chosen.append(parts)
+            share = new
+    return tuple(chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """Every combination of parts of some axes, one per row.
+
+    `parts` and `shares` (elements of the largest part) are int64[rows, axes]; `product` the parts multiplied.
+    """
+
+    axes: tuple[str, ...]
+    parts: IntArray
+    shares: IntArray
+    product: IntArray
+
+    def __len__(self) -> int:
+        return len(self.product)
+
+    def share(self, axis: str) -> IntArray:
+        """Elements of the largest part of one axis, per row."""
+        return self.shares[:, self.axes.index(axis)]
+
+    def elements(self) -> IntArray:
+        """Elements of all axes of the largest part, per row."""
+        elements: IntArray = np.prod(self.shares, axis=1, dtype=np.int64)
+        return elements
+
+
+@lru_cache(maxsize=4096)
+def table(axes: tuple[str, ...], sizes: tuple[int, ...], grains: tuple[int, ...]) -> Table:
+    """All combinations of parts that stay within 2048 together."""
+    ratio = 1.0 if len(axes) < 2 else COARSE_RATIO
+    rows = np.zeros((1, 0), np.int64)
+    for size, grain in zip(sizes, grains, strict=True):
+        choices = np.asarray(parts_of_axis(size, grain, ratio), np.int64)
+        rows = np.concatenate([np.repeat(rows, len(choices), 0), np.tile(choices, len(rows))[:, None]], axis=1)
+        rows = rows[np.prod(rows, axis=1) <= MOST_PARTS]
+    return Table(
+        axes=axes,
+        parts=frozen(rows),
+        shares=frozen(_largest_shares(rows, sizes, grains)),
+        product=frozen(np.prod(rows, axis=1, dtype=np.int64)),
+    )
+
+
+def _largest_shares(rows: IntArray, sizes: Sequence[int], grains: Sequence[int]) -> IntArray:
+    """Elements of the largest part for each row of parts."""
+    if not len(sizes):
+        return np.ones((len(rows), 0), np.int64)
+    whole = np.asarray([-(-size // grain) for size, grain in zip(sizes, grains, strict=True)])
+    shares: IntArray = np.minimum(-(-whole // rows) * np.asarray(grains), np.asarray(sizes))
+    return shares
+
+
 @lru_cache(maxsize=4096)
 def tables_of(variant: Variant) -> tuple[Table, ...]:
     """All cuts of each role, in the order of `ROLES`."""
@@ -71,11 +151,6 @@ def tables_of(variant: Variant) -> tuple[Table, ...]:
         axes = variant.axes(role)
         found.append(table(axes, tuple(sizes[axis] for axis in axes), tuple(variant.grain(axis) for axis in axes)))
     return tuple(found)
-
-
-def swapped_problem(problem: ConvProblem) -> ConvProblem:
-    """Rows and output channels with their roles exchanged; only for a problem without fields."""
-    return replace(problem, batch=problem.out_chans, out_chans=problem.batch)
 
 
 def shares_of(
@@ -90,21 +165,17 @@ def shares_of(
     in_chans = _slice(_product(share, variant.axes("c")), variant.method.in_block, serial_in)
     out_chans = _slice(_product(share, variant.axes("o")), variant.method.out_block, serial_out)
     own_chans = _slice(_product(share, [axis for axis in variant.axes("c") if axis[0] == "c"]), 1, serial_in)
-    groups = _product(share, variant.axes("g"))
-    batch = _product(share, [axis for axis in variant.axes("p") if axis[0] == "b"])
-    fields = range(len(variant.problem.field))
-    positions = batch * _product(share, [f"f{index}" for index in fields])
-    kernel = _product(share, variant.axes("k"))
-    active = [ceil_div(share[f"f{i}"], variant.problem.field[i].active_step) for i in fields]
-    width = active[-1] if active else positions
-    rows = batch * _all(active[:-1]) if active else 1
-    one_by_one = _one_by_one(variant, share, kernel)
-    read = _all([_input_extent(variant, index, share) for index in fields])
-    owned = _all([_owned_extent(variant, index, share, parts) for index in fields])
-    whole_kernel = _product(share, [f"k{index}" for index in fields])
     at_once = serial_in * serial_out == 1
     filled_in = where(at_once, _in_blocks(variant, "c", own_chans), own_chans)
     filled_out = where(at_once, _in_blocks(variant, "o", out_chans), out_chans)
+    groups = _product(share, variant.axes("g"))
+    fields = range(len(variant.problem.field))
+    read = _all([_input_extent(variant, index, share) for index in fields])
+    owned = _all([_owned_extent(variant, index, share, parts) for index in fields])
+    batch = _product(share, [axis for axis in variant.axes("p") if axis[0] == "b"])
+    positions = batch * _product(share, [f"f{index}" for index in fields])
+    kernel = _product(share, variant.axes("k"))
+    whole_kernel = _product(share, [f"k{index}" for index in fields])
 
     def streamed(extent: Sizes, chans: Sizes) -> Sizes:
         return groups * (positions * in_chans if variant.expanded else batch * extent * chans)
@@ -112,16 +183,11 @@ def shares_of(
     def held(chans: Sizes, outputs: Sizes) -> Sizes:
         return groups * outputs * (in_chans * kernel if variant.expanded else whole_kernel * chans)
 
-    outer = share[variant.axes("k")[0]] if variant.axes("k") else 1
     return Shares(
+        **_rows_of(variant, share, batch, positions),
+        **_kernel_of(variant, share, kernel),
         groups=groups,
         positions=positions,
-        active=rows * width,
-        row_width=width,
-        rows=rows,
-        kernel_outer=outer,
-        kernel_inner=kernel // outer,
-        kernel=kernel,
         in_chans=in_chans,
         out_chans=out_chans,
         inputs=streamed(read, filled_in),
@@ -135,10 +201,25 @@ def shares_of(
         position_parts=product["p"],
         depth=product["c"] * product["k"],
         tiles=_all(list(product.values())),
-        one_by_one=one_by_one,
         serial_in=serial_in,
         serial_out=serial_out,
     )
+
+
+def _rows_of(variant: Variant, share: Mapping[str, Sizes], batch: Sizes, positions: Sizes) -> dict[str, Sizes]:
+    """Positions that a kernel position reaches, in rows along the last axis of the field."""
+    active = [ceil_div(share[f"f{index}"], axis.active_step) for index, axis in enumerate(variant.problem.field)]
+    width = active[-1] if active else positions
+    rows = batch * _all(active[:-1]) if active else 1
+    return {"active": rows * width, "row_width": width, "rows": rows}
+
+
+def _kernel_of(variant: Variant, share: Mapping[str, Sizes], kernel: Sizes) -> dict[str, Sizes]:
+    axes = variant.axes("k")
+    outer = share[axes[0]] if axes else 1
+    inner = kernel // outer
+    one_by_one = _one_by_one(variant, share, kernel)
+    return {"kernel": kernel, "kernel_outer": outer, "kernel_inner": inner, "one_by_one": one_by_one}
 
 
 def _slice(share: Sizes, block: int, serial: Sizes) -> Sizes:
@@ -181,13 +262,11 @@ def _owned_extent(variant: Variant, index: int, share: Mapping[str, Sizes], part
 
 
 def _one_by_one(variant: Variant, share: Mapping[str, Sizes], kernel: Sizes) -> Sizes | bool:
-    """Whether the vertex for one kernel position can be used: rows follow each other and nothing is dilated.
+    """Whether a vertex for one kernel position could be used: rows follow each other and nothing is dilated.
 
     Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:49 (canUse1x1Vertex).
     """
     field = variant.problem.field
-    if variant.method.filter_height > 1:
-        return False
     if not field or len(variant.expanded) == len(field):
         return True
     if all(axis.kernel == axis.in_dilation == 1 for axis in field):
@@ -210,3 +289,43 @@ def chosen_columns(tables: tuple[Table, ...], rows: Sequence[Any]) -> tuple[dict
             taken = cuts.shares[row, column], cuts.parts[row, column]
             share[axis], parts[axis] = taken if isinstance(row, np.ndarray) else (int(taken[0]), int(taken[1]))
     return share, parts
+
+
+def rules_of(variant: Variant, target: Target, *, multi_stage: bool, wide_load: bool) -> Rules:
+    """What the layout of a variant rearranges.
+
+    A matmul's operands arrive as the swapped layout wants them, a convolution's as the plain one does; the other
+    layout rearranges all three. A weight gradient rearranges its operands, as the sum runs over what is the batch
+    elsewhere; an input gradient its weights, whose blocks are transposed; kernels as channels both; channels that fill
+    no whole group of 16 (without the unit: no whole block) are padded. Outputs that fill no block fill weights up, and
+    the results are a view; [D] PopLibs plans as if both were rearranged element by element, which its steps are not.
+    Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:1345-1410; Convolution.cpp:2570-2625, 1177-1187.
+    """
+    problem, method = variant.problem, variant.method
+    foreign = problem.is_foreign(variant.swapped)
+    gradient = problem.direction == "weight_update"
+    chans = prod(problem.in_chans) * prod(problem.field[index].kernel for index in variant.expanded)
+    pad_in, pad_out = chans % method.grouping != 0, prod(problem.out_chans) % method.out_block != 0
+    pad_groups = len(problem.groups) == 1 and prod(problem.groups) % method.group_block != 0
+    convolution_gradient = gradient and problem.kind == "convolution"
+    laid_out = bool(variant.expanded) or convolution_gradient or foreign or pad_in or pad_groups
+    transposed = problem.direction == "backward" and problem.kind == "convolution"
+    pads = laid_out and not (bool(variant.expanded) or gradient or foreign or transposed)
+    return Rules(
+        rearrange_inputs=laid_out or gradient,
+        rearrange_weights=laid_out or transposed or pad_out,
+        rearrange_outputs=foreign or pad_out,
+        pads_operands=pads,
+        operand_run=max(method.in_block, method.group_block) if pads else 1,
+        fills_weights=pad_out and not (laid_out or transposed),
+        trims_outputs=pad_out and not foreign,
+        brings_operands=foreign or bool(variant.expanded) or problem.direction != "forward",
+        output_elements=_positions(problem) * prod(problem.out_chans),
+        multi_stage=multi_stage,
+        wide_load=wide_load,
+        target=target,
+    )
+
+
+def _positions(problem: ConvProblem) -> int:
+    return prod(problem.groups) * prod(problem.batch) * prod(axis.out_size for axis in problem.field)
