@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 BENCHMARKS := resnet50_compile model_width pipeline_schedules full_size_numbers eight_times
 
-.PHONY: help lab test test-all check golden corpus fidelity notebooks picture bench clean
+.PHONY: help lab test test-all check golden stub corpus fidelity notebooks picture bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ check: $(VENV)/.test-ready ## ruff, mypy --strict and the import directions
 
 golden: $(VENV)/.test-ready ## write the golden files again; read the difference before committing it
 	$(BIN)/python -m pytest -q -m "not slow and not browser" --update-golden
+
+stub: $(VENV)/.test-ready ## list the reports, exports and methods of a profile again, for editors and mypy
+	$(BIN)/python -m tests.profiler.stub
 
 corpus: $(VENV)/.test-ready ## profile every program of the corpus and write the digests; read the difference before committing it
 	KERAS_BACKEND=jax $(BIN)/python -m tests.corpus.write

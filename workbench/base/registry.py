@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import threading
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -13,11 +14,31 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """A table of named things; a name registered twice is an error that names both owners."""
+    """A table of named things; a name registered twice is an error that names both owners.
+
+    What fills a table may lie above what reads it: `found_in` says where, and reading imports it first.
+    """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._items: dict[str, T] = {}
+        self._unread: list[str] = []
+        self._reading = threading.RLock()
+
+    def found_in(self, *modules: str) -> None:
+        """Name modules and whole folders that register things here; they are imported when the table is first read."""
+        self._unread += modules
+
+    def _read(self) -> dict[str, T]:
+        with self._reading:
+            while self._unread:
+                module = self._unread.pop(0)
+                try:
+                    _import(module)
+                except BaseException:
+                    self._unread.insert(0, module)
+                    raise
+        return self._items
 
     def add(self, name: str, item: T) -> T:
         """Register `item` under `name` and return it."""
@@ -33,28 +54,33 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the item, or raise an error that lists the known names."""
-        try:
-            return self._items[name]
-        except KeyError:
-            known = ", ".join(sorted(self._items)) or "none"
-            raise WorkbenchError(f"unknown {self.kind} {name!r}", expected=f"one of: {known}") from None
+        items = self._read()
+        if name not in items:
+            known = ", ".join(sorted(items)) or "none"
+            raise WorkbenchError(f"unknown {self.kind} {name!r}", expected=f"one of: {known}")
+        return items[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._items
+        return name in self._read()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
+        return iter(self._read())
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._read())
 
     def items(self) -> list[tuple[str, T]]:
         """Names with their items, in order of registration."""
-        return list(self._items.items())
+        return list(self._read().items())
 
     def values(self) -> list[T]:
         """The items, in order of registration."""
-        return list(self._items.values())
+        return list(self._read().values())
+
+
+def _import(name: str) -> None:
+    if hasattr(importlib.import_module(name), "__path__"):
+        import_folder(name)
 
 
 def import_folder(package: str) -> list[str]:

@@ -6,12 +6,10 @@ tile are worked out when asked for, by the engine's placement, from the sizes an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -20,24 +18,11 @@ from workbench.errors import WorkbenchError
 from workbench.profiler import tables
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import Addresses, Placer, Placing, bytes_by_category
+from workbench.profiler.offers import Offers
+from workbench.profiler.registry import exports
 from workbench.profiler.report import face, plain_html
 from workbench.profiler.schema import MEMORY_CATEGORIES, Column, Stored, Table
 from workbench.profiler.timeline import Timeline, blocks, timeline_of
-
-if TYPE_CHECKING:
-    from workbench.profiler.advice.explain import Explanation
-    from workbench.profiler.reports.insights import Insights
-    from workbench.profiler.reports.liveness_view import LivenessView
-    from workbench.profiler.reports.memory import Memory
-    from workbench.profiler.reports.operations import Operations
-    from workbench.profiler.reports.pipeline import Pipeline
-    from workbench.profiler.reports.program_tree import ProgramTree
-    from workbench.profiler.reports.roofline import Roofline
-    from workbench.profiler.reports.source import Source
-    from workbench.profiler.reports.summary import Summary
-    from workbench.profiler.reports.tile_map import TileMap
-    from workbench.profiler.reports.trace import Trace
-    from workbench.profiler.reports.xray import Xray
 
 
 class Peak(NamedTuple):
@@ -58,7 +43,7 @@ def _no_placing(profile: Stored, ipu: int) -> Placer:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Profile:
+class Profile(Offers):
     """Memory, time and structure of one compiled program.
 
     `meta` is JSON data, `tables` columns by table and name, `arrays` bulk numbers: `per_tile` int64[k, tiles] holds
@@ -252,136 +237,11 @@ class Profile:
         """
         return live_bytes.live_variables(self, step, ipu, tile)
 
-    def explain(
-        self,
-        *,
-        tile: int | None = None,
-        step: int | None = None,
-        variable: str | int | None = None,
-        operator: str | None = None,
-        ipu: int | None = None,
-    ) -> Explanation:
-        """Where a number comes from: value, formula with its inputs filled in, source, typical error and parts.
-
-        Give a tile (its bytes), a step (its cycles), a tile and a step (bytes live there), a variable or an operator.
-        """
-        from workbench.profiler.advice.explain import explain
-
-        return explain(self, tile=tile, step=step, variable=variable, operator=operator, ipu=ipu)
-
-    # Reports
-
-    @cached_property
-    def summary(self) -> Summary:
-        """Verdict first, then target, time, assumptions."""
-        from workbench.profiler.reports.summary import Summary
-
-        return Summary.from_profile(self)
-
-    @cached_property
-    def insights(self) -> Insights:
-        """The largest things, and tips."""
-        from workbench.profiler.reports.insights import Insights
-
-        return Insights.from_profile(self)
-
-    @cached_property
-    def memory(self) -> Memory:
-        """Bytes over tiles by category."""
-        from workbench.profiler.reports.memory import Memory
-
-        return Memory.from_profile(self)
-
-    @cached_property
-    def tile_map(self) -> TileMap:
-        """Bytes on the floor plan."""
-        from workbench.profiler.reports.tile_map import TileMap
-
-        return TileMap.from_profile(self)
-
-    @cached_property
-    def liveness_view(self) -> LivenessView:
-        """Live bytes over the steps of the program."""
-        from workbench.profiler.reports.liveness_view import LivenessView
-
-        return LivenessView.from_profile(self)
-
-    @cached_property
-    def xray(self) -> Xray:
-        """Address by step of the fullest tile; `.xray.of(ipu, tile)` for another."""
-        from workbench.profiler.reports.xray import Xray
-
-        return Xray.from_profile(self)
-
-    @cached_property
-    def trace(self) -> Trace:
-        """What runs when."""
-        from workbench.profiler.reports.trace import Trace
-
-        return Trace.from_profile(self)
-
-    @cached_property
-    def pipeline(self) -> Pipeline:
-        """Stages, micro-batches and bubbles."""
-        from workbench.profiler.reports.pipeline import Pipeline
-
-        return Pipeline.from_profile(self)
-
-    @cached_property
-    def program_tree(self) -> ProgramTree:
-        """The control program."""
-        from workbench.profiler.reports.program_tree import ProgramTree
-
-        return ProgramTree.from_profile(self)
-
-    @cached_property
-    def operations(self) -> Operations:
-        """A row per operator and per layer."""
-        from workbench.profiler.reports.operations import Operations
-
-        return Operations.from_profile(self)
-
-    @cached_property
-    def roofline(self) -> Roofline:
-        """Operators under the ceilings of the machine."""
-        from workbench.profiler.reports.roofline import Roofline
-
-        return Roofline.from_profile(self)
-
-    @cached_property
-    def source(self) -> Source:
-        """Cycles and bytes per line of the user's code."""
-        from workbench.profiler.reports.source import Source
-
-        return Source.from_profile(self)
-
     # Out
 
-    def save(self, path: str | Path) -> Path:
-        """Write the profile to one file; an interrupted save leaves the old file whole."""
-        from workbench.profiler.storage import save_profile
-
-        return save_profile(self, path)
-
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write every table as a CSV file into `folder`; returns the files."""
-        from workbench.profiler.export.csv import to_csv
-
-        return to_csv(self, folder)
-
-    def to_chrome_trace(self, path: str | Path) -> list[Path]:
-        """Write the executed blocks as Chrome trace JSON, a file per 500,000 events; returns the files."""
-        from workbench.profiler.export.chrome_trace import to_chrome_trace
-
-        return to_chrome_trace(self, path)
-
-    def to_html(self, path: str | Path) -> Path:
-        """Write one self-contained HTML file."""
-        return Path(face("html").write(self, Path(path)))
-
-    def to_json(self) -> str:
-        """The verdict and the headline numbers as JSON."""
-        return json.dumps(self.summary.data, indent=2)
+    def to(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """An export by name: `profile.to("csv", folder)` is `profile.to_csv(folder)`; with its own arguments."""
+        return exports.get(name)(self, *arguments, **options)
 
     def __str__(self) -> str:
         return self.summary.to_text()

@@ -20,6 +20,7 @@ from workbench.base.files import whole_file
 from workbench.errors import ProfileFileError
 from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import method
 from workbench.profiler.schema import FORMAT, FORMAT_VERSION, LATER_COLUMNS, SCHEMA, Column, Stored, Table, table
 from workbench.profiler.validity import validate
 
@@ -30,8 +31,9 @@ _TODO = "save the profile again with profile.save(path), or compile it anew"
 _KINDS = {"i": "i", "f": "f", "b": "b"}
 
 
+@method("save")
 def save_profile(profile: Profile, path: str | Path) -> Path:
-    """Write `profile` to `path`, whole or not at all; returns the path."""
+    """Write the profile to one file; an interrupted save leaves the old file whole. Returns the path."""
     with whole_file(path) as file:
         _write(profile, file)
     return Path(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
@@ -84,12 +83,6 @@ class Page:
         from workbench.widgets import linked
 
         return linked.views(profile, *names)
-
-    def write(self, profile: Profile, path: str | Path) -> Path:
-        """One self-contained HTML file."""
-        from workbench.profiler.export.html import to_html
-
-        return to_html(profile, path)
 
     def script(self, names: tuple[str, ...]) -> str:
         """The JavaScript of the named views for a page without a kernel."""

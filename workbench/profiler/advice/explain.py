@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.operators.steps import OperatorSteps, StepsByOperator
+from workbench.profiler.profile import Profile
+from workbench.profiler.registry import method
 from workbench.profiler.report import records
 from workbench.profiler.schema import FOOTPRINT_CATEGORIES
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
 
 MAX_PARTS_SHOWN = 12
 # Sources of numbers that are read from the program itself rather than computed by a formula of the engine.
@@ -77,16 +76,20 @@ def typical_error(profile: Profile, kind: str) -> float | None:
     return abs(float(known["median_ratio"]) - 1.0)
 
 
+@method("explain")
 def explain(
     profile: Profile,
     *,
-    tile: int | None,
-    step: int | None,
-    variable: str | int | None,
-    operator: str | None,
-    ipu: int | None,
+    tile: int | None = None,
+    step: int | None = None,
+    variable: str | int | None = None,
+    operator: str | None = None,
+    ipu: int | None = None,
 ) -> Explanation:
-    """See `Profile.explain`."""
+    """Where a number comes from: value, formula with its inputs filled in, source, typical error and parts.
+
+    Give a tile (its bytes), a step (its cycles), a tile and a step (bytes live there), a variable or an operator.
+    """
     given = [name for name, value in (("variable", variable), ("operator", operator)) if value is not None]
     if len(given) + (step is not None or tile is not None) != 1:
         raise InputError(

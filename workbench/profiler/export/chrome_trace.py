@@ -6,21 +6,22 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.base.files import whole_file
+from workbench.profiler.profile import Profile
+from workbench.profiler.registry import export
 from workbench.profiler.timeline import BLOCK_COLUMNS, block_rows
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
 
 EVENTS_PER_FILE = 500_000
 LANES = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
 
 
+@export("chrome_trace")
 def to_chrome_trace(profile: Profile, path: str | Path, events_per_file: int = EVENTS_PER_FILE) -> list[Path]:
-    """Write `path`, and `path` with `.2`, `.3` … before its ending for what is beyond `events_per_file`.
+    """Write the executed blocks as Chrome trace JSON, a file per `events_per_file`; returns the files.
 
+    They are `path`, and `path` with `.2`, `.3` … before its ending for what is beyond.
     A process per IPU, a thread per cause; `ts` and `dur` are cycles.
     """
     first = Path(path)

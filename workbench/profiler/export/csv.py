@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from workbench.base.files import whole_file
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile
+from workbench.profiler.registry import export
 
 TABLES = (
     "tiles",
@@ -32,8 +30,9 @@ def tables_of(profile: Profile) -> Mapping[str, pd.DataFrame]:
     return found | {name: getattr(profile, name).to_pandas() for name in REPORTS}
 
 
+@export("csv")
 def to_csv(profile: Profile, folder: str | Path) -> list[Path]:
-    """Write `<table>.csv` for every table into `folder`, which is made if need be; returns the files."""
+    """Write every table as a CSV file into `folder`, which is made if need be; returns the files."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     written = []

@@ -12,13 +12,12 @@ import gzip
 import json
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.base.files import whole_file
+from workbench.profiler.profile import Profile
+from workbench.profiler.registry import export
 from workbench.profiler.report import face
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
 
 MAX_BYTES = 3_000_000
 _PICTURE_BYTES = 300_000
@@ -37,8 +36,9 @@ _STYLE = (
 )
 
 
+@export("html")
 def to_html(profile: Profile, path: str | Path) -> Path:
-    """Write `profile` to `path`, whole or not at all; returns the path."""
+    """Write one self-contained HTML file, whole or not at all; returns the path."""
     with whole_file(path, text=True) as file:
         file.write(page(profile))
     return Path(path)

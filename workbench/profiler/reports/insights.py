@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 
 HIGHEST = 5
@@ -26,11 +27,11 @@ WORTH_BYTES = 0.2
 WORTH_CYCLES = 0.2
 
 
+@report("insights")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Insights(Report):
     """Bytes on a tile at its own fullest step unless said otherwise."""
 
-    name: ClassVar[str] = "insights"
     profile: Profile
 
     @classmethod

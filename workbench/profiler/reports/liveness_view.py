@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,15 @@ from workbench.base.units import bytes_text
 from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 
 
+@report("liveness_view")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LivenessView(Report):
     """Bytes at each position of the IPU's program; a position is a step at one place, calls expanded, loops once."""
 
-    name: ClassVar[str] = "liveness_view"
     profile: Profile
     ipu: int = 0
     tile: int | None = None

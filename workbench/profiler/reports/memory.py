@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,13 @@ from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes as bytes_of
 from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 
 Measure: TypeAlias = Literal["peak", "allocated"]
 
 
+@report("memory")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Memory(Report):
     """Bytes of every tile of one IPU.
@@ -30,7 +32,6 @@ class Memory(Report):
     `total_bytes` of `.tiles`.
     """
 
-    name: ClassVar[str] = "memory"
     profile: Profile
     ipu: int = 0
     measure: Measure = "peak"

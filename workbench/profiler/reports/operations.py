@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from workbench.base.units import cycles_text, percent_text
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 from workbench.profiler.schema import Table
 from workbench.profiler.timeline.calls import LAYER, Arms
@@ -22,11 +23,11 @@ Caller: TypeAlias = "tuple[str, bool]"
 OWN: Caller = ("", False)
 
 
+@report("operations")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Operations(Report):
     """`operators` are those that were planned; `layers` cover every step, so that their cycles sum to all of them."""
 
-    name: ClassVar[str] = "operations"
     profile: Profile
 
     @classmethod

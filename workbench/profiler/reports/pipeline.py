@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from workbench.base.arrays import IntArray
 from workbench.base.units import cycles_text, percent_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 from workbench.profiler.schema import CAUSES
 from workbench.profiler.timeline.executions import Blocks, Executions
@@ -38,11 +39,11 @@ BLOCK_COLUMNS = (
 )
 
 
+@report("pipeline")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pipeline(Report):
     """Of a program without stages there are no blocks, and the window is the whole call."""
 
-    name: ClassVar[str] = "pipeline"
     profile: Profile
 
     @classmethod

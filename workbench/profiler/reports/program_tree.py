@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
 from workbench.base.units import cycles_text
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 from workbench.profiler.timeline import Node
 
 _KINDS = {"sequence": "Sequence", "repeat": "Repeat", "call": "Call", "if": "If", "overlap": "Overlap"}
 
 
+@report("program_tree")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProgramTree(Report):
     """Functions first, each stored once, then the entry. A call names its function and is not expanded."""
 
-    name: ClassVar[str] = "program_tree"
     profile: Profile
 
     @classmethod

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
 from workbench.base.units import count_text, percent_text
 from workbench.profiler.operators.steps import StepsByOperator
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 
 
+@report("roofline")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Roofline(Report):
     """Rates are FLOP/s of one IPU. Bytes are those received over the exchange, with a part of a shared body's."""
 
-    name: ClassVar[str] = "roofline"
     profile: Profile
 
     @classmethod

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 
 
+@report("source")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source(Report):
     """A line's cycles are those of its steps on every IPU they occupy; with waiting and what has no line they sum to
     IPUs x total cycles."""
 
-    name: ClassVar[str] = "source"
     profile: Profile
 
     @classmethod

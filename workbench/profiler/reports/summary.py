@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
 from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
 from workbench.profiler.advice.explain import typical_error
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 
 
+@report("summary")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Summary(Report):
     """What a user reads first. Bytes are bytes, cycles those of the target's clock."""
 
-    name: ClassVar[str] = "summary"
     profile: Profile
 
     @classmethod

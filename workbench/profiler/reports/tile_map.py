@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
 from workbench.profiler.memory import footprint
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 
 # osmarks/ipu-stack@ce7c7e94 ipu-target topology.rs: 16 columns x 4 lanes x 23 rows of tiles (C600).
@@ -24,6 +25,7 @@ COLUMN_ROWS = 23
 _STEP_COLUMNS = {"cycles": "cycles_index", "sent": "sent_index", "received": "received_index"}
 
 
+@report("tile_map")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TileMap(Report):
     """`quantity` says what is shown:
@@ -32,7 +34,6 @@ class TileMap(Report):
     step), "variable" (`item` its name), or "cycles", "sent", "received" of one step (`item` its id).
     """
 
-    name: ClassVar[str] = "tile_map"
     profile: Profile
     ipu: int = 0
     quantity: str = "total"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ import pandas as pd
 from workbench.base.units import cycles_text, percent_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 from workbench.profiler.timeline import Block, direction_of
 
@@ -37,12 +38,12 @@ class Rectangle(NamedTuple):
     merged: int
 
 
+@report("trace")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace(Report):
     """Lanes of an IPU: "phase" (a rectangle per step, by cause), "layer" (neighbouring steps of a layer) and "call"
     (neighbouring steps of a stage, micro-batch and direction)."""
 
-    name: ClassVar[str] = "trace"
     profile: Profile
 
     @classmethod

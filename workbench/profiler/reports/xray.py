@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,15 @@ from workbench.base.units import bytes_text
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 
 
+@report("xray")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Xray(Report):
     """The picture that explains an out-of-memory. At every position the live rectangles' bytes sum to what is live."""
 
-    name: ClassVar[str] = "xray"
     profile: Profile
     ipu: int
     tile: int

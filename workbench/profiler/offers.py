@@ -1,0 +1,27 @@
+"""What a profile offers by name, looked up in its registries. The stub beside this file lists it for editors and mypy.
+
+`make stub` writes the stub again when a report, an export or a method was added.
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import Any
+
+from workbench.profiler.registry import methods, reports
+
+
+class Offers:
+    """Base of `Profile`: its reports, each made once, and the functions that are registered as its methods."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or hasattr(type(self), name):  # an error inside one of its own: told as it was
+            return object.__getattribute__(self, name)
+        if name in reports:
+            return self.__dict__.setdefault(name, reports.get(name).from_profile(self))
+        if name in methods:
+            return MethodType(methods.get(name), self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *reports, *methods})
