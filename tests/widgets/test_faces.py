@@ -155,7 +155,7 @@ def test_names_cannot_end_the_page_s_script(tmp_path: Path) -> None:
 def test_views_that_do_not_fit_give_way_to_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html, "MAX_BYTES", 302_000)
     text = html.page(handmade_profile())
-    assert "start(views,[" in text
+    assert "start(load, [" in text
     assert text.count("<noscript>") < 5
     assert all(f'id="view-{name}"' in text for name in linked.shown(handmade_profile()))
 

@@ -84,14 +84,14 @@ class Page:
 
         return linked.views(profile, *names)
 
-    def script(self, names: tuple[str, ...]) -> str:
-        """The JavaScript of the named views for a page without a kernel."""
+    def script(self) -> str:
+        """The JavaScript of the views for a page without a kernel: a module script that ends with `load` made."""
         from workbench.widgets.kit import assets
 
-        return assets.script(names)
+        return assets.script()
 
     def style(self, names: tuple[str, ...]) -> str:
         """The styles of the named views."""
         from workbench.widgets.kit import assets
 
-        return assets.styles(names)
+        return assets.style(*(f"views/{name}" for name in names))

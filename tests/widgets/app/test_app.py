@@ -12,7 +12,6 @@ import pytest
 
 import workbench as wb
 from tests.profiler.advice.test_diagnose import FakeCompiler, by_lever, over
-from tests.widgets.kit.test_javascript import MAX_BYTES, run
 from workbench.errors import Cancelled, InputError
 from workbench.executable import PHASES
 from workbench.ipu.config import IPUConfig, form_options
@@ -24,7 +23,6 @@ from workbench.widgets.app.layers import KINDS, PRESETS, Layer, keras_code, name
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.source import READY
 from workbench.widgets.app.task import Task
-from workbench.widgets.kit import assets
 from workbench.widgets.views import diagnosis
 
 AMP = "matmuls.poplar_options.availableMemoryProportion"
@@ -312,20 +310,6 @@ def test_cancel_is_heard_at_the_next_phase() -> None:
     task.cancel()
     assert task.wait(10)
     assert outcomes[0].cancelled
-
-
-# The JavaScript
-
-
-@pytest.mark.parametrize("name", ["code", "progress", "diagnosis"])
-def test_each_widget_is_one_small_module(node: str, name: str) -> None:
-    source = assets.javascript(name)
-    assert len(source.encode()) <= MAX_BYTES
-    assert "import " not in source
-    assert source.count("export ") == 1
-    run(node, "--input-type=module", "--check", "-", text=source)
-    for called in ("button", "watch"):
-        assert f"{called}(" not in source or f"function {called}(" in source
 
 
 # The drawn diagnosis

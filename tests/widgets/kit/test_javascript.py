@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ipywidgets
 import pytest
 
+from tests.profiler.handmade import handmade_pipeline
 from workbench.base import units
+from workbench.widgets import linked
+from workbench.widgets.app import App
 from workbench.widgets.face import VIEWS
 from workbench.widgets.kit import assets
+from workbench.widgets.kit.library import Drawn, Library
 
 HERE = Path(__file__).parent
 MAX_BYTES = 30_000
+MAX_SESSION_BYTES = 300_000
 
 
 def run(node: str, *arguments: str, text: str = "") -> str:
@@ -34,37 +41,124 @@ def test_node_tests(node: str, path: Path) -> None:
     run(node, "--test", str(path))
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_widget_is_one_small_module(node: str, name: str) -> None:
-    source = assets.javascript(name)
+MODULES = sorted(assets.sources())
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_a_module_is_small_and_loads(node: str, path: str) -> None:
+    """Under node, by the library's own loader, with all it imports; every name it imports is there."""
+    source = assets.sources()[path]
     assert len(source.encode()) <= MAX_BYTES
-    assert "import " not in source
-    assert source.count("export ") == 1
-    run(node, "--input-type=module", "--check", "-", text=source)
+    assert evaluate(node, f"{LOAD}console.log(JSON.stringify(Object.keys(await load('{path}')).length > 0));")
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_widget_has_all_it_reaches(node: str, name: str) -> None:
-    """The joined module loads, and nothing it calls of the shared code was left behind."""
-    shared = evaluate(
+def test_what_is_brought_is_what_lies_in_the_folder() -> None:
+    files = {path.relative_to(assets.FOLDER).as_posix() for path in assets.FOLDER.rglob("*.js")}
+    assert set(assets.sources()) == files - {"kit/library.js", "kit/stub.js"}
+    for path, source in assets.sources().items():
+        assert source == (assets.FOLDER / path).read_text(encoding="utf-8")
+
+
+# A module as its author likes it: all of this is JavaScript, and nothing asks for another style.
+UNUSUAL = r"""/* import {a} from "./none.js"; */
+// import {b} from "./none.js";
+import {
+  twice,
+  thrice as three,
+} from
+  "../kit/made.js";
+import * as all from './beside.js'; import "./beside.js"
+import other, {deep} from "./in/deep.js"
+
+export default function shown() {
+  const text = `import {x} from "./none.js";
+    over lines ${twice(1)}`;
+  return [text.length, "import {y} from './none.js'", three(2), all.one, other, deep, /import "z"/.source];
+}
+  const notAtTheMargin = 1; export {notAtTheMargin}
+"""
+LOAD = (
+    "import {loader, importsOf, resolved} from 'WIDGETS/kit/library.js';\n"
+    f"const toUrl = (text) => `data:text/javascript,${{encodeURIComponent(text)}}`;\n"
+    f"const load = loader({json.dumps(dict(assets.sources()))}, toUrl);\n"
+)
+
+
+def test_a_module_may_be_written_as_its_author_likes(node: str) -> None:
+    sources = {
+        "kit/made.js": "export const twice = (x) => 2 * x, thrice = (x) => 3 * x;",
+        "views/beside.js": "export const one = 1;",
+        "views/in/deep.js": 'import {twice} from "../../kit/made.js";\nexport const deep = twice(4); export default 7;',
+        "views/unusual.js": UNUSUAL,
+    }
+    found = evaluate(
         node,
-        "const names = [], stems = ['kernel', 'tiles', 'lanes'];\n"
-        "for (const stem of stems) names.push(...Object.keys(await import(`WIDGETS/kit/${stem}.js`)));\n"
-        "console.log(JSON.stringify(names));",
+        f"{LOAD}const own = loader({json.dumps(sources)}, toUrl);\n"
+        "console.log(JSON.stringify((await own('views/unusual.js')).default()));",
     )
-    own = (assets.FOLDER / "views" / f"{name}.js").read_text(encoding="utf-8").partition("const ")[2]
-    joined = assets.javascript(name)
-    called = [each for each in shared if f"{each}(" in own]
-    assert called
-    for each in called:
-        assert f"function {each}(" in joined or f"const {each}=" in joined, each
+    assert found == [
+        len('import {x} from "./none.js";\n    over lines 2'),
+        "import {y} from './none.js'",
+        6,
+        1,
+        7,
+        8,
+        'import "z"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ({"a.js": 'import "./b.js";'}, "there is no module b.js, which a.js asks for"),
+        ({"a.js": 'import "./b.js";', "b.js": 'import "./a.js";'}, "modules import each other: a.js > b.js > a.js"),
+        ({}, "there is no module a.js, which a page asks for"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(node: str, sources: dict[str, str], expected: str) -> None:
+    asked = f"{LOAD}try {{ await loader({json.dumps(sources)}, toUrl)('a.js'); }} "
+    assert evaluate(node, f"{asked}catch (error) {{ console.log(JSON.stringify(error.message)); }}") == expected
 
 
 def test_stored_page_has_one_script(node: str) -> None:
-    source = assets.script(tuple(VIEWS))
-    run(node, "--check", "-", text=source)
+    source = assets.script()
+    run(node, "--input-type=module", "--check", "-", text=source)
     assert source.count("function bytesText(") == 1
     assert source.count("</") == 0
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_carries_a_stub(node: str, name: str) -> None:
+    source = assets.stub(f"views/{name}.js")
+    run(node, "--input-type=module", "--check", "-", text=source)
+    assert len(source) < 1_500
+    assert f'["{assets.digest()}", "views/{name}.js"]' in source
+
+
+def test_a_session_brings_its_javascript_once() -> None:
+    """Bytes of JavaScript in the state of all widgets of an app, and of every view of three profiles."""
+    opened = [App(), *(linked.profile_view(handmade_pipeline()) for _ in range(3))]
+    widgets = list(_widgets_of(opened))
+    libraries = {id(each.library) for each in widgets}
+    assert len(libraries) == 1
+    assert len(widgets) >= 3 * len(VIEWS)
+    sent = sum(len(each._esm) for each in widgets) + len(json.dumps(widgets[0].library.get_state()))
+    assert sent <= MAX_SESSION_BYTES
+
+
+def _widgets_of(shown: Iterable[Any]) -> Iterator[Drawn]:
+    for each in shown:
+        if isinstance(each, Drawn):
+            yield each
+        elif isinstance(each, ipywidgets.Box):
+            yield from _widgets_of(each.children)
+
+
+def test_a_new_library_comes_after_all_widgets_were_closed() -> None:
+    first = Library.shared()
+    first.close()
+    assert Library.shared() is not first
+    assert Library.shared().comm is not None
 
 
 def test_no_view_writes_markup() -> None:

@@ -60,7 +60,8 @@ def page(profile: Profile) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
         f"<title>{escape(profile.name)}</title><style>{_STYLE}{front.style(drawn)}</style></head><body>"
         f"<header><h1>{escape(profile.name)}</h1><p>{escape(subtitle)}</p></header><main>{sections}</main>"
-        f"<script>{front.script(drawn)}\nstart(views,{state});</script></body></html>\n"
+        f'<script type="module">{front.script()}\n(await load("kit/offline.js")).start(load, {state});</script>'
+        "</body></html>\n"
     )
 
 

@@ -6,21 +6,21 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench.errors import Cancelled, WorkbenchError
 from workbench.widgets.kit import assets
+from workbench.widgets.kit.library import Drawn
 
 # The browser is told of each new phase, and in between no oftener than this.
 SECONDS_BETWEEN = 0.2
 
 
-class AppProgress(anywidget.AnyWidget):
+class AppProgress(Drawn):
     """`data` holds: state (idle, running, done, failed, cancelled), title, phases, text, problem."""
 
-    _esm = assets.javascript("progress")
-    _css = assets.styles(("app", "progress"))
+    _esm = assets.stub("app/progress.js")
+    _css = assets.style("app/app", "app/progress")
     data = traitlets.Dict({"state": "idle"}).tag(sync=True)
 
     def begin(self, title: str, phases: Sequence[str] = ()) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import anywidget
 import ipywidgets
 import traitlets
 
+from workbench.widgets.kit.library import Drawn
 from workbench.widgets.kit.selection import Selection
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MAX_TABLE_ROWS = 8
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-class View(anywidget.AnyWidget):
+class View(Drawn):
     """A canvas fed by `data` (small JSON) and `buffer` (columns, see payload.pack), linked by `selection`.
 
     `live` is false where no kernel answers: then the view shows what it was given and offers nothing else.

@@ -73,8 +73,8 @@ def _verdict(fix: Fix) -> str:
 class DiagnosisView(View):
     """The fixes as a table; `on_apply` callbacks hear the number of the fix whose button was pressed."""
 
-    _esm = assets.javascript("diagnosis")
-    _css = assets.style("diagnosis")
+    _esm = assets.stub("views/diagnosis.js")
+    _css = assets.style("views/diagnosis")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)

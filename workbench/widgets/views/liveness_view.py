@@ -100,8 +100,8 @@ def _variables(report: Report) -> tuple[IntArray, IntArray, dict[str, IntArray]]
 class LivenessView(View):
     """The liveness canvas; follows the selection's IPU and tile, and shows the fullest tile until one is chosen."""
 
-    _esm = assets.javascript("liveness_view")
-    _css = assets.style("liveness_view")
+    _esm = assets.stub("views/liveness_view.js")
+    _css = assets.style("views/liveness_view")
     mode = traitlets.Enum(("tile", "ipu"), "tile").tag(sync=True)
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:

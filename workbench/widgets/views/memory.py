@@ -35,8 +35,8 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
 class MemoryView(View):
     """The memory canvas; a click selects a tile, the legend hides a category."""
 
-    _esm = assets.javascript("memory")
-    _css = assets.style("memory")
+    _esm = assets.stub("views/memory.js")
+    _css = assets.style("views/memory")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)

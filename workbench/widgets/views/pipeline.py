@@ -199,8 +199,8 @@ class PipelineView(View):
     micro-batch.
     """
 
-    _esm = assets.javascript("pipeline")
-    _css = assets.style("pipeline")
+    _esm = assets.stub("views/pipeline.js")
+    _css = assets.style("views/pipeline")
     window = traitlets.List(traitlets.Float(), []).tag(sync=True)
     marks = traitlets.List(traitlets.Float(), []).tag(sync=True)
     mine = traitlets.Dict({}).tag(sync=True)

@@ -121,8 +121,8 @@ def groups(report: Report) -> list[dict[str, Any]]:
 class SummaryView(View):
     """The verdict and the headline numbers, as text."""
 
-    _esm = assets.javascript("summary")
-    _css = assets.style("summary")
+    _esm = assets.stub("views/summary.js")
+    _css = assets.style("views/summary")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)

@@ -65,8 +65,8 @@ def payload(report: Report, variable: int | None = None) -> tuple[dict[str, Any]
 class TileMapView(View):
     """The floor plan; a click or the arrows select a tile; a selected variable can be shown on it."""
 
-    _esm = assets.javascript("tile_map")
-    _css = assets.style("tile_map")
+    _esm = assets.stub("views/tile_map.js")
+    _css = assets.style("views/tile_map")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)

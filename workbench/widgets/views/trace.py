@@ -167,8 +167,8 @@ def _bands(
 class TraceView(View):
     """The trace canvas; `window` is the visible range, answered with the detail it can show."""
 
-    _esm = assets.javascript("trace")
-    _css = assets.style("trace")
+    _esm = assets.stub("views/trace.js")
+    _css = assets.style("views/trace")
     window = traitlets.List(traitlets.Float(), []).tag(sync=True)
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
