@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workbench import ipu
+from workbench import ipu, tf
 from workbench.ipu.config._state import STATE
 
 
@@ -24,6 +24,4 @@ def fresh_system(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def fresh_graph() -> None:
     """Each test has an empty default graph."""
-    from workbench.tf import _graph
-
-    _graph.reset_default_graph()
+    tf.reset_default_graph()

@@ -9,7 +9,6 @@ import pytest
 
 from tests.ipu.graphs import compiled, configure, run
 from workbench import ipu, tf
-from workbench.tf._graph import Operation
 
 repeat, while_loop = ipu.loops.repeat, ipu.loops.while_loop
 
@@ -38,7 +37,7 @@ def test_repeat_several_values() -> None:
 def test_without_values_a_loop_is_an_operation() -> None:
     count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
     result = compiled(lambda: repeat(5, lambda: count.assign_add(2.0).op))
-    assert isinstance(result, Operation)
+    assert isinstance(result, tf.Operation)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         session.run(result)

@@ -10,7 +10,6 @@ import pytest
 from tests.ipu.graphs import compiled, configure, run
 from workbench import ipu, tf
 from workbench.ipu import scopes
-from workbench.tf import _graph
 
 ONES = np.ones(4, np.float32)
 
@@ -161,7 +160,7 @@ def test_outside_compilation_is_inside_one_and_not_nested() -> None:
 
 def test_attributes_are_set_in_a_scope_and_restored_behind_it() -> None:
     def attributes() -> dict[str, str]:
-        return dict(_graph.current_scopes().attributes)
+        return dict(tf.no_op().scopes.attributes)
 
     with scopes.frontend_attribute("colour", "red"):
         assert attributes() == {"colour": "red"}
@@ -224,7 +223,7 @@ def test_a_training_loop_spans_shards() -> None:
     """Ten updates of two weights, one on each IPU; the same numbers as on one."""
 
     def losses(ipus: int) -> tuple[Any, Any]:
-        _graph.reset_default_graph()
+        tf.reset_default_graph()
         configure(ipus)
         elements = [np.full((2, 4), number + 1, np.float32) for number in range(10)]
         infeed, outfeed = ipu.ipu_infeed_queue.IPUInfeedQueue(elements), ipu.ipu_outfeed_queue.IPUOutfeedQueue()

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from workbench import tf
-from workbench.tf._graph import Operation
 
 X = np.array([[1, 2], [3, 4]], np.float32)
 
@@ -114,7 +113,7 @@ def test_control_dependencies_order_what_nothing_else_orders() -> None:
     log.clear()
     tf.Session().run(second)
     assert log == ["first", "second"]
-    assert isinstance(tf.group(first, second), Operation)
+    assert isinstance(tf.group(first, second), tf.Operation)
 
 
 def test_variables_keep_their_values_between_runs() -> None:

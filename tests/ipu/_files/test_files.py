@@ -14,14 +14,14 @@ from tests.ipu.graphs import compiled, configure
 from workbench import ipu, tf
 from workbench.errors import InputError
 from workbench.ipu import dataset_extractor
-from workbench.ipu._files import tensors as _binary
+from workbench.ipu._files import tensors
 
 PAIRS = [{"a": np.full((2,), number, np.float32), "b": np.int64(number)} for number in range(5)]
 
 
 def test_one_file_for_each_tensor_of_an_element(tmp_path: Path) -> None:
     ipu.utils.export_dataset_to_file(PAIRS, str(tmp_path / "set.bin"), 3, feed_name="train")
-    first, second = (_binary.read(tmp_path / f"set.{number}.bin") for number in (0, 1))
+    first, second = (tensors.read(tmp_path / f"set.{number}.bin") for number in (0, 1))
     assert {name: each.tolist() for name, each in first.items()} == {"train.0": [[0, 0], [1, 1], [2, 2]]}
     assert {name: each.tolist() for name, each in second.items()} == {"train.1": [0, 1, 2]}
     assert second["train.1"].dtype == np.int32  # as the IPU has them
@@ -30,7 +30,7 @@ def test_one_file_for_each_tensor_of_an_element(tmp_path: Path) -> None:
 def test_a_single_tensor_goes_to_the_file_itself_and_a_queue_names_it(tmp_path: Path) -> None:
     queue = ipu.ipu_infeed_queue.IPUInfeedQueue([np.float32(number) for number in range(4)])
     ipu.utils.export_dataset_to_file(queue, tmp_path / "feed.bin", 4)
-    (name,) = _binary.read(tmp_path / "feed.bin")
+    (name,) = tensors.read(tmp_path / "feed.bin")
     assert name == f"{queue._id}.0"
     assert not list(tmp_path.glob("*.partial"))
 
@@ -66,7 +66,7 @@ def test_what_cannot_be_exported_leaves_no_file(dataset: Any, count: int, told: 
 def test_inputs_are_exported_under_their_names(tmp_path: Path) -> None:
     x, y = tf.placeholder(tf.float32, [2], name="x"), tf.placeholder(tf.int32, [], name="y")
     ipu.utils.export_inputs_to_file([x, y], tmp_path / "inputs.bin", {x: [1, 2], y: 3})
-    found = _binary.read(tmp_path / "inputs.bin")
+    found = tensors.read(tmp_path / "inputs.bin")
     assert {name: each.tolist() for name, each in found.items()} == {"x": [1, 2], "y": 3}
 
 
@@ -86,7 +86,7 @@ def test_variables_of_a_session_go_to_a_file_and_back(tmp_path: Path) -> None:
 
 
 def test_variables_must_match_the_files(tmp_path: Path) -> None:
-    _binary.write(tmp_path / "w.bin", "variables", [_binary.Stored(name="a", values=np.zeros(2, np.float32))])
+    tensors.write(tmp_path / "w.bin", "variables", [tensors.Stored(name="a", values=np.zeros(2, np.float32))])
     b = tf.get_variable("b", [2])
     with pytest.raises(InputError, match=r"1 variables are in no file \(b\); 1 tensors of the files are no variable"):
         dataset_extractor.import_variables([b], [tmp_path / "w.bin"])
@@ -109,11 +109,11 @@ def test_variables_of_a_model_go_to_a_file_and_back(tmp_path: Path) -> None:
 def test_other_files_are_refused(raw: bytes, told: str, tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(raw)
     with pytest.raises(InputError, match=told):
-        _binary.read(tmp_path / "x.bin")
+        tensors.read(tmp_path / "x.bin")
     ipu.utils.export_dataset_to_file([np.zeros(4, np.float32)], tmp_path / "cut.bin", 1)
     (tmp_path / "cut.bin").write_bytes((tmp_path / "cut.bin").read_bytes()[:-4])
     with pytest.raises(InputError, match="is cut short"):
-        _binary.read(tmp_path / "cut.bin")
+        tensors.read(tmp_path / "cut.bin")
 
 
 def test_variables_are_initialised_on_the_host_anyway() -> None:
