@@ -14,8 +14,8 @@ from workbench.errors import InputError
 from workbench.ipu._feeds import elements_of, to_arrays, types_of
 from workbench.ipu._files import tensors as _binary
 from workbench.tf import _graph
-from workbench.tf._control import as_tensor
 from workbench.tf._graph import Operation
+from workbench.tf._ops.control import as_tensor
 
 LOGGER = logging.getLogger("workbench.ipu")
 _TYPES = ("float32", "float16", "int32")

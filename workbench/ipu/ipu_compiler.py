@@ -12,10 +12,10 @@ import numpy as np
 from workbench.errors import InputError, WorkbenchError
 from workbench.ipu.scopes import ipu_jit_scope
 from workbench.tf import _graph
-from workbench.tf._control import as_tensor
-from workbench.tf._convert import convert_to_tensor, is_symbolic
 from workbench.tf._graph import Operation, Tensor
-from workbench.tf._variables import Variable
+from workbench.tf._graph.convert import convert_to_tensor, is_symbolic
+from workbench.tf._graph.variables import Variable
+from workbench.tf._ops.control import as_tensor
 
 
 class NotOnIpuError(WorkbenchError):

@@ -29,7 +29,7 @@ from workbench.ipu._replicas import take
 from workbench.ipu.config._flags import flags
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation
-from workbench.tf._host import Failures
+from workbench.tf._ops.host import Failures
 
 _numbers = itertools.count()
 

@@ -16,10 +16,10 @@ from workbench.ipu._feeds import FeedError, check_ordinal, feed_scopes
 from workbench.ipu._replicas import give
 from workbench.ipu.config._flags import flags
 from workbench.tf import _graph
-from workbench.tf._control import as_tensor
-from workbench.tf._convert import is_symbolic
 from workbench.tf._graph import Effects, Operation
-from workbench.tf._host import Failures
+from workbench.tf._graph.convert import is_symbolic
+from workbench.tf._ops.control import as_tensor
+from workbench.tf._ops.host import Failures
 
 _numbers = itertools.count()
 

@@ -13,8 +13,8 @@ import numpy as np
 from workbench.ipu._feeds import body_arguments
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.tf import _graph
-from workbench.tf._control import Body, as_tensor, carried, loop, trace, type_of
 from workbench.tf._graph import Operation, Running, Tensor
+from workbench.tf._ops.control import Body, as_tensor, carried, loop, trace, type_of
 
 
 def repeat(

@@ -11,7 +11,7 @@ import numpy as np
 from workbench.errors import InputError
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
-from workbench.tf._variables import variable_scope
+from workbench.tf._graph.variables import variable_scope
 
 FRONTEND_ATTRIBUTES_NAME = "_XlaFrontendAttributes"
 OUTSIDE_COMPILATION_NAME = "_xla_outside_compilation"

@@ -38,8 +38,8 @@ from workbench.ipu.dataset_extractor import (
 from workbench.ipu.devices import device_number, get_num_of_ipus_in_device
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.tf._graph import Graph
-from workbench.tf._random import set_seed
-from workbench.tf._session import Session
+from workbench.tf._ops.random import set_seed
+from workbench.tf._session.session import Session
 
 
 def is_running_on_ipu_model() -> bool:

@@ -10,12 +10,21 @@ from types import SimpleNamespace
 from typing import Any
 
 from workbench.ipu.devices import device_number
-from workbench.tf import _control, _convert, _gradients, _graph, _initializers, _nn, _random, _session, _variables
-from workbench.tf._dtypes import DTYPES, DType, as_dtype
+from workbench.tf import _graph
 from workbench.tf._graph import Operation, Tensor
-from workbench.tf._math import OPERATIONS
-from workbench.tf._shapes import TensorShape
-from workbench.tf._tape import GradientTape
+from workbench.tf._graph import convert as _convert
+from workbench.tf._graph import initializers as _initializers
+from workbench.tf._graph import variables as _variables
+from workbench.tf._graph.dtypes import DTYPES, DType, as_dtype
+from workbench.tf._graph.shapes import TensorShape
+from workbench.tf._ops import control as _control
+from workbench.tf._ops import gradients as _gradients
+from workbench.tf._ops import nn as _nn
+from workbench.tf._ops import random as _random
+from workbench.tf._ops.host import host_function
+from workbench.tf._ops.math import OPERATIONS
+from workbench.tf._ops.tape import GradientTape
+from workbench.tf._session import session as _session
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
@@ -146,8 +155,6 @@ def get_or_create_global_step(graph: Any = None) -> Any:
 
 def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:  # noqa: N803
     """A Python function of arrays on the host; in a compiled computation, inside an `outside_compilation_scope`."""
-    from workbench.tf._host import host_function
-
     return host_function(func, inp, Tout, name)
 
 

@@ -14,9 +14,9 @@ from workbench.engine.frontends.describe.replicas import axes
 from workbench.engine.frontends.trace.staged_calls import Call
 from workbench.errors import InputError
 from workbench.ipu._pipeline.recorded import Recorded
-from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Effects, Graph, Operation, Tensor
-from workbench.tf._marks import stage_scope
+from workbench.tf._graph.evaluate import Run, State
+from workbench.tf._graph.marks import stage_scope
 
 TODO = "return the pipeline from the function given to ipu_compiler.compile, with nothing beside it that does this"
 

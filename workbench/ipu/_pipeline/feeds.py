@@ -21,7 +21,7 @@ from workbench.engine.frontends.trace.staged_calls import Call, Program
 from workbench.errors import InputError
 from workbench.ipu._pipeline.recorded import Recorded
 from workbench.tf._graph import Tensor, known_shape
-from workbench.tf._marks import stage_scope
+from workbench.tf._graph.marks import stage_scope
 
 
 @dataclass(slots=True)

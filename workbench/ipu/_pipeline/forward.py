@@ -15,10 +15,10 @@ from workbench.engine.frontends.staging.pipeline import Forward
 from workbench.errors import InputError
 from workbench.ipu._pipeline.recorded import Recorded, given_as
 from workbench.ipu._pipeline.sums import outfeed_names, outsums
-from workbench.tf._control import type_of
-from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Tensor
-from workbench.tf._marks import stage_scope
+from workbench.tf._graph.evaluate import Run, State
+from workbench.tf._graph.marks import stage_scope
+from workbench.tf._ops.control import type_of
 
 _HEAD = "gradients of"  # begins the name of the result that is differentiated: the loss may be enqueued under its own
 

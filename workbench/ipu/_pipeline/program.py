@@ -24,10 +24,10 @@ from workbench.ipu._pipeline.forward import Parts, in_order, parts_of, stage_nam
 from workbench.ipu._pipeline.recorded import Recorded, sums_type
 from workbench.ipu._pipeline.sums import check_shared, drained, outfeed_names, outsums, over_replicas, sums_of
 from workbench.ipu.config._state import STATE
-from workbench.tf._control import type_of
-from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import known_shape
-from workbench.tf._marks import stage_scope
+from workbench.tf._graph.evaluate import Run, State
+from workbench.tf._graph.marks import stage_scope
+from workbench.tf._ops.control import type_of
 
 
 def source_of(found: Any, held: Callable[[Any], Any]) -> Source:

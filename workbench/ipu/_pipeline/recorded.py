@@ -14,10 +14,10 @@ from workbench.errors import InputError
 from workbench.ipu._feeds import body_arguments
 from workbench.ipu._pipeline.asked import Asked
 from workbench.tf import _graph
-from workbench.tf._control import Body, as_tensor, parameters, trace, type_of
-from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import Effects, Graph, Operation, Running, Tensor
-from workbench.tf._variables import Variable
+from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.variables import Variable
+from workbench.tf._ops.control import Body, as_tensor, parameters, trace, type_of
 
 HANDED_ON = "HandedOn"
 

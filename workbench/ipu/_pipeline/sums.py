@@ -23,9 +23,9 @@ from workbench.errors import InputError
 from workbench.ipu._pipeline.asked import Asked
 from workbench.ipu._pipeline.recorded import Recorded
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
-from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import known_shape
-from workbench.tf._marks import stage_scope
+from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.marks import stage_scope
 
 
 def sums_of(asked: Asked, types: Mapping[str, str]) -> Sums:

@@ -15,10 +15,10 @@ from workbench.ipu._pipeline.program import source_of
 from workbench.ipu._pipeline.recorded import record_pipeline
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.tf import _graph
-from workbench.tf._control import as_tensor
-from workbench.tf._convert import is_symbolic
-from workbench.tf._gradients import Optimizer
 from workbench.tf._graph import Operation
+from workbench.tf._graph.convert import is_symbolic
+from workbench.tf._ops.control import as_tensor
+from workbench.tf._ops.gradients import Optimizer
 
 
 class PipelineSchedule(IntEnum):

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
-from workbench.tf._dtypes import as_dtype
-from workbench.tf._graph import Operation, Tensor, building, record
-from workbench.tf._variables import Variable
+from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.graph import Operation, Tensor, building, record
+from workbench.tf._graph.layers import adopt
+from workbench.tf._graph.variables import Variable
 
 
 def is_symbolic(value: Any) -> bool:
@@ -28,8 +29,6 @@ def symbolic(value: Any) -> Any:
     if isinstance(value, Variable):
         return value.read_value()
     if isinstance(value, keras.KerasTensor) and not isinstance(value, Tensor):
-        from workbench.tf._layers import adopt
-
         return adopt(value)
     return value
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import jax
 
-from workbench.tf._graph import Effects, Graph, Operation, Running, Tensor
-from workbench.tf._marks import host_region, scope_names
+from workbench.tf._graph.graph import Effects, Graph, Operation, Running, Tensor
+from workbench.tf._graph.marks import host_region, scope_names
 
 
 @dataclass(slots=True)

@@ -18,7 +18,8 @@ import jax
 import keras
 
 from workbench.errors import InputError
-from workbench.tf._dtypes import DType, as_dtype
+from workbench.tf._graph.dtypes import DType, as_dtype
+from workbench.tf._graph.shapes import TensorShape
 
 _numbers = itertools.count()
 
@@ -229,8 +230,6 @@ class Tensor(keras.KerasTensor):  # type: ignore[misc]
 
     def get_shape(self) -> Any:
         """The static shape."""
-        from workbench.tf._shapes import TensorShape
-
         return TensorShape(self.shape)
 
     def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> Any:

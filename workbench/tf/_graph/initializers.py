@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
-from workbench.tf._dtypes import as_dtype
+from workbench.tf._graph.dtypes import as_dtype
 
 
 class constant_initializer:  # noqa: N801

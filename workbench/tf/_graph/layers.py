@@ -8,10 +8,17 @@ from typing import Any
 import jax
 import keras
 
-from workbench.tf import _graph
-from workbench.tf._dtypes import as_dtype
-from workbench.tf._graph import Effects, Operation, Tensor, known_shape
-from workbench.tf._variables import GLOBAL, TRAINABLE, Variable
+from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.graph import (
+    Effects,
+    Operation,
+    Tensor,
+    current_scopes,
+    get_default_graph,
+    known_shape,
+    scoped,
+)
+from workbench.tf._graph.variables import GLOBAL, TRAINABLE, Variable
 
 _KNOWN = "keras variables"
 
@@ -27,8 +34,8 @@ class KerasVariable(Variable):
         self._initializer = None
         self.role = "parameter" if held.trainable else "seed" if "seed" in held.path else "state"
         self.deferred = True
-        self.graph = _graph.get_default_graph().root
-        self.scopes = _graph.current_scopes()
+        self.graph = get_default_graph().root
+        self.scopes = current_scopes()
         self.name = f"{self.graph.unique_name(held.path)}:0"
         self.shape = tuple(int(size) for size in held.shape)
         self.resource = True
@@ -71,7 +78,7 @@ def adopt(tensor: Any) -> Tensor:
     specs = [jax.ShapeDtypeStruct(known_shape(each), each._dtype) for each in inputs]
     made = jax.eval_shape(lambda *values: function(list(values)), *specs) if not variables else tensor
     shape = tuple(made.shape)
-    with _graph.scoped(names=()):
+    with scoped(names=()):
         operation = Operation(
             "KerasLayers", inputs, [(shape, str(made.dtype))], compute,
             effects=Effects(reads=frozenset(variables), writes=written),
@@ -98,7 +105,7 @@ def _roots(tensor: Any) -> list[Tensor]:
 
 
 def _known(held: Any) -> KerasVariable:
-    kept = _graph.get_default_graph().root.collections.setdefault(_KNOWN, [])
+    kept = get_default_graph().root.collections.setdefault(_KNOWN, [])
     for each in kept:
         if each.held_by_keras is held:
             found: KerasVariable = each

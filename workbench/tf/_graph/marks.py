@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from workbench.engine.frontends.describe.name_stack import HOST_REGION, UPDATE_SCOPE, attribute_scope, shard_scope
-from workbench.tf._graph import Scopes
+from workbench.tf._graph.graph import Scopes
 
 
 def scope_names(scopes: Scopes, updates: bool) -> Iterator[str]:

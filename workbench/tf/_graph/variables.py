@@ -12,9 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.errors import InputError
-from workbench.tf import _graph, _hooks
-from workbench.tf._dtypes import DType, as_dtype
-from workbench.tf._graph import Effects, Graph, Operation, Tensor
+from workbench.tf import _hooks
+from workbench.tf._graph.dtypes import DType, as_dtype
+from workbench.tf._graph.graph import (
+    Effects,
+    Graph,
+    Operation,
+    Tensor,
+    building,
+    current_scopes,
+    default_session,
+    get_default_graph,
+    known_shape,
+    scoped,
+)
+from workbench.tf._graph.initializers import glorot_uniform_initializer
+from workbench.tf._graph.shapes import TensorShape
 
 _SHORTER = {"float64": "float32", "int64": "int32"}  # numbers of Python, as TensorFlow types them
 GLOBAL, TRAINABLE, LOCAL = "variables", "trainable_variables", "local_variables"
@@ -42,9 +55,9 @@ class Variable:
         self._given = initial_value
         self._trainable = trainable
         self.role = role or ("parameter" if trainable else "state")
-        self.deferred = _graph.building() if deferred is None else deferred
-        self.graph: Graph = _graph.get_default_graph().root
-        self.scopes = _graph.current_scopes()
+        self.deferred = building() if deferred is None else deferred
+        self.graph: Graph = get_default_graph().root
+        self.scopes = current_scopes()
         self.name = f"{self.graph.unique_name('/'.join((*self.scopes.names, name or 'Variable')))}:0"
         first = self._first(abstract=True)
         self._dtype = as_dtype(dtype or _SHORTER.get(str(first.dtype), first.dtype))
@@ -62,7 +75,7 @@ class Variable:
         given = self._given
         if isinstance(given, Tensor):
             if abstract:
-                return jax.ShapeDtypeStruct(_graph.known_shape(given), given._dtype)
+                return jax.ShapeDtypeStruct(known_shape(given), given._dtype)
             return _hooks.session.get()(graph=given.graph).run(given)
         if callable(given):
             return jax.eval_shape(lambda: jnp.asarray(given())) if abstract else given()
@@ -111,7 +124,7 @@ class Variable:
                 run.state.values[self] = self.value_now
                 return ()
 
-            with _graph.scoped(device="cpu", after=(), outside="", names=()):
+            with scoped(device="cpu", after=(), outside="", names=()):
                 self._initializer = Operation(
                     "init", (), (), compute, name=f"{self.handle}/init", graph=self.graph,
                     effects=Effects(queues=frozenset({self})),
@@ -120,13 +133,11 @@ class Variable:
 
     def get_shape(self) -> Any:
         """The static shape."""
-        from workbench.tf._shapes import TensorShape
-
         return TensorShape(self.shape)
 
     def read_value(self) -> Any:
         """Its value: a tensor in a graph, an array elsewhere."""
-        if not (self.deferred or _graph.building()):
+        if not (self.deferred or building()):
             return self.value_now
         return Operation(
             "ReadVariable", (), [(self.shape, str(self._dtype))], lambda run, values: [run.state.read(self)],
@@ -145,7 +156,7 @@ class Variable:
 
     def eval(self, session: Any = None) -> Any:
         """Its value in a session."""
-        return (session or _graph.default_session()).run(self)
+        return (session or default_session()).run(self)
 
     def held(self) -> Any:
         """The value kept between runs; an error before it was initialised."""
@@ -182,7 +193,7 @@ class Variable:
     def _update(self, kind: str, change: Callable[[Any, Any], Any], value: Any, name: str | None) -> Any:
         if isinstance(value, Variable):
             value = value.read_value()
-        if not isinstance(value, Tensor) and not (self.deferred or _graph.building()):
+        if not isinstance(value, Tensor) and not (self.deferred or building()):
             self.value_now = jnp.asarray(change(self.held(), jnp.asarray(value, str(self._dtype))), str(self._dtype))
             return self
         inputs = [value] if isinstance(value, Tensor) else []
@@ -237,7 +248,7 @@ _SCOPES = "variable scope"
 
 def get_variable_scope() -> VariableScope:
     """The scope in force."""
-    graph = _graph.get_default_graph().root
+    graph = get_default_graph().root
     stack = graph.collections.setdefault(_SCOPES, [VariableScope()])
     found: VariableScope = stack[-1]
     return found
@@ -256,7 +267,7 @@ def variable_scope(
 ) -> Iterator[VariableScope]:
     """Variables and operations made inside carry this name; see `get_variable`."""
     outer = get_variable_scope()
-    stack = _graph.get_default_graph().root.collections[_SCOPES]
+    stack = get_default_graph().root.collections[_SCOPES]
     if isinstance(name_or_scope, VariableScope):
         made = VariableScope(name_or_scope.name, reuse or name_or_scope.reuse, True, initializer, outer.dtype)
         shown = name_or_scope.name
@@ -267,10 +278,10 @@ def variable_scope(
         made = VariableScope(name, kept, True, initializer or outer.initializer, dtype or outer.dtype)
         made.custom = custom_getter or outer.custom
     stack.append(made)
-    names = _graph.current_scopes().names
+    names = current_scopes().names
     inside = (*names, shown) if shown and not isinstance(name_or_scope, VariableScope) else names
     try:
-        with _graph.scoped(names=inside):
+        with scoped(names=inside):
             yield made
     finally:
         stack.remove(made)
@@ -293,7 +304,7 @@ def get_variable(
     scope that does not reuse, or does not in one that does, is a `ValueError`.
     """
     scope = get_variable_scope()
-    graph = _graph.get_default_graph().root
+    graph = get_default_graph().root
     full = "/".join(part for part in (scope.name, name) if part)
     found = graph.variables.get(full)
     if found is not None:
@@ -306,7 +317,7 @@ def get_variable(
     if scope.reuse is True:
         raise ValueError(f"Variable {full} does not exist. To mend it: make it before its scope reuses variables.")
     wanted = as_dtype(dtype or scope.dtype)
-    with _graph.scoped(names=()):
+    with scoped(names=()):
         made = Variable(
             _initial(initializer or scope.initializer, shape, wanted), trainable is not False, full, wanted,
             deferred=True, collections=collections or (GLOBAL,),
@@ -323,8 +334,6 @@ def _same(found: Variable, shape: Any, name: str) -> Variable:
 
 def _initial(initializer: Any, shape: Any, dtype: DType) -> Any:
     if initializer is None:
-        from workbench.tf._initializers import glorot_uniform_initializer
-
         initializer = glorot_uniform_initializer()
     if isinstance(initializer, type):
         initializer = initializer()

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from workbench.tf import _graph
-from workbench.tf._convert import array, convert_to_tensor, is_symbolic
-from workbench.tf._evaluate import State, body_effects, run_body
 from workbench.tf._graph import Effects, Graph, Operation, Running, Tensor
+from workbench.tf._graph.convert import array, convert_to_tensor, is_symbolic
+from workbench.tf._graph.evaluate import State, body_effects, run_body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.tf import _graph
-from workbench.tf._control import as_tensor, type_of
-from workbench.tf._convert import is_symbolic, symbolic
-from workbench.tf._evaluate import GradientOf, path_between
 from workbench.tf._graph import Effects, Operation, Running, Tensor
-from workbench.tf._variables import TRAINABLE, Variable
+from workbench.tf._graph.convert import is_symbolic, symbolic
+from workbench.tf._graph.evaluate import GradientOf, path_between
+from workbench.tf._graph.variables import TRAINABLE, Variable
+from workbench.tf._ops.control import as_tensor, type_of
 
 
 def gradients(

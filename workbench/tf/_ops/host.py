@@ -11,9 +11,9 @@ import numpy as np
 
 from workbench.errors import InputError
 from workbench.tf import _graph
-from workbench.tf._control import as_tensor
-from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import Effects, Operation, known_shape
+from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._ops.control import as_tensor
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import keras
 
 from workbench.errors import InputError
-from workbench.tf._convert import array, lift
-from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import Tensor, record
-from workbench.tf._variables import Variable
+from workbench.tf._graph.convert import array, lift
+from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.variables import Variable
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import keras
 
-from workbench.tf._convert import array, lift
-from workbench.tf._random import dropout
+from workbench.tf._graph.convert import array, lift
+from workbench.tf._ops.random import dropout
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"dropout": dropout}
 

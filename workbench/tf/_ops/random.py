@@ -12,9 +12,10 @@ import numpy as np
 from workbench.engine.frontends.describe.replicas import replica_index, replicas_here
 from workbench.ipu.config._state import STATE
 from workbench.tf import _graph
-from workbench.tf._dtypes import as_dtype
 from workbench.tf._graph import Effects, Operation
-from workbench.tf._variables import Variable
+from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.variables import Variable
+from workbench.tf._ops.math import OPERATIONS
 
 _SEEDS = "ipu seed"
 
@@ -120,8 +121,6 @@ truncated_normal = _scaled(
 
 def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, rate: Any = None, name: Any = None) -> Any:
     """Elements set to zero with probability `rate`, the others scaled up."""
-    from workbench.tf._math import OPERATIONS
-
     share = rate if rate is not None else 1 - keep_prob
     noise = random_uniform(tuple(noise_shape or x.shape), dtype=x.dtype)
     kept = OPERATIONS["cast"](OPERATIONS["greater_equal"](noise, share), x.dtype)

@@ -10,13 +10,13 @@ import jax
 
 from workbench.errors import InputError
 from workbench.tf import _graph
-from workbench.tf._control import as_tensor
-from workbench.tf._convert import is_symbolic, symbolic
-from workbench.tf._evaluate import GradientOf, path_between
-from workbench.tf._gradients import depends, gradient_operation
 from workbench.tf._graph import Tensor
-from workbench.tf._math import OPERATIONS
-from workbench.tf._variables import GLOBAL, TRAINABLE, Variable
+from workbench.tf._graph.convert import is_symbolic, symbolic
+from workbench.tf._graph.evaluate import GradientOf, path_between
+from workbench.tf._graph.variables import GLOBAL, TRAINABLE, Variable
+from workbench.tf._ops.control import as_tensor
+from workbench.tf._ops.gradients import depends, gradient_operation
+from workbench.tf._ops.math import OPERATIONS
 
 NONE, ZERO = "none", "zero"
 

@@ -18,8 +18,8 @@ from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
 from workbench.errors import InputError
 from workbench.tf import _hooks
-from workbench.tf._evaluate import Run, State
 from workbench.tf._graph import Graph, Operation, Tensor, known_shape
+from workbench.tf._graph.evaluate import Run, State
 
 
 @dataclass(frozen=True, slots=True, eq=False)

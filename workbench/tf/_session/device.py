@@ -16,8 +16,8 @@ from workbench.ipu.config import current_options
 from workbench.ipu.config._flags import flags
 from workbench.ipu.config.config import in_force
 from workbench.ipu.devices import device_number, get_num_of_ipus_in_device
-from workbench.tf._compiled import Cluster, compile_cluster
 from workbench.tf._graph import Operation
+from workbench.tf._session.cluster import Cluster, compile_cluster
 
 LOGGER = logging.getLogger("workbench.tf")
 

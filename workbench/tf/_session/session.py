@@ -12,12 +12,12 @@ import numpy as np
 
 from workbench.errors import InputError
 from workbench.tf import _graph, _hooks
-from workbench.tf._compiled import Cluster, cluster
-from workbench.tf._convert import is_symbolic, plain, symbolic
-from workbench.tf._device import Device, device_of
-from workbench.tf._evaluate import Run, State, needed_by
 from workbench.tf._graph import Graph, Operation, Tensor
-from workbench.tf._variables import Variable
+from workbench.tf._graph.convert import is_symbolic, plain, symbolic
+from workbench.tf._graph.evaluate import Run, State, needed_by
+from workbench.tf._graph.variables import Variable
+from workbench.tf._session.cluster import Cluster, cluster
+from workbench.tf._session.device import Device, device_of
 
 HOST = ""
 

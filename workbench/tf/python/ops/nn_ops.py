@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.tf._nn import FUNCTIONS
+from workbench.tf._ops.nn import FUNCTIONS
 
 
 def __getattr__(name: str) -> Any:

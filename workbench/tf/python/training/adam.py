@@ -1,5 +1,5 @@
 """`tensorflow.python.training.adam`."""
 
-from workbench.tf._gradients import AdamOptimizer
+from workbench.tf._ops.gradients import AdamOptimizer
 
 __all__ = ["AdamOptimizer"]

@@ -1,5 +1,5 @@
 """`tensorflow.python.training.gradient_descent`: gradient descent."""
 
-from workbench.tf._gradients import GradientDescentOptimizer
+from workbench.tf._ops.gradients import GradientDescentOptimizer
 
 __all__ = ["GradientDescentOptimizer"]

@@ -1,5 +1,5 @@
 """`tensorflow.python.training.momentum`."""
 
-from workbench.tf._gradients import MomentumOptimizer
+from workbench.tf._ops.gradients import MomentumOptimizer
 
 __all__ = ["MomentumOptimizer"]

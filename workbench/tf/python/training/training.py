@@ -1,13 +1,13 @@
 """`tensorflow.python.training.training`: optimizers and the step that counts their updates."""
 
-from workbench.tf._gradients import (
+from workbench.tf._names import get_global_step, get_or_create_global_step
+from workbench.tf._ops.gradients import (
     AdamOptimizer,
     GradientDescentOptimizer,
     MomentumOptimizer,
     Optimizer,
     RMSPropOptimizer,
 )
-from workbench.tf._names import get_global_step, get_or_create_global_step
 
 __all__ = [
     "AdamOptimizer",
