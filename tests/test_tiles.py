@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.vertices.machine import MACHINE
 from workbench.engine import vertices
 from workbench.engine.memory.allocation import allocate
 from workbench.engine.memory.footprint import footprint
@@ -83,7 +84,7 @@ def test_reading_another_tile_costs_an_exchange_and_memory_for_what_arrives() ->
     arrived = program.variables[2]
     assert (arrived.name, arrived.bytes_per_tile.tolist()[3]) == ("x/ExchangePre", 200)
     trace = execute(program)
-    vertex = vertices.cycles("popops::BinaryOp1D", op="ADD", type="float", n=100)
+    vertex = vertices.cycles(MACHINE, "popops::BinaryOp1D", op="ADD", type="float", n=100)
     # 200 B at 4 B/cycle, latency 40, barrier 83, vertex and launch 80
     tail = [trace.steps[step.id].cycles for step in program.steps[2:]]
     assert tail == [83, 50 + 40, vertex + 80]

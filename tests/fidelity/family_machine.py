@@ -27,8 +27,8 @@ def constants(case: Case) -> Any:
     found: dict[str, Any] = {
         "tiles": model.tiles_per_ipu,
         "bytes_per_tile": model.bytes_per_tile,
-        "total_bytes": model.bytes_per_ipu,
-        "ipu_MB(1024^2)": model.bytes_per_ipu // MIB,
+        "total_bytes": model.bytes_per_tile * model.tiles_per_ipu,
+        "ipu_MB(1024^2)": model.bytes_per_tile * model.tiles_per_ipu // MIB,
         "workers": model.workers_per_tile,
     }
     clocks = [each.clock_hz / 1e9 for each in (model, hardware)]

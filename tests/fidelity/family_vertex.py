@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tests.engine.vertices.machine import MACHINE
 from tests.fidelity.outcome import Case, NotRun
 from tests.fidelity.vertex_text import parse_vertex
 from workbench.engine import vertices
@@ -15,7 +16,7 @@ CHANNELS = 16  # of input and of output, per vertex
 
 def vertex_row(row: Case) -> int | NotRun:
     """Cycles of a row of (name, args)."""
-    return vertices.cycles(row["name"], **row["args"])
+    return vertices.cycles(MACHINE, row["name"], **row["args"])
 
 
 def described_vertex(case: Case) -> int | NotRun:
@@ -24,12 +25,13 @@ def described_vertex(case: Case) -> int | NotRun:
         name, arguments = parse_vertex(case["description"])
     except (ValueError, KeyError) as problem:
         return NotRun(f"vertex not understood: {problem}")
-    return vertices.cycles(name, **arguments)
+    return vertices.cycles(MACHINE, name, **arguments)
 
 
 def amp_cycles(positions: int) -> int:
     """Cycles of a half/half 1x1 vertex of this many positions, 16 input and 16 output channels."""
     return vertices.cycles(
+        MACHINE,
         "poplin::ConvPartial1x1Out",
         in_type="half",
         partials_type="half",

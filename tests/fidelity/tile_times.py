@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.engine.vertices.machine import MACHINE
 from tests.fidelity.compiling import config
 from workbench import api
 from workbench.engine import vertices
@@ -84,7 +85,7 @@ def issued(step: OnTileExecute) -> list[tuple[str, int, int]]:
     for group in step.compute_set.groups:
         count = group.count * len(group.tiles)
         found[group.vertex] += count
-        cycles[group.vertex] += count * vertices.cycles(group.vertex, **dict(group.arguments))
+        cycles[group.vertex] += count * vertices.cycles(MACHINE, group.vertex, **dict(group.arguments))
     return [(name, found[name], cycles[name]) for name in found]
 
 

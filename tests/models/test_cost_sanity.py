@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.engine.planner.cases import slower_vectors
 from tests.engine.small_graphs import Draft
 from tests.engine.small_programs import Builder
+from tests.engine.vertices.machine import MACHINE
 from workbench.engine import vertices
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.graph import Graph
@@ -129,7 +130,9 @@ def test_a_transposed_sum_in_half_costs_no_more(m: int, n: int, tiles: int) -> N
 @EXAMPLES
 @given(st.integers(1, 100_000))
 def test_a_copy_of_half_the_bytes_costs_no_more(size: int) -> None:
-    assert vertices.cycles("poplar::Memcpy", bytes=2 * size) <= vertices.cycles("poplar::Memcpy", bytes=4 * size)
+    assert vertices.cycles(MACHINE, "poplar::Memcpy", bytes=2 * size) <= vertices.cycles(
+        MACHINE, "poplar::Memcpy", bytes=4 * size
+    )
 
 
 @EXAMPLES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.errors import InputError
@@ -49,6 +49,20 @@ class CodeSizes:
     host_exchange_bytes_per_copy: int = 58  # derived: TFDOC's adder, 289 B a tile for these two, seed, inputs, results
     host_packet_payload_bytes: int = 1024  # poplibs@7eac0f26 lib/popops/HostSliceTensor.cpp: packetSizeInBytes
     host_packet_header_bytes: int = 8  # not sourced; the adder's headers are 10,512 B over all tiles
+
+
+class Machine(NamedTuple):
+    """What the cycles of a codelet depend on beside its own arguments."""
+
+    workers: int
+    data_path_bytes: int
+
+
+class Rates(NamedTuple):
+    """What a plan weighs compute and exchange by."""
+
+    machine: Machine
+    exchange_bytes_per_cycle: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +119,14 @@ class Target:
         return self.memory.total_bytes
 
     @property
-    def bytes_per_ipu(self) -> int:
-        """Memory of one IPU in bytes."""
-        return self.bytes_per_tile * self.tiles_per_ipu
+    def machine(self) -> Machine:
+        """What codelets are told of it."""
+        return Machine(workers=self.workers_per_tile, data_path_bytes=self.data_path_bytes)
+
+    @property
+    def rates(self) -> Rates:
+        """What plans of families are told of it."""
+        return Rates(machine=self.machine, exchange_bytes_per_cycle=self.exchange_bytes_per_cycle)
 
     @property
     def peak_flops_per_second(self) -> float:
@@ -116,7 +135,7 @@ class Target:
         return 2.0 * macs_per_cycle * self.tiles_per_ipu * self.clock_hz
 
     def vector_width(self, dtype: str) -> int:
-        """Elements of one 64-bit vector of this type as PopLibs' codelets use it."""
+        """Elements of this type that a vector instruction takes: those of one access of the data path."""
         return max(1, self.data_path_bytes // ITEMSIZE_BYTES[dtype])
 
     def replace(self, **changes: Any) -> Target:

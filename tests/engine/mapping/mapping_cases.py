@@ -46,7 +46,9 @@ def runs_of(draw: st.DrawFn, shape: tuple[int, ...]) -> m.Runs:
 def linears_of(draw: st.DrawFn, shape: tuple[int, ...]) -> m.Linear:
     tiles = draw(st.integers(1, TILES))
     grain = draw(st.integers(1, 4))
-    return m.linear(shape, "float32", tiles, draw(st.integers(1, 40)), draw(st.integers(0, tiles - 1)), grain)
+    return m.linear(
+        shape, "float32", tiles, draw(st.integers(1, 40)), draw(st.integers(0, tiles - 1)), grain, vector_bytes=8
+    )
 
 
 @st.composite

@@ -20,7 +20,7 @@ def dense(mapping: m.Mapping) -> np.ndarray:
 
 def test_a_thousand_floats_over_ten_tiles() -> None:
     # 1000 floats are 500 grains of 2; 50 grains, so 100 floats, to each of 10 tiles.
-    x = m.linear((1000,), "float32", 10)
+    x = m.linear((1000,), "float32", 10, vector_bytes=8)
     assert str(x) == "Linear(1000 by 2 on 10 tiles from 0)"
     assert x.elements_per_tile(10).tolist() == [100] * 10
     assert x.bytes_per_tile(4, 10).tolist() == [400] * 10
@@ -42,7 +42,7 @@ def test_a_thousand_floats_over_ten_tiles() -> None:
     ],
 )
 def test_linear_rule(size: int, dtype: str, tiles: int, used: int, most: int) -> None:
-    x = m.linear((size,), dtype, tiles)
+    x = m.linear((size,), dtype, tiles, vector_bytes=8)
     assert (x.tiles_used, int(x.elements_per_tile(tiles).max())) == (used, most)
     assert x.elements_per_tile(tiles).sum() == size
 
@@ -53,7 +53,7 @@ def test_layout_of_a_strided_slice() -> None:
     8192 floats are 32 (128 B) on each of 256 tiles, rotated by their width to tiles 256 to 511; one element of
     every 8 leaves 4 on each.
     """
-    whole = m.linear((8192,), "float32", 1472, first_tile=256)
+    whole = m.linear((8192,), "float32", 1472, first_tile=256, vector_bytes=8)
     part = m.slice_(whole, (0,), (8192,), (8,))
     per_tile = part.elements_per_tile(1472)
     assert part.shape == (1024,)
@@ -68,13 +68,15 @@ def test_elements_per_tile_of_eight() -> None:
     between 260 and 270 wherever they lie, as no tile can have more than 256 + 4 + 4.
     """
     totals = (
-        m.linear((2048,), "float32", 8).elements_per_tile(8) + 4 + m.linear((4,), "float32", 8).elements_per_tile(8)
+        m.linear((2048,), "float32", 8, vector_bytes=8).elements_per_tile(8)
+        + 4
+        + m.linear((4,), "float32", 8, vector_bytes=8).elements_per_tile(8)
     )
     assert all(260 <= total <= 270 for total in totals.tolist())
 
 
 def test_linear_goes_round_the_ipu() -> None:
-    x = m.linear((128,), "float32", 4, first_tile=3)  # 4 tiles of 32: tiles 3, 0, 1, 2
+    x = m.linear((128,), "float32", 4, first_tile=3, vector_bytes=8)  # 4 tiles of 32: tiles 3, 0, 1, 2
     assert [int(x.tile_of_elements()[at]) for at in (0, 32, 64, 96)] == [3, 0, 1, 2]
     assert str(x) == "Linear(128 by 2 on 4 tiles from 3 modulo 4)"
 
@@ -114,10 +116,10 @@ def test_cuts_in_grains_and_by_ceil() -> None:
 
 def test_equal_content_is_one_object() -> None:
     assert m.grid((4, 6), (2, 3)) is m.grid([4, 6], [2, 3], strides=[3, 1])
-    assert m.linear((1000,), "float32", 1472) is m.linear((1000,), "int32", 1472)
+    assert m.linear((1000,), "float32", 1472, vector_bytes=8) is m.linear((1000,), "int32", 1472, vector_bytes=8)
     assert m.runs((4,), [0, 2, 3], [1, 0, 0]) is m.runs((4,), [0, 2], [1, 0])
     assert m.grid((4, 6), (2, 3)) != m.grid((4, 6), (2, 2))
-    assert m.grid((4,), (2,)) != m.linear((4,), "float32", 2)
+    assert m.grid((4,), (2,)) != m.linear((4,), "float32", 2, vector_bytes=8)
 
 
 def test_arrays_are_read_only() -> None:

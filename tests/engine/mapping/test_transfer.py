@@ -24,7 +24,7 @@ from workbench.errors import InputError
 
 def test_one_tile_reads_what_it_lacks() -> None:
     # 100 floats (400 B) on each of 10 tiles; tile 3 needs all 1000: 900 come from 9 tiles in 9 pieces.
-    x = m.linear((1000,), "float32", 10)
+    x = m.linear((1000,), "float32", 10, vector_bytes=8)
     moved = m.transfer(x, m.on_tile((1000,), 3), 4, 10)
     assert moved.sent_bytes.tolist() == [400, 400, 400, 0, 400, 400, 400, 400, 400, 400]
     assert moved.received_bytes.tolist() == [0, 0, 0, 3600, 0, 0, 0, 0, 0, 0]
@@ -140,7 +140,7 @@ def test_marks_and_lookups_sweep_alike(data: st.DataObject, shape: tuple[int, ..
 
 def test_a_turned_view_is_moved_in_the_order_of_its_base() -> None:
     # 200 x 300 floats over 100 tiles, two rows each, seen transposed; needed 200 rows by 100 blocks of 3 columns.
-    x = m.linear((200, 300), "float32", 100)
+    x = m.linear((200, 300), "float32", 100, vector_bytes=8)
     turned = m.transpose(x, (1, 0))
     assert str(turned) == "Turned(300x200 as ba of Linear(200x300 by 2 on 100 tiles from 0))"
     moved = m.transfer(turned, m.grid((300, 200), (100, 1)), 4, 100)
@@ -154,7 +154,7 @@ def test_a_turned_view_is_moved_in_the_order_of_its_base() -> None:
     assert back.sent_bytes.tolist() == moved.received_bytes.tolist()
     assert (
         m.transfer(
-            turned, m.transpose(m.linear((200, 300), "float32", 100, first_tile=1), (1, 0)), 4, 100
+            turned, m.transpose(m.linear((200, 300), "float32", 100, first_tile=1, vector_bytes=8), (1, 0)), 4, 100
         ).sent_bytes.tolist()
         == [2400] * 100
     )
@@ -162,7 +162,7 @@ def test_a_turned_view_is_moved_in_the_order_of_its_base() -> None:
 
 def test_large_transfers_do_not_list_elements() -> None:
     """31 million elements with the innermost axis cut: counted by tiles (a sweep over rows would take minutes)."""
-    src = m.linear((30522, 1024), "float32", 1472)
+    src = m.linear((30522, 1024), "float32", 1472, vector_bytes=8)
     dst = m.grid((30522, 1024), (1, 1024))
     began = time.perf_counter()
     moved = m.transfer(src, dst, 4, 1472)

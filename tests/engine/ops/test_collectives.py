@@ -9,6 +9,7 @@ import pytest
 
 from tests.engine.ops.lowered import Case, lowered_graph
 from tests.engine.small_graphs import Draft
+from tests.engine.vertices.machine import MACHINE
 from workbench.engine import vertices
 from workbench.engine.memory.footprint import footprint
 from workbench.engine.program import GlobalExchange, StreamCopy, Sync
@@ -49,7 +50,7 @@ def test_an_all_reduce_is_two_rings_and_the_sums_between_them() -> None:
     assert case.variable("arriving") == [128] * 4  # a quarter of the tile's 512 B
     (added,) = [step for step in case.computes if step.name.endswith("combine")]
     assert case.trace.executions[added.id] == 3
-    one = vertices.cycles("popops::BinaryOp1DInPlace", op="ADD", type="float", n=32)
+    one = vertices.cycles(MACHINE, "popops::BinaryOp1DInPlace", op="ADD", type="float", n=32)
     assert case.trace.steps[added.id].cycles == one + 80
 
 

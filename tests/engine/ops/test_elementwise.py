@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.engine.ops.lowered import F32, Case, Kind, compiled, lowered_graph, single
+from tests.engine.vertices.machine import MACHINE
 from workbench.engine.graph import Function, GraphBuilder, Node
 from workbench.engine.graph.origin import Origin
 from workbench.engine.ops.codelets import expression_groups
@@ -34,7 +35,9 @@ def chain(
 
 
 def vertex_of(expression: Expression, *needed: int, in_place: int | None = None) -> tuple[str, dict[str, Any]]:
-    groups = expression_groups(expression, FOUR, [np.full(4, count, np.int64) for count in needed], in_place=in_place)
+    groups = expression_groups(
+        expression, FOUR, [np.full(4, count, np.int64) for count in needed], machine=MACHINE, in_place=in_place
+    )
     (name,) = {group.vertex for group in groups}
     return name, dict(groups[0].arguments)
 

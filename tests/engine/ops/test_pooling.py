@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.ops.lowered import F32, single
+from tests.engine.vertices.machine import RATES
 from workbench.engine.ops.windows import Windows, plan_pool, planned_grid, readers_grid, reading_grid
 
 NO_PADDING = ((0, 0),) * 4
@@ -76,7 +77,7 @@ def test_a_tile_reads_just_what_its_outputs_cover(
         inputs=(size, 2), outputs=(outputs, 2), window=(window, 1), stride=(stride, 1), low=(low, 0),
         base_dilation=(1, 1), window_dilation=(1, 1),
     )  # fmt: skip
-    owned = planned_grid(windows.outputs, plan_pool(windows, "max", 4, tiles), windows.channels)
+    owned = planned_grid(windows.outputs, plan_pool(windows, "max", 4, tiles, RATES), windows.channels)
     wanted = reading_grid(windows, owned)
     needs = _needs(wanted.intervals(), windows.inputs, tiles)
     expected = np.zeros_like(needs)
@@ -101,7 +102,7 @@ def test_the_gradient_gets_every_window_that_covers_it(size: int, window: int, s
         inputs=(size, 2), outputs=(outputs, 2), window=(window, 1), stride=(stride, 1), low=(0, 0),
         base_dilation=(1, 1), window_dilation=(1, 1),
     )  # fmt: skip
-    owned = planned_grid(windows.inputs, plan_pool(windows, "max_grad", 4, tiles), windows.channels)
+    owned = planned_grid(windows.inputs, plan_pool(windows, "max_grad", 4, tiles, RATES), windows.channels)
     reached, _ = readers_grid(windows, owned)
     needs = _needs(reached.intervals(), windows.outputs, tiles)
     owner = owned.tile_of_elements().reshape(windows.inputs)

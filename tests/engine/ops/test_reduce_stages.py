@@ -55,7 +55,8 @@ def test_partials_reach_their_stage_and_leave_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "held", [m.linear((6, 4), "float32", 8), m.on_tile((6, 4), 5), m.runs((6, 4), [0, 3, 9, 20], [2, 7, 2, 0])]
+    "held",
+    [m.linear((6, 4), "float32", 8, vector_bytes=8), m.on_tile((6, 4), 5), m.runs((6, 4), [0, 3, 9, 20], [2, 7, 2, 0])],
 )
 def test_a_sum_of_everything_has_a_partial_on_each_tile_that_holds_something(held: m.Mapping) -> None:
     found = _partials_of_runs(held, (0, 1), ())

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.ops.lowered import F32, Case, compiled, single
+from tests.engine.vertices.machine import RATES
 from workbench.engine.graph import GraphBuilder
 from workbench.engine.ops.rows import Assumed, RowPlan, layout_rows, plan_rows, table_of
 
@@ -89,7 +90,7 @@ def test_a_table_is_updated_where_it_is_looked_up() -> None:
 def test_a_plan_uses_no_more_tiles_than_there_are_and_covers_the_table(
     rows: int, columns: int, indices: int, tiles: int
 ) -> None:
-    plan = plan_rows(rows, columns, indices, "float", tiles, Assumed(budget_bytes=100_000))
+    plan = plan_rows(rows, columns, indices, "float", tiles, Assumed(budget_bytes=100_000), RATES)
     assert plan.rows * plan.columns * plan.lookups <= tiles
     layout = layout_rows(plan, rows, columns, indices, 1)
     assert layout.home.is_owner
@@ -104,8 +105,8 @@ def test_a_plan_uses_no_more_tiles_than_there_are_and_covers_the_table(
 
 def test_without_room_the_plan_has_the_smallest_temporaries() -> None:
     """Many indices of a small table: with room its copies share them, without room one copy answers all."""
-    roomy = plan_rows(256, 16, 1024, "float", 16, Assumed(budget_bytes=10**9))
-    tight = plan_rows(256, 16, 1024, "float", 16, Assumed(budget_bytes=0))
+    roomy = plan_rows(256, 16, 1024, "float", 16, Assumed(budget_bytes=10**9), RATES)
+    tight = plan_rows(256, 16, 1024, "float", 16, Assumed(budget_bytes=0), RATES)
     assert roomy.lookups > 1
     assert tight.lookups == 1
 

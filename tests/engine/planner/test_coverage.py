@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.planner.cases import conv_node, convs, dot_node, dots, hand_plan, products_of
-from workbench.engine import vertices
+from tests.engine.vertices.machine import flops_of
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Placement
 from workbench.engine.planner.emission import node_places, operand_order, outputs_shape
@@ -75,7 +75,7 @@ def check_macs(chosen: ConvPlan) -> None:
     shares = prod(lengths.values()) if lengths else np.ones(1, np.int64)
     assert int(np.sum(shares)) == prod(cutting.problem.sizes().values())
     counted = sum(
-        vertices.find(group.vertex).flops(**dict(group.arguments)) * group.count * len(group.tiles)
+        flops_of(group.vertex, dict(group.arguments)) * group.count * len(group.tiles)
         for group in vertices_of(chosen, machine())
     )
     assert counted >= 2 * chosen.problem.macs() or chosen.method.vertex == "outer_product"

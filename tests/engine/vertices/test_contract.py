@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.vertices.machine import MACHINE
 from workbench.engine import cost, vertices
 
 ROWS = json.loads((Path(__file__).parents[2] / "data" / "vertex_cycles.json").read_text())
@@ -197,7 +198,7 @@ def _grown(vertex):
 
 def _sample(name):
     assert name in SAMPLES, f"give {name} arguments in SAMPLES"
-    return dict(cost.inputs_of(SAMPLES[name]))
+    return vertices.find(name).inputs(MACHINE, dict(cost.inputs_of(SAMPLES[name])))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -213,7 +214,7 @@ def test_cycles_grow_with_the_work(name):
     if grown is None:
         assert all(argument.endswith("type") for argument in SAMPLES[name]), "no argument counts its work"
         return
-    assert vertices.cycles(name, **grown) > vertices.cycles(name, **SAMPLES[name])
+    assert vertices.cycles(MACHINE, name, **grown) > vertices.cycles(MACHINE, name, **SAMPLES[name])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -237,8 +238,8 @@ def test_source_names_a_file_and_formula_reads(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_cost_is_explained_by_its_own_term(name):
-    term = cost.term("work", f"vertex:{name}", **SAMPLES[name])
-    assert term.value == vertices.cycles(name, **SAMPLES[name])
+    term = cost.term("work", f"vertex:{name}", **_sample(name))
+    assert term.value == vertices.cycles(MACHINE, name, **SAMPLES[name])
 
 
 def test_no_sample_is_left_over():

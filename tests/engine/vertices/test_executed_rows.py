@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.vertices.machine import MACHINE
 from workbench.engine import vertices
 from workbench.errors import InputError
 
@@ -15,14 +16,14 @@ LIBRARIES = ("popops::", "popnn::", "poprand::", "poplin::")
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['name']}-{row['cycles']}")
 def test_row_is_exact(row):
-    assert vertices.cycles(row["name"], **row["args"]) == row["cycles"]
+    assert vertices.cycles(MACHINE, row["name"], **row["args"]) == row["cycles"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['name']}-{row['cycles']}")
 def test_all_quantities_take_the_arguments_of_the_cycles(row):
     vertex = vertices.find(row["name"])
     quantities = (vertex.state_bytes, vertex.code_bytes, vertex.flops)
-    assert all(quantity(**row["args"]) >= 0 for quantity in quantities)
+    assert all(quantity(**vertex.inputs(MACHINE, row["args"])) >= 0 for quantity in quantities)
 
 
 def test_every_vertex_of_the_libraries_has_an_executed_value():
@@ -39,26 +40,28 @@ def _rows(name):
 
 def test_a_row_in_place_is_selected_at_the_cost_of_its_number():
     """PopLibs passes the number of rows where elements are meant: one row of any length 5 + 6 + 5, three 5 + 3 * 21."""
-    assert vertices.cycles("popops::SelectInPlace", type="half", n=1) == 16
-    assert vertices.cycles("popops::SelectInPlace", type="half", n=1000) == 16
-    assert vertices.cycles("popops::SelectInPlace", type="half", rows=[1, 50, 9]) == 68
+    assert vertices.cycles(MACHINE, "popops::SelectInPlace", type="half", n=1) == 16
+    assert vertices.cycles(MACHINE, "popops::SelectInPlace", type="half", n=1000) == 16
+    assert vertices.cycles(MACHINE, "popops::SelectInPlace", type="half", rows=[1, 50, 9]) == 68
 
 
 def test_five_elements_of_a_mixed_addition_wrap():
     """Half data with float scales: of five elements the loop of pairs after the first six counts minus one."""
     arguments = {"type": "half", "scale_type": "float", "memory_constraints": False}
-    assert vertices.cycles("popops::aXPlusbY2D", rows=[5], **arguments) == 22 + 5 * (4 + 15 - 5 + 9 + 1)
-    assert vertices.cycles("popops::aXPlusbY2D", rows=[6], **arguments) == 22 + 5 * (4 + 15 + 0 + 1)
+    assert vertices.cycles(MACHINE, "popops::aXPlusbY2D", rows=[5], **arguments) == 22 + 5 * (4 + 15 - 5 + 9 + 1)
+    assert vertices.cycles(MACHINE, "popops::aXPlusbY2D", rows=[6], **arguments) == 22 + 5 * (4 + 15 + 0 + 1)
 
 
 def test_an_outer_strided_log_add_is_compiled():
     """Two vectors of two floats: 3 + (2 + 2) + 2 outer strides of 3 + 20 * 3, where the assembly takes 23 a vector."""
     arguments = {"type": "float", "op": "LOG_ADD", "num_partials": 4, "num_outputs": 4, "stride": 4}
     compiled = vertices.cycles(
-        "popops::Reduce", specialisation="STRIDED_REDUCE_OUTER", num_outer_strides=2, **arguments
+        MACHINE, "popops::Reduce", specialisation="STRIDED_REDUCE_OUTER", num_outer_strides=2, **arguments
     )
     assert compiled == 16 + 2 * (3 + 4 + 2 * (3 + 20 * 3))
-    assembly = vertices.cycles("popops::Reduce", specialisation="STRIDED_REDUCE", num_outer_strides=2, **arguments)
+    assembly = vertices.cycles(
+        MACHINE, "popops::Reduce", specialisation="STRIDED_REDUCE", num_outer_strides=2, **arguments
+    )
     assert assembly == 16 + 2 * (3 + 4 + 2 * (3 + 23 * 3))
 
 
@@ -96,4 +99,4 @@ def test_an_outer_strided_log_add_is_compiled():
 )
 def test_what_has_no_codelet_is_named(name, arguments, text):
     with pytest.raises(InputError, match=text):
-        vertices.cycles(name, **arguments)
+        vertices.cycles(MACHINE, name, **arguments)

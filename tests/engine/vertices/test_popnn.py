@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.vertices.machine import MACHINE
 from workbench.engine.vertices import cycles, find
 from workbench.engine.vertices.pooling import pool_cycles
-from workbench.engine.vertices.transpose import transpose_vertex
 from workbench.errors import InputError
 
 
@@ -25,14 +25,14 @@ from workbench.errors import InputError
     ],
 )
 def test_non_linearity_1d(op, type, n, worker):
-    assert cycles("popnn::NonLinearity1D", op=op, type=type, n=n) == 9 + 6 * worker
+    assert cycles(MACHINE, "popnn::NonLinearity1D", op=op, type=type, n=n) == 9 + 6 * worker
 
 
 def test_only_swish_pays_for_being_in_place():
     arguments = {"type": "half", "n": 100}
     for op, more in (("SWISH", 6), ("GELU", 0)):
-        out_of_place = cycles("popnn::NonLinearity1D", op=op, **arguments)
-        assert cycles("popnn::NonLinearity1DInPlace", op=op, **arguments) == out_of_place + more
+        out_of_place = cycles(MACHINE, "popnn::NonLinearity1D", op=op, **arguments)
+        assert cycles(MACHINE, "popnn::NonLinearity1DInPlace", op=op, **arguments) == out_of_place + more
 
 
 @pytest.mark.parametrize(
@@ -45,24 +45,24 @@ def test_only_swish_pays_for_being_in_place():
     ],
 )
 def test_non_linearity_gradient_1d(op, type, n, worker):
-    assert cycles("popnn::NonLinearityGrad1D", op=op, type=type, n=n) == 9 + 6 * worker
+    assert cycles(MACHINE, "popnn::NonLinearityGrad1D", op=op, type=type, n=n) == 9 + 6 * worker
 
 
 def test_non_linearity_2d():
     """Two rows of 5 floats: two vectors and one over; 9 to enter, 2 to test, 1 to loop."""
     row = 9 + 3 + 2 * 5 + 10 + 2 + (2 + 5) + 1
-    assert cycles("popnn::NonLinearity2D", op="TANH", type="float", rows=[5, 5]) == 14 + 2 * row
+    assert cycles(MACHINE, "popnn::NonLinearity2D", op="TANH", type="float", rows=[5, 5]) == 14 + 2 * row
     row = 12 + 3 + 2 * 3 + 4 + 1
-    assert cycles("popnn::NonLinearity2DInPlace", op="SWISH", type="half", rows=[4]) == 6 + row
+    assert cycles(MACHINE, "popnn::NonLinearity2DInPlace", op="SWISH", type="half", rows=[4]) == 6 + row
 
 
 def test_non_linearity_gradient_2d():
-    assert cycles("popnn::NonLinearityGrad2D", op="SIGMOID", type="half", rows=[8]) == 17 + 9 + 5 + 3 + 4 + 1
+    assert cycles(MACHINE, "popnn::NonLinearityGrad2D", op="SIGMOID", type="half", rows=[8]) == 17 + 9 + 5 + 3 + 4 + 1
 
 
 def test_unknown_non_linearity_names_the_known():
     with pytest.raises(InputError, match=r"unknown non-linearity 'SINE'. Expected: one of: RELU, SIGMOID"):
-        cycles("popnn::NonLinearity1D", op="SINE", type="float", n=4)
+        cycles(MACHINE, "popnn::NonLinearity1D", op="SINE", type="float", n=4)
 
 
 def test_non_linearity_flops():
@@ -77,13 +77,13 @@ def test_max_pooling_by_hand():
     """
     worker = 24 + 5 + 19 + 15 + 4 * 32
     arguments = {"type": "half", "positions": 6, "row_width": 6, "kernel_elements": 4, "chans_per_group": 4}
-    assert cycles("popnn::MaxPooling", **arguments) == 13 + 6 * worker
+    assert cycles(MACHINE, "popnn::MaxPooling", **arguments) == 13 + 6 * worker
 
 
 def test_sum_pooling_by_hand():
     """As the maximum, one more to enter and one more per vector loop."""
     arguments = {"type": "float", "positions": 6, "row_width": 6, "kernel_elements": 4, "chans_per_group": 2}
-    longer = cycles("popnn::SumPooling", **arguments) - cycles("popnn::MaxPooling", **arguments)
+    longer = cycles(MACHINE, "popnn::SumPooling", **arguments) - cycles(MACHINE, "popnn::MaxPooling", **arguments)
     assert longer == 6 * (1 + 4)
 
 
@@ -99,7 +99,7 @@ def test_max_pooling_gradient_by_hand():
         "chans_per_group": 4,
         "chan_groups": 2,
     }
-    assert cycles("popnn::MaxPoolingGrad", **arguments) == 13 + 6 * worker
+    assert cycles(MACHINE, "popnn::MaxPoolingGrad", **arguments) == 13 + 6 * worker
 
 
 @given(
@@ -111,10 +111,14 @@ def test_max_pooling_gradient_by_hand():
 def test_pooling_of_arrays_is_pooling_of_each(positions, width, kernel, mode):
     fixed = {"mode": mode, "type": "half", "chans_per_group": 8, "chan_groups": 2}
     together = pool_cycles(
-        positions=np.array(positions), row_width=np.array(width), kernel_elements=np.array(kernel), **fixed
+        **MACHINE._asdict(),
+        positions=np.array(positions),
+        row_width=np.array(width),
+        kernel_elements=np.array(kernel),
+        **fixed,
     )
     alone = [
-        pool_cycles(positions=p, row_width=w, kernel_elements=k, **fixed)
+        pool_cycles(**MACHINE._asdict(), positions=p, row_width=w, kernel_elements=k, **fixed)
         for p, w, k in zip(positions, width, kernel, strict=True)
     ]
     assert list(together) == alone
@@ -130,64 +134,51 @@ def test_pooling_of_arrays_is_pooling_of_each(positions, width, kernel, mode):
     ],
 )
 def test_loss_transforms(vertex, type, size, expected):
-    assert cycles(vertex, type=type, size=size) == expected
+    assert cycles(MACHINE, vertex, type=type, size=size) == expected
 
 
 def test_class_reductions():
-    assert cycles("popnn::ReduceMaxClassGather", type="half", size=60) == 9 + 6 * (30 + 3 * 9)
-    assert cycles("popnn::ReduceMinClassGather", type="int", size=60) == 9 + 6 * (22 + 6 * (60 + 25))
-    assert cycles("popnn::ReduceMaxClassSparse", type="float", size=6) == 24 + 18
-    assert cycles("popnn::ReduceMinClassSparse", type="int", size=6) == 23 + 36
-    assert cycles("popnn::CalcAccuracy", batch=5) == 34
+    assert cycles(MACHINE, "popnn::ReduceMaxClassGather", type="half", size=60) == 9 + 6 * (30 + 3 * 9)
+    assert cycles(MACHINE, "popnn::ReduceMinClassGather", type="int", size=60) == 9 + 6 * (22 + 6 * (60 + 25))
+    assert cycles(MACHINE, "popnn::ReduceMaxClassSparse", type="float", size=6) == 24 + 18
+    assert cycles(MACHINE, "popnn::ReduceMinClassSparse", type="int", size=6) == 23 + 36
+    assert cycles(MACHINE, "popnn::CalcAccuracy", batch=5) == 34
 
 
 def test_top_one_is_a_scan():
     """k = 1: no logarithm counts, 35 + 9 * 13 + 8; sorting pops one for 10."""
-    assert cycles("popnn::ReduceMaxNClassSparse", size=10, k=1) == 35 + 9 * 13 + 8
-    assert cycles("popnn::ReduceMaxNClassSparse", size=10, k=1, sorted=True) == 35 + 9 * 13 + 8 + 10
-    assert cycles("popnn::ReduceMaxNClassGather", size=12, k=1) == 12 + 6 * (23 + 11 * 13 + 8)
+    assert cycles(MACHINE, "popnn::ReduceMaxNClassSparse", size=10, k=1) == 35 + 9 * 13 + 8
+    assert cycles(MACHINE, "popnn::ReduceMaxNClassSparse", size=10, k=1, sorted=True) == 35 + 9 * 13 + 8 + 10
+    assert cycles(MACHINE, "popnn::ReduceMaxNClassGather", size=12, k=1) == 12 + 6 * (23 + 11 * 13 + 8)
 
 
 def test_inverse_std_deviation():
-    assert cycles("poplin::InverseStdDeviation", rows=[1, 4]) == 6 + (4 + 5) + (4 + 10)
+    assert cycles(MACHINE, "poplin::InverseStdDeviation", rows=[1, 4]) == 6 + (4 + 5) + (4 + 10)
 
 
 def test_transposes():
     """Blocks of 4x4: one pair 17+20, a column of blocks 35 + 4*(r-2), a grid 18 + r*(12 + 4*(c-2))."""
     fixed = {"type": "half"}
     single = "poplar_rt::Transpose1DSingleWorker"
-    assert cycles(single, rows=4, cols=4, matrices=1, **fixed) == 29
-    assert cycles(single, rows=4, cols=4, matrices=3, **fixed) == 41
-    assert cycles("poplar_rt::Transpose1D", rows=16, cols=4, matrices=12, **fixed) == 7 + 6 * (27 + 2 * 43)
-    assert cycles("poplar_rt::Transpose1D", rows=8, cols=16, matrices=6, **fixed) == 7 + 6 * (29 + 18 + 2 * 20)
+    assert cycles(MACHINE, single, rows=4, cols=4, matrices=1, **fixed) == 29
+    assert cycles(MACHINE, single, rows=4, cols=4, matrices=3, **fixed) == 41
+    assert cycles(MACHINE, "poplar_rt::Transpose1D", rows=16, cols=4, matrices=12, **fixed) == 7 + 6 * (27 + 2 * 43)
+    assert cycles(MACHINE, "poplar_rt::Transpose1D", rows=8, cols=16, matrices=6, **fixed) == 7 + 6 * (29 + 18 + 2 * 20)
 
 
 def test_split_transpose_shares_one_matrix():
     """16x16 by six workers: rows in four shares of one block, no column split: one row of four blocks."""
-    assert cycles("poplar_rt::SplitTranspose1D", type="half", rows=16, cols=16, matrices=1) == 7 + 6 * (29 + 18 + 20)
+    assert cycles(MACHINE, "poplar_rt::SplitTranspose1D", type="half", rows=16, cols=16, matrices=1) == 7 + 6 * (
+        29 + 18 + 20
+    )
 
 
 def test_transpose_2d_paths():
     name = "poplar_rt::Transpose2D"
-    assert cycles(name, type="float", rows=4, cols=4, matrices=2) == 27 + 2 * (11 + 2 * 9)
-    assert cycles(name, type="float", rows=3, cols=5, matrices=1) == 13 + 8 + 5 * (5 + 6)
-    assert cycles(name, type="half", rows=6, cols=2, matrices=1) == 15 + 8 + 2 * (5 + 15)
-    assert cycles(name, type="half", rows=8, cols=8, matrices=1) == 37 + 12 + 2 * 15
-
-
-@pytest.mark.parametrize(
-    ("type", "rows", "cols", "matrices", "vertex"),
-    [
-        ("half", 4, 4, 4, "Transpose1DSingleWorker"),
-        ("half", 4, 4, 5, "Transpose1D"),
-        ("half", 8, 8, 3, "SplitTranspose1D"),
-        ("half", 8, 8, 4, "Transpose1D"),
-        ("half", 6, 8, 4, "Transpose2D"),
-        ("float", 8, 8, 4, "Transpose2D"),
-    ],
-)
-def test_choice_of_transpose(type, rows, cols, matrices, vertex):
-    assert transpose_vertex(type=type, rows=rows, cols=cols, matrices=matrices) == f"poplar_rt::{vertex}"
+    assert cycles(MACHINE, name, type="float", rows=4, cols=4, matrices=2) == 27 + 2 * (11 + 2 * 9)
+    assert cycles(MACHINE, name, type="float", rows=3, cols=5, matrices=1) == 13 + 8 + 5 * (5 + 6)
+    assert cycles(MACHINE, name, type="half", rows=6, cols=2, matrices=1) == 15 + 8 + 2 * (5 + 15)
+    assert cycles(MACHINE, name, type="half", rows=8, cols=8, matrices=1) == 37 + 12 + 2 * 15
 
 
 EXAMPLES = {
@@ -210,16 +201,17 @@ EXAMPLES = {
 def test_every_quantity_of_a_vertex_takes_the_same_arguments(name):
     vertex = find(name)
     arguments = EXAMPLES[name]
-    assert cycles(name, **arguments) > 0
-    assert vertex.state_bytes(**arguments) % 2 == 0
-    assert vertex.state_bytes(**arguments) > 32
-    assert vertex.code_bytes(**arguments) > 400
-    assert vertex.flops(**arguments) > 0
+    found = vertex.inputs(MACHINE, arguments)
+    assert cycles(MACHINE, name, **arguments) > 0
+    assert vertex.state_bytes(**found) % 2 == 0
+    assert vertex.state_bytes(**found) > 32
+    assert vertex.code_bytes(**found) > 400
+    assert vertex.flops(**found) > 0
 
 
 def test_flops_of_a_convolution_are_two_per_product():
     """9 taps, 36 positions, 16 channels in, 32 out."""
     flops = find("poplin::ConvPartialnx1").flops(
-        kernel=(3, 3), positions=36, row_width=6, chans_per_group=32, in_chans_per_group=16
+        workers=6, kernel=(3, 3), positions=36, row_width=6, chans_per_group=32, in_chans_per_group=16
     )
     assert flops == 2 * 9 * 36 * 16 * 32

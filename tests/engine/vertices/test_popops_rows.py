@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.vertices.machine import MACHINE, flops_of
 from workbench.engine import vertices
 from workbench.engine.vertices import _popops
 from workbench.errors import InputError
@@ -18,12 +19,12 @@ CASES = json.loads((DATA / "vertex_cases.json").read_text())
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['name']}-{row['cycles']}")
 def test_row_is_exact(row):
-    assert vertices.cycles(row["name"], **row["args"]) == row["cycles"]
+    assert vertices.cycles(MACHINE, row["name"], **row["args"]) == row["cycles"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_case_is_exact(case):
-    assert vertices.cycles(case["name"], **case["args"]) == case["cycles"]
+    assert vertices.cycles(MACHINE, case["name"], **case["args"]) == case["cycles"]
 
 
 def test_all_rows_are_there():
@@ -39,7 +40,7 @@ FLOPS = [
 
 @pytest.mark.parametrize("row", FLOPS, ids=lambda row: row["name"])
 def test_row_flops_are_exact(row):
-    assert vertices.find(row["name"]).flops(**row["args"]) == row["flops"]
+    assert flops_of(row["name"], row["args"]) == row["flops"]
 
 
 def test_reduction_flops_by_hand():
@@ -129,7 +130,7 @@ def test_reduction_flops_by_hand():
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_by_hand(name, arguments, cycles):
-    assert vertices.cycles(name, **arguments) == cycles
+    assert vertices.cycles(MACHINE, name, **arguments) == cycles
 
 
 @pytest.mark.parametrize(
@@ -141,8 +142,8 @@ def test_by_hand(name, arguments, cycles):
 )
 @pytest.mark.parametrize("dtype", ["float", "half"])
 def test_binary_operations_of_floats(op, dtype):
-    assert vertices.cycles("popops::BinaryOp1D", op=op, type=dtype, n=64) > 0
-    assert vertices.cycles("popops::BroadcastScalar1D", op=op, type=dtype, n=64) > 0
+    assert vertices.cycles(MACHINE, "popops::BinaryOp1D", op=op, type=dtype, n=64) > 0
+    assert vertices.cycles(MACHINE, "popops::BroadcastScalar1D", op=op, type=dtype, n=64) > 0
 
 
 @pytest.mark.parametrize(
@@ -155,30 +156,30 @@ def test_binary_operations_of_floats(op, dtype):
 )
 @pytest.mark.parametrize("dtype", ["float", "half"])
 def test_unary_operations_of_floats(op, dtype):
-    assert vertices.cycles("popops::UnaryOp1D", op=op, type=dtype, n=64) > 0
+    assert vertices.cycles(MACHINE, "popops::UnaryOp1D", op=op, type=dtype, n=64) > 0
 
 
 @pytest.mark.parametrize("op", ["BITWISE_AND", "BITWISE_OR", "BITWISE_XOR", "SHIFT_LEFT", "SHIFT_RIGHT"])
 def test_bit_operations(op):
-    assert vertices.cycles("popops::BinaryOp1D", op=op, type="unsigned int", n=64) > 0
+    assert vertices.cycles(MACHINE, "popops::BinaryOp1D", op=op, type="unsigned int", n=64) > 0
 
 
 def test_an_unknown_operation_lists_the_known_ones():
     with pytest.raises(InputError, match=r"unknown binary operation 'PLUS'.*ADD, ATAN2"):
-        vertices.cycles("popops::BinaryOp1D", op="PLUS", type="float", n=1)
+        vertices.cycles(MACHINE, "popops::BinaryOp1D", op="PLUS", type="float", n=1)
 
 
 def test_a_type_without_codelet_lists_those_with_one():
     with pytest.raises(InputError, match=r"LOGICAL_AND has no codelet for 'float'.*one of: bool"):
-        vertices.cycles("popops::BinaryOp1D", op="LOGICAL_AND", type="float", n=1)
+        vertices.cycles(MACHINE, "popops::BinaryOp1D", op="LOGICAL_AND", type="float", n=1)
 
 
 def test_half_rows_that_end_inside_a_word_need_sub_word_writes():
     arguments = {"type": "half", "op": "MAX", "region_size": 5, "offsets": 1}
     with pytest.raises(InputError, match="sub_word_writes_required=True"):
-        vertices.cycles("popops::MultiUpdateOp", **arguments)
+        vertices.cycles(MACHINE, "popops::MultiUpdateOp", **arguments)
     # 3 + 30 + 12 + 5 * 20
-    assert vertices.cycles("popops::MultiUpdateOp", sub_word_writes_required=True, **arguments) == 6 * 145
+    assert vertices.cycles(MACHINE, "popops::MultiUpdateOp", sub_word_writes_required=True, **arguments) == 6 * 145
 
 
 UNARY = ["EXPONENT", "TANH", "SIGMOID", "RELU", "NEGATE", "SQUARE", "SQRT", "ABSOLUTE", "FLOOR", "LOGARITHM"]
@@ -187,12 +188,14 @@ BINARY = ["ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "MAXIMUM", "MINIMUM", "GREATE
 
 def _fused(operations, loads, n):
     dtype = operations[0][1]
-    return vertices.cycles("popops::MapExpression", loads=[dtype] * loads, stores=[dtype], operations=operations, n=n)
+    return vertices.cycles(
+        MACHINE, "popops::MapExpression", loads=[dtype] * loads, stores=[dtype], operations=operations, n=n
+    )
 
 
 def _separate(operations, n):
     names = {True: "popops::BinaryOp1D", False: "popops::UnaryOp1D"}
-    return sum(vertices.cycles(names[op in BINARY], op=op, type=dtype, n=n) for op, dtype in operations)
+    return sum(vertices.cycles(MACHINE, names[op in BINARY], op=op, type=dtype, n=n) for op, dtype in operations)
 
 
 @given(
@@ -241,7 +244,7 @@ def test_a_type_without_codelet_is_priced_as_the_int():
 
 def test_an_expression_that_only_copies_loads_and_stores():
     """Ten floats a worker: five vectors, a load and a store each."""
-    copied = vertices.cycles("popops::MapExpression", loads=["float"], stores=["float"], operations=[], n=60)
+    copied = vertices.cycles(MACHINE, "popops::MapExpression", loads=["float"], stores=["float"], operations=[], n=60)
     assert copied == 6 * (17 + 10) + 20
 
 

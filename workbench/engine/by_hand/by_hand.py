@@ -85,7 +85,7 @@ class ComputeSet(Step):
         more_reads, more_writes = tuple(reads), tuple(writes)
         for part in (*fields.values(), *more_reads, *more_writes):
             check_graph(part, self.graph)
-        self.vertices.append(make_vertex(name, tile, fields, more_reads, more_writes))
+        self.vertices.append(make_vertex(name, tile, fields, more_reads, more_writes, self.target.machine))
         return self
 
 

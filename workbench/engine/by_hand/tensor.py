@@ -120,13 +120,17 @@ class Tensor:
         Without `tiles`: over as many tiles as get at least 128 B each, as PopLibs does. `grain` elements stay
         together (default: as many as one 64-bit word holds).
         """
-        variable, count = self.variable, self.variable.graph.target.tiles_per_ipu
+        variable, target = self.variable, self.variable.graph.target
+        count = target.tiles_per_ipu
         self._mappable()
         for name, tile in (("first_tile", first_tile), ("the last tile", first_tile + (tiles or 1) - 1)):
             check_tile(tile, count, f"{variable.name}.map_linearly: {name} is {tile}")
         if tiles is not None and tiles < 1:
             raise InputError(f"{variable.name} was mapped over {tiles!r} tiles", expected=f"1 to {count}")
-        found = linear(variable.shape, variable.dtype, count - first_tile, first_tile=first_tile, grain=grain)
+        found = linear(
+            variable.shape, variable.dtype, count - first_tile, first_tile=first_tile, grain=grain,
+            vector_bytes=target.data_path_bytes,
+        )  # fmt: skip
         if tiles is None:
             variable.mapping = found
         else:

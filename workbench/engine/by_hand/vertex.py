@@ -16,6 +16,7 @@ from workbench.base.dtypes import HAND_WORDS
 from workbench.engine import vertices
 from workbench.engine.by_hand.tensor import Tensor
 from workbench.engine.cost import Inputs, inputs_of
+from workbench.engine.target import Machine
 from workbench.errors import InputError
 
 _SETTINGS: Named[str, tuple[str, ...]] = {"popops::Fill": ("value",), "poplar::Memset": ("value",)}
@@ -40,7 +41,12 @@ class Vertex:
 
 
 def make_vertex(
-    name: str, tile: int, fields: Named[str, Any], reads: tuple[Tensor, ...], writes: tuple[Tensor, ...]
+    name: str,
+    tile: int,
+    fields: Named[str, Any],
+    reads: tuple[Tensor, ...],
+    writes: tuple[Tensor, ...],
+    machine: Machine,
 ) -> Vertex:
     """A vertex from its fields: tensors become edges, the rest and what follows from the tensors arguments.
 
@@ -53,7 +59,7 @@ def make_vertex(
     given = {key: value for key, value in fields.items() if key not in tensors and key not in known}
     read, written = _edges(name, tensors)
     arguments = _arguments(name, codelet, given, read, written)
-    vertices.cycles(name, **arguments)  # the codelet's own checks, where the vertex is written
+    vertices.cycles(machine, name, **arguments)  # the codelet's own checks, where the vertex is written
     return Vertex(
         vertex=name,
         tile=int(tile),
@@ -92,7 +98,9 @@ def _edges(name: str, tensors: Named[str, Tensor]) -> tuple[dict[str, Tensor], d
 @lru_cache(maxsize=1024)
 def _parameters(name: str) -> tuple[tuple[str, bool], ...] | None:
     """(name, required) of a codelet's arguments; None when they are free."""
-    found = inspect.signature(vertices.find(name).cycles).parameters.values()
+    codelet = vertices.find(name)
+    every = inspect.signature(codelet.cycles).parameters.values()
+    found = [parameter for parameter in every if parameter.name not in codelet.of_machine]
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in found):
         return None
     return tuple((parameter.name, parameter.default is parameter.empty) for parameter in found)

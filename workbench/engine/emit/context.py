@@ -127,11 +127,16 @@ class Lowering(ABC):
         """
         first = self.next_tile.get(self.emit.ipu, 0)
         counted = dtype or ("float32" if id(value) in self.summed_halves else value.dtype)
-        mapping = linear(value.shape, counted, self.tiles, least_bytes, first)
+
+        def spread(first: int) -> Mapping:
+            vector = self.target.data_path_bytes
+            return linear(value.shape, counted, self.tiles, least_bytes, first, vector_bytes=vector)
+
+        mapping = spread(first)
         step = ceil_div(self.tiles, LINEAR_PLACES)
         moved = first + ceil_div(mapping.tiles_used, step) * step
         self.next_tile[self.emit.ipu] = moved if moved < self.tiles else 0
-        return linear(value.shape, counted, self.tiles, least_bytes, mapping.tiles_used) if turned else mapping
+        return spread(mapping.tiles_used) if turned else mapping
 
     def wish(self, value: Value) -> Mapping | None:
         """The mapping the readers of the value would like, if any said so."""

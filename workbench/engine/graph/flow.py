@@ -90,9 +90,7 @@ class _Entry:
             if output.updates is not None
         ]
         self.buffers = {
-            id(value)
-            for value, item in zip(graph.body.params, graph.inputs, strict=True)
-            if item.role == "accumulator"
+            id(value) for value, item in zip(graph.body.params, graph.inputs, strict=True) if item.role == "accumulator"
         }
 
 

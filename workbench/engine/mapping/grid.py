@@ -26,8 +26,6 @@ from workbench.engine.mapping.types import (
 from workbench.engine.mapping.types import row_major_strides as row_major
 from workbench.errors import InputError
 
-VECTOR_BYTES = 8  # float 2, half 4 elements: PopLibs' vector width in bytes
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cuts:
@@ -302,16 +300,25 @@ def on_tile(shape: Sequence[int], tile: int) -> Grid:
 
 
 def linear(
-    shape: Sequence[int], dtype: str, tiles_per_ipu: int, min_bytes: int = 128, first_tile: int = 0, grain: int = 0
+    shape: Sequence[int],
+    dtype: str,
+    tiles_per_ipu: int,
+    min_bytes: int = 128,
+    first_tile: int = 0,
+    grain: int = 0,
+    *,
+    vector_bytes: int,
 ) -> Linear:
-    """PopLibs' `mapTensorLinearly`: as many tiles as get `min_bytes` each, in whole grains (default: a vector).
+    """PopLibs' `mapTensorLinearly`: as many tiles as get `min_bytes` each, in whole grains.
+
+    A grain is a vector of `vector_bytes` unless it is given.
 
     G = ceil(size/grain); at most max(1, floor(G / ceil(min elements/grain))) tiles; grains per tile
     max(ceil(G/tiles), ceil(G/that)); tiles used ceil(G / grains per tile).
     Source: poplibs@7eac0f26 lib/poputil/TileMapping.cpp, lib/poputil/Util.cpp:130-170.
     """
     itemsize = ITEMSIZE_BYTES[dtype]
-    grain = grain or max(1, VECTOR_BYTES // itemsize)
+    grain = grain or max(1, vector_bytes // itemsize)
     grains = ceil_div(prod(shape), grain)
     least = ceil_div(max(1, ceil_div(min_bytes, itemsize)), grain)
     most_tiles = max(1, grains // least)

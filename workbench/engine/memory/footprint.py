@@ -26,7 +26,7 @@ from workbench.engine.program import (
     TileProgram,
     VertexGroup,
 )
-from workbench.engine.target import Target
+from workbench.engine.target import Machine, Target
 from workbench.engine.time.exchange_cost import exchange_instructions, piece_instructions
 
 CODE_CATEGORIES = (
@@ -244,9 +244,10 @@ def _has_text(value: object) -> bool:
 
 
 @lru_cache(maxsize=50_000)
-def _size_of(vertex: str, arguments: Inputs) -> tuple[str, int, int]:
+def _size_of(machine: Machine, vertex: str, arguments: Inputs) -> tuple[str, int, int]:
     """What selects the code of a vertex, the bytes of that code, and of its state."""
-    codelet, given = vertices.find(vertex), dict(arguments)
+    codelet = vertices.find(vertex)
+    given = codelet.inputs(machine, dict(arguments))
     return _template(arguments), int(codelet.code_bytes(**given)), int(codelet.state_bytes(**given))
 
 
@@ -264,7 +265,7 @@ class _Counts:
         group_of: Mapping[int, int],
         merged: frozenset[int] = frozenset(),
     ) -> None:
-        self.target = target
+        self.target, self.machine = target, target.machine
         self.shape = (ipus, target.tiles_per_ipu)
         names = ("instructions", "global_instructions", "packets", "runs", "state", "entries", "copied")
         self.sums = {name: np.zeros(self.shape, np.int64) for name in names}
@@ -314,7 +315,7 @@ class _Counts:
         self._times[key] += 1
 
     def _group(self, group: VertexGroup, ipu: int) -> None:
-        template, code_bytes, state_bytes = _size_of(group.vertex, group.arguments)
+        template, code_bytes, state_bytes = _size_of(self.machine, group.vertex, group.arguments)
         where = (ipu, group.tiles)
         self._variants.setdefault((group.vertex, template, code_bytes), {})[where] = None
         counts = self._groups.setdefault(where, Counter())

@@ -75,14 +75,16 @@ class AnyReduce(Family):
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """As any reduction, at the cost of one that is compiled: element by element."""
-        label, tiles = lowering.label(node), lowering.tiles
+        label, target = lowering.label(node), lowering.target
         axes = tuple(int(axis) for axis in node.attr("axes") or node.attr("dimensions") or ())
         for number, value in enumerate(node.results):
             source = lowering.get(node.operands[number])
             kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
             parts = partials_of(source.mapping, axes, kept)
             inner = len(source.shape) - 1 in axes
-            found = arrived_reduction(source.mapping, parts.held, (source.dtype,) * 2, "LOGICAL_OR", tiles, inner=inner)
+            found = arrived_reduction(
+                source.mapping, parts.held, (source.dtype,) * 2, "LOGICAL_OR", target, inner=inner
+            )
             if parts.depth == 1:
                 result = lowering.result(node, number, reshape(parts.result, value.shape))
                 emit_reductions(lowering.emit, label, [found], source.variables, result.variables)
@@ -95,7 +97,7 @@ class AnyReduce(Family):
             wanted = parts.needed(reshape(mapping, parts.kept))
             (landed,) = lowering.emit.rearrange(label, [(held, wanted)])
             result = lowering.result(node, number, mapping)
-            final = arrived_reduction(wanted, mapping, (source.dtype,) * 2, "LOGICAL_OR", tiles)
+            final = arrived_reduction(wanted, mapping, (source.dtype,) * 2, "LOGICAL_OR", target)
             emit_reductions(lowering.emit, f"{label}/final", [final], landed.variables, result.variables)
 
 

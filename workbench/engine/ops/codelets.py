@@ -15,10 +15,10 @@ from workbench.engine import vertices
 from workbench.engine.emit import vertex_groups
 from workbench.engine.ops.expressions import Expression
 from workbench.engine.program import VertexGroup
+from workbench.engine.target import Machine, targets
+from workbench.engine.vertices._popops import elements_per_load, vector_width
 from workbench.errors import InputError
 
-WORKERS = 6
-HALVES_PER_LOAD = 4
 SINGLE_UNARY = "popops::UnaryOp1D"
 SINGLE_BINARY = "popops::BinaryOp1D"
 SCALAR_BINARY = "popops::BroadcastScalar1D"
@@ -37,21 +37,24 @@ _WITH_SCALAR = re.compile(rf"\w+\((a,{_S}|{_S},a)\)")
 _WITH_VECTOR = re.compile(r"\w+\((a,i|i,a)\)")
 
 
+_ANY = targets["ipu2"].machine  # which types a codelet has is the same on all
+
+
 @lru_cache(maxsize=4096)
 def knows(vertex: str, op: str, dtype: str) -> bool:
     """Whether PopLibs has this codelet for the operation and type."""
     try:
-        vertices.cycles(vertex, op=op, type=dtype, n=1)
+        vertices.cycles(_ANY, vertex, op=op, type=dtype, n=1)
     except InputError:
         return False
     return True
 
 
-def spread_over_workers(vertex: str, elements: IntArray, argument: str = "n", **fixed: Any) -> list[VertexGroup]:
-    """A worker vertex on each of six workers (fewer where there are fewer elements), each with an even share."""
-    share = ceil_div(np.asarray(elements, np.int64), WORKERS)
-    workers = np.minimum(WORKERS, ceil_div(elements, np.maximum(1, share)))
-    return counted(vertex, {argument: share}, workers, **fixed)
+def spread_over_workers(vertex: str, elements: IntArray, workers: int, **fixed: Any) -> list[VertexGroup]:
+    """A worker vertex on each of the workers (fewer where there are fewer elements), each with an even share."""
+    share = ceil_div(np.asarray(elements, np.int64), workers)
+    busy = np.minimum(workers, ceil_div(elements, np.maximum(1, share)))
+    return counted(vertex, {"n": share}, busy, **fixed)
 
 
 def counted(vertex: str, per_tile: dict[str, IntArray], counts: IntArray, **fixed: Any) -> list[VertexGroup]:
@@ -78,7 +81,12 @@ def added_in_place(elements: IntArray, dtype: str) -> list[VertexGroup]:
 
 
 def expression_groups(
-    expression: Expression, elements: IntArray, needed: Sequence[IntArray] = (), *, in_place: int | None = None
+    expression: Expression,
+    elements: IntArray,
+    needed: Sequence[IntArray] = (),
+    *,
+    machine: Machine,
+    in_place: int | None = None,
 ) -> list[VertexGroup]:
     """The vertices of a chain.
 
@@ -90,7 +98,7 @@ def expression_groups(
     if len(expression.stores) == 1:
         found = _non_linearity(expression, elements, in_place) or _scaled_add(expression, elements, in_place)
         if found is None and len(expression.operations) == 1:
-            found = _single(expression, elements, needed, in_place)
+            found = _single(expression, elements, needed, in_place, machine)
     if found is not None:
         return found
     fixed = {"loads": expression.loads, "stores": expression.stores, "operations": expression.operations}
@@ -137,7 +145,7 @@ def _scaled_add(expression: Expression, elements: IntArray, in_place: int | None
 
 
 def _single(
-    expression: Expression, elements: IntArray, needed: Sequence[IntArray], in_place: int | None
+    expression: Expression, elements: IntArray, needed: Sequence[IntArray], in_place: int | None, machine: Machine
 ) -> list[VertexGroup] | None:
     op, dtype = expression.operations[0]
     suffix = "" if in_place is None else "InPlace"
@@ -145,7 +153,7 @@ def _single(
     if op == "CAST":
         return vertex_groups("popops::Cast1D", {"num_elems": elements}, from_type=dtype, to_type=expression.stores[0])
     if form == "select_n(a,b,c)":
-        return spread_over_workers("popops::Select" + suffix, elements, type=dtype)
+        return spread_over_workers("popops::Select" + suffix, elements, machine.workers, type=dtype)
     vertex = {(1, 0): SINGLE_UNARY, (2, 0): SINGLE_BINARY}.get((len(expression.full), len(expression.broadcast)))
     scalar = _WITH_SCALAR.fullmatch(form)
     if scalar is not None:
@@ -154,11 +162,13 @@ def _single(
         return vertex_groups(vertex + suffix, {"n": elements}, op=op, type=dtype)
     vector = _WITH_VECTOR.fullmatch(form)
     if vector is not None and (vector[1].startswith("a,") or op in COMMUTATIVE):
-        return _with_vector(expression, elements, needed[0], suffix)
+        return _with_vector(expression, elements, needed[0], suffix, machine)
     return None
 
 
-def _with_vector(expression: Expression, elements: IntArray, held: IntArray, suffix: str) -> list[VertexGroup] | None:
+def _with_vector(
+    expression: Expression, elements: IntArray, held: IntArray, suffix: str, machine: Machine
+) -> list[VertexGroup] | None:
     """A vector along the last axes (inner) or the first ones (outer) of what a tile holds."""
     op, dtype = expression.operations[0]
     along = list(expression.broadcast[0][1])
@@ -167,20 +177,22 @@ def _with_vector(expression: Expression, elements: IntArray, held: IntArray, suf
     if (times * held != elements).any():
         return None
     if along == axes[len(axes) - len(along) :] and op in ("ADD", "SUBTRACT", "MULTIPLY", "DIVIDE"):
-        return _with_inner_vector(op, dtype, elements, held, suffix)
+        return _with_inner_vector(op, dtype, elements, held, suffix, machine)
     if along == axes[: len(along)] and knows(SCALAR_BINARY + suffix, op, dtype):
-        return _with_outer_vector(op, dtype, elements, held, suffix)
+        return _with_outer_vector(op, dtype, elements, held, suffix, machine)
     return None
 
 
-def _with_outer_vector(op: str, dtype: str, elements: IntArray, held: IntArray, suffix: str) -> list[VertexGroup]:
+def _with_outer_vector(
+    op: str, dtype: str, elements: IntArray, held: IntArray, suffix: str, machine: Machine
+) -> list[VertexGroup]:
     """Tiles that hold one element of the vector see a scalar, as popops finds it (poplibs@7eac0f26 lib/popops/
     ElementWise.cpp:1639-1682); the others its outer vectors.
     """
     rows = np.where(held > 1, held, 0)
     times = np.where(held > 1, elements // np.maximum(1, held), 0)
-    split = "Row" if int(rows.max(initial=0)) >= WORKERS else "Column"
-    width = 2 if dtype == "float" else 4
+    split = "Row" if int(rows.max(initial=0)) >= machine.workers else "Column"
+    width = vector_width(dtype, machine.data_path_bytes)
     misaligned = bool((times % width).any())
     outer, types = f"popops::BroadcastVectorOuterBy{split}1D{suffix}", {"op": op, "type": dtype}
     return [
@@ -190,7 +202,7 @@ def _with_outer_vector(op: str, dtype: str, elements: IntArray, held: IntArray, 
 
 
 def _with_inner_vector(
-    op: str, dtype: str, elements: IntArray, held: IntArray, suffix: str
+    op: str, dtype: str, elements: IntArray, held: IntArray, suffix: str, machine: Machine
 ) -> list[VertexGroup] | None:
     """The codelet of inner vectors, or the vector repeated in memory for an operation of two full operands.
 
@@ -203,20 +215,17 @@ def _with_inner_vector(
     times = elements // np.maximum(1, held)
     fast = (elements > 0) & (times > 1)
     if op != "DIVIDE":
-        fast &= (dtype == "half") & (held % HALVES_PER_LOAD == 0)
+        fast &= (dtype == "half") & (held % elements_per_load(dtype, machine.data_path_bytes) == 0)
     arguments = {"b_slice_len": np.where(fast, held, 0), "b_broadcast_factor": np.where(fast, times, 0)}
     with_codelet = vertex_groups(f"popops::BroadcastVectorInner1D{suffix}", arguments, op=op, type=dtype, b_slices_m1=0)
     kept = []
     rest = elements.copy()
     for group in with_codelet:
         n = int(elements[group.tiles.tiles[0]])
-        copied = vertices.cycles("poplar::Memcpy", bytes=n * TYPE_BYTES[dtype])
-        if vertices.cycles(group.vertex, **dict(group.arguments)) <= copied + _full_cycles(op, dtype, suffix, n):
+        copied = vertices.cycles(machine, "poplar::Memcpy", bytes=n * TYPE_BYTES[dtype])
+        copied += vertices.cycles(machine, SINGLE_BINARY + suffix, n=n, op=op, type=dtype)
+        if vertices.cycles(machine, group.vertex, **dict(group.arguments)) <= copied:
             kept.append(group)
             rest[group.tiles.tiles] = 0
     full = vertex_groups(SINGLE_BINARY + suffix, {"n": rest}, op=op, type=dtype)
     return [*kept, *vertex_groups("poplar::Memcpy", {"bytes": rest * TYPE_BYTES[dtype]}), *full]
-
-
-def _full_cycles(op: str, dtype: str, suffix: str, n: int) -> int:
-    return vertices.cycles(SINGLE_BINARY + suffix, n=n, op=op, type=dtype)

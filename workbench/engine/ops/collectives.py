@@ -102,7 +102,7 @@ def _in_one_buffer(label: str, tensors: Sequence[Tensor], lowering: Lowering) ->
     """The tensors spread evenly, each in its part of one buffer."""
     buffers = []
     for tensor in tensors:
-        spread = linear(tensor.shape, tensor.dtype, lowering.tiles)
+        spread = linear(tensor.shape, tensor.dtype, lowering.tiles, vector_bytes=lowering.target.data_path_bytes)
         buffers.append(lowering.emit.tensor(f"{label}/buffer", tensor.shape, tensor.dtype, spread, "temporary"))
     lowering.emit.move_all(f"{label}/buffer", list(zip(tensors, buffers, strict=True)))
     return buffers
@@ -209,7 +209,12 @@ class ReplicaNumber(Family):
         result = lowering.result(node, 0, on_tile(value.shape, 0))
         filled = np.zeros(lowering.tiles, np.int64)
         filled[0] = 1
-        lowering.emit.compute(lowering.label(node), fill_groups(filled, value.dtype), (), result.variables)
+        lowering.emit.compute(
+            lowering.label(node),
+            fill_groups(filled, value.dtype, lowering.target.workers_per_tile),
+            (),
+            result.variables,
+        )
 
 
 for _family in (AllReduce(), AllGather(), ReduceScatter(), AllToAll(), ReplicaNumber()):

@@ -93,7 +93,9 @@ class Scan(Family):
             loop.count()
         with _numbered_from(first, lowering):
             for stack in stacks:
-                groups = fill_groups(stack.elements_per_tile(lowering.tiles), stack.dtype)
+                groups = fill_groups(
+                    stack.elements_per_tile(lowering.tiles), stack.dtype, lowering.target.workers_per_tile
+                )
                 lowering.emit.compute(f"{label}/clear", groups, (), stack.variables)
         _repeat(node, collected, lowering)
 
@@ -299,7 +301,7 @@ def _counts(node: Node, carried: int) -> bool:
 def _counter(label: str, lowering: Lowering) -> Tensor:
     """The number of the iteration, on tile 0, starting at zero."""
     counter = lowering.emit.tensor(f"{label}/counter", (), "int32", on_tile((), 0), "temporary")
-    groups = fill_groups(counter.elements_per_tile(lowering.tiles), "int32")
+    groups = fill_groups(counter.elements_per_tile(lowering.tiles), "int32", lowering.target.workers_per_tile)
     lowering.emit.compute(f"{label}/counter", groups, (), counter.variables)
     return counter
 

@@ -107,7 +107,12 @@ def sliceable(table: Table, dtype: str, lowering: Lowering) -> Mapping:
 
     Source: graphcore/tensorflow@b2127bba driver/tensor.cc, AddDynamicSliceTensor: a smallest grain of 0.
     """
-    return spread_columns(table, linear((table.columns,), dtype, lowering.tiles, min_bytes=1, grain=1))
+    return spread_columns(
+        table,
+        linear(
+            (table.columns,), dtype, lowering.tiles, min_bytes=1, grain=1, vector_bytes=lowering.target.data_path_bytes
+        ),
+    )
 
 
 def spread_columns(table: Table, columns: Mapping) -> Mapping:

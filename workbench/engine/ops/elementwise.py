@@ -63,7 +63,13 @@ class Elementwise(Family):
         needed = [wanted.elements_per_tile(lowering.tiles) for _, wanted in sources[len(expression.full) :]]
         lowering.emit.compute(
             label,
-            expression_groups(expression, mapping.elements_per_tile(lowering.tiles), needed, in_place=in_place),
+            expression_groups(
+                expression,
+                mapping.elements_per_tile(lowering.tiles),
+                needed,
+                machine=lowering.target.machine,
+                in_place=in_place,
+            ),
             [name for tensor in arranged for name in tensor.variables],
             [name for tensor in results for name in tensor.variables],
         )

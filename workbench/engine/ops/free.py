@@ -15,13 +15,13 @@ from workbench.engine.ops import Family, register
 from workbench.engine.program import VertexGroup
 
 
-def fill_groups(elements: IntArray, dtype: str) -> list[VertexGroup]:
-    """Fill vertices: one worker each, so every tile's part is cut over its six workers."""
-    share = np.asarray(ceil_div(elements, 6), dtype=np.int64)
-    workers = np.minimum(6, elements)
+def fill_groups(elements: IntArray, dtype: str, workers: int) -> list[VertexGroup]:
+    """Fill vertices: one worker each, so every tile's part is cut over its workers."""
+    share = np.asarray(ceil_div(elements, workers), dtype=np.int64)
+    busy = np.minimum(workers, elements)
     groups = vertex_groups("popops::Fill", {"n": share}, type=DTYPE_WORDS[dtype])
     return [
-        VertexGroup(group.vertex, group.arguments, group.tiles, int(workers[group.tiles.tiles[0]])) for group in groups
+        VertexGroup(group.vertex, group.arguments, group.tiles, int(busy[group.tiles.tiles[0]])) for group in groups
     ]
 
 
@@ -67,7 +67,7 @@ class Broadcast(Family):
         result = lowering.result(node, 0, mapping)
         elements = mapping.elements_per_tile(lowering.tiles)
         if source.elements == 1:
-            groups = fill_groups(elements, value.dtype)
+            groups = fill_groups(elements, value.dtype, lowering.target.workers_per_tile)
         else:
             groups = lowering.emit.copy_groups(elements * value.itemsize_bytes)
         lowering.emit.compute(label, groups, arranged.variables, result.variables)

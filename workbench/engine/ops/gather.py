@@ -21,7 +21,6 @@ from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.rows import (
-    WORKERS,
     Assumed,
     Layout,
     RowPlan,
@@ -34,6 +33,7 @@ from workbench.engine.ops.rows import (
     table_of,
 )
 from workbench.engine.program import VertexGroup
+from workbench.engine.target import Target
 from workbench.errors import InputError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -69,7 +69,7 @@ class Gather(Family):
         mapping = result_mapping(node, table, layout.chosen)
         dtype = DTYPE_WORDS[value.dtype]
         shares = layout.row_lengths / table.rows
-        groups = slice_groups(dtype, layout.candidates, shares, assumed_of(value, lowering), lowering.tiles)
+        groups = slice_groups(dtype, layout.candidates, shares, assumed_of(value, lowering), lowering.target)
         reads = [name for tensor in held for name in tensor.variables]
         if plan.rows == 1:
             result = lowering.result(node, 0, mapping)
@@ -94,7 +94,7 @@ def _choose(
     result = lowering.result(node, 0, mapping)
     as_parts = grid_of_cuts((1, *chosen.shape), [whole(1), *chosen.axes], first_tile=chosen.first_tile)
     assumed = assumed_of(node.results[0], lowering)
-    groups = slice_groups(DTYPE_WORDS[result.dtype], as_parts, np.array([1 / parts]), assumed, lowering.tiles)
+    groups = slice_groups(DTYPE_WORDS[result.dtype], as_parts, np.array([1 / parts]), assumed, lowering.target)
     reads = [name for tensor in arranged for name in tensor.variables]
     lowering.emit.compute(f"{label}/choose", groups, reads, result.variables)
 
@@ -135,6 +135,7 @@ def planned_table(
         DTYPE_WORDS[operand.dtype],
         lowering.tiles,
         assumed_of(operand, lowering),
+        lowering.target.rates,
         split_indices=split_indices,
     )
     return table, plan, layout_rows(plan, table.rows, table.columns, indices, grain_of(operand.itemsize_bytes))
@@ -168,7 +169,7 @@ def linear_indices(label: str, indices: Tensor, count: int, lowering: Lowering) 
     """One row number per row that is looked up, computed where an index has several parts or stands for several."""
     if indices.elements == count:
         return indices.view(reshape(indices.mapping, (count,)), (count,))
-    mapping = linear((count,), "int32", lowering.tiles)
+    mapping = linear((count,), "int32", lowering.tiles, vector_bytes=lowering.target.data_path_bytes)
     parts = indices.shape[-1]
     vectors = indices.elements // max(1, parts)
     seen = indices.view(reshape(indices.mapping, (vectors, parts)), (vectors, parts))
@@ -189,12 +190,14 @@ def linear_indices(label: str, indices: Tensor, count: int, lowering: Lowering) 
     return result
 
 
-def slice_groups(dtype: str, candidates: Grid, shares: FloatArray, assumed: Assumed, tiles: int) -> list[VertexGroup]:
+def slice_groups(
+    dtype: str, candidates: Grid, shares: FloatArray, assumed: Assumed, target: Target
+) -> list[VertexGroup]:
     """Multi-slices of the tiles that own candidates [row parts, indices, columns]; `shares` of the indices per part."""
     offsets, columns, share = per_part(candidates, shares)
-    per_worker = ceil_div(offsets, WORKERS)
+    per_worker = ceil_div(offsets, target.workers_per_tile)
     in_range = chosen_by_worker(per_worker, share, assumed)
-    held = [np.zeros(tiles, np.int64) for _ in range(3)]
+    held = [np.zeros(target.tiles_per_ipu, np.int64) for _ in range(3)]
     for column, values in zip(held, (per_worker, columns, in_range), strict=True):
         column[candidates.part_tiles()] = values
     return vertex_groups(

@@ -65,7 +65,14 @@ def _in_packets(name: str, tensor: Tensor, lowering: Lowering) -> Tensor:
     """A temporary like the tensor, a whole host packet or more on each of its tiles."""
     packet_bytes = lowering.target.code.host_packet_payload_bytes
     grain = packet_bytes // tensor.itemsize_bytes
-    mapping = linear(tensor.shape, tensor.dtype, lowering.tiles, packet_bytes, grain=grain)
+    mapping = linear(
+        tensor.shape,
+        tensor.dtype,
+        lowering.tiles,
+        packet_bytes,
+        grain=grain,
+        vector_bytes=lowering.target.data_path_bytes,
+    )
     return lowering.emit.tensor(name, tensor.shape, tensor.dtype, mapping, "temporary")
 
 

@@ -133,7 +133,7 @@ class SelectAndGather(Family):
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Bring both tensors' windows; one pass finds the places, one takes what is there."""
         windows = _windows(node)
-        plan = plan_pool(windows, "max", node.results[0].itemsize_bytes, lowering.tiles)
+        plan = plan_pool(windows, "max", node.results[0].itemsize_bytes, lowering.tiles, lowering.target.rates)
         mapping = planned_grid(windows.outputs, plan, windows.channels)
         wanted = reading_grid(windows, mapping)
         label = lowering.label(node)
@@ -152,7 +152,7 @@ def _windows(node: Node) -> Windows:
 
 def _plan(node: Node, lowering: Lowering) -> PoolPlan:
     mode: Mode = MODES.get(node.op, "max_grad")
-    return plan_pool(_windows(node), mode, node.results[0].itemsize_bytes, lowering.tiles)
+    return plan_pool(_windows(node), mode, node.results[0].itemsize_bytes, lowering.tiles, lowering.target.rates)
 
 
 def faster_convolution(node: Node, lowering: Lowering) -> Node | None:
@@ -205,7 +205,7 @@ def _lower_convolution(node: Node, lowering: Lowering) -> None:
     ones, label = node.operands[1], lowering.label(node)
     mapping = wished_layouts(node, lowering).get(1) or lowering.default_mapping(ones)
     tensor = lowering.emit.tensor(f"{label}/ones", ones.shape, ones.dtype, mapping, "temporary")
-    filled = fill_groups(mapping.elements_per_tile(lowering.tiles), ones.dtype)
+    filled = fill_groups(mapping.elements_per_tile(lowering.tiles), ones.dtype, lowering.target.workers_per_tile)
     lowering.emit.compute(f"{label}/ones", filled, (), tensor.variables)
     lowering.bind(ones, tensor)
     lower_node(node, lowering)

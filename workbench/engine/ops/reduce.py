@@ -24,11 +24,12 @@ from workbench.engine.mapping import (
     runs_of_elements,
 )
 from workbench.engine.mapping.align import folded_axes
-from workbench.engine.mapping.grid import VECTOR_BYTES, whole
+from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.reduce_tile import SUMS, TileReduction, emit_reductions, tile_reduction
 from workbench.engine.planner.reduction import stages
+from workbench.engine.target import Target
 
 OPERATIONS = {
     "reduce_sum": "ADD",
@@ -119,7 +120,7 @@ def _start(node: Node, lowering: Lowering) -> Reduction | None:
     inner = len(source.shape) - 1 in axes
     started = Reduction(node=node, op=OPERATIONS[node.op], source=source, parts=parts, groups=None)
     dtypes = (source.dtype, started.between if parts.depth > 1 else value.dtype)
-    groups = arrived_reduction(source.mapping, parts.held, dtypes, started.op, lowering.tiles, inner=inner)
+    groups = arrived_reduction(source.mapping, parts.held, dtypes, started.op, lowering.target, inner=inner)
     started = replace(started, groups=groups)
     return _once_reduced(started) if groups and parts.depth > 1 else started
 
@@ -242,16 +243,16 @@ def _distinct(numbers: IntArray, limit: int) -> IntArray:
 
 @lru_cache(maxsize=4096)
 def arrived_reduction(
-    arrived: Placement, results: Mapping, dtypes: tuple[str, str], op: str, tiles: int, *, inner: bool = False
+    arrived: Placement, results: Mapping, dtypes: tuple[str, str], op: str, target: Target, *, inner: bool = False
 ) -> TileReduction:
-    """Vertices that reduce what lies on each tile to the results it owns, on its six workers.
+    """Vertices that reduce what lies on each tile to the results it owns, on its workers.
 
     `dtypes` are those of what is read and what is written.
     """
-    owned = results.elements_per_tile(tiles)
-    held = arrived.elements_per_tile(tiles)
+    owned = results.elements_per_tile(target.tiles_per_ipu)
+    held = arrived.elements_per_tile(target.tiles_per_ipu)
     depth = np.where(owned > 0, ceil_div(held, np.maximum(1, owned)), 0)
-    return tile_reduction(dtypes, owned, depth, op, inner=inner)
+    return tile_reduction(dtypes, owned, depth, op, target.machine, inner=inner)
 
 
 def _across_tiles(across: list[Reduction], held: list[Tensor], lowering: Lowering, label: str) -> None:
@@ -284,7 +285,7 @@ def _home(one: Reduction, lowering: Lowering) -> Mapping:
     Source: poplibs@7eac0f26 lib/popops/reduction/ReductionStages.cpp:827-857, there of the type that is read.
     """
     value = one.node.results[0]
-    least_bytes = VECTORS_OF_RESULTS * VECTOR_BYTES
+    least_bytes = VECTORS_OF_RESULTS * lowering.target.data_path_bytes
     return lowering.wish(value) or lowering.default_mapping(value, dtype=one.between, least_bytes=least_bytes)
 
 
@@ -320,7 +321,7 @@ def _reduce_arrived(
 ) -> None:
     """Vertices that reduce what arrived on each tile to the results it owns."""
     found = [
-        arrived_reduction(needed, result.mapping, (arrived.dtype, result.dtype), one.op, lowering.tiles)
+        arrived_reduction(needed, result.mapping, (arrived.dtype, result.dtype), one.op, lowering.target)
         for one, arrived, needed, result in zip(ones, landed, wanted, results, strict=True)
     ]
     emit_reductions(

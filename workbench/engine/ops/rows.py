@@ -21,13 +21,12 @@ from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts, res
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops.windows import distinct_parts
+from workbench.engine.target import Rates
 from workbench.engine.vertices._popops import type_bytes
 
 Shape = tuple[int, ...]
-WORKERS = 6
 INDEX_BYTES = 4
-EXCHANGE_BYTES_PER_CYCLE = 4
-STORE_BYTES = 4
+STORE_BYTES = 4  # the least that a codelet stores at once, poplibs@7eac0f26 lib/popops/DynamicSlice.cpp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +111,15 @@ class RowPlan:
 
 @lru_cache(maxsize=512)
 def plan_rows(
-    rows: int, columns: int, indices: int, dtype: str, tiles: int, assumed: Assumed, *, split_indices: bool = True
+    rows: int,
+    columns: int,
+    indices: int,
+    dtype: str,
+    tiles: int,
+    assumed: Assumed,
+    rates: Rates,
+    *,
+    split_indices: bool = True,
 ) -> RowPlan:
     """The cheapest plan whose temporaries stay within the budget on a tile; the smallest if none does.
 
@@ -140,6 +147,7 @@ def plan_rows(
             even_bytes=ceil_div(rows * columns * itemsize, tiles),
             dtype=dtype,
             assumed=assumed,
+            rates=rates,
         )
         cycles, temporary_bytes = part.cycles(rows), part.temporary_bytes()
         over = temporary_bytes > assumed.budget_bytes
@@ -170,6 +178,7 @@ class _Part:
     even_bytes: int
     dtype: str
     assumed: Assumed
+    rates: Rates
 
     @property
     def row_bytes(self) -> int:
@@ -205,23 +214,27 @@ class _Part:
 
     def cycles(self, rows: int) -> int:
         """Lookup and update of all indices."""
+        machine = self.rates.machine
         received = self.moved_table_bytes + self.second_stage_bytes + self.candidates_bytes
-        compute = vertices.cycles("popops::MultiSlice", **self._slice_arguments(self.indices, self.rows / rows))
+        compute = vertices.cycles(
+            machine, "popops::MultiSlice", **self._slice_arguments(self.indices, self.rows / rows)
+        )
         if self.plan.rows > 1:
             second = self._slice_arguments(self.chosen, 1 / self.plan.rows)
-            compute += vertices.cycles("popops::MultiSlice", **second)
-        compute += vertices.cycles("popops::MultiUpdateOp", **self._update_arguments(rows))
+            compute += vertices.cycles(machine, "popops::MultiSlice", **second)
+        compute += vertices.cycles(machine, "popops::MultiUpdateOp", **self._update_arguments(rows))
         if self.plan.lookups > 1:
             received += self.partials_bytes
-            compute += self.partials_bytes // 8
-        return (received + 2 * self.indices * INDEX_BYTES) // EXCHANGE_BYTES_PER_CYCLE + compute
+            compute += self.partials_bytes // machine.data_path_bytes
+        return (received + 2 * self.indices * INDEX_BYTES) // self.rates.exchange_bytes_per_cycle + compute
 
     def _slice_arguments(self, indices: int, share: float) -> dict[str, Any]:
+        offsets = ceil_div(indices, self.rates.machine.workers)
         return {
             "type": self.dtype,
             "region_size": self.columns,
-            "offsets": ceil_div(indices, WORKERS),
-            "offsets_in_range": int(chosen_by_worker(ceil_div(indices, WORKERS), share, self.assumed)),
+            "offsets": offsets,
+            "offsets_in_range": int(chosen_by_worker(offsets, share, self.assumed)),
             **single_region(self.all_indices, self.dtype, self.columns),
         }
 
@@ -232,7 +245,9 @@ class _Part:
             "op": "ADD",
             "region_size": self.columns,
             "offsets": self.indices,
-            "offsets_in_range": int(updated_by_worker(self.indices, self.rows / rows, rows, self.assumed)),
+            "offsets_in_range": int(
+                updated_by_worker(self.indices, self.rows / rows, rows, self.assumed, self.rates.machine.workers)
+            ),
             "sub_word_writes_required": self.columns % grain_of(type_bytes(dtype)) != 0,
             **ordering(self.indices, rows, self.assumed),
         }
@@ -248,7 +263,7 @@ def chosen_by_worker(offsets: Any, share: Any, assumed: Assumed) -> Any:
     return offsets if assumed.one_point else np.minimum(offsets, np.ceil(offsets * share).astype(np.int64))
 
 
-def updated_by_worker(offsets: Any, share: Any, rows: int, assumed: Assumed) -> Any:
+def updated_by_worker(offsets: Any, share: Any, rows: int, assumed: Assumed, workers: int) -> Any:
     """Of all `offsets`, those that fall into one worker's part of `share` of the rows; numbers or arrays.
 
     Offsets in order are known to be spread as evenly as they can be; others meet the rows at random
@@ -256,8 +271,8 @@ def updated_by_worker(offsets: Any, share: Any, rows: int, assumed: Assumed) -> 
     """
     if assumed.one_point:
         return offsets
-    rows_of_worker = np.ceil(np.ceil(rows * share) / WORKERS)
-    found = rows_of_worker * offsets / max(1, rows) if assumed.in_order else offsets * share / WORKERS
+    rows_of_worker = np.ceil(np.ceil(rows * share) / workers)
+    found = rows_of_worker * offsets / max(1, rows) if assumed.in_order else offsets * share / workers
     return np.minimum(offsets, np.ceil(found).astype(np.int64))
 
 

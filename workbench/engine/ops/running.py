@@ -93,7 +93,7 @@ def _carry_over(node: Node, lowering: Lowering, cut: Grid, result: Tensor) -> No
     (landed,) = emit.rearrange(f"{label}/before", [(totals, before)])
     here = owned.elements_per_tile(lowering.tiles)
     depth = np.where(here > 0, before.elements_per_tile(lowering.tiles) // np.maximum(1, here), 0)
-    found = tile_reduction((result.dtype,) * 2, here, depth, REDUCED[node.op], inner=True)
+    found = tile_reduction((result.dtype,) * 2, here, depth, REDUCED[node.op], lowering.target.machine, inner=True)
     carried = landed.variables
     if found:  # a single piece before needs no reduction
         carried = (emit.new(f"{label}/before", shape, result.dtype, owned, "temporary"),)

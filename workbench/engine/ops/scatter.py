@@ -31,6 +31,7 @@ from workbench.engine.ops.rows import (
     updated_by_worker,
 )
 from workbench.engine.program import VertexGroup
+from workbench.engine.target import Target
 from workbench.engine.vertices._popops import type_bytes
 
 OPERATIONS = {
@@ -93,7 +94,7 @@ class Scatter(Family):
             lowering.emit.move_into(f"{label}/copy", operand, result)
         reads = [name for tensor in held for name in tensor.variables]
         words = DTYPE_WORDS[partials]
-        groups = update_groups(OPERATIONS[node.op], words, layout, table.rows, assumed, lowering.tiles)
+        groups = update_groups(OPERATIONS[node.op], words, layout, table.rows, assumed, lowering.target)
         if plan.lookups == 1:
             lowering.emit.compute(label, groups, (*reads, *result.variables), result.variables)
             return
@@ -110,7 +111,9 @@ def cast(name: str, source: Tensor, dtype: str, lowering: Lowering) -> Tensor:
     """The tensor in another type, where it lies, or evenly spread if no tile owns its elements."""
     emit, tiles = lowering.emit, lowering.tiles
     if not source.mapping.is_owner:
-        (source,) = emit.rearrange(name, [(source, linear(source.shape, source.dtype, tiles))])
+        (source,) = emit.rearrange(
+            name, [(source, linear(source.shape, source.dtype, tiles, vector_bytes=lowering.target.data_path_bytes))]
+        )
     result = emit.tensor(name, source.shape, dtype, source.mapping, "temporary")
     emit.compute(name, _casts(source, result, tiles), source.variables, result.variables)
     return result
@@ -127,13 +130,18 @@ def _total_of_tables(
     """Add into tables of zeros, one per cut of the indices; bring them together and add them."""
     emit, tiles = lowering.emit, lowering.tiles
     tables = emit.tensor(f"{label}/tables", layout.partials.shape, dtype, layout.partials, "temporary")
-    emit.compute(f"{label}/zero", fill_groups(layout.partials.elements_per_tile(tiles), dtype), (), tables.variables)
+    emit.compute(
+        f"{label}/zero",
+        fill_groups(layout.partials.elements_per_tile(tiles), dtype, lowering.target.workers_per_tile),
+        (),
+        tables.variables,
+    )
     emit.compute(f"{label}/tables", groups, (*reads, *tables.variables), tables.variables)
     (landed,) = emit.rearrange(f"{label}/reduce", [(tables, layout.gathered)])
     total = emit.tensor(f"{label}/total", layout.home.shape, dtype, layout.home, "temporary")
     owned = layout.home.elements_per_tile(tiles)
     depth = np.where(owned > 0, layout.partials.shape[0], 0)
-    final = tile_reduction((dtype, dtype), owned, depth, "ADD", inner=False)
+    final = tile_reduction((dtype, dtype), owned, depth, "ADD", lowering.target.machine, inner=False)
     emit_reductions(emit, f"{label}/reduce", [final], landed.variables, total.variables)
     return total
 
@@ -175,13 +183,15 @@ def _updates_mapping(node: Node, table: Table, mapping: Mapping) -> Mapping:
     return reshape(transpose(mapping, order), (mapping.size // max(1, table.columns), table.columns))
 
 
-def update_groups(op: str, dtype: str, layout: Layout, rows: int, assumed: Assumed, tiles: int) -> list[VertexGroup]:
+def update_groups(
+    op: str, dtype: str, layout: Layout, rows: int, assumed: Assumed, target: Target
+) -> list[VertexGroup]:
     """Multi-updates of the tiles of a plan: workers share the tile's rows and each sees every index."""
     where: Grid = layout.candidates
     offsets, columns, share = per_part(where, layout.row_lengths / max(1, rows))
-    in_range = updated_by_worker(offsets, share, rows, assumed)
+    in_range = updated_by_worker(offsets, share, rows, assumed, target.workers_per_tile)
     order = ordering(int(offsets.max(initial=0)), rows, assumed)
-    held = [np.zeros(tiles, np.int64) for _ in range(3)]
+    held = [np.zeros(target.tiles_per_ipu, np.int64) for _ in range(3)]
     for column, values in zip(held, (columns, offsets, in_range), strict=True):
         column[where.part_tiles()] = values
     arguments = {"region_size": held[0], "offsets": held[1], "offsets_in_range": held[2]}

@@ -164,7 +164,9 @@ class Pad(Family):
         placed = maps.runs((int(counts.sum()),), starts, tiles)
         variable = lowering.emit.new(f"{label}/border", placed.shape, dtype, placed, "temporary")
         filler = lowering.get(node.operands[1]).variables
-        lowering.emit.compute(f"{label}/fill", fill_groups(counts, dtype), filler, (variable,))
+        lowering.emit.compute(
+            f"{label}/fill", fill_groups(counts, dtype, lowering.target.workers_per_tile), filler, (variable,)
+        )
         return variable
 
 

@@ -19,11 +19,11 @@ from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts
 from workbench.engine.mapping.align import axes_of_shape
 from workbench.engine.mapping.grid import Cuts
+from workbench.engine.target import Rates
 from workbench.engine.vertices.pooling import Mode, pool_cycles
 
 Shape = tuple[int, ...]
 GRAINS_PER_GROUP = 8  # the same place, getPlan: no more grains of channels in a group
-WORKERS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,16 +102,16 @@ class PoolPlan:
 
 
 @lru_cache(maxsize=1024)
-def plan_pool(windows: Windows, mode: Mode, itemsize_bytes: int, tiles: int) -> PoolPlan:
+def plan_pool(windows: Windows, mode: Mode, itemsize_bytes: int, tiles: int, rates: Rates) -> PoolPlan:
     """The cheapest cut of the outputs (of the inputs, for `max_grad`) over `tiles`."""
     shape = windows.inputs if mode == "max_grad" else windows.outputs
-    grain = max(1, 8 // max(2, itemsize_bytes))
+    grain = max(1, rates.machine.data_path_bytes // max(2, itemsize_bytes))
     channels = windows.channels
     best: tuple[int, PoolPlan] | None = None
     groups_of = shape[channels] if channels is not None else 1
     for chans in sorted({grain * k for k in range(1, min(GRAINS_PER_GROUP, ceil_div(groups_of, grain)) + 1)}):
         splits = _all_splits(shape, channels, chans, tiles)
-        cycles = _cycles(windows, mode, itemsize_bytes, shape, channels, chans, splits)
+        cycles = _cycles(windows, mode, itemsize_bytes, shape, channels, chans, splits, rates)
         found = int(np.argmin(cycles))
         if best is None or cycles[found] < best[0]:
             least = int(cycles[found])
@@ -138,7 +138,14 @@ def _all_splits(shape: Shape, channels: int | None, chans: int, tiles: int) -> I
 
 
 def _cycles(
-    windows: Windows, mode: Mode, itemsize: int, shape: Shape, channels: int | None, chans: int, splits: IntArray
+    windows: Windows,
+    mode: Mode,
+    itemsize: int,
+    shape: Shape,
+    channels: int | None,
+    chans: int,
+    splits: IntArray,
+    rates: Rates,
 ) -> IntArray:
     """Vertex cycles plus exchange cycles of the largest part, one per row of `splits`."""
     field = [axis for axis in range(len(shape)) if axis != channels]
@@ -157,13 +164,14 @@ def _cycles(
         pool_cycles(
             mode=mode, type="half" if itemsize == 2 else "float", positions=rows * width, row_width=width,
             kernel_elements=windows.elements, chans_per_group=chans, chan_groups=groups,
+            **rates.machine._asdict(),
         )
     )  # fmt: skip
     read = groups * chans * itemsize
     for axis in field:
         step, window = windows.stride[axis], windows.window[axis]
         read = read * (part[axis] * step + window - step if mode != "max_grad" else part[axis])
-    return np.asarray(compute + read // 4, dtype=np.int64)
+    return np.asarray(compute + read // rates.exchange_bytes_per_cycle, dtype=np.int64)
 
 
 def planned_grid(shape: Shape, plan: PoolPlan, channels: int | None, *, channels_first: bool = False) -> Grid:

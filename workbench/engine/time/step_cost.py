@@ -25,7 +25,7 @@ from workbench.engine.program import (
     VertexGroup,
 )
 from workbench.engine.program.links import Topology, topology
-from workbench.engine.target import Target
+from workbench.engine.target import Machine, Target
 from workbench.engine.time.exchange_cost import exchange_cost
 from workbench.engine.time.trace import Cause, StepCost
 
@@ -187,13 +187,14 @@ def ring_cycles(
 
 
 @lru_cache(maxsize=200_000)
-def _vertex_flops(name: str, arguments: tuple[tuple[str, object], ...]) -> int:
-    return int(vertices.find(name).flops(**dict(arguments)))
+def _vertex_flops(machine: Machine, name: str, arguments: tuple[tuple[str, object], ...]) -> int:
+    codelet = vertices.find(name)
+    return int(codelet.flops(**codelet.inputs(machine, dict(arguments))))
 
 
-def _work(groups: list[VertexGroup]) -> Work:
+def _work(groups: list[VertexGroup], machine: Machine) -> Work:
     return tuple(
-        (group.vertex, vertices.cycles(group.vertex, **dict(group.arguments)), group.count) for group in groups
+        (group.vertex, vertices.cycles(machine, group.vertex, **dict(group.arguments)), group.count) for group in groups
     )
 
 
@@ -267,24 +268,24 @@ class StepCosts:
         return self._computed[key]
 
     def _compute_new(self, compute_set: ComputeSet) -> Computed:
-        target, slots = self.target, self.target.workers_per_tile
+        target, machine, slots = self.target, self.target.machine, self.target.workers_per_tile
         serial = [group for group in compute_set.groups if vertices.find(group.vertex).kind != "worker"]
         worker = [group for group in compute_set.groups if vertices.find(group.vertex).kind == "worker"]
         per_tile = np.zeros(target.tiles_per_ipu, np.int64)
-        for group, (_, cycles, count) in zip(serial, _work(serial), strict=True):
+        for group, (_, cycles, count) in zip(serial, _work(serial, machine), strict=True):
             per_tile[group.tiles.tiles] += cycles * count
-        per_tile += slots * _slots_per_tile(worker, target.tiles_per_ipu, slots)
+        per_tile += slots * _slots_per_tile(worker, target)
         slowest = int(per_tile.argmax())
         tile = term(
             "slowest tile",
             "compute.tile",
-            serial=_work(_on(serial, slowest)),
-            worker=_work(_on(worker, slowest)),
+            serial=_work(_on(serial, slowest), machine),
+            worker=_work(_on(worker, slowest), machine),
             slots=slots,
         )
         launch = term("launch", "compute.launch", launch=target.launch_cycles)
         flops = sum(
-            _vertex_flops(group.vertex, group.arguments) * group.count * len(group.tiles)
+            _vertex_flops(machine, group.vertex, group.arguments) * group.count * len(group.tiles)
             for group in compute_set.groups
         )
         return Cost((tile, launch)), per_tile, flops
@@ -361,15 +362,16 @@ def _on(groups: list[VertexGroup], tile: int) -> list[VertexGroup]:
     return [group for group in groups if tile in group.tiles.tiles]
 
 
-def _slots_per_tile(groups: list[VertexGroup], tiles: int, slots: int) -> IntArray:
+def _slots_per_tile(groups: list[VertexGroup], target: Target) -> IntArray:
     """Worker cycles of the fullest slot on each tile, one packing per class of tiles with equal vertices."""
+    tiles, slots = target.tiles_per_ipu, target.workers_per_tile
     result = np.zeros(tiles, np.int64)
     if not groups:
         return result
     member = np.zeros((len(groups), tiles), bool)
     for row, group in zip(member, groups, strict=True):
         row[group.tiles.tiles] = True
-    work = _work(groups)
+    work = _work(groups, target.machine)
     packed = np.ascontiguousarray(np.packbits(member, axis=0).T)
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)

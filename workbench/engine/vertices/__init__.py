@@ -1,23 +1,26 @@
 """Codelets of the IPU's libraries: cycles, state and code of one vertex, a family per file.
 
-A codelet's arguments are plain data. `kind` says how its cycles count on a tile:
-`"multi"`: the supervisor starts it on all six workers, cycles are tile cycles;
+A codelet's arguments are plain data; what its loops depend on of the machine (`Machine`: workers, data path) it takes
+as further arguments of those names. Texts of formulas say six workers and 8 bytes, as all IPUs have that were built.
+`kind` says how its cycles count on a tile:
+`"multi"`: the supervisor starts it on all workers, cycles are tile cycles;
 `"supervisor"`: runs in the supervisor context, which starts workers itself, cycles are tile cycles;
-`"worker"`: occupies one of the six worker slots, cycles are worker cycles (six tile cycles each).
+`"worker"`: occupies one of the worker slots, cycles are worker cycles (as many tile cycles each as there are slots).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
+from inspect import Parameter, signature
 from typing import Any, Literal
 
 from workbench.base.registry import Registry, import_folder
 from workbench.engine import cost
+from workbench.engine.target import Machine
 
 Kind = Literal["multi", "supervisor", "worker"]
-WORKERS = 6
 
 
 def _no_flops(**_: Any) -> int:
@@ -29,8 +32,8 @@ class Codelet:
     """One vertex class.
 
     `cycles(**arguments)` and `state_bytes(**arguments)` (vertex instance with its pointers, in bytes) take the
-    same arguments; `code_bytes` is the shared code of the class on each tile that uses it (a function of the
-    arguments when templates differ); `flops` counts floating-point operations.
+    same arguments, `inputs(machine, arguments)`; `code_bytes` is the shared code of the class on each tile that uses
+    it (a function of the arguments when templates differ); `flops` counts floating-point operations.
     """
 
     name: str
@@ -41,6 +44,30 @@ class Codelet:
     flops: Callable[..., int]
     source: str
     formula: str
+    of_machine: tuple[str, ...]
+
+    def inputs(self, machine: Machine, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """All that its cycles are worked out from: the arguments, and of the machine what the codelet names."""
+        return {**{name: getattr(machine, name) for name in self.of_machine}, **arguments}
+
+
+def _of_machine(function: Callable[..., int]) -> tuple[str, ...]:
+    named = signature(function).parameters
+    return tuple(name for name in Machine._fields if name in named)
+
+
+def _taking(function: Callable[..., int], given: tuple[str, ...]) -> Callable[..., int]:
+    """The function, which may leave out what of the machine its codelet's cycles are `given`."""
+    parameters = signature(function).parameters
+    left_out = [name for name in given if name not in parameters]
+    if not left_out or any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values()):
+        return function
+
+    @wraps(function)
+    def taken(**inputs: Any) -> int:
+        return function(**{name: value for name, value in inputs.items() if name not in left_out})
+
+    return taken
 
 
 codelets: Registry[Codelet] = Registry("vertex")
@@ -61,21 +88,26 @@ def codelet(
     code = (lambda **_: code_bytes) if isinstance(code_bytes, int) else code_bytes
 
     def register(cycles: Callable[..., int]) -> Callable[..., int]:
+        asked = {name for function in (cycles, state_bytes, code, flops) for name in _of_machine(function)}
+        given = tuple(name for name in Machine._fields if name in asked)
         codelets.add(
             name,
             Codelet(
                 name=name,
                 kind=kind,
-                cycles=cycles,
-                state_bytes=state_bytes,
-                code_bytes=code,
-                flops=flops,
+                cycles=_taking(cycles, given),
+                state_bytes=_taking(state_bytes, given),
+                code_bytes=_taking(code, given),
+                flops=_taking(flops, given),
                 source=source,
                 formula=formula,
+                of_machine=given,
             ),
         )
         unit_note = " (worker cycles, six tile cycles each)" if kind == "worker" else ""
-        cost.formula(f"vertex:{name}", text=formula + unit_note, source=source, error_kind="vertex")(cycles)
+        cost.formula(f"vertex:{name}", text=formula + unit_note, source=source, error_kind="vertex")(
+            _taking(cycles, given)
+        )
         return cycles
 
     return register
@@ -96,14 +128,15 @@ def find(name: str) -> Codelet:
 
 
 @lru_cache(maxsize=200_000)
-def _cycles(name: str, inputs: cost.Inputs) -> int:
-    return int(find(name).cycles(**dict(inputs)))
+def _cycles(machine: Machine, name: str, arguments: cost.Inputs) -> int:
+    codelet = find(name)
+    return int(codelet.cycles(**codelet.inputs(machine, dict(arguments))))
 
 
-def cycles(name: str, **arguments: Any) -> int:
-    """Cycles of one vertex.
+def cycles(machine: Machine, name: str, **arguments: Any) -> int:
+    """Cycles of one vertex on a machine.
 
     Tile cycles for multi-vertices and supervisor vertices, worker cycles for worker vertices, as PopLibs' own
     estimators return them. Names and arguments: see the families in this folder.
     """
-    return _cycles(name, cost.inputs_of(arguments))
+    return _cycles(machine, name, cost.inputs_of(arguments))

@@ -11,8 +11,6 @@ from pathlib import Path
 from workbench.base.dtypes import FLOATING_WORDS, TYPE_BYTES
 from workbench.errors import InputError
 
-WORKERS = 6
-DATA_PATH_BYTES = 8
 SUPERVISOR_CYCLES = 11  # poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp:19
 
 ESTIMATORS = "poplibs@7eac0f26 lib/popops/popopsCycleEstimators.cpp"
@@ -55,15 +53,15 @@ def type_bytes(dtype: str) -> int:
         raise InputError(f"unknown element type {dtype!r}", expected="one of: " + ", ".join(TYPE_BYTES)) from None
 
 
-def vector_width(dtype: str) -> int:
+def vector_width(dtype: str, data_path_bytes: int) -> int:
     """Elements one vector instruction handles: 2 float, 4 half, 8 quarter, and 1 of any other type."""
     size_bytes = type_bytes(dtype)
-    return DATA_PATH_BYTES // size_bytes if is_float(dtype) else 1
+    return data_path_bytes // size_bytes if is_float(dtype) else 1
 
 
-def elements_per_load(dtype: str) -> int:
+def elements_per_load(dtype: str, data_path_bytes: int) -> int:
     """Elements in one 64-bit load."""
-    return DATA_PATH_BYTES // type_bytes(dtype)
+    return data_path_bytes // type_bytes(dtype)
 
 
 def is_float(dtype: str) -> bool:
@@ -81,9 +79,9 @@ def loop_cycles(elements: int, vector: int, cycles_per_vector: int) -> int:
     return cycles_per_vector * (elements + vector - 1) // vector
 
 
-def multi(worker_cycles: int) -> int:
+def multi(worker_cycles: int, workers: int) -> int:
     """Tile cycles of a multi-vertex: six workers in turn, then the supervisor's launch."""
-    return WORKERS * worker_cycles + SUPERVISOR_CYCLES
+    return workers * worker_cycles + SUPERVISOR_CYCLES
 
 
 def rows_state(rows: int, *row_fields: int, scalars: int = 0) -> int:
@@ -110,7 +108,7 @@ def _tables() -> dict[str, dict[str, dict[str, tuple[int, bool, int]]]]:
     return tables
 
 
-def op_cost(table: str, op: str, dtype: str) -> OpCost:
+def op_cost(table: str, op: str, dtype: str, data_path_bytes: int) -> OpCost:
     """The row of an operation; an operation or type that PopLibs has not is an error that lists what it has."""
     known = _tables()[table]
     if op not in known:
@@ -119,7 +117,7 @@ def op_cost(table: str, op: str, dtype: str) -> OpCost:
         raise InputError(f"{op} has no codelet for {dtype!r}", expected="one of: " + ", ".join(known[op]))
     cycles, natural, unroll = known[op][dtype]
     if natural:
-        return OpCost(cycles=cycles, elements=vector_width(dtype), open_loop=True)
+        return OpCost(cycles=cycles, elements=vector_width(dtype, data_path_bytes), open_loop=True)
     return OpCost(cycles=cycles, elements=max(1, unroll), open_loop=unroll == 0)
 
 

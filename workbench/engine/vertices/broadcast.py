@@ -147,12 +147,12 @@ def _worker_entry_cycles(op: str, dtype: str, length: int) -> int:
     return once + ((24 if half else 17) if op == "MULTIPLY" else 0)
 
 
-def _inner_1d(op: str, dtype: str, length: int, factor: int, slices_m1: int, in_place: bool) -> int:
+def _inner_1d(op: str, dtype: str, length: int, factor: int, slices_m1: int, in_place: bool, *, workers: int) -> int:
     core = _core(op, dtype, in_place)
     supervisor, worker = _ENTRY_CYCLES[op, in_place]
-    per_slice = (17 if slices_m1 else 0) + core(length, ceil_div(factor, p.WORKERS))
+    per_slice = (17 if slices_m1 else 0) + core(length, ceil_div(factor, workers))
     worker += _worker_entry_cycles(op, dtype, length) + (slices_m1 + 1) * per_slice
-    return 13 + supervisor + p.WORKERS * worker
+    return 13 + supervisor + workers * worker
 
 
 def _inner_flops(*, op: str, type: str, b_slice_len: int, b_broadcast_factor: int, b_slices_m1: int) -> int:
@@ -190,10 +190,10 @@ _INNER_TEXT = (
     flops=_inner_flops,
 )
 def broadcast_vector_inner_1d(
-    *, op: str, type: str, b_slice_len: int, b_broadcast_factor: int, b_slices_m1: int
+    *, op: str, type: str, b_slice_len: int, b_broadcast_factor: int, b_slices_m1: int, workers: int
 ) -> int:
     """Tile cycles of `out[r, c] = data[r, c] op B[c]`."""
-    return _inner_1d(op, type, b_slice_len, b_broadcast_factor, b_slices_m1, in_place=False)
+    return _inner_1d(op, type, b_slice_len, b_broadcast_factor, b_slices_m1, in_place=False, workers=workers)
 
 
 @codelet(
@@ -206,10 +206,10 @@ def broadcast_vector_inner_1d(
     flops=_inner_flops,
 )
 def broadcast_vector_inner_1d_in_place(
-    *, op: str, type: str, b_slice_len: int, b_broadcast_factor: int, b_slices_m1: int
+    *, op: str, type: str, b_slice_len: int, b_broadcast_factor: int, b_slices_m1: int, workers: int
 ) -> int:
     """Tile cycles of `data[r, c] = data[r, c] op B[c]`."""
-    return _inner_1d(op, type, b_slice_len, b_broadcast_factor, b_slices_m1, in_place=True)
+    return _inner_1d(op, type, b_slice_len, b_broadcast_factor, b_slices_m1, in_place=True, workers=workers)
 
 
 _INNER_2D_BRANCH = {
@@ -264,13 +264,15 @@ def broadcast_vector_inner_2d_in_place(*, op: str, type: str, slices: Sequence[S
     return _inner_2d(op, type, slices, in_place=True)
 
 
-def _outer(op: str, dtype: str, rows: int, columns: int, misaligned: bool, by_row: bool) -> int:
-    cost = p.op_cost("broadcast", op, dtype)
-    elements = columns if by_row else ceil_div(columns, p.WORKERS)
+def _outer(
+    op: str, dtype: str, rows: int, columns: int, misaligned: bool, by_row: bool, *, workers: int, data_path_bytes: int
+) -> int:
+    cost = p.op_cost("broadcast", op, dtype, data_path_bytes)
+    elements = columns if by_row else ceil_div(columns, workers)
     per_row = (25 if misaligned else 7) + p.loop_cycles(
         elements, cost.elements if cost.open_loop else 1, cost.cycles + 1
     )
-    return p.multi(15 + (ceil_div(rows, p.WORKERS) if by_row else rows) * per_row)
+    return p.multi(15 + (ceil_div(rows, workers) if by_row else rows) * per_row, workers)
 
 
 def _outer_flops(*, op: str, type: str, rows: int, columns: int, allow_misaligned: bool) -> int:
@@ -292,9 +294,13 @@ def _outer_codelet(name: str, by_row: bool, pointers: int) -> None:
         code_bytes=400,
         flops=_outer_flops,
     )
-    def outer_cycles(*, op: str, type: str, rows: int, columns: int, allow_misaligned: bool) -> int:
+    def outer_cycles(
+        *, op: str, type: str, rows: int, columns: int, allow_misaligned: bool, workers: int, data_path_bytes: int
+    ) -> int:
         """Tile cycles of `data[r, c] op B[r]`."""
-        return _outer(op, type, rows, columns, allow_misaligned, by_row)
+        return _outer(
+            op, type, rows, columns, allow_misaligned, by_row, workers=workers, data_path_bytes=data_path_bytes
+        )
 
 
 for _suffix, _pointers in (("", 2), ("InPlace", 1)):

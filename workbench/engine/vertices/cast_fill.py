@@ -37,8 +37,8 @@ def _eight_bit_cycles(elements: int, from_type: str, to_type: str) -> int | None
     return None
 
 
-def _vector_cycles(elements: int, from_type: str, to_type: str) -> int:
-    load, store = p.elements_per_load(from_type), p.elements_per_load(to_type)
+def _vector_cycles(elements: int, from_type: str, to_type: str, *, data_path_bytes: int) -> int:
+    load, store = (p.elements_per_load(dtype, data_path_bytes) for dtype in (from_type, to_type))
     pair = {from_type, to_type}
     floating = pair <= {"float", "half"} or pair == {"quarter", "half"}
     width = min(2 * load, store) if floating else 1
@@ -48,12 +48,14 @@ def _vector_cycles(elements: int, from_type: str, to_type: str) -> int:
     return 19 + cycles_per_vector * (elements // width) + remainder_cycles
 
 
-def cast_worker_cycles(elements: int, from_type: str, to_type: str) -> int:
+def cast_worker_cycles(elements: int, from_type: str, to_type: str, *, data_path_bytes: int) -> int:
     """Worker cycles of casting `elements`; vectors stream one 64-bit port for floats, else element by element."""
     if to_type in _INT64:
         return 3 + elements * (4 + (from_type in _SIGNED))
     eight_bit = _eight_bit_cycles(elements, from_type, to_type)
-    return _vector_cycles(elements, from_type, to_type) if eight_bit is None else eight_bit
+    if eight_bit is not None:
+        return eight_bit
+    return _vector_cycles(elements, from_type, to_type, data_path_bytes=data_path_bytes)
 
 
 _CAST_TEXT = (
@@ -75,10 +77,10 @@ def _cast_flops(*, from_type: str, to_type: str, num_elems: int) -> int:
     code_bytes=200,
     flops=_cast_flops,
 )
-def cast_1d(*, from_type: str, to_type: str, num_elems: int) -> int:
+def cast_1d(*, from_type: str, to_type: str, num_elems: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of casting `num_elems` elements, split over six workers."""
-    share = ceil_div(num_elems, p.WORKERS)
-    return 12 + p.WORKERS * (18 + cast_worker_cycles(share, from_type, to_type))
+    share = ceil_div(num_elems, workers)
+    return 12 + workers * (18 + cast_worker_cycles(share, from_type, to_type, data_path_bytes=data_path_bytes))
 
 
 @codelet(
@@ -90,9 +92,9 @@ def cast_1d(*, from_type: str, to_type: str, num_elems: int) -> int:
     code_bytes=200,
     flops=_cast_flops,
 )
-def cast_1d_single_worker(*, from_type: str, to_type: str, num_elems: int) -> int:
+def cast_1d_single_worker(*, from_type: str, to_type: str, num_elems: int, data_path_bytes: int) -> int:
     """Worker cycles of casting `num_elems` elements in one worker."""
-    return 5 + cast_worker_cycles(num_elems, from_type, to_type)
+    return 5 + cast_worker_cycles(num_elems, from_type, to_type, data_path_bytes=data_path_bytes)
 
 
 def _cast_2d_flops(*, from_type: str, to_type: str, rows: Sequence[int]) -> int:
@@ -108,9 +110,9 @@ def _cast_2d_flops(*, from_type: str, to_type: str, rows: Sequence[int]) -> int:
     code_bytes=240,
     flops=_cast_2d_flops,
 )
-def cast_2d(*, from_type: str, to_type: str, rows: Sequence[int]) -> int:
+def cast_2d(*, from_type: str, to_type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of casting rows of the given elements."""
-    return 5 + sum(11 + cast_worker_cycles(n, from_type, to_type) for n in rows)
+    return 5 + sum(11 + cast_worker_cycles(n, from_type, to_type, data_path_bytes=data_path_bytes) for n in rows)
 
 
 def fill_cycles(dtype: str, elements: int) -> int:
@@ -165,9 +167,9 @@ def fill_2d(*, type: str, rows: Sequence[int]) -> int:
     state_bytes=lambda **_: p.SPAN + 4,
     code_bytes=120,
 )
-def memset(*, bytes: int) -> int:
+def memset(*, bytes: int, data_path_bytes: int) -> int:
     """Worker cycles of setting `bytes` of memory."""
-    return 23 + ceil_div(bytes, p.DATA_PATH_BYTES)
+    return 23 + ceil_div(bytes, data_path_bytes)
 
 
 @codelet(

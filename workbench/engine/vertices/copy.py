@@ -19,9 +19,9 @@ _STRIDED_CALL, _PIECE = 36, 44  # 801 - 17 * 45 cycles; each piece 45 with its 4
     state_bytes=lambda **_: 2 * p.POINTER + 4,
     code_bytes=220,
 )
-def memcpy(*, bytes: int) -> int:
+def memcpy(*, bytes: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of copying `bytes` that lie together on both sides."""
-    return p.multi(_CALL_CYCLES) + ceil_div(bytes, p.DATA_PATH_BYTES)
+    return p.multi(_CALL_CYCLES, workers) + ceil_div(bytes, data_path_bytes)
 
 
 @codelet(
@@ -32,12 +32,12 @@ def memcpy(*, bytes: int) -> int:
     state_bytes=lambda **_: 2 * p.POINTER + 12,
     code_bytes=260,
 )
-def strided_memcpy(*, bytes: int, run_bytes: int) -> int:
+def strided_memcpy(*, bytes: int, run_bytes: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of copying `bytes` in contiguous runs of `run_bytes`."""
     if run_bytes < 1:
         raise InputError(f"run_bytes={run_bytes!r}", expected="at least one byte in a run")
-    access = min(p.DATA_PATH_BYTES, run_bytes & -run_bytes)
-    return p.multi(_CALL_CYCLES) + ceil_div(5 * ceil_div(bytes, access), 4)
+    access = min(data_path_bytes, run_bytes & -run_bytes)
+    return p.multi(_CALL_CYCLES, workers) + ceil_div(5 * ceil_div(bytes, access), 4)
 
 
 @codelet(
@@ -50,12 +50,12 @@ def strided_memcpy(*, bytes: int, run_bytes: int) -> int:
     state_bytes=lambda **_: 2 * p.POINTER + 12,
     code_bytes=260,
 )
-def strided_store_memcpy(*, bytes: int, pieces: int) -> int:
+def strided_store_memcpy(*, bytes: int, pieces: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of laying out `bytes` in `pieces` places that do not lie together."""
     if pieces < 1:
         raise InputError(f"pieces={pieces!r}", expected="at least one piece")
     piece = ceil_div(bytes, pieces)
-    return p.WORKERS * (_STRIDED_CALL + ceil_div(pieces, p.WORKERS) * (_PIECE + ceil_div(piece, p.DATA_PATH_BYTES)))
+    return workers * (_STRIDED_CALL + ceil_div(pieces, workers) * (_PIECE + ceil_div(piece, data_path_bytes)))
 
 
 @codelet(

@@ -20,23 +20,25 @@ def _assembled(op: str, dtype: str) -> bool:
     return op in _ASSEMBLED and dtype in ("float", "half")
 
 
-def unary_loop_cycles(op: str, dtype: str, elements: int, *, in_place: bool = False) -> int:
+def unary_loop_cycles(op: str, dtype: str, elements: int, *, in_place: bool = False, data_path_bytes: int) -> int:
     """Worker cycles of the inner loops over `elements` of a unary operation (four of overhead per vector)."""
-    row = p.op_cost("unary_in_place" if in_place else "unary", op, dtype)
+    row = p.op_cost("unary_in_place" if in_place else "unary", op, dtype, data_path_bytes)
     if row.open_loop:
         return p.loop_cycles(elements, row.elements, row.cycles + 4)
     return ceil_div(elements, row.elements) * row.cycles
 
 
-def binary_loop_cycles(op: str, dtype: str, elements: int, *, in_place: bool = False) -> int:
+def binary_loop_cycles(op: str, dtype: str, elements: int, *, in_place: bool = False, data_path_bytes: int) -> int:
     """Worker cycles of the inner loops over `elements` of a binary operation (two of overhead, or five)."""
-    row = p.op_cost("binary_in_place" if in_place else "binary", op, dtype)
+    row = p.op_cost("binary_in_place" if in_place else "binary", op, dtype, data_path_bytes)
     overhead = (2 if _assembled(op, dtype) else 5) if row.open_loop else 0
     return ceil_div(elements, row.elements) * (row.cycles + overhead)
 
 
-def _broadcast_loop_cycles(op: str, dtype: str, elements: int, in_place: bool, uniform: bool) -> int:
-    row = p.op_cost("broadcast_in_place" if in_place else "broadcast", op, dtype)
+def _broadcast_loop_cycles(
+    op: str, dtype: str, elements: int, in_place: bool, uniform: bool, *, data_path_bytes: int
+) -> int:
+    row = p.op_cost("broadcast_in_place" if in_place else "broadcast", op, dtype, data_path_bytes)
     overhead = (1 if uniform and _assembled(op, dtype) else 4) if row.open_loop else 0
     return ceil_div(elements, row.elements) * (row.cycles + overhead)
 
@@ -92,10 +94,10 @@ _broadcast_code_2d = _assembly_or_compiled(180, 280)
     code_bytes=_unary_code_bytes,
     flops=_flops_1d,
 )
-def unary_op_1d(*, op: str, type: str, n: int) -> int:
+def unary_op_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `out = op(in)` over n elements."""
-    loops = unary_loop_cycles(op, type, ceil_div(n, p.WORKERS))
-    return p.multi(unary_worker_overhead_cycles(op) + loops) + 9
+    loops = unary_loop_cycles(op, type, ceil_div(n, workers), data_path_bytes=data_path_bytes)
+    return p.multi(unary_worker_overhead_cycles(op) + loops, workers) + 9
 
 
 @codelet(
@@ -107,9 +109,15 @@ def unary_op_1d(*, op: str, type: str, n: int) -> int:
     code_bytes=_unary_code_bytes,
     flops=_flops_1d,
 )
-def unary_op_1d_in_place(*, op: str, type: str, n: int) -> int:
+def unary_op_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `inOut = op(inOut)` over n elements."""
-    return p.multi(55 + unary_loop_cycles(op, type, ceil_div(n, p.WORKERS), in_place=True)) + 9
+    return (
+        p.multi(
+            55 + unary_loop_cycles(op, type, ceil_div(n, workers), in_place=True, data_path_bytes=data_path_bytes),
+            workers,
+        )
+        + 9
+    )
 
 
 @codelet(
@@ -121,9 +129,9 @@ def unary_op_1d_in_place(*, op: str, type: str, n: int) -> int:
     code_bytes=_unary_code_bytes,
     flops=_flops_2d,
 )
-def unary_op_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
+def unary_op_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `out[i] = op(in[i])` over rows of the given elements."""
-    return 20 + sum(unary_loop_cycles(op, type, n) for n in rows)
+    return 20 + sum(unary_loop_cycles(op, type, n, data_path_bytes=data_path_bytes) for n in rows)
 
 
 @codelet(
@@ -135,9 +143,9 @@ def unary_op_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
     code_bytes=_unary_code_bytes,
     flops=_flops_2d,
 )
-def unary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
+def unary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `inOut[i] = op(inOut[i])` over rows of the given elements."""
-    return 20 + sum(unary_loop_cycles(op, type, n, in_place=True) for n in rows)
+    return 20 + sum(unary_loop_cycles(op, type, n, in_place=True, data_path_bytes=data_path_bytes) for n in rows)
 
 
 @codelet(
@@ -149,10 +157,10 @@ def unary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
     code_bytes=_binary_code_1d,
     flops=_flops_1d,
 )
-def binary_op_1d(*, op: str, type: str, n: int) -> int:
+def binary_op_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `out = in1 op in2` over n elements."""
-    loops = binary_loop_cycles(op, type, ceil_div(n, p.WORKERS))
-    return p.multi(binary_worker_overhead_cycles(type) + loops)
+    loops = binary_loop_cycles(op, type, ceil_div(n, workers), data_path_bytes=data_path_bytes)
+    return p.multi(binary_worker_overhead_cycles(type) + loops, workers)
 
 
 @codelet(
@@ -164,9 +172,12 @@ def binary_op_1d(*, op: str, type: str, n: int) -> int:
     code_bytes=_binary_code_1d,
     flops=_flops_1d,
 )
-def binary_op_1d_in_place(*, op: str, type: str, n: int) -> int:
+def binary_op_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `in1Out = in1Out op in2` over n elements."""
-    return p.multi(58 + binary_loop_cycles(op, type, ceil_div(n, p.WORKERS), in_place=True))
+    return p.multi(
+        58 + binary_loop_cycles(op, type, ceil_div(n, workers), in_place=True, data_path_bytes=data_path_bytes),
+        workers,
+    )
 
 
 @codelet(
@@ -178,9 +189,9 @@ def binary_op_1d_in_place(*, op: str, type: str, n: int) -> int:
     code_bytes=_binary_code_2d,
     flops=_flops_2d,
 )
-def binary_op_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
+def binary_op_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `out[i] = in1[i] op in2[i]` over rows of the given elements."""
-    return 5 + sum(binary_loop_cycles(op, type, n) for n in rows)
+    return 5 + sum(binary_loop_cycles(op, type, n, data_path_bytes=data_path_bytes) for n in rows)
 
 
 @codelet(
@@ -192,9 +203,9 @@ def binary_op_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
     code_bytes=_binary_code_2d,
     flops=_flops_2d,
 )
-def binary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
+def binary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `in1Out[i] = in1Out[i] op in2[i]` over rows of the given elements."""
-    return 20 + sum(binary_loop_cycles(op, type, n, in_place=True) for n in rows)
+    return 20 + sum(binary_loop_cycles(op, type, n, in_place=True, data_path_bytes=data_path_bytes) for n in rows)
 
 
 @codelet(
@@ -206,9 +217,12 @@ def binary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
     code_bytes=_broadcast_code_1d,
     flops=_flops_1d,
 )
-def broadcast_scalar_1d(*, op: str, type: str, n: int) -> int:
+def broadcast_scalar_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `out = data op scalar` over n elements."""
-    return p.multi(20 + _broadcast_loop_cycles(op, type, ceil_div(n, p.WORKERS), False, True))
+    return p.multi(
+        20 + _broadcast_loop_cycles(op, type, ceil_div(n, workers), False, True, data_path_bytes=data_path_bytes),
+        workers,
+    )
 
 
 @codelet(
@@ -220,13 +234,20 @@ def broadcast_scalar_1d(*, op: str, type: str, n: int) -> int:
     code_bytes=_broadcast_code_1d,
     flops=_flops_1d,
 )
-def broadcast_scalar_1d_in_place(*, op: str, type: str, n: int) -> int:
+def broadcast_scalar_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `data = data op scalar` over n elements."""
-    return p.multi(20 + _broadcast_loop_cycles(op, type, ceil_div(n, p.WORKERS), True, True))
+    return p.multi(
+        20 + _broadcast_loop_cycles(op, type, ceil_div(n, workers), True, True, data_path_bytes=data_path_bytes),
+        workers,
+    )
 
 
-def _broadcast_2d(op: str, dtype: str, rows: Sequence[int], in_place: bool, uniform: bool) -> int:
-    return 20 + sum(28 + _broadcast_loop_cycles(op, dtype, n, in_place, uniform) for n in rows)
+def _broadcast_2d(
+    op: str, dtype: str, rows: Sequence[int], in_place: bool, uniform: bool, *, data_path_bytes: int
+) -> int:
+    return 20 + sum(
+        28 + _broadcast_loop_cycles(op, dtype, n, in_place, uniform, data_path_bytes=data_path_bytes) for n in rows
+    )
 
 
 _BROADCAST_2D_SOURCE = f"{p.ESTIMATORS}:304"
@@ -242,9 +263,9 @@ _BROADCAST_2D_FORMULA = f"20 + per row: 28 + {_LOOP_TEXT}"
     code_bytes=_broadcast_code_2d,
     flops=_flops_2d,
 )
-def broadcast_scalar_2d_data(*, op: str, type: str, rows: Sequence[int]) -> int:
+def broadcast_scalar_2d_data(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `out[i] = data[i] op scalar`, one scalar for all rows."""
-    return _broadcast_2d(op, type, rows, in_place=False, uniform=True)
+    return _broadcast_2d(op, type, rows, in_place=False, uniform=True, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -256,9 +277,9 @@ def broadcast_scalar_2d_data(*, op: str, type: str, rows: Sequence[int]) -> int:
     code_bytes=_broadcast_code_2d,
     flops=_flops_2d,
 )
-def broadcast_scalar_2d_data_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
+def broadcast_scalar_2d_data_in_place(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `data[i] = data[i] op scalar`, one scalar for all rows."""
-    return _broadcast_2d(op, type, rows, in_place=True, uniform=True)
+    return _broadcast_2d(op, type, rows, in_place=True, uniform=True, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -270,9 +291,9 @@ def broadcast_scalar_2d_data_in_place(*, op: str, type: str, rows: Sequence[int]
     code_bytes=_broadcast_code_2d,
     flops=_flops_2d,
 )
-def broadcast_scalar_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
+def broadcast_scalar_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `out[i] = data[i] op scalar[i]`, a scalar per row."""
-    return _broadcast_2d(op, type, rows, in_place=False, uniform=False)
+    return _broadcast_2d(op, type, rows, in_place=False, uniform=False, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -284,6 +305,6 @@ def broadcast_scalar_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
     code_bytes=_broadcast_code_2d,
     flops=_flops_2d,
 )
-def broadcast_scalar_2d_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
+def broadcast_scalar_2d_in_place(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `data[i] = data[i] op scalar[i]`, a scalar per row."""
-    return _broadcast_2d(op, type, rows, in_place=True, uniform=False)
+    return _broadcast_2d(op, type, rows, in_place=True, uniform=False, data_path_bytes=data_path_bytes)

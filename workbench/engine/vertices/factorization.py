@@ -13,7 +13,6 @@ from workbench.engine.vertices import codelet
 from workbench.errors import InputError
 
 _SOURCE = "poplibs@7eac0f26 lib/poplin/poplinCycleEstimators.cpp"
-_WORKERS = 6
 _MAC_FLOPS = 2
 _PADDING = 16  # elements skipped before the offset, the estimators' average
 
@@ -29,42 +28,42 @@ def _pairs(elements: int) -> int:
     return int(max(0, ceil_div(elements, 2)))
 
 
-def _core(align: int, depth: int) -> tuple[int, int]:
+def _core(*, align: int, depth: int, workers: int) -> tuple[int, int]:
     """(cycles, multiply-adds) of a diagonal block."""
     wide = _wide(align)
     cycles, work = 5, 0
     for column in range(depth):
-        rows, rest = max(0, depth // _WORKERS - column - 1), depth - column - 1
+        rows, rest = max(0, depth // workers - column - 1), depth - column - 1
         each = 22 + 3 * _pairs(rest) if wide else 16 + 7 * rest
         cycles += 5 + rows * each
         work += rows * (1 + (2 * _pairs(rest) if wide else rest))
     return cycles, work
 
 
-def _row(align: int, depth: int, width: int) -> tuple[int, int]:
+def _row(*, align: int, depth: int, width: int, workers: int) -> tuple[int, int]:
     """(cycles, multiply-adds) of a block right of the diagonal."""
     wide = _wide(align)
-    rows = sum(max(0, depth // _WORKERS - column - 1) for column in range(depth))
+    rows = sum(max(0, depth // workers - column - 1) for column in range(depth))
     each = 22 + 3 * _pairs(width) if wide else 16 + 7 * width
     return 5 + depth * (10 if wide else 5) + rows * each, rows * (2 * _pairs(width) if wide else width)
 
 
-def _column(align: int, depth: int, height: int) -> tuple[int, int]:
+def _column(*, align: int, depth: int, height: int, workers: int) -> tuple[int, int]:
     """(cycles, multiply-adds) of a block below the diagonal."""
     wide = _wide(align)
     cycles, work = 5, 0
     for column in range(depth):
         rest = depth - column - 1
-        rows = max(0, height // _WORKERS - column - 1) if wide else height // _WORKERS
+        rows = max(0, height // workers - column - 1) if wide else height // workers
         cycles += (10 if wide else 5) + rows * (22 + 3 * _pairs(rest) if wide else 16 + 7 * rest)
         work += rows * (1 + (2 * _pairs(rest) if wide else rest))
     return cycles, work
 
 
-def _block(align: int, depth: int, height: int, width: int) -> tuple[int, int]:
+def _block(*, align: int, depth: int, height: int, width: int, workers: int) -> tuple[int, int]:
     """(cycles, multiply-adds) of a block right of and below the diagonal."""
     wide = _wide(align)
-    share = height // _WORKERS
+    share = height // workers
     rows = sum(max(0, share - column - 1) for column in range(depth)) if wide else depth * share
     each = 28 + 2 * _pairs(width) if wide else 8 + 7 * width
     return 5 + depth * (10 if wide else 5) + rows * each, rows * (2 * _pairs(width) if wide else width)
@@ -73,12 +72,12 @@ def _block(align: int, depth: int, height: int, width: int) -> tuple[int, int]:
 def _lu_codelet(name: str, line: int, lists: int, work: Callable[..., tuple[int, int]]) -> None:
     """Declare one LU vertex over `lists` vector lists of rows with the arguments of `work`."""
 
-    def flops(**arguments: int) -> int:
-        return _MAC_FLOPS * work(**arguments)[1]
+    def flops(*, workers: int, **arguments: int) -> int:
+        return _MAC_FLOPS * work(workers=workers, **arguments)[1]
 
-    def cycles(**arguments: int) -> int:
+    def cycles(*, workers: int, **arguments: int) -> int:
         """Tile cycles of one block."""
-        return work(**arguments)[0]
+        return work(workers=workers, **arguments)[0]
 
     codelet(
         f"poplin::experimental::{name}",
@@ -91,10 +90,10 @@ def _lu_codelet(name: str, line: int, lists: int, work: Callable[..., tuple[int,
     )(cycles)
 
 
-_lu_codelet("LUDCoreVertex", 844, 1, lambda *, align, depth: _core(align, depth))
-_lu_codelet("LUDRowVertex", 889, 2, lambda *, align, depth, width: _row(align, depth, width))
-_lu_codelet("LUDColVertex", 932, 2, lambda *, align, depth, height: _column(align, depth, height))
-_lu_codelet("LUDBlockVertex", 977, 3, lambda *, align, depth, height, width: _block(align, depth, height, width))
+_lu_codelet("LUDCoreVertex", 844, 1, _core)
+_lu_codelet("LUDRowVertex", 889, 2, _row)
+_lu_codelet("LUDColVertex", 932, 2, _column)
+_lu_codelet("LUDBlockVertex", 977, 3, _block)
 
 
 def _split_codelet(name: str, line: int, row_cycles: int, element_cycles: int) -> None:
@@ -107,9 +106,9 @@ def _split_codelet(name: str, line: int, row_cycles: int, element_cycles: int) -
         code_bytes=200,
         flops=lambda *, height, width: 2 * height * width,
     )
-    def split_cycles(*, height: int, width: int) -> int:
+    def split_cycles(*, height: int, width: int, workers: int) -> int:
         """Tile cycles of writing the lower part of a block of its own."""
-        return height // _WORKERS * (row_cycles + element_cycles * width)
+        return height // workers * (row_cycles + element_cycles * width)
 
 
 _split_codelet("LUDCoreSplitVertex", 1021, 25, 8)
@@ -129,11 +128,11 @@ def _skipped(elements: int, offset: int) -> int:
     code_bytes=240,
     flops=lambda *, elements, offset: elements - _skipped(elements, offset),
 )
-def partial_square_elements(*, elements: int, offset: int) -> int:
+def partial_square_elements(*, elements: int, offset: int, workers: int) -> int:
     """Tile cycles of squaring the elements of a row behind the padding."""
     skipped = _skipped(elements, offset)
-    others = ceil_div(elements - skipped, _WORKERS)
-    return _WORKERS * int(34 + 2 * ceil_div(skipped, _WORKERS) + 6 + 5 * others + 1)
+    others = ceil_div(elements - skipped, workers)
+    return workers * int(34 + 2 * ceil_div(skipped, workers) + 6 + 5 * others + 1)
 
 
 @codelet(
@@ -145,11 +144,11 @@ def partial_square_elements(*, elements: int, offset: int) -> int:
     code_bytes=320,
     flops=lambda *, elements, offset: elements - _skipped(elements, offset) + 3,
 )
-def householder(*, elements: int, offset: int) -> int:
+def householder(*, elements: int, offset: int, workers: int) -> int:
     """Tile cycles of scaling a Householder vector behind the padding."""
     skipped = _skipped(elements, offset)
-    others = ceil_div(elements - skipped, _WORKERS)
-    return _WORKERS * int(37 + 4 * ceil_div(skipped, _WORKERS) + 9 + 5 * others + 1)
+    others = ceil_div(elements - skipped, workers)
+    return workers * int(37 + 4 * ceil_div(skipped, workers) + 9 + 5 * others + 1)
 
 
 @codelet(
@@ -161,10 +160,10 @@ def householder(*, elements: int, offset: int) -> int:
     code_bytes=600,
     flops=lambda *, elements, **_: 4 * max(0, elements - _PADDING),
 )
-def householder_update(*, elements: int, rows: int) -> int:
+def householder_update(*, elements: int, rows: int, workers: int) -> int:
     """Tile cycles of reflecting `rows` of a matrix by a Householder vector of `elements` (padding of 16 included)."""
-    others = max(0, ceil_div(elements - _PADDING, _WORKERS))
-    return 72 + _WORKERS * int((41 + 3 * others + 3 + 29 + 4 * others + 3) * ceil_div(rows, _WORKERS)) + 8
+    others = max(0, ceil_div(elements - _PADDING, workers))
+    return 72 + workers * int((41 + 3 * others + 3 + 29 + 4 * others + 3) * ceil_div(rows, workers)) + 8
 
 
 @codelet(
@@ -175,6 +174,6 @@ def householder_update(*, elements: int, rows: int) -> int:
     state_bytes=lambda *, rows: 36 + 8 * rows,
     code_bytes=240,
 )
-def row_copy(*, rows: int) -> int:
+def row_copy(*, rows: int, workers: int) -> int:
     """Tile cycles of copying one element of each of `rows`."""
-    return _WORKERS * int(16 + 7 * ceil_div(rows, _WORKERS) + 16)
+    return workers * int(16 + 7 * ceil_div(rows, workers) + 16)

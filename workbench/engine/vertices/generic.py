@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 
 # Popops' C++ (not assembly) integer operations cost 7 cycles an element: poplibs@7eac0f26
@@ -18,6 +19,6 @@ OVERHEAD_CYCLES = 40
     state_bytes=lambda **_: 16,
     code_bytes=400,
 )
-def generic(*, elements: int) -> int:
+def generic(*, elements: int, workers: int) -> int:
     """Tile cycles of a plain loop over `elements`."""
-    return 6 * (OVERHEAD_CYCLES + CYCLES_PER_ELEMENT * -(-elements // 6))
+    return workers * (OVERHEAD_CYCLES + CYCLES_PER_ELEMENT * ceil_div(elements, workers))

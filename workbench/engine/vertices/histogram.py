@@ -19,21 +19,17 @@ def _pass_cycles(dtype: str, is_absolute: bool, elements: int, vectors: int, odd
     return each * vectors + last * sum(rest)
 
 
-def _width(dtype: str) -> int:
-    return 2 if dtype == "float" else 4
-
-
-def _by_limits(dtype: str, is_absolute: bool, n: int, count: int) -> int:
+def _by_limits(dtype: str, is_absolute: bool, n: int, count: int, *, workers: int, data_path_bytes: int) -> int:
     """Every worker takes some of the limits and all elements."""
     start = 17 if dtype == "half" else 11
-    each = start + _pass_cycles(dtype, is_absolute, n, n // _width(dtype), odd_float=2)
-    return 19 + 3 + each * ceil_div(count - 1, p.WORKERS) + 8 + 2 * (count - 1)
+    each = start + _pass_cycles(dtype, is_absolute, n, n // p.vector_width(dtype, data_path_bytes), odd_float=2)
+    return 19 + 3 + each * ceil_div(count - 1, workers) + 8 + 2 * (count - 1)
 
 
-def _by_data(dtype: str, is_absolute: bool, n: int, count: int) -> int:
+def _by_data(dtype: str, is_absolute: bool, n: int, count: int, *, workers: int, data_path_bytes: int) -> int:
     """Every worker takes some of the elements and all limits; the first adds the counts up."""
     before, start = (5, 19) if dtype == "half" else (4, 17)
-    vectors = ceil_div(n // _width(dtype), p.WORKERS)
+    vectors = ceil_div(n // p.vector_width(dtype, data_path_bytes), workers)
     each = start + _pass_cycles(dtype, is_absolute, n, vectors, odd_float=3)
     return 23 + before + each * (count - 1) + 10
 
@@ -48,10 +44,19 @@ def _by_data(dtype: str, is_absolute: bool, n: int, count: int) -> int:
     code_bytes=400,
     flops=lambda *, type, is_absolute, n, **_: (1 + is_absolute) * n if p.is_float(type) else 0,
 )
-def histogram_1d(*, type: str, is_absolute: bool, split_by_limits: bool, n: int, histogram_count: int) -> int:
+def histogram_1d(
+    *,
+    type: str,
+    is_absolute: bool,
+    split_by_limits: bool,
+    n: int,
+    histogram_count: int,
+    workers: int,
+    data_path_bytes: int,
+) -> int:
     """Tile cycles of counting n elements between `histogram_count - 1` limits, without unpacking of pointers."""
     worker = _by_limits if split_by_limits else _by_data
-    return p.WORKERS * worker(type, is_absolute, n, histogram_count)
+    return workers * worker(type, is_absolute, n, histogram_count, workers=workers, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -63,10 +68,14 @@ def histogram_1d(*, type: str, is_absolute: bool, split_by_limits: bool, n: int,
     code_bytes=400,
     flops=lambda *, type, is_absolute, rows, **_: (1 + is_absolute) * p.total(rows) if p.is_float(type) else 0,
 )
-def histogram_2d(*, type: str, is_absolute: bool, rows: Sequence[int], histogram_count: int) -> int:
+def histogram_2d(
+    *, type: str, is_absolute: bool, rows: Sequence[int], histogram_count: int, data_path_bytes: int
+) -> int:
     """Worker cycles of counting rows of elements between `histogram_count - 1` limits."""
     before, start, after = (5, 16, 6) if type == "half" else (3, 10, 5)
-    each = start + sum(_pass_cycles(type, is_absolute, n, n // _width(type), odd_float=2) for n in rows)
+    each = start + sum(
+        _pass_cycles(type, is_absolute, n, n // p.vector_width(type, data_path_bytes), odd_float=2) for n in rows
+    )
     limits = histogram_count - 1
     return 7 + before + (each + after) * limits + 3 * len(rows) + 10 + 2 * limits
 
@@ -96,8 +105,9 @@ _NAN_TEXT = "10 float, 12 half + 2 or 3 per 4 elements (8 halves for NaN or infi
     formula=f"24 + 6 * (17 + scan + check); {_NAN_TEXT}",
     state_bytes=lambda **_: 2 * p.POINTER + 8,
     code_bytes=300,
-    flops=lambda *, type, size_in_8_bytes_per_worker, rem_worker_id=0, rem_worker_extras=0, **_: (
-        (size_in_8_bytes_per_worker + (rem_worker_id > 0)) * p.elements_per_load(type) + rem_worker_extras
+    flops=lambda *, type, size_in_8_bytes_per_worker, rem_worker_id=0, rem_worker_extras=0, data_path_bytes, **_: (
+        (size_in_8_bytes_per_worker + (rem_worker_id > 0)) * p.elements_per_load(type, data_path_bytes)
+        + rem_worker_extras
     ),
 )
 def has_nan_or_inf_1d(
@@ -107,15 +117,17 @@ def has_nan_or_inf_1d(
     size_in_8_bytes_per_worker: int,
     rem_worker_id: int = 0,
     rem_worker_extras: int = 0,
+    workers: int,
+    data_path_bytes: int,
 ) -> int:
     """Tile cycles of looking for a NaN (`has_nan_or_inf`: or an infinity).
 
     A worker scans `size_in_8_bytes_per_worker` loads, one more below `rem_worker_id`, and the extra elements.
     """
     words = size_in_8_bytes_per_worker + (rem_worker_id > 0)
-    elements = words * p.elements_per_load(type) + rem_worker_extras
+    elements = words * p.elements_per_load(type, data_path_bytes) + rem_worker_extras
     worker = 17 + _nan_loop_cycles(type, elements, has_nan_or_inf) + _nan_check_cycles(type, has_nan_or_inf)
-    return 24 + p.WORKERS * worker
+    return 24 + workers * worker
 
 
 @codelet(
@@ -127,10 +139,10 @@ def has_nan_or_inf_1d(
     code_bytes=300,
     flops=lambda *, rows, **_: p.total(rows),
 )
-def has_nan_or_inf_2d(*, type: str, has_nan_or_inf: bool, rows: Sequence[int]) -> int:
+def has_nan_or_inf_2d(*, type: str, has_nan_or_inf: bool, rows: Sequence[int], workers: int) -> int:
     """Worker cycles of looking for a NaN (`has_nan_or_inf`: or an infinity) in rows of the given elements."""
     p.type_bytes(type)
     if not rows:
         return 6
     scan = sum(_nan_loop_cycles(type, n, has_nan_or_inf) for n in rows)
-    return p.WORKERS * (9 + scan + _nan_check_cycles(type, has_nan_or_inf))
+    return workers * (9 + scan + _nan_check_cycles(type, has_nan_or_inf))

@@ -22,14 +22,14 @@ _PIXEL_CYCLES = {"unsigned char": (29, 8), "half": (52, 11), "float": (52, 17)}
     code_bytes=148,
     flops=lambda *, pixels, **_: 9 * pixels,
 )
-def normalise_image(*, in_type: str, out_type: str, pixels: int) -> int:
+def normalise_image(*, in_type: str, out_type: str, pixels: int, workers: int) -> int:
     """Tile cycles of scaling and shifting `pixels` of three channels, which become four."""
     if in_type not in _PIXEL_CYCLES:
         raise InputError(f"no codelet reads {in_type!r}", expected="one of: " + ", ".join(_PIXEL_CYCLES))
     p.type_bytes(out_type)
     around, each = _PIXEL_CYCLES[in_type]
-    share, rest = divmod(pixels, p.WORKERS)
-    return p.WORKERS * (around + each * (share + (rest > 1)))
+    share, rest = divmod(pixels, workers)
+    return workers * (around + each * (share + (rest > 1)))
 
 
 @codelet(

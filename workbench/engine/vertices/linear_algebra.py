@@ -90,7 +90,7 @@ def triangular_solve(*, type: str, an: int, lower: bool) -> int:
     code_bytes=4 * 160,
     flops=_solve_flops,
 )
-def triangular_solve_multi_worker(*, type: str, an: int, lower: bool, workers: int = 6) -> int:
+def triangular_solve_multi_worker(*, type: str, an: int, lower: bool, workers: int) -> int:
     """Tile cycles to solve one triangular system of `an` unknowns with all workers."""
     half = type == "half"
     outside, iteration = (21, 9) if lower else (42, 6)

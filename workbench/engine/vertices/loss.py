@@ -74,7 +74,7 @@ def _float_flops(*, type: str, size: int, **_: object) -> int:
     code_bytes=336,
     flops=_float_flops,
 )
-def reduce_max_class_gather(*, type: str, size: int, worker_size: int | None = None, workers: int = 6) -> int:
+def reduce_max_class_gather(*, type: str, size: int, worker_size: int | None = None, workers: int) -> int:
     """Tile cycles of the largest of `size` activations and its index, `worker_size` for each worker."""
     return _gather(type, size, worker_size, workers)
 
@@ -88,7 +88,7 @@ def reduce_max_class_gather(*, type: str, size: int, worker_size: int | None = N
     code_bytes=336,
     flops=_float_flops,
 )
-def reduce_min_class_gather(*, type: str, size: int, worker_size: int | None = None, workers: int = 6) -> int:
+def reduce_min_class_gather(*, type: str, size: int, worker_size: int | None = None, workers: int) -> int:
     """Tile cycles of the smallest of `size` activations and its index, `worker_size` for each worker."""
     return _gather(type, size, worker_size, workers)
 
@@ -149,7 +149,7 @@ def _heap_top_k(size: int, k: int, ordered: bool, start: int) -> int:
     code_bytes=4 * 150,
 )
 def reduce_max_n_class_gather(
-    *, size: int, k: int, worker_size: int | None = None, sorted: bool = False, workers: int = 6
+    *, size: int, k: int, worker_size: int | None = None, sorted: bool = False, workers: int
 ) -> int:
     """Worker cycles of the `k` largest of `size` activations, found per part of `worker_size`."""
     share = ceil_div(size, workers) if worker_size is None else worker_size

@@ -44,32 +44,36 @@ def _priced_type(op: str, dtype: str) -> str:
     return next(known for known in [dtype, *near] if p.supports(table, op, known))
 
 
-def _group(op: str, dtype: str) -> tuple[int, int]:
+def _group(op: str, dtype: str, *, data_path_bytes: int) -> tuple[int, int]:
     """(elements of one loop, cycles of the operation alone in it).
 
     A table row that includes its loads and its store gives them back, down to one cycle.
     """
     if op in _OTHER:
-        return p.vector_width(dtype), _OTHER[op][1]
-    row = p.op_cost("unary" if operand_count(op) == 1 else "binary", op, _priced_type(op, dtype))
+        return p.vector_width(dtype, data_path_bytes), _OTHER[op][1]
+    row = p.op_cost("unary" if operand_count(op) == 1 else "binary", op, _priced_type(op, dtype), data_path_bytes)
     included = 0 if row.open_loop else operand_count(op) + 1
     return row.elements, max(1, row.cycles - included)
 
 
-def _alone(op: str, dtype: str, elements: int) -> int:
+def _alone(op: str, dtype: str, elements: int, *, data_path_bytes: int) -> int:
     """Loop cycles of the operation as a codelet of its own."""
     if op in _OTHER:
         operands, own = _OTHER[op]
-        return ceil_div(elements, p.vector_width(dtype)) * (operands + 1 + own)
+        return ceil_div(elements, p.vector_width(dtype, data_path_bytes)) * (operands + 1 + own)
     unary = operand_count(op) == 1
-    return (unary_loop_cycles if unary else binary_loop_cycles)(op, _priced_type(op, dtype), elements)
+    return (unary_loop_cycles if unary else binary_loop_cycles)(
+        op, _priced_type(op, dtype), elements, data_path_bytes=data_path_bytes
+    )
 
 
-def _fused_loop(loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int) -> int:
-    moves = sum(ceil_div(n, p.vector_width(dtype)) for dtype in (*loads, *stores))
+def _fused_loop(
+    loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int, *, data_path_bytes: int
+) -> int:
+    moves = sum(ceil_div(n, p.vector_width(dtype, data_path_bytes)) for dtype in (*loads, *stores))
     work = 0
     for op, dtype in operations:
-        elements, own = _group(op, dtype)
+        elements, own = _group(op, dtype, data_path_bytes=data_path_bytes)
         work += ceil_div(n, elements) * own
     return moves + work
 
@@ -84,9 +88,11 @@ def _flops(*, loads: Sequence[str], stores: Sequence[str], operations: Sequence[
     return sum(p.op_flops(op, dtype, n) for op, dtype in operations if op not in ("CAST", "SELECT"))
 
 
-def _code_bytes(*, loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int) -> int:
+def _code_bytes(
+    *, loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int, data_path_bytes: int
+) -> int:
     """Work division and two loops, 8 B per load and store, 8 B per cycle of an operation up to a call's 64."""
-    own = sum(min(64, 8 * _group(op, dtype)[1]) for op, dtype in operations)
+    own = sum(min(64, 8 * _group(op, dtype, data_path_bytes=data_path_bytes)[1]) for op, dtype in operations)
     return 120 + 2 * (8 * (len(loads) + len(stores)) + own)
 
 
@@ -103,15 +109,23 @@ def _code_bytes(*, loads: Sequence[str], stores: Sequence[str], operations: Sequ
     code_bytes=_code_bytes,
     flops=_flops,
 )
-def map_expression(*, loads: Sequence[str], stores: Sequence[str], operations: Sequence[Operation], n: int) -> int:
+def map_expression(
+    *,
+    loads: Sequence[str],
+    stores: Sequence[str],
+    operations: Sequence[Operation],
+    n: int,
+    workers: int,
+    data_path_bytes: int,
+) -> int:
     """Tile cycles of an expression over n elements.
 
     `loads` and `stores` are the types of the inputs and results that are tensors (scalars cost no load);
     `operations` are (name, type of its operands) in order, unary and binary names as in PopLibs plus SELECT,
     CLAMP and CAST. An operation without a codelet of its type takes the figures of the int or the half.
     """
-    share = ceil_div(n, p.WORKERS)
-    loop = _fused_loop(loads, stores, operations, share)
+    share = ceil_div(n, workers)
+    loop = _fused_loop(loads, stores, operations, share, data_path_bytes=data_path_bytes)
     if operations:
-        loop = min(loop, sum(_alone(op, dtype, share) for op, dtype in operations))
-    return p.multi(_worker_overhead(loads) + loop) + (9 if len(loads) < 2 else 0)
+        loop = min(loop, sum(_alone(op, dtype, share, data_path_bytes=data_path_bytes) for op, dtype in operations))
+    return p.multi(_worker_overhead(loads) + loop, workers) + (9 if len(loads) < 2 else 0)

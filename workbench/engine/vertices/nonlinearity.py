@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices._popops import vector_width
 from workbench.errors import InputError
 
 _ESTIMATORS = "poplibs@7eac0f26 lib/popnn/popnnCycleEstimators.cpp"
@@ -54,14 +55,14 @@ def _cycles_of(table: dict[str, _Op], op: str, type: str) -> tuple[int, int]:
     return found.scalar[column], found.vector[column]
 
 
-def _vectors(type: str, n: int) -> tuple[int, int]:
-    width = 2 if type == "float" else 4
+def _vectors(type: str, n: int, *, data_path_bytes: int) -> tuple[int, int]:
+    width = vector_width(type, data_path_bytes)
     return n // width, n % width
 
 
-def _forward_1d(op: str, type: str, n: int, in_place: bool, workers: int) -> int:
+def _forward_1d(op: str, type: str, n: int, in_place: bool, workers: int, *, data_path_bytes: int) -> int:
     scalar, vector = _cycles_of(_FORWARD, op, type)
-    vectors, rest = _vectors(type, n)
+    vectors, rest = _vectors(type, n, data_path_bytes=data_path_bytes)
     share = ceil_div(vectors, workers)
     worker = 20 + int(in_place and op == "SWISH")
     if share:
@@ -96,9 +97,9 @@ def _code_1d(*, op: str, **_: object) -> int:
     code_bytes=_code_1d,
     flops=_forward_flops,
 )
-def non_linearity_1d(*, op: str, type: str, n: int, workers: int = 6) -> int:
+def non_linearity_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `op` on `n` elements, out of place."""
-    return _forward_1d(op, type, n, in_place=False, workers=workers)
+    return _forward_1d(op, type, n, in_place=False, workers=workers, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -110,16 +111,16 @@ def non_linearity_1d(*, op: str, type: str, n: int, workers: int = 6) -> int:
     code_bytes=_code_1d,
     flops=_forward_flops,
 )
-def non_linearity_1d_in_place(*, op: str, type: str, n: int, workers: int = 6) -> int:
+def non_linearity_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `op` on `n` elements, in place."""
-    return _forward_1d(op, type, n, in_place=True, workers=workers)
+    return _forward_1d(op, type, n, in_place=True, workers=workers, data_path_bytes=data_path_bytes)
 
 
-def _forward_2d(op: str, type: str, rows: Sequence[int], in_place: bool) -> int:
+def _forward_2d(op: str, type: str, rows: Sequence[int], in_place: bool, *, data_path_bytes: int) -> int:
     scalar, vector = _cycles_of(_FORWARD, op, type)
     cycles = 5 + (1 if in_place and op == "SWISH" else 9)
     for n in rows:
-        vectors, rest = _vectors(type, n)
+        vectors, rest = _vectors(type, n, data_path_bytes=data_path_bytes)
         cycles += 9 if type == "float" else 12
         if vectors:
             cycles += 3 + 2 * scalar + (vectors - 1) * vector
@@ -151,9 +152,9 @@ def _code_2d(*, op: str, **_: object) -> int:
     code_bytes=_code_2d,
     flops=_forward_2d_flops,
 )
-def non_linearity_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
+def non_linearity_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `op` on regions of `rows` elements, out of place."""
-    return _forward_2d(op, type, rows, in_place=False)
+    return _forward_2d(op, type, rows, in_place=False, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -165,9 +166,9 @@ def non_linearity_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
     code_bytes=_code_2d,
     flops=_forward_2d_flops,
 )
-def non_linearity_2d_in_place(*, op: str, type: str, rows: Sequence[int]) -> int:
+def non_linearity_2d_in_place(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `op` on regions of `rows` elements, in place."""
-    return _forward_2d(op, type, rows, in_place=True)
+    return _forward_2d(op, type, rows, in_place=True, data_path_bytes=data_path_bytes)
 
 
 def _gradient_code(base: int, swish: int, gelu: int, op: str) -> int:
@@ -184,10 +185,10 @@ def _gradient_code(base: int, swish: int, gelu: int, op: str) -> int:
     code_bytes=lambda *, op, **_: _gradient_code(468, 248, 384, op),
     flops=lambda *, op, n, **_: n * _op(_GRADIENT, op).flops,
 )
-def non_linearity_grad_1d(*, op: str, type: str, n: int, workers: int = 6) -> int:
+def non_linearity_grad_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of the gradient of `op` on `n` elements."""
     scalar, vector = _cycles_of(_GRADIENT, op, type)
-    vectors, rest = _vectors(type, n)
+    vectors, rest = _vectors(type, n, data_path_bytes=data_path_bytes)
     share = ceil_div(vectors, workers)
     worker = 20
     if share:
@@ -208,12 +209,12 @@ def non_linearity_grad_1d(*, op: str, type: str, n: int, workers: int = 6) -> in
     code_bytes=lambda *, op, **_: _gradient_code(484, 304, 588, op),
     flops=lambda *, op, rows, **_: sum(rows) * _op(_GRADIENT, op).flops,
 )
-def non_linearity_grad_2d(*, op: str, type: str, rows: Sequence[int]) -> int:
+def non_linearity_grad_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of the gradient of `op` on regions of `rows` elements."""
     scalar, vector = _cycles_of(_GRADIENT, op, type)
     cycles = 17
     for n in rows:
-        vectors, rest = _vectors(type, n)
+        vectors, rest = _vectors(type, n, data_path_bytes=data_path_bytes)
         cycles += 9 + (5 + (vectors - 1) * vector if vectors else 0)
         if type == "float":
             cycles += 2 + (1 + scalar) * rest

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices._popops import vector_width
 from workbench.engine.vertices.sizes import Sizes, larger, where, worker_row_sums
 
 _SOURCE = "poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp:127"
@@ -36,8 +37,9 @@ def pool_cycles(
     kernel_elements: Sizes,
     chans_per_group: Sizes,
     chan_groups: Sizes = 1,
-    workers: int = 6,
+    workers: int,
     list_unpack: int = _LIST_UNPACK,
+    data_path_bytes: int,
 ) -> Sizes:
     """Tile cycles of one pooling vertex.
 
@@ -46,7 +48,7 @@ def pool_cycles(
     group (a multiple of 2 floats or 4 halves). Windows are counted whole, as PopLibs' planner counts them.
     Source: poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp:127.
     """
-    vectors = chans_per_group // (2 if type == "float" else 4)
+    vectors = chans_per_group // vector_width(type, data_path_bytes)
     kinds: dict[str, Any] = {
         "mode": mode,
         "kernel_elements": kernel_elements,
@@ -69,7 +71,7 @@ def pool_cycles(
 def _state(extra: int) -> Any:
     """Pointers and sizes, a start per worker, a base per row, three shorts per window position of a row."""
 
-    def state_bytes(*, positions: int, row_width: int, kernel_elements: int, workers: int = 6, **_: Any) -> int:
+    def state_bytes(*, positions: int, row_width: int, kernel_elements: int, workers: int, **_: Any) -> int:
         runs = int(sum(worker_row_sums(positions, row_width, workers, lambda length: 1)))
         return 48 + extra + 2 * workers + 4 * runs + runs * (4 + 6 * kernel_elements)
 
@@ -100,9 +102,9 @@ _FORMULA = (
     code_bytes=868,
     flops=_flops(False),
 )
-def max_pooling(**arguments: Any) -> int:
+def max_pooling(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Tile cycles of forward maximum pooling; arguments as of `pool_cycles`."""
-    return int(pool_cycles(mode="max", **arguments))
+    return int(pool_cycles(mode="max", workers=workers, data_path_bytes=data_path_bytes, **arguments))
 
 
 @codelet(
@@ -114,9 +116,9 @@ def max_pooling(**arguments: Any) -> int:
     code_bytes=868,
     flops=_flops(True),
 )
-def sum_pooling(**arguments: Any) -> int:
+def sum_pooling(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Tile cycles of sum or average pooling and of their gradients; arguments as of `pool_cycles`."""
-    return int(pool_cycles(mode="sum", **arguments))
+    return int(pool_cycles(mode="sum", workers=workers, data_path_bytes=data_path_bytes, **arguments))
 
 
 @codelet(
@@ -128,9 +130,9 @@ def sum_pooling(**arguments: Any) -> int:
     code_bytes=868,
     flops=_flops(False),
 )
-def max_pooling_grad(**arguments: Any) -> int:
+def max_pooling_grad(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Tile cycles of the gradient of maximum pooling; arguments as of `pool_cycles`."""
-    return int(pool_cycles(mode="max_grad", **arguments))
+    return int(pool_cycles(mode="max_grad", workers=workers, data_path_bytes=data_path_bytes, **arguments))
 
 
 @codelet(
@@ -142,9 +144,9 @@ def max_pooling_grad(**arguments: Any) -> int:
     code_bytes=4 * 120,
     flops=_flops(True),
 )
-def max_pooling_gradient_scale(**arguments: Any) -> int:
+def max_pooling_gradient_scale(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Worker cycles of scaling a gradient by how many inputs reach the maximum; arguments as of `pool_cycles`."""
-    return int(pool_cycles(mode="max", **arguments))
+    return int(pool_cycles(mode="max", workers=workers, data_path_bytes=data_path_bytes, **arguments))
 
 
 @codelet(
@@ -152,7 +154,7 @@ def max_pooling_gradient_scale(**arguments: Any) -> int:
     kind="worker",
     source="poplibs@7eac0f26 lib/popnn/popnnCycleEstimators.cpp:417",
     formula="10, whatever the sizes: PopLibs states no more",
-    state_bytes=lambda *, chan_groups=1, workers=6, **_: 16 + 4 * chan_groups + 4 * workers + 6 * workers,
+    state_bytes=lambda *, chan_groups=1, workers, **_: 16 + 4 * chan_groups + 4 * workers + 6 * workers,
     code_bytes=4 * 60,
     flops=lambda *, positions=0, chans_per_group=1, chan_groups=1, **_: positions * chans_per_group * chan_groups,
 )

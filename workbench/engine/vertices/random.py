@@ -9,17 +9,13 @@ from workbench.engine.vertices import codelet
 _SOURCE = "poplibs@7eac0f26 lib/poprand/poprandCycleEstimators.cpp"
 
 
-def _vector(dtype: str) -> int:
-    return 2 if dtype == "float" else 4
-
-
 def _wide_vector(dtype: str) -> int:
     """PopLibs counts the uniform and Bernoulli loops per 32 floats or 16 halves."""
     return 32 if dtype == "float" else 16
 
 
-def _uniform_int(n: int, full_range: bool) -> int:
-    start = 4 + 22 * p.WORKERS
+def _uniform_int(n: int, full_range: bool, *, workers: int) -> int:
+    start = 4 + 22 * workers
     return start + n // 2 if full_range else start + 6 * (n // 2) + 2 * (n % 2)
 
 
@@ -33,13 +29,13 @@ def _uniform_int(n: int, full_range: bool) -> int:
     code_bytes=200,
     flops=lambda *, type, n, **_: 3 * n if p.is_float(type) else 0,
 )
-def uniform(*, type: str, n: int, full_range: bool = False) -> int:
+def uniform(*, type: str, n: int, full_range: bool = False, workers: int) -> int:
     """Tile cycles of n uniform numbers; `full_range` is an int without scaling."""
     if type == "int":
-        return _uniform_int(n, full_range)
+        return _uniform_int(n, full_range, workers=workers)
     vector = _wide_vector(type)
     start, rest = (22, 4) if type == "float" else (24, 12)
-    return 4 + p.loop_cycles(n, vector, 4) + start * p.WORKERS + (rest if n % vector else 0)
+    return 4 + p.loop_cycles(n, vector, 4) + start * workers + (rest if n % vector else 0)
 
 
 @codelet(
@@ -51,11 +47,11 @@ def uniform(*, type: str, n: int, full_range: bool = False) -> int:
     code_bytes=140,
     flops=lambda *, type, n: n if p.is_float(type) else 0,
 )
-def bernoulli(*, type: str, n: int) -> int:
+def bernoulli(*, type: str, n: int, workers: int) -> int:
     """Tile cycles of n zeros and ones."""
     vector = 16 if type == "half" else 32
     start, rest = (21, 9) if type == "half" else (23, 1)
-    return 4 + ceil_div(n, vector) + start * p.WORKERS + (rest if n % vector else 0)
+    return 4 + ceil_div(n, vector) + start * workers + (rest if n % vector else 0)
 
 
 @codelet(
@@ -67,11 +63,11 @@ def bernoulli(*, type: str, n: int) -> int:
     code_bytes=180,
     flops=lambda *, type, n: 3 * n if p.is_float(type) else 0,
 )
-def normal(*, type: str, n: int) -> int:
+def normal(*, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of n normal numbers."""
-    vector = _vector(type)
+    vector = p.vector_width(type, data_path_bytes)
     start, rest = (22, 3) if type == "float" else (24, 12)
-    return 4 + p.loop_cycles(n, vector, 4) + start * p.WORKERS + (rest if n % vector else 0)
+    return 4 + p.loop_cycles(n, vector, 4) + start * workers + (rest if n % vector else 0)
 
 
 @codelet(
@@ -83,13 +79,13 @@ def normal(*, type: str, n: int) -> int:
     code_bytes=392,
     flops=lambda *, type, n, iterations: 3 * n if p.is_float(type) else 0,
 )
-def truncated_normal(*, type: str, n: int, iterations: int) -> int:
+def truncated_normal(*, type: str, n: int, iterations: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of n normal numbers drawn again, `iterations` times at most, while out of bounds."""
-    vector = _vector(type)
+    vector = p.vector_width(type, data_path_bytes)
     is_float = type == "float"
     each = (11 if is_float else 12) * iterations + 5
     rest = 13 * iterations + 2 if is_float else 12 * iterations + 10
-    start = (26 if is_float else 28) * p.WORKERS
+    start = (26 if is_float else 28) * workers
     return 4 + start + p.loop_cycles(n, vector, each) + (rest if n % vector else 0)
 
 
@@ -102,11 +98,11 @@ def truncated_normal(*, type: str, n: int, iterations: int) -> int:
     code_bytes=236,
     flops=lambda *, type, n: 2 * n if p.is_float(type) else 0,
 )
-def dropout(*, type: str, n: int) -> int:
+def dropout(*, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of keeping or clearing n elements and scaling them."""
-    vector = _vector(type)
+    vector = p.vector_width(type, data_path_bytes)
     rest = 1 if type == "float" else 9
-    return 6 + 24 * p.WORKERS + p.loop_cycles(n, vector, 2) + (rest if n % vector else 0)
+    return 6 + 24 * workers + p.loop_cycles(n, vector, 2) + (rest if n % vector else 0)
 
 
 @codelet(
@@ -117,6 +113,6 @@ def dropout(*, type: str, n: int) -> int:
     state_bytes=lambda **_: p.POINTER + 8,
     code_bytes=72,
 )
-def set_seed() -> int:
+def set_seed(*, workers: int) -> int:
     """Tile cycles of seeding all six workers' generators."""
-    return 14 + 27 * p.WORKERS
+    return 14 + 27 * workers

@@ -34,12 +34,8 @@ class _Form:
     out_type: str
     update: bool
     width: int
+    per_load: int
     cycles_per_vector: int
-
-    @property
-    def per_load(self) -> int:
-        """Elements of one 64-bit load."""
-        return p.elements_per_load(self.dtype)
 
     @property
     def per_cycle(self) -> int:
@@ -52,14 +48,17 @@ class _Form:
         return self.op in _ACCUMULATED
 
 
-def _form(op: str, dtype: str, out_type: str, update: bool, strided: bool) -> _Form:
+def _form(op: str, dtype: str, out_type: str, update: bool, strided: bool, *, data_path_bytes: int) -> _Form:
     if op not in _VECTORISED and op not in _COMPILED:
         raise InputError(f"unknown reduction {op!r}", expected="one of: " + ", ".join(_VECTORISED + _COMPILED))
-    width = _ACCUMULATORS.get(dtype, 1) if op in _ACCUMULATED else p.vector_width(dtype)
+    width = _ACCUMULATORS.get(dtype, 1) if op in _ACCUMULATED else p.vector_width(dtype, data_path_bytes)
     cycles = 1
     if op == "LOG_ADD":
         cycles = (13 if dtype == "half" else 23) if strided else 20
-    return _Form(op=op, dtype=dtype, out_type=out_type, update=update, width=width, cycles_per_vector=cycles)
+    return _Form(
+        op=op, dtype=dtype, out_type=out_type, update=update, width=width,
+        per_load=p.elements_per_load(dtype, data_path_bytes), cycles_per_vector=cycles,
+    )  # fmt: skip
 
 
 def _single_input(form: _Form, partials: int) -> int:
@@ -112,8 +111,8 @@ def _strided(form: _Form, partials: int, outputs: int, stride: int, outer: int) 
     return 16 + ceil_div(outputs, per_loop) * (3 + _strided_store(form) + inner)
 
 
-def _store_cycles(form: _Form, width: int) -> int:
-    per_store = min(width, p.vector_width(form.out_type))
+def _store_cycles(form: _Form, width: int, *, data_path_bytes: int) -> int:
+    per_store = min(width, p.vector_width(form.out_type, data_path_bytes))
     return (2 + form.update) * per_store + form.accumulates
 
 
@@ -149,7 +148,7 @@ def _jobs(reductions: int, out_elements: Counts, regions: Counts, partial_elemen
     ]
 
 
-def _generic_one(form: _Form, job: _Job) -> int:
+def _generic_one(form: _Form, job: _Job, *, data_path_bytes: int) -> int:
     """One reduction of the general vertex: whole vectors of outputs, then the powers of two of the rest."""
     regions = len(job.region_elements)
     rows = sum(size // job.out_elements for size in job.region_elements)
@@ -159,18 +158,18 @@ def _generic_one(form: _Form, job: _Job) -> int:
     load = (2 if form.accumulates else 0) + 2 + form.width // form.per_cycle
     start = 5 if form.accumulates else 3
     cycles = 24 + 2 * len(checks)
-    cycles += vectors * (start + _store_cycles(form, form.width) + 1 + 10 * regions)
+    cycles += vectors * (start + _store_cycles(form, form.width, data_path_bytes=data_path_bytes) + 1 + 10 * regions)
     cycles += vectors * rows * (load + 3)
     for size in (1 << bit for bit in checks if rest >> bit & 1):
         loads = size // min(size, form.per_load)
-        cycles += start - 1 + _store_cycles(form, size) + 10 * regions
+        cycles += start - 1 + _store_cycles(form, size, data_path_bytes=data_path_bytes) + 10 * regions
         cycles += rows * (2 + loads + 3)
     return cycles
 
 
-def _generic(form: _Form, jobs: Sequence[_Job]) -> int:
+def _generic(form: _Form, jobs: Sequence[_Job], *, data_path_bytes: int) -> int:
     if form.op in _VECTORISED:
-        return 33 + sum(job.times * _generic_one(form, job) for job in jobs)
+        return 33 + sum(job.times * _generic_one(form, job, data_path_bytes=data_path_bytes) for job in jobs)
     each = 24 + (12 if form.op == "LOG_ADD" else 1) + (form.out_type != form.dtype)
     return 31 + sum(job.times * (8 + sum(22 + each * size for size in job.region_elements)) for job in jobs)
 
@@ -261,13 +260,16 @@ def reduce(
     partial_elements: Counts = 0,
     out_type: str | None = None,
     update: bool = False,
+    data_path_bytes: int,
 ) -> int:
     """Worker cycles; `op` is ADD, SQUARE_ADD, MUL, MAX, MIN, LOG_ADD, LOGICAL_AND or LOGICAL_OR.
 
     `update` adds to what the output holds; `out_type` is that of the partials unless given.
     """
     # Only the form without outer strides has LOG_ADD in assembly (CycleEstimationFunctions.cpp:368).
-    form = _form(op, type, out_type or type, update, strided=specialisation == "STRIDED_REDUCE")
+    form = _form(
+        op, type, out_type or type, update, strided=specialisation == "STRIDED_REDUCE", data_path_bytes=data_path_bytes
+    )
     if specialisation == "SCALAR_OUTPUT_SINGLE_INPUT":
         return _single_input(form, num_partials)
     if specialisation == "ALL_REGIONS_CONTINUOUS":
@@ -275,5 +277,7 @@ def reduce(
     if specialisation.startswith("STRIDED_REDUCE"):
         return _strided(form, num_partials, num_outputs, stride or num_outputs, num_outer_strides)
     if specialisation in _FORMS:
-        return _generic(form, _jobs(reductions, out_elements, regions, partial_elements))
+        return _generic(
+            form, _jobs(reductions, out_elements, regions, partial_elements), data_path_bytes=data_path_bytes
+        )
     raise InputError(f"unknown specialisation {specialisation!r}", expected="one of: " + ", ".join(_FORMS))

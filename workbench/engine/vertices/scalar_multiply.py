@@ -18,9 +18,9 @@ from workbench.engine.vertices import codelet
     code_bytes=160,
     flops=lambda *, type, rows: p.op_flops("MULTIPLY", type, p.total(rows)),
 )
-def hadamard_prod(*, type: str, rows: Sequence[int]) -> int:
+def hadamard_prod(*, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `A[i] *= B[i]` over rows of the given elements."""
-    width = 2 if type == "float" else 4
+    width = p.vector_width(type, data_path_bytes)
     return 5 + sum(6 + 2 * ceil_div(n, width) for n in rows)
 
 
@@ -31,18 +31,16 @@ def _scalar_multiply_loops(loops: int, rest: int) -> int:
     return cycles + 2 + 4 + (5 if rest > 1 else 0) + (6 if rest % 2 else 0) + 1
 
 
-def _scalar_multiply(n: int) -> int:
+def _scalar_multiply(n: int, *, workers: int) -> int:
     """Half by a float scalar: four elements a loop, checked for accuracy first."""
     grain = 4
-    per_round = grain * p.WORKERS
+    per_round = grain * workers
     keeper = (n % per_round - 1) // grain
     slowest = max(
-        _scalar_multiply_loops(
-            (n + grain * (p.WORKERS - 1 - worker)) // per_round, n % grain if worker == keeper else 0
-        )
-        for worker in range(p.WORKERS)
+        _scalar_multiply_loops((n + grain * (workers - 1 - worker)) // per_round, n % grain if worker == keeper else 0)
+        for worker in range(workers)
     )
-    return p.WORKERS * (50 + slowest + 1)
+    return workers * (50 + slowest + 1)
 
 
 def _scalar_multiply_codelet(name: str, pointers: int) -> None:
@@ -55,9 +53,9 @@ def _scalar_multiply_codelet(name: str, pointers: int) -> None:
         code_bytes=300,
         flops=lambda *, n: n,
     )
-    def scalar_multiply_cycles(*, n: int) -> int:
+    def scalar_multiply_cycles(*, n: int, workers: int) -> int:
         """Tile cycles of multiplying n halves by one float."""
-        return _scalar_multiply(n)
+        return _scalar_multiply(n, workers=workers)
 
 
 _scalar_multiply_codelet("popops::ScalarMultiply1D", 2)

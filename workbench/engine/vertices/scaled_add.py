@@ -44,30 +44,44 @@ def _plain_worker(vectors: int, rest: int, takes_rest: bool, loop_cycles: int, i
     return cycles + 1 + 5 + (7 if rest >= 2 else 0) + (6 if rest == 3 else 0)
 
 
-def _worker_cycles(operation: str, a_type: str, b_type: str, constrained: bool, n: int) -> int:
+def _worker_cycles(
+    operation: str, a_type: str, b_type: str, constrained: bool, n: int, *, workers: int, data_path_bytes: int
+) -> int:
     """The slowest of six workers; the worker after the last with a whole extra vector takes the rest."""
-    vectors, rest = divmod(n, p.vector_width(a_type))
-    share, extra = divmod(vectors, p.WORKERS)
+    vectors, rest = divmod(n, p.vector_width(a_type, data_path_bytes))
+    share, extra = divmod(vectors, workers)
     if (a_type, b_type) == ("half", "float"):
-        return max(_mixed_worker(share + (w < extra), rest, w == extra) for w in range(p.WORKERS))
+        return max(_mixed_worker(share + (w < extra), rest, w == extra) for w in range(workers))
     if a_type == "float" and operation in ("AXPLUSBY", "AXMINUSBY"):
-        return max(_axpby_float_worker(share, rest, w == extra) for w in range(p.WORKERS))
+        return max(_axpby_float_worker(share, rest, w == extra) for w in range(workers))
     loop = (1 if share >= 16 else 2) if constrained else (3 if a_type == b_type else 4)
     is_float = a_type == "float"
-    return max(_plain_worker(share, rest, w == extra, loop, is_float) for w in range(p.WORKERS))
+    return max(_plain_worker(share, rest, w == extra, loop, is_float) for w in range(workers))
 
 
-def scaled_add_cycles(operation: str, a_type: str, b_type: str, constrained: bool, n: int, layout: str) -> int:
+def scaled_add_cycles(
+    operation: str,
+    a_type: str,
+    b_type: str,
+    constrained: bool,
+    n: int,
+    layout: str,
+    *,
+    workers: int,
+    data_path_bytes: int,
+) -> int:
     """Tile cycles; `operation` is ADD, SUBTRACT, AXPLUSBY or AXMINUSBY."""
     if a_type in INTS:
         return _integer_cycles(n, operation == "SUBTRACT")
     supervisor = 21 + (6 if layout == "ScaledPtr64" else 0) + p.SUPERVISOR_CYCLES + 12 + 6
-    supervisor += 13 if n % p.vector_width(a_type) else 7
+    supervisor += 13 if n % p.vector_width(a_type, data_path_bytes) else 7
     if operation == "AXPLUSBY":
         supervisor += 12 + 2 * p.unpack_cycles(layout)
     if operation == "SUBTRACT":
         supervisor += 8 if (a_type, b_type) == ("half", "float") else 7
-    return supervisor + p.WORKERS * _worker_cycles(operation, a_type, b_type, constrained, n)
+    return supervisor + workers * _worker_cycles(
+        operation, a_type, b_type, constrained, n, workers=workers, data_path_bytes=data_path_bytes
+    )
 
 
 def mixed_core_cycles(count: int) -> int:
@@ -81,11 +95,11 @@ def mixed_core_cycles(count: int) -> int:
     return 4 + 1 + {1: 14, 2: 13, 3: 22}.get(count, 0) + 1
 
 
-def _axpby_mixed_cycles(constrained: bool, n: int, layout: str) -> int:
+def _axpby_mixed_cycles(constrained: bool, n: int, layout: str, *, workers: int) -> int:
     scaled = layout == "ScaledPtr64"
-    share, final = divmod(n, p.WORKERS)
+    share, final = divmod(n, workers)
     count = share // 2 * 2
-    extra = share % p.WORKERS + ceil_div(final, 2)
+    extra = share % workers + ceil_div(final, 2)
     supervisor = (7 if constrained else 1) + (12 if scaled else 6) + 10 + 15 * 6 + 14
     supervisor += 28 + (2 if scaled else 0) + (5 if final == 0 else 0)
 
@@ -93,7 +107,7 @@ def _axpby_mixed_cycles(constrained: bool, n: int, layout: str) -> int:
         own = count + (2 if index <= extra else 0) + (final if index == extra else 0)
         return 19 + mixed_core_cycles(own) + (index == extra)
 
-    return supervisor + p.WORKERS * max(worker(index) for index in range(p.WORKERS))
+    return supervisor + workers * max(worker(index) for index in range(workers))
 
 
 _LOOP_TEXT = (
@@ -127,10 +141,20 @@ def _add_flops(*, a_type: str, n: int, **_: object) -> int:
     flops=_add_flops,
 )
 def scaled_add(
-    *, a_type: str, b_type: str, scale_type: str, memory_constraints: bool, n: int, layout: str = "OnePtr"
+    *,
+    a_type: str,
+    b_type: str,
+    scale_type: str,
+    memory_constraints: bool,
+    n: int,
+    layout: str = "OnePtr",
+    workers: int,
+    data_path_bytes: int,
 ) -> int:
     """Tile cycles of `A += scale * B` over n elements."""
-    return scaled_add_cycles("ADD", a_type, b_type, memory_constraints, n, layout)
+    return scaled_add_cycles(
+        "ADD", a_type, b_type, memory_constraints, n, layout, workers=workers, data_path_bytes=data_path_bytes
+    )
 
 
 @codelet(
@@ -143,10 +167,20 @@ def scaled_add(
     flops=_add_flops,
 )
 def scaled_subtract(
-    *, a_type: str, b_type: str, scale_type: str, memory_constraints: bool, n: int, layout: str = "OnePtr"
+    *,
+    a_type: str,
+    b_type: str,
+    scale_type: str,
+    memory_constraints: bool,
+    n: int,
+    layout: str = "OnePtr",
+    workers: int,
+    data_path_bytes: int,
 ) -> int:
     """Tile cycles of `A -= scale * B` over n elements."""
-    return scaled_add_cycles("SUBTRACT", a_type, b_type, memory_constraints, n, layout)
+    return scaled_add_cycles(
+        "SUBTRACT", a_type, b_type, memory_constraints, n, layout, workers=workers, data_path_bytes=data_path_bytes
+    )
 
 
 def _axpby_flops(*, type: str, n: int, **_: object) -> int:
@@ -164,12 +198,23 @@ def _axpby_codelet(name: str, operation: str, line: int) -> None:
         code_bytes=936 if operation != "AXMINUSBY" else 700,
         flops=_axpby_flops,
     )
-    def axpby_cycles(*, type: str, scale_type: str, memory_constraints: bool, n: int, layout: str = "OnePtr") -> int:
+    def axpby_cycles(
+        *,
+        type: str,
+        scale_type: str,
+        memory_constraints: bool,
+        n: int,
+        layout: str = "OnePtr",
+        workers: int,
+        data_path_bytes: int,
+    ) -> int:
         """Tile cycles of `X = a * X + b * Y` (or minus) over n elements."""
         if (type, scale_type) == ("half", "float"):
-            return _axpby_mixed_cycles(memory_constraints, n, layout)
+            return _axpby_mixed_cycles(memory_constraints, n, layout, workers=workers)
         # PopLibs passes the scale's type as that of Y for the minus form; both are equal here.
-        return scaled_add_cycles(operation, type, type, memory_constraints, n, layout)
+        return scaled_add_cycles(
+            operation, type, type, memory_constraints, n, layout, workers=workers, data_path_bytes=data_path_bytes
+        )
 
 
 _axpby_codelet("popops::aXPlusbYSupervisor", "AXPLUSBY", 532)

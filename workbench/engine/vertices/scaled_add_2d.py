@@ -13,13 +13,15 @@ def _half_rest(rest: int) -> int:
     return (4 if rest else 0) + (6 if rest >= 2 else 0) + (7 if rest % 2 else 0)
 
 
-def _row_cycles(dtype: str, n: int, loop: int) -> int:
-    vectors, rest = divmod(n, p.vector_width(dtype))
+def _row_cycles(dtype: str, n: int, loop: int, *, data_path_bytes: int) -> int:
+    vectors, rest = divmod(n, p.vector_width(dtype, data_path_bytes))
     tail = (7 if rest else 0) if dtype == "float" else _half_rest(rest)
     return 15 + (5 + vectors * loop if vectors else 0) + tail
 
 
-def _plain(operation: str, dtype: str, constrained: bool, rows: Sequence[int], layout: str) -> int:
+def _plain(
+    operation: str, dtype: str, constrained: bool, rows: Sequence[int], layout: str, *, data_path_bytes: int
+) -> int:
     """Worker cycles where data and scales are of one type; a short span's pointers are unpacked for every row."""
     if dtype in INTS:
         return 9 + sum(7 + 5 * n for n in rows) + (operation == "SUBTRACT")
@@ -27,7 +29,7 @@ def _plain(operation: str, dtype: str, constrained: bool, rows: Sequence[int], l
     loop = 2 if constrained and not blends_floats else 3
     start = 10 + {"SUBTRACT": 2, "AXPLUSBY": 6}.get(operation, 0)
     unpack = p.unpack_cycles(layout) if layout == "ShortSpan" else 0
-    return start + sum(unpack + _row_cycles(dtype, n, loop) for n in rows)
+    return start + sum(unpack + _row_cycles(dtype, n, loop, data_path_bytes=data_path_bytes) for n in rows)
 
 
 def _mixed(constrained: bool, rows: Sequence[int], layout: str) -> int:
@@ -59,37 +61,55 @@ def _scaled_2d_codelet(name: str, line: int, code_bytes: int, cycles: Callable[.
     )(cycles)
 
 
-def scaled_add_2d(*, type: str, memory_constraints: bool, rows: Sequence[int], layout: str = "OnePtr") -> int:
+def scaled_add_2d(
+    *, type: str, memory_constraints: bool, rows: Sequence[int], layout: str = "OnePtr", data_path_bytes: int
+) -> int:
     """Worker cycles of `A[i] += scale * B[i]`."""
-    return _plain("ADD", type, memory_constraints, rows, layout)
+    return _plain("ADD", type, memory_constraints, rows, layout, data_path_bytes=data_path_bytes)
 
 
-def scaled_subtract_2d(*, type: str, memory_constraints: bool, rows: Sequence[int], layout: str = "OnePtr") -> int:
+def scaled_subtract_2d(
+    *, type: str, memory_constraints: bool, rows: Sequence[int], layout: str = "OnePtr", data_path_bytes: int
+) -> int:
     """Worker cycles of `A[i] -= scale * B[i]`."""
-    return _plain("SUBTRACT", type, memory_constraints, rows, layout)
+    return _plain("SUBTRACT", type, memory_constraints, rows, layout, data_path_bytes=data_path_bytes)
 
 
 def ax_plus_by_2d(
-    *, type: str, memory_constraints: bool, rows: Sequence[int], scale_type: str = "", layout: str = "OnePtr"
+    *,
+    type: str,
+    memory_constraints: bool,
+    rows: Sequence[int],
+    scale_type: str = "",
+    layout: str = "OnePtr",
+    data_path_bytes: int,
 ) -> int:
     """Worker cycles of `X[i] = a * X[i] + b * Y[i]`; `scale_type` is that of the data unless given."""
     if (type, scale_type) == ("half", "float"):
         return _mixed(memory_constraints, rows, layout)
-    return _plain("AXPLUSBY", type, memory_constraints, rows, layout)
+    return _plain("AXPLUSBY", type, memory_constraints, rows, layout, data_path_bytes=data_path_bytes)
 
 
 def ax_minus_by_2d(
-    *, type: str, memory_constraints: bool, rows: Sequence[int], scale_type: str = "", layout: str = "OnePtr"
+    *,
+    type: str,
+    memory_constraints: bool,
+    rows: Sequence[int],
+    scale_type: str = "",
+    layout: str = "OnePtr",
+    data_path_bytes: int,
 ) -> int:
     """Worker cycles of `X[i] = a * X[i] - b * Y[i]`; `scale_type` is that of the data unless given."""
     if (type, scale_type) == ("half", "float"):
         return _mixed(memory_constraints, rows, layout)
-    return _plain("AXMINUSBY", type, memory_constraints, rows, layout)
+    return _plain("AXMINUSBY", type, memory_constraints, rows, layout, data_path_bytes=data_path_bytes)
 
 
-def x_minus_ax_plus_by_2d(*, type: str, memory_constraints: bool, rows: Sequence[int], layout: str = "OnePtr") -> int:
+def x_minus_ax_plus_by_2d(
+    *, type: str, memory_constraints: bool, rows: Sequence[int], layout: str = "OnePtr", data_path_bytes: int
+) -> int:
     """Worker cycles of `X[i] = X[i] - a * X[i] + b * Y[i]`."""
-    return _plain("AXPLUSBY", type, memory_constraints, rows, layout)
+    return _plain("AXPLUSBY", type, memory_constraints, rows, layout, data_path_bytes=data_path_bytes)
 
 
 _scaled_2d_codelet("popops::ScaledAdd2D", 655, 488, scaled_add_2d)

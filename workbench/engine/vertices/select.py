@@ -104,9 +104,9 @@ _selector_codelet("popops::BroadcastSelectorSelect", 1742, p.POINTER, p.POINTER,
 _selector_codelet("popops::BroadcastSelectorSelectInPlace", 1820, p.SPAN, p.POINTER)
 
 
-def _clamp_row_cycles(dtype: str, elements: int) -> int:
+def _clamp_row_cycles(dtype: str, elements: int, *, data_path_bytes: int) -> int:
     if p.is_float(dtype):
-        return 6 + p.loop_cycles(elements, p.vector_width(dtype), 2)
+        return 6 + p.loop_cycles(elements, p.vector_width(dtype, data_path_bytes), 2)
     return 6 + elements * (7 if dtype == "int" else 1)
 
 
@@ -124,9 +124,9 @@ def _clamp_codelet(name: str, line: int, *row_fields: int, scalars: int = 0) -> 
         code_bytes=256,
         flops=_clamp_flops,
     )
-    def clamp_cycles(*, type: str, n: int | None = None, rows: Rows = None) -> int:
+    def clamp_cycles(*, type: str, n: int | None = None, rows: Rows = None, data_path_bytes: int) -> int:
         """Worker cycles of `out = min(max(in1, low), high)`."""
-        return 5 + sum(_clamp_row_cycles(type, count) for count in _rows(n, rows))
+        return 5 + sum(_clamp_row_cycles(type, count, data_path_bytes=data_path_bytes) for count in _rows(n, rows))
 
 
 _clamp_codelet("popops::Clamp", 1949, p.POINTER, p.POINTER, p.POINTER, p.SPAN)
@@ -143,9 +143,9 @@ _clamp_codelet("popops::BroadcastClampInPlace", 2013, p.SPAN, scalars=2 * p.POIN
     state_bytes=_state(p.SPAN, 4),
     code_bytes=140,
 )
-def iota(*, type: str, n: int | None = None, rows: Rows = None) -> int:
+def iota(*, type: str, n: int | None = None, rows: Rows = None, data_path_bytes: int) -> int:
     """Worker cycles of writing consecutive numbers from an offset per row."""
-    width = p.vector_width(type)
+    width = p.vector_width(type, data_path_bytes)
     return 10 + sum(4 + 3 * ceil_div(count, width) for count in _rows(n, rows))
 
 

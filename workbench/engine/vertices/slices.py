@@ -22,11 +22,11 @@ def _slice_vector(dtype: str) -> int:
     return {1: 4, 2: 4}.get(p.type_bytes(dtype), 2)
 
 
-def _dynamic_1d(dtype: str, region_size: int, num_sub_elements: int) -> int:
+def _dynamic_1d(dtype: str, region_size: int, num_sub_elements: int, *, workers: int) -> int:
     words = region_size * (2 if dtype in _INT64 else 1)
-    copies = ceil_div(words, p.WORKERS) // _slice_vector(dtype)
+    copies = ceil_div(words, workers) // _slice_vector(dtype)
     start, each = (76, 72) if p.type_bytes(dtype) == 1 else (39, 24)
-    return 14 + p.multi(start + (each + 2 * copies) * num_sub_elements)
+    return 14 + p.multi(start + (each + 2 * copies) * num_sub_elements, workers)
 
 
 _DYNAMIC_1D_TEXT = "25 + 6 * (39 + positions * (24 + 2 a vector of 64 bits)); 8 bits: 76 and 72, vectors of 4"
@@ -40,9 +40,11 @@ _DYNAMIC_1D_TEXT = "25 + 6 * (39 + positions * (24 + 2 a vector of 64 bits)); 8 
     state_bytes=lambda **_: 3 * p.POINTER + 12,
     code_bytes=672,
 )
-def dynamic_slice_1d(*, type: str, region_size: int, num_sub_elements: int, num_base_elements: int) -> int:
+def dynamic_slice_1d(
+    *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int, workers: int
+) -> int:
     """Tile cycles of copying consecutive positions of the base out."""
-    return _dynamic_1d(type, region_size, num_sub_elements)
+    return _dynamic_1d(type, region_size, num_sub_elements, workers=workers)
 
 
 @codelet(
@@ -53,9 +55,11 @@ def dynamic_slice_1d(*, type: str, region_size: int, num_sub_elements: int, num_
     state_bytes=lambda **_: 3 * p.POINTER + 12,
     code_bytes=672,
 )
-def dynamic_update_slice_1d(*, type: str, region_size: int, num_sub_elements: int, num_base_elements: int) -> int:
+def dynamic_update_slice_1d(
+    *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int, workers: int
+) -> int:
     """Tile cycles of copying consecutive positions into the base."""
-    return _dynamic_1d(type, region_size, num_sub_elements)
+    return _dynamic_1d(type, region_size, num_sub_elements, workers=workers)
 
 
 def _dynamic_2d(dtype: str, regions: Sequence[int], num_sub_elements: int, is_update: bool) -> int:
@@ -111,11 +115,13 @@ def _search_cycles(offsets: int, offsets_per_entry: int) -> int:
     return 2 * p.ceil_log2(offsets) * 10 + offsets_per_entry * 15 + 9
 
 
-def _multi_slice(dtype: str, region_size: int, offsets: int, in_range: int, search: int, start: int) -> int:
+def _multi_slice(
+    dtype: str, region_size: int, offsets: int, in_range: int, search: int, start: int, *, workers: int
+) -> int:
     vector, per_vector = {1: (4, 3), 2: (2, 2), 4: (2, 2), 8: (1, 2)}[p.type_bytes(dtype)]
     vectors = ceil_div(region_size, vector)
     skipped = 0 if search else 8 * (offsets - in_range)
-    return p.WORKERS * (start + search + in_range * (19 + vectors * per_vector) + skipped)
+    return workers * (start + search + in_range * (19 + vectors * per_vector) + skipped)
 
 
 _MULTI_SLICE_TEXT = (
@@ -142,6 +148,7 @@ def _multi_slice_codelet(name: str, start: int, line: int) -> None:
         offsets_in_range: int | None = None,
         indices_are_sorted: bool = False,
         offsets_per_entry: int = 0,
+        workers: int,
     ) -> int:
         """Tile cycles of copying one region per index."""
         in_range = offsets if offsets_in_range is None else offsets_in_range
@@ -149,7 +156,7 @@ def _multi_slice_codelet(name: str, start: int, line: int) -> None:
         # that the workers share costs a search of the indices and is not divided by the workers.
         searched = indices_are_sorted or split_single_region
         search = 20 + _search_cycles(offsets, offsets_per_entry) if searched else 0
-        return _multi_slice(type, region_size, offsets, in_range, search, start)
+        return _multi_slice(type, region_size, offsets, in_range, search, start, workers=workers)
 
 
 _multi_slice_codelet("popops::MultiSlice", 30, 2141)
@@ -181,7 +188,16 @@ def _is_short_path(dtype: str, region_size: int, scaled_add: bool) -> bool:
 
 
 def _multi_update_op(
-    dtype: str, scale_type: str, sub_word: bool, op: str, region_size: int, offsets: int, in_range: int, search: int
+    dtype: str,
+    scale_type: str,
+    sub_word: bool,
+    op: str,
+    region_size: int,
+    offsets: int,
+    in_range: int,
+    search: int,
+    *,
+    workers: int,
 ) -> int:
     """An empty `scale_type` is the unscaled vertex."""
     scaled, adds = scale_type != "", op == "ADD"
@@ -193,7 +209,7 @@ def _multi_update_op(
     if offsets == 0:
         return start
     each = _update_cycles_per_index(dtype, region_size, sub_word, scaled, adds, wider_scale)
-    return p.WORKERS * (start + each * in_range + (0 if search else 5 * (offsets - in_range)))
+    return workers * (start + each * in_range + (0 if search else 5 * (offsets - in_range)))
 
 
 _MULTI_UPDATE_TEXT = (
@@ -221,11 +237,14 @@ def multi_update_op(
     offsets_in_range: int | None = None,
     indices_are_sorted: bool = False,
     offsets_per_entry: int = 0,
+    workers: int,
 ) -> int:
     """Tile cycles of `base[index] = op(base[index], sub)` per index; `op` is ADD, MAX or MUL."""
     search = 15 + _search_cycles(offsets, offsets_per_entry) if indices_are_sorted else 0
     in_range = offsets if offsets_in_range is None else offsets_in_range
-    return _multi_update_op(type, "", sub_word_writes_required, op, region_size, offsets, in_range, search)
+    return _multi_update_op(
+        type, "", sub_word_writes_required, op, region_size, offsets, in_range, search, workers=workers
+    )
 
 
 def _scaled_update_codelet(name: str, note: str) -> None:
@@ -249,11 +268,14 @@ def _scaled_update_codelet(name: str, note: str) -> None:
         offsets_in_range: int | None = None,
         indices_are_sorted: bool = False,
         offsets_per_entry: int = 0,
+        workers: int,
     ) -> int:
         """Tile cycles of `base[index] += scale * sub` per index."""
         search = 15 + _search_cycles(offsets, offsets_per_entry) if indices_are_sorted else 0
         in_range = offsets if offsets_in_range is None else offsets_in_range
-        return _multi_update_op(type, scale_type, sub_word_writes_required, op, region_size, offsets, in_range, search)
+        return _multi_update_op(
+            type, scale_type, sub_word_writes_required, op, region_size, offsets, in_range, search, workers=workers
+        )
 
 
 _scaled_update_codelet("popops::ScaledMultiUpdateOp", "")
@@ -268,10 +290,10 @@ _scaled_update_codelet("popops::MultiUpdateAdd", " (its name before the operatio
     state_bytes=lambda **_: p.SPAN + 5 * p.POINTER + 20,
     code_bytes=480,
 )
-def sequence_slice(*, type: str, region_size: int, elements: int, sequences: int) -> int:
+def sequence_slice(*, type: str, region_size: int, elements: int, sequences: int, workers: int) -> int:
     """Tile cycles of copying `elements` regions of `region_size` that belong to `sequences`."""
     if sequences == 0:
         return 40
     copied = elements * region_size * p.type_bytes(type) // 4 * 2
     one_worker = (copied + sequences - 1) // sequences
-    return 60 + one_worker * p.WORKERS * ceil_div(sequences, p.WORKERS) + 60 * sequences
+    return 60 + one_worker * workers * ceil_div(sequences, workers) + 60 * sequences

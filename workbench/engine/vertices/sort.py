@@ -53,15 +53,15 @@ _SWAP_CYCLES = {
 }
 
 
-def _swap_cycles(key_type: str, values: str, pairs: int, distance: int, change_order: int) -> int:
+def _swap_cycles(key_type: str, values: str, pairs: int, distance: int, change_order: int, *, workers: int) -> int:
     """Each worker has one entry of ceil(pairs / 6) pairs; every pair is swapped, the worst case."""
     overhead, entry, first_inner, inner, first_outer, outer = _SWAP_CYCLES[key_type == "float", values]
-    share = ceil_div(pairs, p.WORKERS)
+    share = ceil_div(pairs, workers)
     further_outer = ceil_div(max(0, share - distance), distance)
     changes = share // change_order
     worker = overhead + entry + first_inner + (share - 1) * inner
     worker += first_outer + further_outer * outer + 2 * changes
-    return 19 + p.WORKERS * worker
+    return 19 + workers * worker
 
 
 _SWAP_TEXT = "19 + 6 * (overhead + 11 to 27 a pair + 11 to 25 per run of `distance` + 2 per change of order)"
@@ -72,12 +72,12 @@ _SWAP_TEXT = "19 + 6 * (overhead + 11 to 27 a pair + 11 to 25 per run of `distan
     kind="multi",
     source=f"{p.ESTIMATORS}:2497",
     formula=_SWAP_TEXT,
-    state_bytes=lambda **_: p.POINTER + 4 + p.WORKERS * (4 + 16) + 4,
+    state_bytes=lambda *, workers, **_: p.POINTER + 4 + workers * (4 + 16) + 4,
     code_bytes=300,
 )
-def compare_and_swap(*, key_type: str, pairs: int, distance: int, distance_to_change_order: int) -> int:
+def compare_and_swap(*, key_type: str, pairs: int, distance: int, distance_to_change_order: int, workers: int) -> int:
     """Tile cycles of one step of a bitonic sort of keys."""
-    return _swap_cycles(key_type, "none", pairs, distance, distance_to_change_order)
+    return _swap_cycles(key_type, "none", pairs, distance, distance_to_change_order, workers=workers)
 
 
 @codelet(
@@ -85,7 +85,7 @@ def compare_and_swap(*, key_type: str, pairs: int, distance: int, distance_to_ch
     kind="multi",
     source=f"{p.ESTIMATORS}:2497",
     formula=_SWAP_TEXT,
-    state_bytes=lambda **_: 2 * p.POINTER + 4 + p.WORKERS * (4 + 16) + 4,
+    state_bytes=lambda *, workers, **_: 2 * p.POINTER + 4 + workers * (4 + 16) + 4,
     code_bytes=296,
 )
 def compare_and_swap_key_value(
@@ -96,8 +96,9 @@ def compare_and_swap_key_value(
     pairs: int,
     distance: int,
     distance_to_change_order: int,
+    workers: int,
 ) -> int:
     """Tile cycles of one step of a bitonic sort of keys with values."""
     p.type_bytes(value_type)
     values = "secondary" if values_are_secondary_key else "carried"
-    return _swap_cycles(key_type, values, pairs, distance, distance_to_change_order)
+    return _swap_cycles(key_type, values, pairs, distance, distance_to_change_order, workers=workers)

@@ -17,34 +17,6 @@ _RPT_LIMIT = 4096
 _STRIDE_LIMIT = 512
 
 
-def uses_fast_transpose(*, type: str, rows: int, cols: int, matrices: int) -> bool:
-    """Whether the 4x4-block vertices can transpose: two-byte elements, sides in fours, counts and strides in range.
-
-    Source: poplibs@7eac0f26 lib/popops/Rearrange.cpp:74.
-    """
-    if type not in _TWO_BYTES or rows % 4 or cols % 4 or matrices > 65535:
-        return False
-    if rows == 4 and cols == 4:
-        return matrices - 2 < _RPT_LIMIT
-    along = rows if cols == 4 else cols
-    in_range = along // 4 - 2 < _RPT_LIMIT and along // 4 * 3 - 1 <= _STRIDE_LIMIT
-    return in_range and (cols == 4 or rows // 4 < _STRIDE_LIMIT)
-
-
-def transpose_vertex(*, type: str, rows: int, cols: int, matrices: int, workers: int = 6) -> str:
-    """The name of the vertex chosen for `matrices` of rows x cols on one tile.
-
-    Source: poplibs@7eac0f26 lib/popops/Rearrange.cpp:114-205.
-    """
-    if not uses_fast_transpose(type=type, rows=rows, cols=cols, matrices=matrices):
-        return "poplar_rt::Transpose2D"
-    if rows == 4 and cols == 4 and matrices <= 4:
-        return "poplar_rt::Transpose1DSingleWorker"
-    if matrices < workers and workers % matrices == 0:
-        return "poplar_rt::SplitTranspose1D"
-    return "poplar_rt::Transpose1D"
-
-
 def _blocks_of_four(row_blocks: int, col_blocks: int, matrices: int) -> int:
     """Worker cycles to transpose matrices of 4x4 blocks."""
     if row_blocks == 1 and col_blocks == 1:
@@ -78,7 +50,7 @@ def transpose_1d_single_worker(*, type: str, rows: int, cols: int, matrices: int
     state_bytes=lambda **_: 16,
     code_bytes=4 * 120,
 )
-def transpose_1d(*, type: str, rows: int, cols: int, matrices: int, workers: int = 6) -> int:
+def transpose_1d(*, type: str, rows: int, cols: int, matrices: int, workers: int) -> int:
     """Tile cycles of all workers for `matrices` of rows x cols two-byte elements."""
     return 7 + workers * _blocks_of_four(rows // 4, cols // 4, ceil_div(matrices, workers))
 
@@ -96,10 +68,10 @@ def _split(rows: int, cols: int, matrices: int, workers: int) -> tuple[int, int]
     kind="multi",
     source="poplibs@7eac0f26 lib/popops/RearrangeUtil.cpp:22",
     formula=f"7 + 6*({_BLOCK_FORMULA}) of the largest share of one matrix",
-    state_bytes=lambda *, workers=6, **_: 16 + 8 * workers,
+    state_bytes=lambda *, workers, **_: 16 + 8 * workers,
     code_bytes=4 * 130,
 )
-def split_transpose_1d(*, type: str, rows: int, cols: int, matrices: int, workers: int = 6) -> int:
+def split_transpose_1d(*, type: str, rows: int, cols: int, matrices: int, workers: int) -> int:
     """Tile cycles of all workers when each takes a part of one of fewer than six matrices."""
     return 7 + workers * _blocks_of_four(*_split(rows, cols, matrices, workers), 1)
 

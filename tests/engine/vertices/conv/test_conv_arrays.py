@@ -170,13 +170,15 @@ def test_outer_product_by_hand():
 
 def test_amp_1x1_state_counts_pointers_and_worklists():
     """32 B of fields, pointers 2*(3 in + 12 weights + 4 out) words, three shorts for each of six workers."""
-    state = find("poplin::ConvPartial1x1Out").state_bytes(positions=10, in_groups=3, out_groups=4, conv_groups=2)
+    state = find("poplin::ConvPartial1x1Out").state_bytes(
+        workers=6, positions=10, in_groups=3, out_groups=4, conv_groups=2
+    )
     assert state == 32 + 4 * 2 * (3 + 12 + 4) + 36
 
 
 def test_nx1_state_counts_a_list_per_kernel_position():
     """3x3, two input blocks: 48 + pointers (2 + 2 + 1 words) + 9 * six lists of one run."""
-    state = find("poplin::ConvPartialnx1").state_bytes(kernel=(3, 3), worklist_elements=16, in_groups=2)
+    state = find("poplin::ConvPartialnx1").state_bytes(workers=6, kernel=(3, 3), worklist_elements=16, in_groups=2)
     assert state == 48 + 4 * 5 + 9 * (6 * 4 + 6 * 6)
 
 

@@ -153,7 +153,7 @@ def pointer_bytes(in_groups: int, out_groups: int, conv_groups: int) -> int:
     return 4 * conv_groups * (in_groups + in_groups * out_groups + out_groups)
 
 
-def _out_1x1_state(*, in_groups: int = 1, out_groups: int = 1, conv_groups: int = 1, workers: int = 6, **_: Any) -> int:
+def _out_1x1_state(*, in_groups: int = 1, out_groups: int = 1, conv_groups: int = 1, workers: int, **_: Any) -> int:
     """Four pointers and seven shorts, the pointer vectors, three shorts of worklist per worker."""
     return 32 + pointer_bytes(in_groups, out_groups, conv_groups) + 6 * workers
 
@@ -189,6 +189,6 @@ def _out_1x1_flops(
     code_bytes=_out_1x1_code,
     flops=_out_1x1_flops,
 )
-def conv_partial_1x1_out(**arguments: Any) -> int:
+def conv_partial_1x1_out(*, workers: int, **arguments: Any) -> int:
     """Cycles of ConvPartial1x1Out; arguments as of `amp_1x1_cycles`."""
-    return int(amp_1x1_cycles(**arguments))
+    return int(amp_1x1_cycles(workers=workers, **arguments))

@@ -198,7 +198,7 @@ def _hmac_state(
     in_groups: int = 1,
     out_groups: int = 1,
     conv_groups: int = 1,
-    workers: int = 6,
+    workers: int,
     **_: Any,
 ) -> int:
     """Fields 44 B (three vector pointers, zeros, list, two strides, six shorts), pointers, worklists."""
@@ -231,7 +231,7 @@ def _hmac_flops(
     in_groups: int = 1,
     out_groups: int = 1,
     conv_groups: int = 1,
-    workers: int = 6,
+    workers: int,
     **_: Any,
 ) -> int:
     total = _hmac_total(conv_size, rows, row_width, workers) * kernel
@@ -259,6 +259,7 @@ def conv_partial_horizontal_mac(
     kernel: int = 1,
     conv_size: int | Sequence[int] | None = None,
     kernel_zeroing: bool | None = None,
+    workers: int,
     **arguments: Any,
 ) -> int:
     """Cycles of ConvPartialHorizontalMac.
@@ -268,9 +269,9 @@ def conv_partial_horizontal_mac(
     """
     if conv_size is None:
         zeroing = True if kernel_zeroing is None else kernel_zeroing
-        return int(hmac_cycles(kernel_elements=kernel, kernel_zeroing=zeroing, **arguments))
+        return int(hmac_cycles(kernel_elements=kernel, kernel_zeroing=zeroing, workers=workers, **arguments))
     lengths = (conv_size,) if isinstance(conv_size, int) else tuple(conv_size)
-    total = sum(lengths) * arguments.get("workers", 6)
+    total = sum(lengths) * workers
     return int(
         hmac_cycles(
             kernel_elements=kernel,
@@ -278,6 +279,7 @@ def conv_partial_horizontal_mac(
             rows=1,
             row_width=total,
             kernel_zeroing=bool(kernel_zeroing),
+            workers=workers,
             **arguments,
         )
     )
@@ -292,9 +294,9 @@ def conv_partial_horizontal_mac(
     code_bytes=132 + 844,
     flops=_hmac_flops,
 )
-def conv_partial_horizontal_mac_1x1(**arguments: Any) -> int:
+def conv_partial_horizontal_mac_1x1(*, workers: int, **arguments: Any) -> int:
     """Cycles of ConvPartialHorizontalMac1x1 (half inputs, float partials); arguments as of its general form."""
-    return conv_partial_horizontal_mac(one_by_one=True, **arguments)
+    return conv_partial_horizontal_mac(one_by_one=True, workers=workers, **arguments)
 
 
 def _vmac_state(
@@ -303,7 +305,7 @@ def _vmac_state(
     kernel_height: int,
     in_groups: int = 1,
     conv_groups: int = 1,
-    workers: int = 6,
+    workers: int,
     **_: Any,
 ) -> int:
     """Fields 40 B, a pointer per block of in, weights and out, four shorts of worklist per run."""
@@ -325,7 +327,7 @@ def _vmac_flops(
     in_groups: int = 1,
     conv_groups: int = 1,
     conv_groups_per_group: int = 4,
-    workers: int = 6,
+    workers: int,
     **_: Any,
 ) -> int:
     taps = rows * kernel_height * kernel_width
@@ -342,9 +344,9 @@ def _vmac_flops(
     code_bytes=_vmac_code,
     flops=_vmac_flops,
 )
-def conv_partial_vertical_mac(**arguments: Any) -> int:
+def conv_partial_vertical_mac(*, workers: int, **arguments: Any) -> int:
     """Cycles of ConvPartialVerticalMac; arguments as of `vmac_cycles`."""
-    return int(vmac_cycles(**arguments))
+    return int(vmac_cycles(workers=workers, **arguments))
 
 
 @codelet(

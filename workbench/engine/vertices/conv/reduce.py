@@ -89,6 +89,6 @@ def _state(*, partials: int, single_input: bool = False, **_: Any) -> int:
     code_bytes=lambda *, single_input=False, **_: 592 if single_input else 1164,
     flops=lambda *, out_size, partials, **_: out_size * (partials - 1),
 )
-def reduce_add(**arguments: Any) -> int:
+def reduce_add(*, workers: int, **arguments: Any) -> int:
     """Cycles of ReduceAdd; arguments as of `reduce_add_cycles`."""
-    return int(reduce_add_cycles(**arguments))
+    return int(reduce_add_cycles(workers=workers, **arguments))

@@ -136,7 +136,7 @@ def _state(
     row_width: int,
     conv_groups: int,
     sub_kernels: int,
-    workers: int = 6,
+    workers: int,
     **_: Any,
 ) -> int:
     """Fields 32 B, a pointer per block of in, out and window of weights, three shorts per run and window."""
@@ -173,6 +173,6 @@ def _flops(
     code_bytes=_code,
     flops=_flops,
 )
-def conv_partial_1xn_slic(**arguments: Any) -> int:
+def conv_partial_1xn_slic(*, workers: int, **arguments: Any) -> int:
     """Cycles of ConvPartial1xNSLIC; arguments as of `slic_cycles`."""
-    return int(slic_cycles(**arguments))
+    return int(slic_cycles(workers=workers, **arguments))

@@ -98,7 +98,7 @@ def wgd_partials(
     conv_units: int = 16,
     weights_per_conv_unit: int = 16,
     weight_load_bytes_per_cycle: int = 8,
-    workers: int = 6,
+    workers: int,
 ) -> int:
     """Cycles to accumulate `pencils` input groups of `depth` channels into `common` pencils of `out_depth`."""
     sets = int(ceil_div(out_depth, conv_units) * ceil_div(depth, weights_per_conv_unit)) * pencils
