@@ -144,6 +144,7 @@ def _operators() -> list[dict[str, Any]]:
             "code_bytes": code,
             "temporary_bytes": temporary,
             "plan": plan,
+            "plan_cycles": 0,
             "body": "",
         }
         for layer, flops, cycles, code, temporary, plan in rows

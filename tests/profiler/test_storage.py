@@ -118,8 +118,14 @@ def test_a_file_of_the_first_version_has_operators_without_bodies(tmp_path: Path
     with zipfile.ZipFile(path) as archive:
         texts = json.loads(archive.read("text/operators.json"))
     assert texts.pop("body")
-    changes = {"profile.json": head_with(path, version=1), "text/operators.json": json.dumps(texts).encode()}
-    assert set(load_profile(rewritten(path, changes)).operators["body"]) == {""}
+    changes: dict[str, bytes | None] = {"operators/plan_cycles.npy": None}
+    second = {**changes, "profile.json": head_with(path, version=2)}
+    assert set(load_profile(rewritten(path, second)).operators["plan_cycles"]) == {0}
+    assert set(load_profile(rewritten(path, second)).operators["body"]) == set(load_profile(path).operators["body"])
+    changes |= {"profile.json": head_with(path, version=1), "text/operators.json": json.dumps(texts).encode()}
+    read = load_profile(rewritten(path, changes)).operators
+    assert set(read["body"]) == {""}
+    assert set(read["plan_cycles"]) == {0}
     with pytest.raises(ProfileFileError):
         load_profile(rewritten(path, {"text/operators.json": changes["text/operators.json"]}))
 

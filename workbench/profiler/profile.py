@@ -177,7 +177,13 @@ class Profile(Offers):
     def operators(self) -> pd.DataFrame:
         """A row per operator: flops, cycles, utilisation of the peak rate, code and temporary bytes, plan, and the name
         of the body that it shares with equal operators, whose cycles count by their runs of it (empty: its own steps).
-        A body's code counts for each of them, though it is kept once."""
+        A body's code counts for each of them, though it is kept once.
+
+        `plan_cycles` is what the planner charged for the plan it chose, over all runs; 0: nothing was planned by
+        cycles, or the file is of a version before. `cycles` is what the steps then take. They differ because the
+        planner counts what PopLibs' planner counts, phase by phase on the fullest tile (bytes exchanged, vertices,
+        what is rearranged), without launches, synchronisation and copies on a tile, and before it is known where
+        operands lie."""
         return tables.frame(self, "operators")
 
     @cached_property

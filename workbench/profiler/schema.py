@@ -32,9 +32,9 @@ class Stored(Protocol):
 
 
 FORMAT = "workbench profile"
-FORMAT_VERSION = 2
-# Text columns that files of a version before have not: empty when they are read.
-LATER_COLUMNS: Mapping[tuple[str, str], int] = {("operators", "body"): 2}
+FORMAT_VERSION = 3
+# Columns that files of a version before have not: empty text, or 0, when they are read.
+LATER_COLUMNS: Mapping[tuple[str, str], int] = {("operators", "body"): 2, ("operators", "plan_cycles"): 3}
 
 CAUSES = (
     "compute",
@@ -140,6 +140,7 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
         "op": "U",
         "flops": "i",
         "cycles": "i",
+        "plan_cycles": "i",
         "utilisation": "f",
         "code_bytes": "i",
         "temporary_bytes": "i",

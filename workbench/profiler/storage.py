@@ -128,7 +128,7 @@ def _table(archive: zipfile.ZipFile, name: str, rows: int, version: int) -> Tabl
     columns: dict[str, Any] = {}
     for key, kind in SCHEMA[name].items():
         if LATER_COLUMNS.get((name, key), 1) > version:
-            columns[key] = [""] * rows
+            columns[key] = [""] * rows if kind == "U" else [0] * rows
         elif kind == "U":
             columns[key] = _text(texts[key], rows)
         else:

@@ -49,6 +49,7 @@ def test_operator_row_says_flops_and_plan() -> None:
     (row,) = case.lowered.operators
     assert row.flops == 2 * 32 * 16 * 32
     assert row.plan == str(case.plan)
+    assert row.plan_cycles == case.plan.total_cycles
     assert case.lowered.unmodelled == ()
 
 

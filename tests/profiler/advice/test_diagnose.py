@@ -49,7 +49,7 @@ def profile_of(used: int, cycles: int, *, batch: int = 16, samples: int = 16, ha
 
 
 def _matmul() -> dict[str, Any]:
-    numbers = dict.fromkeys(("flops", "cycles", "utilisation", "code_bytes", "temporary_bytes"), 1)
+    numbers = dict.fromkeys(("flops", "cycles", "utilisation", "code_bytes", "temporary_bytes", "plan_cycles"), 1)
     return {"name": "m", "layer": "", "direction": "forward", "op": "matmul", "plan": "", "body": "", **numbers}
 
 

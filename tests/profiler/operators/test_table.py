@@ -32,6 +32,7 @@ def test_a_product_in_serial_steps_counts_its_flops_once(proportion: float) -> N
     assert (serial > 1) == (proportion < 0.1)
     assert profile.steps["times"].max() == serial
     assert row["flops"] == FLOPS
+    assert row["plan_cycles"] == case.plan.total_cycles  # all its steps
     # Bound by the float-partials rate: 32 of the peak's 64 multiply-accumulates a cycle and tile.
     assert row["utilisation"] == FLOPS / (row["cycles"] * 2 * 64 * 4) <= 0.5
 
@@ -58,6 +59,33 @@ def test_cycles_of_a_body_are_its_operators_in_equal_parts(shared: Profile) -> N
         assert explained.value == row["cycles"] == own + (body_cycles // 3 if row["body"] else 0)
         assert sum(part.value for part in explained.parts) == explained.value
         assert any("x 1 / 3 runs" in part.formula for part in explained.parts) == bool(row["body"])
+
+
+def test_cycles_of_a_plan_stand_beside_those_of_the_steps(shared: Profile) -> None:
+    """Equal operators have equal plans, each counted once; what the planner counts is near what the steps take."""
+    rows = shared.operators
+    alike = rows[rows["body"] != ""]
+    assert alike["plan_cycles"].nunique() == 1
+    for row in rows.to_dict("records"):
+        assert f"; {row['plan_cycles']} cycles (" in row["plan"]
+        assert 0.5 < row["plan_cycles"] / row["cycles"] < 1.5
+        assert row["plan_cycles"] != row["cycles"]
+        explained = shared.explain(operator=row["name"])
+        assert explained.inputs["plan_cycles"] == row["plan_cycles"]
+        assert "what the planner charged" in explained.formula
+
+
+def test_cycles_of_a_plan_count_every_run_and_what_is_not_planned_has_none() -> None:
+    def function(rows: Any, weights: Any) -> Any:
+        from jax import lax
+
+        return lax.fori_loop(0, 5, lambda _, left: left @ weights + 1, rows)
+
+    square = np.ones((64, 64), np.float32)
+    rows = api.compile(function, square, square, target=FOUR).profile.operators.set_index("op")
+    once = int(rows.loc["matmul", "plan"].partition("; ")[2].partition(" cycles")[0])
+    assert rows.loc["matmul", "plan_cycles"] == 5 * once
+    assert set(rows["plan_cycles"].drop("matmul")) == {0}
 
 
 def test_a_point_of_the_roofline_counts_the_bytes_of_its_body(shared: Profile) -> None:

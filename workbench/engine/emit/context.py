@@ -39,6 +39,7 @@ class Operator:
     flops: int
     plan: str
     modelled: bool
+    plan_cycles: int = 0  # what its planner charges for one run; 0 where none counts cycles
     body: str = ""  # the outlined function it calls, shared with equal operators
     repeated: Table[int, int] = field(default_factory=dict)  # step: runs in one run of the operator, where not 1
 

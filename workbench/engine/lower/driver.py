@@ -60,6 +60,7 @@ class Driver(Lowering):
                 op=family.word(node),
                 flops=family.flops(node, self),
                 plan=family.plan_text(node, self),
+                plan_cycles=family.plan_cycles(node, self),
                 modelled=family.modelled,
                 body=body or "",
                 repeated=repeated,

@@ -51,6 +51,10 @@ class Family:
         """The chosen plan in words, for the operator's details; empty when there is nothing to plan."""
         return ""
 
+    def plan_cycles(self, node: Node, lowering: Lowering) -> int:
+        """What the plan costs by the planner's own count, once; 0 where no planner counts cycles."""
+        return 0
+
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Emit the steps and bind every result to a tensor."""
         raise WorkbenchError(f"family {self.name!r} has no lowering")  # pragma: no cover

@@ -28,7 +28,7 @@ from workbench.engine.ops.windows import (
     reading_grid,
     windows_of,
 )
-from workbench.engine.planner.family import lower_node, planned_of, planned_text, wished_layouts
+from workbench.engine.planner.family import lower_node, planned_cycles, planned_text, wished_layouts
 from workbench.engine.program import VertexGroup
 from workbench.engine.vertices.pooling import Mode
 
@@ -55,6 +55,11 @@ class Pooling(Family):
         """The cuts and the channel group."""
         found = faster_convolution(node, lowering)
         return planned_text(found, lowering) if found is not None else str(_plan(node, lowering))
+
+    def plan_cycles(self, node: Node, lowering: Lowering) -> int:
+        """What the plan was estimated to take."""
+        found = faster_convolution(node, lowering)
+        return planned_cycles(found, lowering) if found is not None else _plan(node, lowering).cycles
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Bring the windows' inputs, reduce them where the results lie; or convolve, if asked for and faster."""
@@ -92,6 +97,10 @@ class SelectAndScatter(Family):
     def plan_text(self, node: Node, lowering: Lowering) -> str:
         """The cuts and the channel group."""
         return str(_plan(node, lowering))
+
+    def plan_cycles(self, node: Node, lowering: Lowering) -> int:
+        """What the plan was estimated to take."""
+        return _plan(node, lowering).cycles
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Bring gradients and inputs of the windows that reach a tile's elements; find the maxima; scatter."""
@@ -167,7 +176,7 @@ def faster_convolution(node: Node, lowering: Lowering) -> Node | None:
         return known.convolution
     convolution = _as_convolution(node)
     if convolution is not None:
-        cycles = planned_of(convolution, lowering)[1].total_cycles
+        cycles = planned_cycles(convolution, lowering)
         convolution = convolution if cycles < _plan(node, lowering).cycles else None
     lowering.plans[id(node)] = _Chosen(convolution)
     return convolution

@@ -6,7 +6,7 @@ from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import Family, register
-from workbench.engine.planner.family import lower_node, macs_of, planned_text, wished_layouts
+from workbench.engine.planner.family import lower_node, macs_of, planned_cycles, planned_text, wished_layouts
 
 
 class Product(Family):
@@ -28,6 +28,10 @@ class Product(Family):
     def plan_text(self, node: Node, lowering: Lowering) -> str:
         """The plan with its cost."""
         return planned_text(node, lowering)
+
+    def plan_cycles(self, node: Node, lowering: Lowering) -> int:
+        """What the planner charges, by which it chose the plan."""
+        return planned_cycles(node, lowering)
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Exchange, multiply, reduce."""

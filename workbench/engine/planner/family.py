@@ -51,6 +51,11 @@ def planned_text(node: Node, lowering: Lowering) -> str:
     return str(planned_of(node, lowering)[1]) if has_products(node) else "nothing to multiply"
 
 
+def planned_cycles(node: Node, lowering: Lowering) -> int:
+    """What the plan costs the planner; none where there is nothing to multiply."""
+    return planned_of(node, lowering)[1].total_cycles if has_products(node) else 0
+
+
 def wished_layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:
     """Owners of both operands: every element on one of the tiles that need it."""
     if not has_products(node):

@@ -24,6 +24,10 @@ MAX_PARTS_SHOWN = 12
 MAPPING = "the tile mapping of the program"
 ALLOCATOR = "the addresses the allocator gave"
 CODE = "the size its codelet states"
+WHY_PLANNED = (
+    "plan_cycles is what the planner charged, which counts bytes exchanged, vertices and what is rearranged on the"
+    " fullest tile, but no launches, synchronisation or copies on a tile, and does not know yet where operands lie"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,12 +332,14 @@ def _operator(profile: Profile, operator: str) -> Explanation:
     lowered = StepsByOperator.of_profile(profile).of(operator)
     parts = [_runs(profile, place) for place in lowered.own]
     parts += [_runs(profile, place, lowered) for place in lowered.shared]
+    planned = int(operators["plan_cycles"][row])
     return Explanation(
         subject=f"operator {operator} ({operators['op'][row]})",
         value=sum(part.value for part in parts),
         unit="cycles",
-        formula="the steps it was lowered to, each as often as it runs",
-        inputs={"plan": operators["plan"][row], "flops": int(operators["flops"][row])},
+        formula="the steps it was lowered to, each as often as it runs" + (f"; {WHY_PLANNED}" if planned else ""),
+        inputs={"plan": operators["plan"][row], "flops": int(operators["flops"][row])}
+        | ({"plan_cycles": planned} if planned else {}),
         typical_error=typical_error(profile, "cycles"),
         parts=tuple(sorted(parts, key=lambda part: -part.value)),
     )

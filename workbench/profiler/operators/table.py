@@ -18,11 +18,11 @@ def operator_rows(
     peak_flops_per_cycle: float,
     trace: Mapping[str, Any],
 ) -> Table:
-    """A row per operator of `described` (`id, layer, direction, op, flops` of one run`, plan, body`), in that order.
+    """A row per operator of `described` (`id, layer, direction, op, plan, body`, and of one run `flops, plan_cycles`).
     Its `repeated` says how often one run of the operator runs a step, where that is not once.
 
-    `code_bytes[step]` maps the vertex classes of a step to their code. `cycles` and `flops` count every run,
-    `utilisation` is flops / (cycles x peak), `code_bytes` the code of its distinct classes (which operators may
+    `code_bytes[step]` maps the vertex classes of a step to their code. `cycles`, `flops` and `plan_cycles` count every
+    run, `utilisation` is flops / (cycles x peak), `code_bytes` the code of its distinct classes (which operators may
     share), `temporary_bytes` the most that temporaries its steps write take on one tile at one time.
     """
     steps = tables["steps"]
@@ -36,7 +36,8 @@ def operator_rows(
         cycles = lowered.part_of(steps["total_cycles"])
         counted = lowered.own or lowered.shared
         runs = max((int(steps["times"][row]) // repeated.get(int(steps["id"][row]), 1) for row in counted), default=0)
-        flops = int(operator["flops"]) * (runs if lowered.own else lowered.shared_part(runs))
+        runs = runs if lowered.own else lowered.shared_part(runs)
+        flops = int(operator["flops"]) * runs
         classes: dict[str, int] = {}
         for step in ids:
             classes |= code_bytes.get(step, {})
@@ -48,6 +49,7 @@ def operator_rows(
                 "op": operator["op"],
                 "flops": flops,
                 "cycles": cycles,
+                "plan_cycles": int(operator["plan_cycles"]) * runs,
                 "utilisation": flops / (cycles * peak_flops_per_cycle) if cycles else 0.0,
                 "code_bytes": sum(classes.values()),
                 "temporary_bytes": temporaries.most(ids),

@@ -37,9 +37,9 @@ class Operations(Report):
 
     @cached_property
     def operators(self) -> pd.DataFrame:
-        """The operators, the dearest first."""
+        """The operators, the dearest first; what their plans were charged stands in `plan` too."""
         return (
-            self.profile.operators.drop(columns="body")
+            self.profile.operators.drop(columns=["body", "plan_cycles"])
             .sort_values("cycles", ascending=False, kind="stable")
             .reset_index(drop=True)
         )
