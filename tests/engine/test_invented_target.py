@@ -1,0 +1,92 @@
+"""A machine is one record: one with 8 workers and accesses of 16 bytes runs every operator, and numbers move with it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import workbench as wb
+from tests.engine.ops.lowered import Case, single
+from tests.engine.ops.test_contract import SAMPLES
+from workbench.engine import vertices
+from workbench.engine.cost import formulas
+from workbench.engine.mapping import linear
+from workbench.engine.program import OnTileExecute
+from workbench.engine.target import targets
+
+MK2 = targets["ipu2"]
+WIDE = dataclasses.replace(MK2, name="wide", workers_per_tile=8, data_path_bytes=16, exchange_bytes_per_cycle=8)
+HALVES = {"op": "ADD", "type": "half", "n": 960}
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(targets, "wide", WIDE)  # type: ignore[arg-type]
+
+
+def check_costs(case: Case) -> None:
+    """Every number follows from its recorded inputs, and those of compute sets are the machine's."""
+    for step in case.trace.steps.values():
+        for term in step.cost.terms:
+            assert formulas.get(term.formula).evaluate(**dict(term.inputs)) == term.value
+            if term.formula == "compute.tile":
+                assert dict(term.inputs)["slots"] == 8
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_every_operator_runs_on_it(name: str) -> None:
+    case = SAMPLES[name](kind="wide", tiles=8)
+    assert case.trace.total_cycles > 0
+    check_costs(case)
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_every_vertex_is_told_its_workers(name: str) -> None:
+    """Where the cycles of a vertex name the workers or the access, they are evaluated on this machine's."""
+    for step in SAMPLES[name](kind="wide", tiles=8).lowered.program.steps:
+        for group in step.compute_set.groups if isinstance(step, OnTileExecute) else ():
+            codelet, arguments = vertices.find(group.vertex), dict(group.arguments)
+            given = codelet.inputs(WIDE.machine, arguments)
+            assert given.get("workers", 8) == 8
+            assert given.get("data_path_bytes", 16) == 16
+            found = formulas.get(f"vertex:{group.vertex}").evaluate(**given)
+            assert found == vertices.cycles(WIDE.machine, group.vertex, **arguments)
+
+
+def test_work_is_split_over_the_workers_and_a_vector_is_twice_as_wide() -> None:
+    """960 halves: 160 a worker in 40 vectors of 4 elements, now 120 in 15 vectors of 8, at three cycles a vector."""
+    assert vertices.cycles(MK2.machine, "popops::BinaryOp1D", **HALVES) == 6 * (26 + 3 * 40) + 11
+    assert vertices.cycles(WIDE.machine, "popops::BinaryOp1D", **HALVES) == 8 * (26 + 3 * 15) + 11
+
+
+def test_twice_the_width_halves_the_inner_loop() -> None:
+    """With the workers as they were: 160 halves a worker in 20 vectors instead of 40."""
+    wider = MK2.machine._replace(data_path_bytes=16)
+    assert vertices.cycles(wider, "popops::BinaryOp1D", **HALVES) == 6 * (26 + 3 * 20) + 11
+
+
+def test_a_copy_moves_an_access_a_cycle() -> None:
+    assert vertices.cycles(WIDE.machine, "poplar::Memcpy", bytes=960) == 8 * 23 + 11 + 60
+
+
+def test_a_profile_by_hand_has_these_cycles() -> None:
+    """The vertex above and the 80 cycles of launching it."""
+    g = wb.tiles.Graph(WIDE, tiles=2)
+    a, b, out = (g.variable(name, 960, "float16").map({0: slice(0, 960)}) for name in "abc")
+    add = g.compute_set("add").vertex("popops::BinaryOp1D", tile=0, op="ADD", a=a, b=b, out=out)
+    assert wb.profile(add).steps["cycles"].tolist() == [8 * (26 + 3 * 15) + 11 + 80]
+
+
+def test_a_fill_has_a_vertex_on_each_worker() -> None:
+    """64 floats on each of two tiles: eight a worker."""
+    case = single("broadcast_in_dim", [((), "float32")], [((8, 16), "float32")], kind="wide", tiles=2,
+                  broadcast_dimensions=(), shape=(8, 16))  # fmt: skip
+    fills = [found for found in case.vertices() if found[0] == "popops::Fill"]
+    assert [(arguments["n"], count) for _, arguments, _, count in fills] == [(8, 8)]
+
+
+def test_tensors_are_spread_in_whole_vectors() -> None:
+    """Four floats stay together: 10 floats are three grains, on three tiles if each may hold as little as one."""
+    spread = linear((10,), "float32", 8, 1, vector_bytes=WIDE.data_path_bytes)
+    assert spread.elements_per_tile(8).tolist() == [4, 4, 2, 0, 0, 0, 0, 0]
