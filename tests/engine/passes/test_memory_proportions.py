@@ -10,7 +10,7 @@ from workbench.engine.compile import compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Graph
 from workbench.engine.options import Options
-from workbench.engine.passes.memory_proportions import proportions
+from workbench.engine.passes.memory_proportions import memory_proportions
 from workbench.engine.planner import family
 from workbench.engine.planner.search import PROPORTION, plan
 from workbench.engine.target import target
@@ -37,7 +37,7 @@ def chosen(made: Graph) -> dict[str, set[float]]:
 @pytest.mark.parametrize(("mapping", "numbers"), [((), (0.1, 0.2, 0.3)), ((2, 0, 1), (0.3, 0.1, 0.2))])
 def test_a_stage_has_the_number_of_its_ipu(mapping: tuple[int, ...], numbers: tuple[float, ...]) -> None:
     options = Options().with_values({MATMULS: [0.1, 0.2, 0.3], "pipeline.device_mapping": mapping})
-    found = chosen(proportions(graph(), options))
+    found = chosen(memory_proportions(graph(), options))
     assert found == {f"stage{stage}_forward": {number} for stage, number in enumerate(numbers)}
 
 
@@ -51,9 +51,9 @@ def test_products_are_planned_within_the_number_of_their_ipu(monkeypatch: pytest
 
 def test_one_number_changes_nothing_and_a_wrong_count_is_an_error() -> None:
     made = graph()
-    assert proportions(made, Options().with_values({MATMULS: 0.1})) is made
+    assert memory_proportions(made, Options().with_values({MATMULS: 0.1})) is made
     with pytest.raises(InputError) as error:
-        proportions(made, Options().with_values({MATMULS: [0.1, 0.2]}))
+        memory_proportions(made, Options().with_values({MATMULS: [0.1, 0.2]}))
     assert str(error.value) == (
         "matmuls.poplar_options.availableMemoryProportion has 2 numbers. "
         "Expected: one number, or one for each of 3 IPUs of a replica."

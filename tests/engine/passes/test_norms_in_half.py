@@ -11,7 +11,7 @@ from workbench.engine.compile import compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Graph, verify_graph, walk
 from workbench.engine.options import Options
-from workbench.engine.passes.norms_in_half import halves
+from workbench.engine.passes.norms_in_half import norms_in_half
 from workbench.engine.target import target
 
 NORM = {"layer": "norm", "layer_class": "LayerNormalization"}
@@ -32,7 +32,7 @@ def whitened(layer_class: str, dtype: str = "float16", *, outside: bool = False)
 
 
 def test_what_is_as_large_as_the_input_is_half_and_the_rest_as_it_was() -> None:
-    found = verify_graph(halves(whitened("LayerNormalization")))
+    found = verify_graph(norms_in_half(whitened("LayerNormalization")))
     assert [(node.op, *(f"{v.dtype}{v.shape}" for v in node.results)) for node in found.body.nodes] == [
         ("reduce_sum", "float32(8,)"),
         ("reshape", "float32(8, 1)"),
@@ -47,7 +47,7 @@ def test_what_is_as_large_as_the_input_is_half_and_the_rest_as_it_was() -> None:
 
 
 def test_who_reads_floats_outside_the_norm_gets_floats() -> None:
-    found = verify_graph(halves(whitened("LayerNormalization", outside=True)))
+    found = verify_graph(norms_in_half(whitened("LayerNormalization", outside=True)))
     ending = [(node.op, node.origin.layer, node.results[0].dtype) for node in found.body.nodes[-3:]]
     assert ending == [
         ("mul", "norm", "float16"),
@@ -59,7 +59,7 @@ def test_who_reads_floats_outside_the_norm_gets_floats() -> None:
 @pytest.mark.parametrize(("layer_class", "dtype"), [("Softmax", "float16"), ("LayerNormalization", "float32")])
 def test_other_layers_and_norms_of_floats_are_left_alone(layer_class: str, dtype: str) -> None:
     before = whitened(layer_class, dtype)
-    assert halves(before).body is before.body
+    assert norms_in_half(before).body is before.body
 
 
 def small(kind: str) -> Any:

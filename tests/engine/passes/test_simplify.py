@@ -11,7 +11,7 @@ from tests.engine.evaluate import evaluate
 from workbench.engine.graph import Graph, GraphBuilder, Input, Output, Value, verify_graph
 from workbench.engine.graph.origin import Origin
 from workbench.engine.options import options
-from workbench.engine.passes.norm_moments import statistics
+from workbench.engine.passes.norm_moments import norm_moments
 from workbench.engine.passes.simplify import simplify
 
 F32 = "float32"
@@ -137,11 +137,11 @@ def variance(layer_class: str) -> Graph:
 
 def test_statistics_of_a_norm_come_from_sums_of_squares_unless_they_are_to_be_stable() -> None:
     before = variance("LayerNormalization")
-    after = verify_graph(statistics(before, options()))
+    after = verify_graph(norm_moments(before, options()))
     assert ops(after)[1:3] == ["reduce_sum", "reduce_square_sum"]  # side by side, so that they run together
     assert ops(after)[-1] == "sub"
     assert [node.results[0].shape for node in after.body.nodes if node.op == "sub"] == [(3, 1)]
-    assert ops(statistics(before, options({"norms.use_stable_statistics": True}))) == ops(before)
-    assert ops(statistics(variance("Dense"), options())) == ops(before)
+    assert ops(norm_moments(before, options({"norms.use_stable_statistics": True}))) == ops(before)
+    assert ops(norm_moments(variance("Dense"), options())) == ops(before)
     given = random(3, 8)
     np.testing.assert_allclose(evaluate(after, [given])[0][:, 0], given.var(1), rtol=1e-5)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.ops.lowered import lowered_graph
 from workbench.engine.graph import Graph, GraphBuilder, Input, Output, verify_graph
-from workbench.engine.passes.sums_of_casts import widen
+from workbench.engine.passes.sums_of_casts import sums_of_casts
 
 HALVES = ((32, 8), "float16")
 
@@ -29,24 +29,24 @@ def cast_and_reduced(op: str, *, read_again: bool) -> Graph:
 
 @pytest.mark.parametrize("op", ["reduce_sum", "reduce_prod"])
 def test_a_reduction_reads_the_halves_and_writes_floats(op: str) -> None:
-    graph = verify_graph(widen(cast_and_reduced(op, read_again=False)))
+    graph = verify_graph(sums_of_casts(cast_and_reduced(op, read_again=False)))
     (node,) = graph.body.nodes
     assert (node.op, node.operands[0].dtype, node.results[0].dtype) == (op, "float16", "float32")
 
 
 def test_a_cast_that_somebody_else_reads_stays() -> None:
     before = cast_and_reduced("reduce_sum", read_again=True)
-    assert widen(before).body.nodes == before.body.nodes
+    assert sums_of_casts(before).body.nodes == before.body.nodes
 
 
 def test_a_largest_element_is_not_widened() -> None:
     before = cast_and_reduced("reduce_max", read_again=False)
-    assert widen(before).body.nodes == before.body.nodes
+    assert sums_of_casts(before).body.nodes == before.body.nodes
 
 
 def test_the_vertex_is_told_both_types() -> None:
     """On four tiles a row's eight halves lie together: one compute set, from half to float."""
-    case = lowered_graph(widen(cast_and_reduced("reduce_sum", read_again=False)))
+    case = lowered_graph(sums_of_casts(cast_and_reduced("reduce_sum", read_again=False)))
     types = [
         (given["type"], given.get("out_type")) for name, given, _, _ in case.vertices() if name == "popops::Reduce"
     ]

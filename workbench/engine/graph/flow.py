@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from workbench.engine.graph.graph import RESIDENT_ROLES, Function, Graph, Node, walk
+from workbench.engine.graph.primitives import Kind, names
 from workbench.engine.graph.stages import is_repeated, is_stage_call
 
-INLINE = ("fused", "region")
+INLINE = names(Kind.INLINE)
+# Because autodiff adds what several readers give to a gradient by an addition of its own.
+ADDITIONS = ("add", "add_any")
 
 
 def carried(graph: Graph) -> dict[str, dict[int, int]]:
@@ -115,7 +118,7 @@ def _sums(graph: Graph, function: Function, buffers: set[int]) -> dict[int, int]
     found: dict[int, int] = {}
     for node in flat(graph, function):
         read = [buffer_of[id(value)] for value in node.operands if id(value) in buffer_of]
-        if node.op in ("add", "add_any") and read and id(node.results[0]) in result_of:
+        if node.op in ADDITIONS and read and id(node.results[0]) in result_of:
             found[result_of[id(node.results[0])]] = read[0]
         elif node.op == "mul" and read and node.results[0].shape == function.params[read[0]].shape:
             buffer_of[id(node.results[0])] = read[0]

@@ -9,7 +9,6 @@ from workbench.engine.graph.flow import callees_first
 from workbench.engine.lower.in_place import flat_nodes
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import same_type
-from workbench.engine.ops.views import view_back
 
 Wishes = dict[int, Mapping]
 
@@ -51,7 +50,7 @@ def _summands(nodes: list[Node]) -> set[int]:
     seen = {id(value) for value in ahead}
     while ahead:
         node = makers.get(id(ahead.pop()))
-        if node is not None and ops.family_of(node).name in ("views", "elementwise"):
+        if node is not None and ops.family_of(node).light:
             halves = [one for one in node.operands if one.dtype == "float16" and id(one) not in seen]
             ahead += halves
             seen |= {id(one) for one in halves}
@@ -91,23 +90,16 @@ def _place_slots(graph: Graph, wishes: Wishes) -> None:
 
 def _hand_back(node: Node, wishes: Wishes) -> None:
     """From results to operands of the same shape, and through views."""
-    family = ops.family_of(node)
     wished = wishes.get(id(node.results[0])) if node.results else None
     if wished is None:
         return
-    if family.name == "views" and node.op not in ("split", "optimization_barrier"):
-        back = view_back(node, wished)
-        if back is not None:
-            wishes.setdefault(id(node.operands[0]), back)
-    elif family.name == "elementwise":
-        for value in node.operands:
-            if value.shape == node.results[0].shape:
-                wishes.setdefault(id(value), wished)
+    for number, mapping in ops.family_of(node).handed_back(node, wished).items():
+        wishes.setdefault(id(node.operands[number]), mapping)
 
 
 def hand_across(node: Node, wishes: Wishes) -> None:
     """Hand wishes on among the operands of an update: gradient and slots follow the parameter."""
-    if node.origin.direction != "update" or ops.family_of(node).name != "elementwise":
+    if node.origin.direction != "update" or not ops.family_of(node).pointwise:
         return
     known = [value for value in node.operands if id(value) in wishes]
     for value in (*node.operands, *node.results):

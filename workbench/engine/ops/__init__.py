@@ -19,12 +19,26 @@ if TYPE_CHECKING:
 
 
 class Family:
-    """One operator family. Subclasses set `name` and `ops` and write `lower`; the rest has sensible defaults."""
+    """One operator family. Subclasses set `name` and `ops` and write `lower`; the rest has sensible defaults.
+
+    `before` names families that look at one of its operations too, and get those nodes that it does not claim.
+    `pure_view`: its results are the memory of its operands. `pointwise`: each element of a result comes from the same
+    element of operands of its shape, so that they had best lie together. `light`: it may run as soon as its operands
+    are there, for it moves nothing. `shareable`: its code follows from types, layouts and attributes alone and it
+    leaves nothing behind on the chip, so that runs of it can share a body. `outlined`: its plans make so much code that
+    equal operators share a body each. `alone`: it is an operator of its own inside a known layer too.
+    """
 
     name: str = ""
     ops: frozenset[str] = frozenset()
+    before: tuple[str, ...] = ()
     modelled: bool = True
     pure_view: bool = False
+    pointwise: bool = False
+    light: bool = False
+    shareable: bool = False
+    outlined: bool = False
+    alone: bool = False
     called: str = ""  # what people call its operations, where these are named for machines
 
     def claims(self, node: Node) -> bool:
@@ -37,6 +51,10 @@ class Family:
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
         """Mappings it would like its operands to have: operand number → mapping. Asked before anything is placed."""
+        return {}
+
+    def handed_back(self, node: Node, wished: Mapping) -> dict[int, Mapping]:
+        """What a wish for its first result is for its operands: operand number → mapping."""
         return {}
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
@@ -69,11 +87,24 @@ _loaded = False
 
 
 def register(family: Family) -> Family:
-    """Add a family; several families may look at one op, the first that claims the node has it."""
+    """Add a family; of several that look at one op, in the order they say, the first that claims the node has it."""
     families.add(family.name, family)
     for op in sorted(family.ops):
-        _by_op.setdefault(op, []).append(family)
+        _by_op[op] = _ranked(family, _by_op.get(op, []), op)
     return family
+
+
+def _ranked(family: Family, others: list[Family], op: str) -> list[Family]:
+    """The families of an operation with one more; that neither of two comes first is an error."""
+    for other in others:
+        if (family.name in other.before) == (other.name in family.before):
+            raise WorkbenchError(
+                f"the operator families {other.name!r} and {family.name!r} both look at {op!r}",
+                expected="one of them to come first",
+                todo="name the other in its `before`",
+            )
+    place = sum(family.name in other.before for other in others)
+    return [*others[:place], family, *others[place:]]
 
 
 def load() -> Registry[Family]:

@@ -38,6 +38,7 @@ class AllReduce(Family):
 
     name = "all_reduce"
     ops = frozenset(_OPERATIONS)
+    shareable = True
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
         """Each result over its operand."""

@@ -43,6 +43,7 @@ class Scan(Family):
 
     name = "scan"
     ops = frozenset({"scan"})
+    alone = True
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
         """A carry may take the memory of its first value."""
@@ -105,6 +106,7 @@ class While(Family):
 
     name = "while"
     ops = frozenset({"while"})
+    alone = True
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
         """A carry may take the memory of its first value."""
@@ -143,6 +145,7 @@ class Branch(Family):
 
     name = "cond"
     ops = frozenset({"cond"})
+    alone = True
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
         """A result may take the memory of any operand of its type; updates of parameters are tried first."""
@@ -183,6 +186,7 @@ class Call(Family):
     name = "call"
     ops = frozenset({"call"})
     operators = True  # whether what the body does has rows of its own
+    alone = True
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
         """As the body wishes."""

@@ -19,6 +19,9 @@ class Elementwise(Family):
 
     name = "elementwise"
     ops = frozenset({"fused", *COMPUTE})
+    light = True
+    pointwise = True
+    shareable = True
 
     def word(self, node: Node) -> str:
         """A chain that comes from a named function is that."""
@@ -29,6 +32,11 @@ class Elementwise(Family):
     def claims(self, node: Node) -> bool:
         """Every fused node, and a lone node that is pointwise."""
         return node.op == "fused" or is_pointwise(node)
+
+    def handed_back(self, node: Node, wished: Mapping) -> dict[int, Mapping]:
+        """Operands of the result's shape lie as it does."""
+        shape = node.results[0].shape
+        return {number: wished for number, value in enumerate(node.operands) if value.shape == shape}
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
         """Any result may overwrite any operand of its type."""

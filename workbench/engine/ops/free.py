@@ -31,6 +31,7 @@ class Constants(Family):
     name = "constants"
     ops = frozenset({"constant"})
     pure_view = True
+    shareable = True
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """A variable of kind constant, always live."""
@@ -47,6 +48,7 @@ class Broadcast(Family):
 
     name = "broadcast"
     ops = frozenset({"broadcast_in_dim"})
+    shareable = True
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Fill, or bring the operand to every tile that repeats it and copy it out."""

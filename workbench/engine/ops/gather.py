@@ -44,6 +44,7 @@ class Gather(Family):
 
     name = "gather"
     ops = frozenset({"gather"})
+    alone = True
 
     def claims(self, node: Node) -> bool:
         """A gather with at least one index axis and something to gather."""

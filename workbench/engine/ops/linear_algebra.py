@@ -73,6 +73,8 @@ class Substitution(Call):
     name = "substitution"
     ops = frozenset({"substitution"})
     operators = False
+    outlined = True
+    alone = False
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """Those of its products and subtractions."""

@@ -6,6 +6,7 @@ The table serves the fusion pass, the elementwise family and the generic rule.
 from __future__ import annotations
 
 from workbench.engine.graph import Node
+from workbench.engine.graph.primitives import Kind, kind, names, primitive
 
 # primitive → PopLibs expression op (popops/ExprOp.hpp); the first four groups are unary, binary, comparison, other
 UNARY = {
@@ -26,6 +27,7 @@ COMPARE = {
     "eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS_THAN", "le": "LESS_THAN_EQUAL", "gt": "GREATER_THAN",
     "ge": "GREATER_THAN_EQUAL", "eq_to": "EQUAL", "lt_to": "LESS_THAN", "le_to": "LESS_THAN_EQUAL",
 }  # fmt: skip
+OF_BOOLEANS = {"and": "LOGICAL_AND", "or": "LOGICAL_OR", "not": "LOGICAL_NOT"}  # in place of those of bits
 OTHER = {
     "select_n": "SELECT", "clamp": "CLAMP", "convert_element_type": "CAST", "integer_pow": "POWER_INTEGER",
     "reduce_precision": "CAST",
@@ -71,10 +73,7 @@ COMPOSED = {
     # Giles, "Approximating the erfinv function" (2010): a logarithm, then a polynomial of degree 8.
     "erf_inv": ("SQUARE", "SUBTRACT", "LOGARITHM", "NEGATE", "SUBTRACT", *_POLYNOMIAL * 8, "MULTIPLY"),
 }  # fmt: skip
-# Made anew wherever they are read: no operand of the iteration shape.
-FREE = frozenset({"constant", "broadcast_in_dim", "iota"})
-
-COMPUTE = frozenset({*UNARY, *BINARY, *COMPARE, *OTHER, *COMPOSED})
+COMPUTE = names(Kind.POINTWISE)
 
 
 def is_pointwise(node: Node) -> bool:
@@ -94,7 +93,7 @@ def _repeats_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 def is_unit_reshape(node: Node) -> bool:
     """Whether the node only adds or drops axes of size 1."""
-    if node.op not in ("reshape", "squeeze", "expand_dims") or not node.operands:
+    if not node.operands or not primitive(node.op).reshapes:
         return False
     return squeezed(node.operands[0].shape) == squeezed(node.results[0].shape)
 
@@ -106,7 +105,7 @@ def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_free(node: Node) -> bool:
     """Whether the node only says where a value comes from (a constant, a broadcast, a counter)."""
-    return node.op in FREE
+    return kind(node) is Kind.FREE
 
 
 def expression_ops(node: Node) -> list[tuple[str, str]]:
@@ -120,10 +119,8 @@ def expression_ops(node: Node) -> list[tuple[str, str]]:
         return squares + inverse
     if node.op in COMPOSED:
         return [(op, dtype) for op in COMPOSED[node.op]]
-    if node.op == "not" and dtype == "bool":
-        return [("LOGICAL_NOT", dtype)]
-    if node.op in ("and", "or") and dtype == "bool":
-        return [("LOGICAL_AND" if node.op == "and" else "LOGICAL_OR", dtype)]
+    if dtype == "bool" and node.op in OF_BOOLEANS:
+        return [(OF_BOOLEANS[node.op], dtype)]
     for table in (UNARY, BINARY, COMPARE, OTHER):
         if node.op in table:
             return [(table[node.op], dtype)]

@@ -12,6 +12,9 @@ from workbench.engine.planner.family import lower_node, macs_of, planned_cycles,
 class Product(Family):
     """Whatever the planner plans; its rows differ in what they own only."""
 
+    outlined = True
+    alone = True
+
     def __init__(self, name: str, op: str) -> None:
         self.name = name
         self.ops = frozenset({op})

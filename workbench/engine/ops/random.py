@@ -33,6 +33,8 @@ class Keys(Family):
     name = "random_keys"
     ops = frozenset({"random_wrap", "random_unwrap", "bitcast_convert_type"})
     pure_view = True
+    before = ("views",)  # which has what keeps its shape
+    shareable = True
 
     def claims(self, node: Node) -> bool:
         """Whenever the shape changes; the rest is a view of equal elements."""

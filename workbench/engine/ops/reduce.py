@@ -51,6 +51,7 @@ class Reduce(Family):
 
     name = "reduce"
     ops = frozenset(OPERATIONS)
+    shareable = True
 
     def flops(self, node: Node, lowering: Lowering) -> int:
         """One per element reduced."""

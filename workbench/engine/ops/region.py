@@ -18,6 +18,7 @@ class Regions(Family):
 
     name = "regions"
     ops = frozenset({"region"})
+    shareable = True
 
     def word(self, node: Node) -> str:
         """Its kind."""

@@ -22,6 +22,7 @@ class Load(Family):
 
     name = "remote_load"
     ops = frozenset({LOAD})
+    shareable = True
 
     def plan_text(self, node: Node, lowering: Lowering) -> str:
         """Where it comes from."""
@@ -64,6 +65,7 @@ class Store(Family):
 
     name = "remote_store"
     ops = frozenset({STORE})
+    shareable = True
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Bring it into the variable's layout if it lies elsewhere, then copy it, or the own share of it."""

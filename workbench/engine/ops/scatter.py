@@ -54,6 +54,7 @@ class Scatter(Family):
 
     name = "scatter"
     ops = frozenset(OPERATIONS)
+    alone = True
 
     def claims(self, node: Node) -> bool:
         """A scatter with at least one index axis and something to write."""

@@ -59,6 +59,7 @@ class Sort(Family):
 
     name = "sort"
     ops = frozenset({"sort"})
+    alone = True
 
     def claims(self, node: Node) -> bool:
         """Whenever there is something to sort."""

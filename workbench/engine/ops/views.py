@@ -27,12 +27,19 @@ class Views(Family):
         }
     )  # fmt: skip
     pure_view = True
+    light = True
+    shareable = True
 
     def claims(self, node: Node) -> bool:
         """A bitcast between element sizes changes the shape and is left to the generic rule."""
         if node.op == "bitcast_convert_type":
             return node.operands[0].shape == node.results[0].shape
         return True
+
+    def handed_back(self, node: Node, wished: Mapping) -> dict[int, Mapping]:
+        """The operand so that what is seen of it lies as wished."""
+        back = view_back(node, wished)
+        return {} if back is None else {0: back}
 
     def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
         """Every result is its operand."""

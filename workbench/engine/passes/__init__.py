@@ -12,10 +12,10 @@ from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.combine import combine
 from workbench.engine.passes.expand import expand
 from workbench.engine.passes.fuse import fuse
-from workbench.engine.passes.memory_proportions import proportions
+from workbench.engine.passes.memory_proportions import memory_proportions
 from workbench.engine.passes.merge import merge
-from workbench.engine.passes.norm_moments import statistics
-from workbench.engine.passes.norms_in_half import halves
+from workbench.engine.passes.norm_moments import norm_moments
+from workbench.engine.passes.norms_in_half import norms_in_half
 from workbench.engine.passes.offload import offload
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
@@ -24,7 +24,7 @@ from workbench.engine.passes.reuse import reuse
 from workbench.engine.passes.schedule import schedule
 from workbench.engine.passes.shard import shard
 from workbench.engine.passes.simplify import simplify
-from workbench.engine.passes.sums_of_casts import widen
+from workbench.engine.passes.sums_of_casts import sums_of_casts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +50,23 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(name="canonicalise", run=canonicalise, reason="first: equal things look equal to what follows"),
     GraphPass(name="simplify", configured=simplify, reason="early: what it makes is combined and fused like the rest"),
     GraphPass(name="combine", configured=combine, reason="before shards and fusion, while operators stand alone"),
-    GraphPass(name="statistics", configured=statistics, reason="before regions close over the sums of a norm"),
-    GraphPass(name="widen", run=widen, reason="after both, which add sums of casts, before regions hold them"),
+    GraphPass(name="statistics", configured=norm_moments, reason="before regions close over the sums of a norm"),
+    GraphPass(name="widen", run=sums_of_casts, reason="after both, which add sums of casts, before regions hold them"),
     GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
     GraphPass(name="reuse", run=reuse, reason="after it, which chooses what is made again, on bodies not yet closed"),
-    GraphPass(name="halves", run=halves, reason="after residuals are chosen, which are halves by then, before fusion"),
+    GraphPass(
+        name="halves", run=norms_in_half, reason="after residuals are chosen, which are halves by then, before fusion"
+    ),
     GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
     GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
     GraphPass(name="replicate", configured=replicate, reason="before the schedule, which runs a sum once it can"),
     GraphPass(name="merge", configured=merge, reason="before the schedule too, for the same reason"),
     GraphPass(name="schedule", configured=schedule, reason="after fusion: an update is one node that can move early"),
     GraphPass(name="accumulate", run=accumulate, reason="after fusion too, in bodies that the schedule leaves alone"),
-    GraphPass(name="proportions", configured=proportions, reason="late: every product there will be has its number"),
+    GraphPass(
+        name="proportions", configured=memory_proportions, reason="late: every product there will be has its number"
+    ),
     GraphPass(name="offload", configured=offload, reason="last: loads and stores go beside the readers as they run"),
 )

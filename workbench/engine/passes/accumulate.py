@@ -14,8 +14,6 @@ from workbench.engine.graph import Function, Graph, Node
 from workbench.engine.graph.flow import carried
 from workbench.engine.graph.stages import stage_calls
 
-LIGHT = frozenset({"elementwise", "views"})  # families of what may lie between a gradient and its sum
-
 
 def accumulate(graph: Graph) -> Graph:
     """Reorder the functions that add to accumulators."""
@@ -50,7 +48,7 @@ def _early(function: Function, sums: set[int]) -> Function:
             and all(reader in light for reader in readers.get(id(value), ()))
             for value in node.results
         )  # fmt: skip
-        if led and node.operands and node.results and ops.family_of(node).name in LIGHT:
+        if led and node.operands and node.results and ops.family_of(node).light:
             light.add(number)
     return replace(function, nodes=tuple(_in_order(function, light)))
 

@@ -9,14 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.graph.primitives import Kind, primitive
 from workbench.engine.ops.pointwise import is_free
-
-ALIASES = frozenset({"copy", "copy_p", "stop_gradient", "pvary"})
-# Equal operands do not make these equal: each draws or orders anew.
-# Calls of the host look equal in a graph whatever they call.
-HOST_CALLS = frozenset({"io_callback", "pure_callback", "host_call"})
-NOT_SHARED = frozenset({"random_bits", "rng_bit_generator", "optimization_barrier"}) | HOST_CALLS
-REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"})
 
 
 def canonicalise(graph: Graph) -> Graph:
@@ -58,13 +52,14 @@ def _alias(node: Node) -> Value | None:
     operand, result = node.operands[0], node.results[0]
     if (operand.shape, operand.dtype) != (result.shape, result.dtype):
         return None
-    unchanged = node.op in ALIASES or node.op in ("convert_element_type", "reshape", "squeeze", "expand_dims")
+    told = primitive(node.op)
+    unchanged = told.kind is Kind.IDENTITY or told.reshapes or node.op == "convert_element_type"
     return operand if unchanged else None
 
 
 def _reshaped(node: Node) -> Node:
     """The node as a reshape, if it only changes how its operand is seen."""
-    if node.op not in REDUCTIONS and node.op != "broadcast_in_dim":
+    if node.op != "broadcast_in_dim" and not primitive(node.op).keeps_one:
         return node
     operand, result = node.operands[0], node.results[0]
     if operand.elements != result.elements or operand.dtype != result.dtype or not operand.shape:
@@ -74,7 +69,7 @@ def _reshaped(node: Node) -> Node:
 
 def _key(node: Node) -> tuple[object, ...] | None:
     """What makes two nodes equal: None for those that are never shared. Directions stay apart: they live apart."""
-    if node.calls or node.op in NOT_SHARED or not node.results:
+    if node.calls or primitive(node.op).apart or not node.results:
         return None
     types = tuple((value.shape, value.dtype) for value in node.results)
     names = tuple(id(value) for value in node.operands)

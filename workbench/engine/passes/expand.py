@@ -29,6 +29,7 @@ def expand(graph: Graph, options: Options) -> Graph:
     solve = int(options.get("optimizations.triangular_solve_expander_block_size")) or DEFAULT_BLOCK
     bodies: Bodies = {}
     rule = partial(_expanded, factor_block=factor, solve_block=solve, bodies=bodies)
+    # Because PopLibs computes these two in blocks.
     graph = rewrite(graph, rule, ops=("cholesky", "triangular_solve"))
     if not bodies:
         return graph

@@ -19,7 +19,7 @@ from workbench.errors import InputError
 GROUPS = {"dot_general": "matmuls", "conv_general_dilated": "convolutions"}
 
 
-def proportions(graph: Graph, options: Options) -> Graph:
+def memory_proportions(graph: Graph, options: Options) -> Graph:
     """Give the operators of every stage the number of its IPU, where there is one for each."""
     given = {op: options.several(f"{group}.poplar_options.availableMemoryProportion") for op, group in GROUPS.items()}
     several = {op: value for op, value in given.items() if value}

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
 from workbench.engine.graph.origin import Origin
+from workbench.engine.graph.primitives import Kind, names
 from workbench.engine.options import Options
-from workbench.engine.passes.canonicalise import REDUCTIONS
 
 COPY = "inter_ipu_copy"
-# Operators that wait, under the option that says how many bytes of them may.
+# But for the sum of squares, because that is popops' own: the driver, whose option it is, sees a sum of products.
+REDUCTIONS = names(Kind.REDUCTION) - {"reduce_square_sum"}
+# Operators that wait because the driver has an option for them, which says how many bytes of them may.
 WAITING = {
     "optimizations.maximum_inter_ipu_copies_buffer_size": frozenset({COPY}),
     "optimizations.maximum_reduce_many_buffer_size": REDUCTIONS,

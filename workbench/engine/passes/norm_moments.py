@@ -8,14 +8,15 @@ squares; stable, it removes the mean first, which has to be there by then and le
 from __future__ import annotations
 
 from workbench.engine.graph import Graph, Node, Value
+from workbench.engine.graph.primitives import names
 from workbench.engine.graph.rewriting import Writer, rewrite
 from workbench.engine.options import Options
 
 NORMS = frozenset({"BatchNormalization", "LayerNormalization", "GroupNormalization"})
-_VIEWS = frozenset({"reshape", "squeeze", "expand_dims", "broadcast_in_dim"})
+_SEEN_THROUGH = names(reshapes=True) | {"broadcast_in_dim"}
 
 
-def statistics(graph: Graph, options: Options) -> Graph:
+def norm_moments(graph: Graph, options: Options) -> Graph:
     """Variances of the layers of `NORMS` from sums of squares, unless `norms.use_stable_statistics`."""
     stable = options.get("norms.use_stable_statistics")
     return graph if stable else rewrite(graph, variance_of_squares, ops=("div",))
@@ -47,7 +48,7 @@ def variance_of_squares(node: Node, writer: Writer) -> list[Value] | None:
 def _summed(value: Value, writer: Writer) -> Node | None:
     """The sum that a value is, seen through what only changes its shape."""
     made_by = writer.made_by.get(id(value))
-    while made_by is not None and made_by.op in _VIEWS and made_by.operands[0].elements == value.elements:
+    while made_by is not None and made_by.op in _SEEN_THROUGH and made_by.operands[0].elements == value.elements:
         made_by = writer.made_by.get(id(made_by.operands[0]))
     return made_by if made_by is not None and made_by.op == "reduce_sum" else None
 

@@ -11,17 +11,20 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.graph.primitives import names
 from workbench.engine.graph.rewriting import Writer, read_nodes
 from workbench.engine.ops.pointwise import is_pointwise
 from workbench.engine.passes.norm_moments import NORMS
 
-VIEWS = frozenset({"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "transpose"})
-REDUCTIONS = frozenset({"reduce_sum", "reduce_square_sum"})
+# A norm shows and repeats what it reads so; because other views are none of its steps, they stay as they are.
+SHOWN = names(reshapes=True) | {"broadcast_in_dim", "transpose"}
+# Because PopLibs' sums of halves have partials in float, and its other reductions have them in half.
+SUMMED_IN_FLOAT = frozenset({"reduce_sum", "reduce_square_sum"})
 
 Call = tuple[str, int]
 
 
-def halves(graph: Graph) -> Graph:
+def norms_in_half(graph: Graph) -> Graph:
     """Narrow the norms of every function that read halves."""
     return replace(graph, functions={name: _narrowed(function) for name, function in graph.functions.items()})
 
@@ -46,7 +49,7 @@ def _wide(function: Function) -> set[int]:
     found: set[int] = set()
     for node in function.nodes:
         key = _call(node)
-        if key not in sizes or not (is_pointwise(node) or node.op in VIEWS):
+        if key not in sizes or not (is_pointwise(node) or node.op in SHOWN):
             continue
         found.update(id(v) for v in node.results if v.dtype == "float32" and v.elements == sizes[key] > 1)
     return found
@@ -78,7 +81,7 @@ class _Narrowing:
             self.writer.add(replace(node, operands=tuple(map(self._as_before, node.operands))))
         elif node.op == "convert_element_type" and node.results[0].dtype == "float16":
             self.stands_for[id(node.results[0])] = self.narrow[id(node.operands[0])]
-        elif _call(node) is not None and (node.op in REDUCTIONS or is_pointwise(node)):
+        elif _call(node) is not None and (node.op in SUMMED_IN_FLOAT or is_pointwise(node)):
             self.writer.add(replace(node, operands=tuple(map(self._as_half, node.operands))))
         else:
             self.writer.add(replace(node, operands=tuple(map(self._as_before, node.operands))))

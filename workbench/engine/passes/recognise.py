@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, attrs
 from workbench.engine.graph.origin import Origin
+from workbench.engine.ops import family_of
 from workbench.engine.ops.pointwise import is_free
 from workbench.engine.passes.clusters import Closing, Flow, collapse, flow_of
 
@@ -27,10 +28,6 @@ FUNCTION_REGIONS = {
     "softmax": "softmax", "log_softmax": "log_softmax", "logsumexp": "logsumexp", "_softmax": "softmax",
     "batch_normalization": "batch_norm",
 }  # fmt: skip
-# Operators of their own, wherever they stand.
-OWN_OPERATORS = frozenset(
-    {"dot_general", "conv_general_dilated", "gather", "scatter-add", "scan", "while", "cond", "call", "sort"}
-)
 
 
 @dataclass(slots=True)
@@ -66,7 +63,7 @@ def _closing(region: _Region) -> Closing:
 def _key(node: Node) -> tuple[str, ...] | None:
     origin = node.origin
     kind = region_kind(origin)
-    if not kind or node.op in OWN_OPERATORS or is_free(node):
+    if not kind or is_free(node) or family_of(node).alone:
         return None
     name = "" if origin.layer_class in LAYER_REGIONS else origin.region
     return (kind, origin.layer, str(origin.call), origin.direction, name)

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Input, Node, Value, attrs
 from workbench.engine.graph.flow import INLINE
+from workbench.engine.graph.primitives import Kind, names, primitive
 from workbench.engine.graph.stages import stage_calls
 from workbench.errors import InputError
 
 COPY = "inter_ipu_copy"
 SPANS = -2  # the place of a loop whose body is on several IPUs
-FREE = frozenset({"constant", "iota", "broadcast_in_dim", "reshape"})
+# A reshape too, because one stands between a number and what repeats it.
+FREE = names(Kind.FREE) | {"reshape"}
 
 
 def shards_of(graph: Graph) -> int:
@@ -311,7 +313,7 @@ def making_shards(node: Node, operand: int, graph: Graph) -> list[int]:
         for number, value in enumerate(maker.results):
             if value is not function.results[carry]:
                 continue
-            if maker.op in ("scan", "while") and only_carries(maker):
+            if primitive(maker.op).loops and only_carries(maker):
                 return making_shards(maker, len(maker.operands) - len(maker.results) + number, graph)
             return [maker.origin.shard] if maker.origin.shard >= 0 else []
     return []
@@ -322,7 +324,7 @@ def _readers(function: Function, value: Value, graph: Graph) -> Iterator[int]:
         for number, operand in enumerate(node.operands):
             if operand is not value:
                 continue
-            if node.op in ("scan", "while") and only_carries(node):
+            if primitive(node.op).loops and only_carries(node):
                 yield from reading_shards(node, number, graph)
             elif node.origin.shard >= 0:
                 yield node.origin.shard

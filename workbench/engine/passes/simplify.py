@@ -15,8 +15,8 @@ from workbench.engine.graph.rewriting import Rule, Writer, rewrite
 from workbench.engine.options import Options
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
+# Because the rules below look at these, and a function without them is left as it is.
 OPS = frozenset({"mul", "dot_general", "pow", "div", "dynamic_slice", "dynamic_update_slice"})
-"""Of the rules below."""
 
 
 def simplify(graph: Graph, options: Options) -> Graph:
@@ -107,6 +107,7 @@ def constant_of(value: Value, writer: Writer) -> float | None:
 def product_with_zero(node: Node, writer: Writer) -> list[Value] | None:
     """A product with zero is zero, whatever IEEE says of infinities and NaN."""
     result = node.results[0] if node.results else None
+    # Because these are what the driver's rule is of.
     if node.op not in ("mul", "dot_general") or result is None or result.dtype not in FLOATS:
         return None
     if not any(constant_of(value, writer) == 0 for value in node.operands):

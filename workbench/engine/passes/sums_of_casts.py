@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.engine.graph import Function, Graph, Node
+from workbench.engine.graph.primitives import Kind, names
 
-REDUCTIONS = frozenset({"reduce_sum", "reduce_square_sum", "reduce_prod"})
+# Because these have partials that are wider than what they read; the others choose among what they read.
+WIDENING = names(Kind.REDUCTION, exact=False) - {"reduce_and", "reduce_or"}
 
 
-def widen(graph: Graph) -> Graph:
+def sums_of_casts(graph: Graph) -> Graph:
     """Let the reductions of every function read what was cast from float16 to float32 for them alone."""
     return replace(graph, functions={name: _widened(function) for name, function in graph.functions.items()})
 
@@ -43,4 +45,4 @@ def _is_cast(node: Node) -> bool:
 
 def _reads_halves(node: Node) -> bool:
     """Whether the node reduces; one that only drops axes of size 1 is a view and cannot widen."""
-    return node.op in REDUCTIONS and node.operands[0].elements != node.results[0].elements
+    return node.op in WIDENING and node.operands[0].elements != node.results[0].elements

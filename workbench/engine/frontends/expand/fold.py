@@ -25,6 +25,7 @@ LARGEST_FOLDED_ARRAY = 16
 def _evaluate(op: str, values: Sequence[Any], params: Mapping[str, Any], dtype: str) -> Any:
     if op == "convert_element_type":
         return values[0].astype(dtype)
+    # Because of integers these take bits, which NumPy's logical operations do not.
     if op in _BINARY and not (op in ("and", "or") and dtype != "bool"):
         return _BINARY[op](*values)
     if op == "div":

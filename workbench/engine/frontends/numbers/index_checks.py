@@ -12,8 +12,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.engine.graph.primitives import Kind, names
+
 OUTSIDE = "an index outside the table"
-UPDATES = frozenset({"scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max", "scatter-sub"})
+UPDATES = names(Kind.SCATTER)
 
 
 def index_outside(eqn: Any, values: list[Any]) -> Any | None:

@@ -12,14 +12,9 @@ from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.trace.body import open_program
 from workbench.engine.frontends.trace.jaxpr import new_converter
 from workbench.engine.frontends.trace.jaxpr_params import is_program
+from workbench.engine.graph.primitives import names
 
-# What they give is among what they are given: nothing is computed, so nothing is raised.
-MOVES = frozenset({
-    "reshape", "broadcast_in_dim", "slice", "transpose", "concatenate", "gather", "select_n", "copy", "squeeze", "rev",
-    "dynamic_slice", "dynamic_update_slice", "pad", "stop_gradient", "optimization_barrier", "expand_dims", "scatter",
-    "reduce_max", "reduce_min", "max", "min", "neg", "abs", "sign", "sort", "random_wrap", "random_unwrap",
-    "bitcast_convert_type", "iota", "io_callback", "pure_callback", "copy_p", "real", "split", "clamp", "is_finite",
-})  # fmt: skip
+MOVES = names(exact=True)  # nothing is computed, so nothing is raised
 # The attribute that scopes.stochastic_rounding sets, and its values.
 ROUNDING, ALWAYS, NEVER = "STOCHASTIC_ROUNDING", "THREESTATE_ON", "THREESTATE_OFF"
 

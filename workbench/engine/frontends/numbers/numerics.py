@@ -40,13 +40,13 @@ from workbench.engine.frontends.numbers.rounding import draw_key, first_key, rou
 from workbench.engine.frontends.trace.body import Context, Converter, open_program
 from workbench.engine.frontends.trace.flatten import INLINED
 from workbench.engine.frontends.trace.jaxpr import new_converter
+from workbench.engine.graph.primitives import names
 from workbench.engine.options import Options
 from workbench.errors import NumericError, RowIndexError
 
 LARGEST_HALF = 65504.0
 _ROUNDS_BEYOND = 65520.0  # half way to where the next half would be
-# A finite operand of these gives an exact infinity: division by zero, in the sense of IEEE 754.
-DIVIDE = frozenset({"div", "log", "log1p", "rsqrt", "integer_pow", "pow", "atanh", "lgamma", "digamma"})
+DIVIDE = names(has_pole=True)  # division by zero, in the sense of IEEE 754
 CAUSES = ("an invalid operation", "a division by zero", "an overflow")
 
 

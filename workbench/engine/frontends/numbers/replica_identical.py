@@ -20,10 +20,9 @@ from workbench.engine.frontends.numbers.numeric_sites import NEVER, ROUNDING
 from workbench.engine.frontends.trace.body import Converter, open_program
 from workbench.engine.frontends.trace.flatten import INLINED
 from workbench.engine.frontends.trace.jaxpr import new_converter
+from workbench.engine.graph.primitives import primitive
 
 Flags = list[bool]  # of each value: whether it differs between replicas
-REDUCTIONS = frozenset({"psum", "pmax", "pmin", "all_gather", "psum_invariant", "all_gather_invariant"})
-DIFFERING = frozenset({"axis_index", "io_callback", "ppermute", "all_to_all", "reduce_scatter", "psum_scatter"})
 
 
 def only_identical_rounds(compute: Callable[..., Any], axes: Any) -> Callable[..., Any]:
@@ -84,14 +83,14 @@ class _Marking:
             return eqn.replace(params={**eqn.params, INLINED[name]: made}), results
         differs = any(self.flags(eqn, given))
         # A reduction over replicas rounds on none: its seeds would part ways.
-        return (_unrounded(eqn) if differs or name in REDUCTIONS else eqn), [differs] * count
+        return (_unrounded(eqn) if differs or primitive(name).alike else eqn), [differs] * count
 
     def flags(self, eqn: Any, given: Flags) -> Flags:
         """Which results of an equation differ, by its operands and what it does."""
         name = eqn.primitive.name
-        if name in REDUCTIONS and eqn.params.get("axis_index_groups") is None:
+        if primitive(name).alike and eqn.params.get("axis_index_groups") is None:
             return [False] * len(eqn.outvars)
-        return [name in DIFFERING or bool(eqn.effects) or any(given)] * len(eqn.outvars)
+        return [primitive(name).differs or bool(eqn.effects) or any(given)] * len(eqn.outvars)
 
     def scan(self, eqn: Any, given: Flags) -> tuple[Any, Flags]:
         """A counted loop: what it carries differs if it does after any turn."""

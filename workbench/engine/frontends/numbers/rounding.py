@@ -11,17 +11,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from workbench.engine.graph.primitives import names
+
 HALF_BITS = 13  # of a float's 23 fraction bits, those a half does not have
 SMALLEST_NORMAL = 2.0**-14
 _ODD = 2654435761  # Knuth's multiplicative hash: turns of nested loops give different keys
 SPACING_BELOW = 2.0**-24  # between halves below the smallest normal one
 
-# Operations that round one result of theirs, and are exact in float32 up to its own rounding.
-ROUNDED = frozenset({
-    "add", "sub", "mul", "div", "add_any", "exp", "exp2", "log", "log1p", "expm1", "tanh", "logistic", "sqrt", "rsqrt",
-    "integer_pow", "pow", "square", "dot_general", "conv_general_dilated", "reduce_sum", "convert_element_type",
-    "cumsum", "sin", "cos", "erf",
-})  # fmt: skip
+ROUNDED = names(rounds_once=True)
 
 
 def rounded_equation(eqn: Any, values: list[Any]) -> Any | None:

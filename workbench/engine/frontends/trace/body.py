@@ -19,9 +19,8 @@ from workbench.engine.frontends.trace.frames import Frames
 from workbench.engine.frontends.trace.jaxpr_params import plain_attributes
 from workbench.engine.graph import Function
 from workbench.engine.graph.origin import Direction
+from workbench.engine.graph.primitives import Kind, primitive
 from workbench.errors import InputError
-
-_PRODUCTS = frozenset({"dot_general", "conv_general_dilated"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +137,7 @@ class Body(ABC):
             found, line = converter.frames.read(converter.read_traceback(eqn))
             region, source = context.region or found, context.source or line
         attributes = plain_attributes(eqn.primitive.name, eqn.params)
-        if place.partials and eqn.primitive.name in _PRODUCTS:
+        if place.partials and primitive(eqn.primitive.name).kind is Kind.PRODUCT:
             attributes = tuple(sorted((*attributes, ("partials_type", place.partials))))
         if place.feed:
             attributes = tuple(sorted((*attributes, *place.feed)))

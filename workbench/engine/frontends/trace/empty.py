@@ -16,6 +16,7 @@ from workbench.engine.cost import Plain
 from workbench.engine.frontends.expand.fold import FOLDED_DTYPES
 from workbench.engine.frontends.trace.body import Body, Context
 from workbench.engine.frontends.trace.control_flow import trip_count
+from workbench.engine.graph.primitives import Kind, names
 
 Results: TypeAlias = "Sequence[int] | None"
 
@@ -116,8 +117,5 @@ _READERS: Mapping[str, Callable[..., Results]] = {
     **dict.fromkeys(_REDUCED, _identity),
     "concatenate": _joined,
     "pad": _padding,
-    **dict.fromkeys(
-        ("dynamic_update_slice", "scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max", "scatter-sub"),
-        _untouched,
-    ),
+    **dict.fromkeys(names(Kind.UPDATE, Kind.SCATTER), _untouched),
 }

@@ -13,6 +13,7 @@ from workbench.engine.frontends.trace.control_flow import CONTROL, keep_programs
 from workbench.engine.frontends.trace.empty import without_elements
 from workbench.engine.frontends.trace.frames import KNOWN_REGIONS
 from workbench.engine.frontends.trace.jaxpr_params import is_program
+from workbench.engine.graph.primitives import Kind, names
 
 INLINED: Mapping[str, str] = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
@@ -21,14 +22,11 @@ INLINED: Mapping[str, str] = {
     "composite": "jaxpr",
     "linear_call": "callee",
 }  # fmt: skip
-_IDENTITIES = frozenset({
-    "copy", "copy_p", "stop_gradient", "optimization_barrier", "sharding_constraint", "reshard", "name", "pvary",
-    "layout_constraint", "mesh_cast", "random_clone", "device_put",
-})  # fmt: skip
-_IDENTITIES_WHEN_TYPES_AGREE = frozenset({
-    "convert_element_type", "reshape", "broadcast_in_dim", "squeeze", "expand_dims", "slice", "reduce_sum",
-    "reduce_max", "reduce_min", "reduce_prod",
-})  # fmt: skip
+_IDENTITIES = names(Kind.IDENTITY, Kind.BARRIER)
+# Because what has its operand's type has dropped, repeated or reduced nothing.
+_IDENTITIES_WHEN_TYPES_AGREE = (
+    names(reshapes=True) | names(keeps_one=True) | {"convert_element_type", "broadcast_in_dim", "slice"}
+)
 _REDUCERS = ("scatter", "reduce", "select_and", "cumred", "arg")  # their programs are what their names say
 _WITHOUT_RESULT = frozenset({"debug_callback", "debug_print"})
 

@@ -28,6 +28,7 @@ from workbench.engine.frontends.trace.flatten import Flattener
 from workbench.engine.frontends.trace.jaxpr_params import is_program
 from workbench.engine.graph import Function, Graph, Input, Output, verify_graph
 from workbench.engine.graph.origin import Direction
+from workbench.engine.graph.primitives import Kind, kind, primitive
 
 
 def _read_stack() -> Callable[[Any], Stack]:
@@ -152,7 +153,7 @@ def _owner(output: Output, inputs: Sequence[Input]) -> str:
 def _of_the_host(functions: Mapping[str, Function]) -> list[str]:
     """What is assumed of functions that the host computes; a feed's waiting is modelled, so it is none of them."""
     nodes = [node for function in functions.values() for node in function.nodes]
-    count = sum(node.op in ("pure_callback", "host_call") for node in nodes)
+    count = sum(kind(node) is Kind.HOST and not primitive(node.op).feeds for node in nodes)
     if not count:
         return []
     calls = "1 function" if count == 1 else f"{count} functions"

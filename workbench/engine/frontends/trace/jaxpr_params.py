@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.base.dtypes import dtype_name
 from workbench.engine.cost import Plain
+from workbench.engine.graph.primitives import Kind, names
 
 Params = Mapping[str, Any]
 
@@ -92,9 +93,7 @@ _SPECIAL: Mapping[str, Callable[[Params], dict[str, Any]]] = {
     "dot_general": _dot_general,
     "conv_general_dilated": _convolution,
     "gather": _gather,
-    "scatter": _scatter, "scatter-add": _scatter, "scatter_add": _scatter, "scatter_mul": _scatter,
-    "scatter_min": _scatter, "scatter_max": _scatter, "scatter-mul": _scatter,
-    "scatter-min": _scatter, "scatter-max": _scatter, "scatter-sub": _scatter,
+    **dict.fromkeys(names(Kind.SCATTER), _scatter),
     "select_and_scatter_add": _select_and_scatter_add,
     "select_and_gather_add": _select_and_scatter_add,
     "reduce_window": _window,

@@ -21,13 +21,11 @@ from workbench.engine.lower.outline.calls import SharedRuns
 from workbench.engine.lower.outline.room import held_at_once
 from workbench.engine.lower.outline.runs import Runs
 from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.ops import family_of
 from workbench.engine.program import Call
 from workbench.engine.program import Sequence as ProgramSequence
 
 Key = tuple[object, ...]
-# Operators whose plans make much code: the others would copy more than they share.
-BODY_WORDS = {"conv_general_dilated": "convolution", "dot_general": "matmul", "substitution": "substitution"}
-OUTLINED = frozenset(BODY_WORDS)
 # The driver makes a function of every convolution and product, and compiles equal ones once (graphcore/tensorflow@
 # b2127bba driver/passes/outline_instructions.cc, driver/tools/subcomputation_graph_caching.cc); here a lone one stays.
 LEAST_EQUAL = 2
@@ -35,7 +33,7 @@ LEAST_EQUAL = 2
 
 def key_of(node: Node) -> Key | None:
     """What makes two operators the same body; None for those that are not outlined."""
-    if node.op not in OUTLINED:
+    if not family_of(node).outlined:
         return None
     types = tuple((value.shape, value.dtype) for value in (*node.operands, *node.results))
     return (node.op, node.attrs, types, node.origin.direction)
@@ -112,7 +110,7 @@ class Outliner:
     def _body(self, node: Node, operands: list[Tensor], lowering: Lowering) -> _Body:
         """Lower the node once, on arguments of its own that lie as the first call's operands do."""
         emit = lowering.emit
-        name = f"shared{len(self.bodies) + self.runs.made}_{BODY_WORDS[node.op]}"
+        name = f"shared{len(self.bodies) + self.runs.made}_{lowering.word(node)}"
         first = len(emit.variables)
         try:
             with emit.inside(function=name, operator=""), emit.body() as collected, lowering.at(node):

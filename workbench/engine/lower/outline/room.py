@@ -15,7 +15,7 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import RESIDENT_ROLES, Function, Graph, Node, Value
-from workbench.engine.graph.flow import flat
+from workbench.engine.graph.flow import INLINE, flat
 from workbench.engine.graph.stages import stage_calls
 from workbench.engine.program import Program, Variable, leaves
 
@@ -135,7 +135,7 @@ def _spans(graph: Graph, function: Function, resident: Collection[int]) -> _Span
     for place, node in enumerate(function.nodes):
         for value in node.results:
             made[id(value)], values[id(value)] = place, value
-        inner = flat(graph, graph.functions[node.calls[0]]) if node.op in ("fused", "region") else ()
+        inner = flat(graph, graph.functions[node.calls[0]]) if node.op in INLINE else ()
         for value in (value for each in (node, *inner) for value in each.operands):
             last[id(value)] = place
     last.update((id(value), len(function.nodes)) for value in function.results)

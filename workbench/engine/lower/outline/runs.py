@@ -20,13 +20,6 @@ from workbench.engine.program.remote_buffers import LOAD, STORE
 
 Signature = tuple[object, ...]
 LEAST_CALLS = 3  # with two calls the copies of arguments take about what the second body would
-FAMILIES = frozenset(
-    {
-        "elementwise", "regions", "reduce", "broadcast", "views", "constants", "random_keys", "all_reduce",
-        "remote_load", "remote_store",
-    }
-)  # fmt: skip
-"""Families whose code follows from types, layouts and attributes alone, and that leave nothing behind on the chip."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,7 +141,7 @@ class Runs:
 
     def _allowed(self, node: Node) -> bool:
         inside = flat_nodes(self.graph, self.graph.functions[node.calls[0]]) if node.op == "region" else ()
-        return all(ops.family_of(each).name in FAMILIES for each in (node, *inside))
+        return all(ops.family_of(each).shareable for each in (node, *inside))
 
 
 def _bases(run: Run, leaving: set[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

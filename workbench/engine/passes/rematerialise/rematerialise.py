@@ -42,6 +42,7 @@ def _all_moved(function: Function) -> Function:
 
 def _masks_from_outputs(function: Function) -> Function:
     """A ReLU's mask x > c equals max(x, c) > c: read the output, which the next layer keeps, not the input."""
+    # Because a ReLU is a maximum, and its mask a comparison.
     if not {node.op for node in function.nodes}.issuperset(("max", "gt")):
         return function
     outputs: dict[tuple[int, object], Value] = {}
@@ -63,6 +64,7 @@ def _masks_from_outputs(function: Function) -> Function:
 def _scalar(value: Value, flow: Flow) -> object:
     """The number a value is everywhere, seen through broadcasts and casts; None if it is no constant."""
     node = flow.producer.get(id(value))
+    # Because a number is written so where it is read over a shape or in another type.
     while node is not None and node.op in ("broadcast_in_dim", "convert_element_type", "reshape"):
         node = flow.producer.get(id(node.operands[0]))
     return node.attr("value") if node is not None and node.op == "constant" else None

@@ -18,6 +18,7 @@ from workbench.engine.passes.recomputable import find_recipe, without_dead
 
 MOST_ROOTS = 16  # values of one layer call that are tried as the one to keep
 AHEAD = ("forward", "recompute")  # of what backward passes read
+# Because the gradient of a layer that computes element by element has no other.
 REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min")
 
 Group = tuple[str, int]

@@ -1,0 +1,113 @@
+"""What an operation is stands in one table and in its family: lists of operator names elsewhere say why they are."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import workbench
+from workbench.engine import ops
+from workbench.engine.graph.primitives import PRIMITIVES
+
+PACKAGE = Path(workbench.__file__).parent
+TABLE = "engine/graph/primitives.py"
+FILES = [str(path.relative_to(PACKAGE)) for path in sorted((PACKAGE / "engine").rglob("*.py"))]
+
+
+@cache
+def claimed() -> dict[str, frozenset[str]]:
+    """The operations that the families of each file look at."""
+    found: dict[str, frozenset[str]] = {}
+    for _, family in ops.load().items():
+        file = str(Path(inspect.getfile(type(family))).relative_to(PACKAGE))
+        found[file] = found.get(file, frozenset()) | family.ops
+    return found
+
+
+@cache
+def operators() -> frozenset[str]:
+    return frozenset(PRIMITIVES).union(*claimed().values())
+
+
+def lists_of_operators(source: str, own: frozenset[str] = frozenset()) -> Iterator[tuple[int, list[str]]]:
+    """Lines with a set, tuple or list of operator names alone, but for a family's own and those named for their reason.
+
+    That is: the comment right above the statement holds "because".
+    """
+    lines = source.splitlines()
+    for statement in statements(ast.parse(source)):
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Tuple):
+            continue  # each of several names is given its own
+        for node in ast.walk(statement):
+            if not isinstance(node, ast.Set | ast.Tuple | ast.List) or len(node.elts) < 2:
+                continue
+            found = [each.value for each in node.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            if len(found) < len(node.elts) or not operators().issuperset(found) or own.issuperset(found):
+                continue
+            if "because" not in comment_above(lines, statement.lineno).lower():
+                yield node.lineno, found
+
+
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Statements of a module and of what is defined in it, each with no other inside."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not any(isinstance(each, ast.stmt) for each in ast.iter_child_nodes(node)):
+            yield node
+        elif isinstance(node, ast.If | ast.While | ast.For):
+            yield ast.copy_location(ast.Expr(node.iter if isinstance(node, ast.For) else node.test), node)
+
+
+def comment_above(lines: list[str], number: int) -> str:
+    found: list[str] = []
+    while number >= 2 and lines[number - 2].lstrip().startswith("#"):
+        found.append(lines[number - 2].strip())
+        number -= 1
+    return " ".join(reversed(found))
+
+
+def test_no_list_of_operator_names_stands_beside_the_table() -> None:
+    found = [
+        f"{name}:{line} {names}"
+        for name in FILES
+        if name != TABLE
+        for line, names in lists_of_operators((PACKAGE / name).read_text(), claimed().get(name, frozenset()))
+    ]
+    assert not found, "\n".join([
+        "take kinds and traits of the table, or say in the comment above because of what these and no others:", *found
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('VIEWS = frozenset({"reshape", "squeeze"})', [(1, ["reshape", "squeeze"])]),
+        ('def f(node):\n    if node.op in ("mul", "div"):\n        return 1', [(2, ["mul", "div"])]),
+        ('def f(node):\n    return node.op in ["mul", "div"]', [(2, ["mul", "div"])]),
+        ('# Because the driver has these alone.\nWEAK = {"mul", "div"}', []),
+        ('# what divides\nWEAK = {"mul", "div"}', [(2, ["mul", "div"])]),
+        ('for name in ("mul", "div"):\n    pass', [(1, ["mul", "div"])]),
+        ('LOAD, STORE = "remote_load", "remote_store"', []),
+        ('OWN = ("dot_general", "scan")', [(1, ["dot_general", "scan"])]),
+        ('NAMED = {"mul": 1, "div": 2}', []),
+        ('DIRECTIONS = ("forward", "backward")', []),
+    ],
+)
+def test_the_count_finds_them(source: str, found: list[tuple[int, list[str]]]) -> None:
+    assert sorted(lists_of_operators(source)) == found
+
+
+def test_a_familys_own_names_may_stand_in_its_file() -> None:
+    assert not list(lists_of_operators('if op in ("split", "unstack"): pass', claimed()["engine/ops/views.py"]))
+
+
+def test_nobody_asks_a_family_for_its_name() -> None:
+    asked = re.compile(r"family(?:_of\(\w+\))?\.name (?:==|!=|in|not in) ")
+    files = [name for name in FILES if name != "engine/ops/__init__.py"]  # the registry, which ranks them by name
+    found = [name for name in files if asked.search((PACKAGE / name).read_text())]
+    assert not found, f"{found} ask what a family is called; give it a trait"
