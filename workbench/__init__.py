@@ -11,9 +11,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
+from workbench.base.registry import faces
 from workbench.tf import _hooks
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
+faces.found_in("workbench.widgets.views", "workbench.widgets.page")
 # `tf` stands below what compiles its programs and below `ipu`; the package knows them all, and loads them when asked.
 _hooks.compiler.set(lambda: importlib.import_module("workbench.executable").compile_traced)
 _hooks.ipu.set(lambda: importlib.import_module("workbench.ipu"))

@@ -12,7 +12,9 @@ from tests.profiler.handmade import handmade_pipeline
 from tests.widgets.large import large_profile
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
-from workbench.widgets.face import VIEWS
+from workbench.widgets.face import views
+
+VIEWS = [each.name for each in views()]
 
 
 def idle_ipu() -> Profile:

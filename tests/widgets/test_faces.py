@@ -22,9 +22,11 @@ from workbench.profiler.export import html
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
-from workbench.widgets.face import VIEWS
+from workbench.widgets.face import views
 from workbench.widgets.kit import svg
 from workbench.widgets.kit.palette import CATEGORIES, CAUSES, DIRECTIONS, MICRO_BATCHES
+
+VIEWS = [each.name for each in views()]
 
 EVIL = "<script>alert(1)</script>\"'&"
 MAKERS = {"loop": handmade_profile, "pipeline": handmade_pipeline}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.base.registry import faces
@@ -12,14 +11,11 @@ from workbench.errors import WorkbenchError
 if TYPE_CHECKING:
     import pandas as pd
 
-VIEWS = "workbench.widgets"
 MAX_CELL = 60
 
 
 def face(name: str) -> Any:
     """The drawn face registered under a name; the views are loaded when the first one is asked for."""
-    if name not in faces:
-        import_module(VIEWS)
     return faces.get(name)
 
 

@@ -8,14 +8,12 @@ import ipywidgets
 
 from workbench.errors import InputError
 from workbench.profiler.report import face
-from workbench.widgets.face import VIEWS
+from workbench.widgets.face import views as faces_of_a_profile
 from workbench.widgets.kit.base import with_html
 from workbench.widgets.kit.selection import Selection
 
 if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
-
-_SHORT = {"liveness": "liveness_view"}
 
 
 class Linked(ipywidgets.VBox):
@@ -35,13 +33,14 @@ class Linked(ipywidgets.VBox):
 
 
 def names_of(*names: str) -> tuple[str, ...]:
-    """Report names of views; `"liveness"` is short for `"liveness_view"`."""
-    found = tuple(_SHORT.get(name, name) for name in names)
-    for name in found:
-        if name not in VIEWS:
-            known = ", ".join(sorted({*VIEWS, *_SHORT} - {*_SHORT.values()}))
-            raise InputError(f"there is no view {name!r}", expected=f"one of: {known}")
-    return found
+    """Report names of views, which may be given by their short names."""
+    known = faces_of_a_profile()
+    name_of = {called: each.name for each in known for called in (each.name, each.short) if called}
+    for name in names:
+        if name not in name_of:
+            expected = ", ".join(sorted(each.short or each.name for each in known))
+            raise InputError(f"there is no view {name!r}", expected=f"one of: {expected}")
+    return tuple(name_of[name] for name in names)
 
 
 def views(profile: Profile, *names: str) -> Linked:
@@ -53,8 +52,8 @@ def views(profile: Profile, *names: str) -> Linked:
 
 
 def shown(profile: Profile) -> tuple[str, ...]:
-    """The views a profile is shown with; the pipeline only where there are stages."""
-    return tuple(name for name in VIEWS if name != "pipeline" or profile.meta.get("pipeline"))
+    """Names of the views a profile is shown with."""
+    return tuple(each.name for each in faces_of_a_profile() if each.shown(profile))
 
 
 def profile_view(profile: Profile) -> Linked:
@@ -62,5 +61,5 @@ def profile_view(profile: Profile) -> Linked:
     names = shown(profile)
     selection = Selection()
     made = [face(name).widget(getattr(profile, name), selection=selection) for name in names]
-    tabs = ipywidgets.Tab(made[1:], titles=[VIEWS[name] for name in names[1:]])
+    tabs = ipywidgets.Tab(made[1:], titles=[face(name).title for name in names[1:]])
     return Linked(profile, names, [made[0], tabs], selection)

@@ -15,9 +15,11 @@ from tests.profiler.handmade import handmade_pipeline
 from workbench.base import units
 from workbench.widgets import linked
 from workbench.widgets.app import App
-from workbench.widgets.face import VIEWS
+from workbench.widgets.face import views
 from workbench.widgets.kit import assets
 from workbench.widgets.kit.library import Drawn, Library
+
+VIEWS = [each.name for each in views()]
 
 HERE = Path(__file__).parent
 MAX_BYTES = 30_000

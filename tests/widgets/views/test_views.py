@@ -12,10 +12,12 @@ from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.large import large_profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
-from workbench.widgets.face import VIEWS
+from workbench.widgets.face import views
 from workbench.widgets.kit.detail import MAX_RECTANGLES
 from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views import liveness_view, memory, tile_map, trace
+
+VIEWS = [each.name for each in views()]
 
 _TYPES = {"f8": np.float64, "f4": np.float32, "i4": np.int32, "i2": np.int16, "u1": np.uint8}
 

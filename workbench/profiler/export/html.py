@@ -21,7 +21,6 @@ from workbench.profiler.report import face
 
 MAX_BYTES = 3_000_000
 _PICTURE_BYTES = 300_000
-_ORDER = ("summary", "memory", "tile_map", "liveness_view", "trace", "pipeline")
 _LIGHT = "--wb-page:#f3f5f7"
 _DARK = (
     "--wb-page:#0c0e10;--wb-alarm:#f0766d;--jp-ui-font-color0:#f2f4f6;--jp-ui-font-color2:#aab2bb;--jp-border-color2:#343a41;"
@@ -46,11 +45,11 @@ def to_html(profile: Profile, path: str | Path) -> Path:
 
 def page(profile: Profile) -> str:
     """The text of the file."""
-    names = tuple(name for name in _ORDER if name != "pipeline" or profile.meta.get("pipeline"))
+    front = face("html")
+    names = front.shown(profile)
     packed = _fitting({name: _packed(name, profile) for name in names})
     drawn = tuple(packed)
     sections = "".join(_section(name, profile, name in packed) for name in names)
-    front = face("html")
     state = json.dumps(list(packed.values()))
     subtitle = (
         f"{profile.meta['mode']}, batch size {profile.meta['batch_size']}, target {profile.target['name']}; modelled"

@@ -12,6 +12,7 @@ from workbench.executable import PHASES, compile_request
 from workbench.profiler.advice.diagnose import cycles_per_sample, diagnose
 from workbench.profiler.advice.snippet import request_code
 from workbench.profiler.profile import Profile
+from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.app.code import AppCode
 from workbench.widgets.app.options import OptionsForm
@@ -212,8 +213,6 @@ class App(ipywidgets.VBox):
 
     def html(self) -> str:
         """The stored faces of the diagnosis and of what was compiled."""
-        from workbench.profiler.report import face
-
         parts = [face("diagnosis").html(self.diagnosis)] if self.diagnosis is not None else []
         if self.profile is not None:
             parts += [face(name).html(getattr(self.profile, name)) for name in linked.shown(self.profile)]

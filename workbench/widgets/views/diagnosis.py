@@ -11,6 +11,7 @@ from workbench.base.units import bytes_text, cycles_text
 from workbench.profiler.advice.diagnose import Diagnosis as Report
 from workbench.profiler.advice.diagnose import Fix, cycles_per_sample
 from workbench.widgets import linked
+from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html, with_html
 from workbench.widgets.kit.palette import BAD
@@ -155,3 +156,16 @@ def figure(report: Report) -> go.Figure:
     chart.add_vline(x=int(report.profile.target["bytes_per_tile"]), line_dash="dash", annotation_text="capacity")
     chart.update_layout(title=report.sentence, xaxis_title="bytes of the fullest tile", yaxis_autorange="reversed")
     return chart
+
+
+register(
+    Face(
+        name="diagnosis",
+        title="Diagnosis",
+        widget=widget,
+        svg=draw,
+        html=html,
+        figure=figure,
+        stored=stored,
+    )
+)

@@ -11,6 +11,7 @@ import traitlets
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.base.units import bytes_text, count_text
 from workbench.profiler.memory import live_bytes
+from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
 from workbench.widgets.kit.palette import CATEGORIES, DIRECTIONS, GREY, Paint, paint
@@ -216,3 +217,18 @@ def figure(report: Report) -> go.Figure:
     chart.add_hline(y=capacity_bytes(shown), line_dash="dash", annotation_text="capacity")
     chart.update_layout(title=shown.sentence, xaxis_title="place in the program", yaxis_title="bytes live on the tile")
     return chart
+
+
+register(
+    Face(
+        name="liveness_view",
+        title="Liveness",
+        order=40,
+        short="liveness",
+        widget=widget,
+        svg=draw,
+        html=html,
+        figure=figure,
+        stored=stored,
+    )
+)

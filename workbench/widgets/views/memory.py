@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, count_text
+from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg, tile_bytes
 from workbench.widgets.kit.base import View, picture_html, table_html
 from workbench.widgets.kit.palette import CATEGORIES, paint
@@ -109,3 +110,17 @@ def figure(report: Report) -> go.Figure:
         yaxis_title="bytes per tile",
     )
     return chart
+
+
+register(
+    Face(
+        name="memory",
+        title="Memory",
+        order=20,
+        widget=widget,
+        svg=draw,
+        html=html,
+        figure=figure,
+        stored=stored,
+    )
+)

@@ -12,6 +12,7 @@ from workbench.base.units import percent_text
 from workbench.profiler.schema import CAUSES as CAUSE_NAMES
 from workbench.profiler.timeline.executions import Body
 from workbench.profiler.timeline.levels import Level, level
+from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets
 from workbench.widgets.kit.base import View, picture_html, table_html
 from workbench.widgets.kit.palette import CAUSES, DIRECTIONS, GREY, MICRO_BATCHES, Paint, paint
@@ -239,3 +240,18 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table of the stages."""
     return picture_html(report.sentence, draw(report), table_html(report.to_pandas()))
+
+
+register(
+    Face(
+        name="pipeline",
+        title="Pipeline",
+        order=60,
+        shown=lambda profile: bool(profile.meta.get("pipeline")),
+        widget=widget,
+        svg=draw,
+        html=html,
+        figure=figure,
+        stored=stored,
+    )
+)

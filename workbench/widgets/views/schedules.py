@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from workbench.widgets.face import Face
+from workbench.widgets.face import Face, register
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -92,3 +92,6 @@ def figure(report: ScheduleComparison) -> go.Figure:
         chart.add_trace(fullest, row=1, col=2)
     chart.update_layout(title=report.sentence, barmode="stack")
     return chart
+
+
+register(StillFace(name="schedules", title="Schedules", widget=widget, svg=draw, html=html, figure=figure))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.base.arrays import ceil_div
 from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
 from workbench.profiler.advice.explain import typical_error
+from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html
 from workbench.widgets.kit.palette import CAUSES
@@ -196,3 +197,17 @@ def figure(report: Report) -> go.Figure:
         )
     chart.update_layout(title=report.sentence, barmode="stack", xaxis_title="share of the cycles")
     return chart
+
+
+register(
+    Face(
+        name="summary",
+        title="Summary",
+        order=10,
+        widget=widget,
+        svg=draw,
+        html=html,
+        figure=figure,
+        stored=stored,
+    )
+)

@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text
+from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg, tile_bytes
 from workbench.widgets.kit.base import View, picture_html, table_html
 from workbench.widgets.kit.palette import RAMP
@@ -132,3 +133,17 @@ def figure(report: Report) -> go.Figure:
     chart = go.Figure(go.Heatmap(z=values, colorscale=scale, colorbar_title=report.unit, xgap=1, ygap=1))
     chart.update_layout(title=report.sentence, xaxis_title="column", yaxis_title="row", yaxis_autorange="reversed")
     return chart
+
+
+register(
+    Face(
+        name="tile_map",
+        title="Tile map",
+        order=30,
+        widget=widget,
+        svg=draw,
+        html=html,
+        figure=figure,
+        stored=stored,
+    )
+)

@@ -12,6 +12,7 @@ import traitlets
 
 from workbench.base.units import count_text
 from workbench.profiler.schema import CAUSES as CAUSE_NAMES
+from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
 from workbench.widgets.kit.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window, count_blocks
@@ -274,3 +275,17 @@ def figure(report: Report) -> go.Figure:
         title=report.sentence, barmode="relative", bargap=0, xaxis_title="cycles", yaxis_title="share of the time"
     )
     return chart
+
+
+register(
+    Face(
+        name="trace",
+        title="Trace",
+        order=50,
+        widget=widget,
+        svg=draw,
+        html=html,
+        figure=figure,
+        stored=stored,
+    )
+)
