@@ -1,4 +1,4 @@
-"""A machine is one record: one with 8 workers and accesses of 16 bytes runs every operator, and numbers move with it."""
+"""A machine is one record: one of 8 workers and accesses of 16 bytes runs every operator, and numbers move with it."""
 
 from __future__ import annotations
 
