@@ -1,15 +1,20 @@
-"""Compile a source for the IPU: what a notebook asks for becomes an `Executable` with a profile and numbers."""
+"""From what a user asks to what they hold: a request, its compile, an `Executable` with a profile and numbers.
 
-from workbench.executable.executable import (
+`request` checks what is asked, `compile` traces and compiles it, `cache` keeps what was compiled, `pipelines` reads and
+writes options of stages. Imports every room below; the API, the views and, by a hook, `tf` compile through it.
+Tests: tests/executable.
+"""
+
+from workbench.executable.compile import (
     PHASES,
-    Executable,
     Progress,
     compile_and_write,
     compile_request,
     compile_traced,
     layered_source,
-    make_request,
 )
+from workbench.executable.executable import Executable
+from workbench.executable.request import make_request
 
 __all__ = [
     "PHASES",

@@ -1,0 +1,172 @@
+"""From a request to an executable: the source is found and traced, its graph compiled or what a cache kept taken."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.base.collection import paused_collection
+from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
+from workbench.engine.options import Options
+from workbench.engine.passes import PIPELINE
+from workbench.engine.passes.shard import shards_of
+from workbench.errors import InputError
+from workbench.executable import cache
+from workbench.executable.executable import Executable, Kept
+from workbench.executable.pipelines import devices_of, recomputed_source
+from workbench.executable.request import NORM_MEMBERS, Request, make_request
+from workbench.ipu._files.outputs import write
+from workbench.ipu.devices import check_ipus
+
+if TYPE_CHECKING:
+    from workbench.engine.graph import Graph
+
+# What `progress` hears, in order; some phases are heard once for each operator.
+PHASES = (
+    "trace",
+    *(each.name for each in PIPELINE),
+    "in_place",
+    "lower",
+    "footprint",
+    "liveness",
+    "allocate",
+    "execute",
+)
+Progress = Callable[[str], None]
+
+
+def find_source(request: Request) -> Any:
+    """Trace the request's source: a Keras model or builder, a ready name, or a JAX function with inputs."""
+    from workbench.engine.frontends.functions import trace_function
+    from workbench.engine.frontends.keras import trace_keras
+    from workbench.engine.frontends.ready import ReadyModel
+
+    source = request.source
+    if hasattr(source, "trace_source"):
+        return source.trace_source()
+    is_model = isinstance(source, str | ReadyModel) or hasattr(source, "stateless_call")
+    if not is_model and not callable(source):
+        raise InputError(
+            f"{source!r} cannot be compiled",
+            expected="a Keras model, a function that builds one, a ready name, a JAX function with inputs, or tiles",
+        )
+    if not is_model and request.inputs:
+        return trace_function(source, *request.inputs, batch_size=request.batch_size or 1, replicas=request.replicas)
+    return trace_keras(
+        source,
+        request.batch_size,
+        request.mode,
+        optimizer=request.optimizer,
+        loss=request.loss,
+        precision=request.precision,
+        stages=request.stages,
+        gradient_accumulation_steps=request.gradient_accumulation_steps,
+        replicas=request.replicas,
+        norm_members=int(request.options.get(NORM_MEMBERS)),
+        one_stage=bool(request.options.get("allow_recompute")),
+        inputs=request.inputs,
+    )
+
+
+def layered_source(name: str, input_shape: Sequence[int], layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Any:
+    """A source that builds a Sequential model of these layers: (class in `keras.layers`, its arguments) each."""
+    from workbench.engine.frontends.ready.layered import layered
+
+    return layered(name, input_shape, layers)
+
+
+@paused_collection()
+def compile_request(request: Request, progress: Progress | None = None, like: Executable | None = None) -> Executable:
+    """Trace and compile; an exception raised by `progress` stops the compile with nothing kept.
+
+    `like`: an executable whose trace, and graph after the passes, are taken where the request asks for the same ones.
+    """
+    listener = progress or (lambda phase: None)
+    if hasattr(request.source, "compile_program"):
+        clock = Clock(listener)
+        with clock.phase("trace"):
+            prefetched = bool(request.options.get("optimizations.prefetch_data_streams"))
+            program = request.source.compile_program(prefetched=prefetched)
+        return Executable(request, measure(program, request.options, clock))
+    listener("trace")
+    start = time.perf_counter()
+    reused = like._traced if like is not None and request.same_trace(like.request) else None
+    traced = reused or find_source(request)
+    changed = _trace_text(traced.graph) + (", traced before" if reused else "")
+    phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
+    graph = recomputed_source(traced, request.options).graph
+    earlier = like._result if like is not None and isinstance(like._result, Compiled) else None
+    compiled, key = _compiled(request, graph, listener, earlier)
+    return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, key)
+
+
+def compile_and_write(request: Request, progress: Progress | None = None) -> Executable:
+    """Compile, and write the report and the executable that options or `POPLAR_ENGINE_OPTIONS` ask for, to disk."""
+    executable = compile_request(request, progress)
+    write(executable)
+    return executable
+
+
+def compile_traced(source: Any, options: Options, *, replicas: int) -> Executable:
+    """Compile what has a `trace_source`, with these options; what they ask for is written."""
+    return compile_and_write(make_request(source, replicas=replicas).replace(options=options))
+
+
+def _compiled(request: Request, graph: Graph, listener: Progress, like: Compiled | None) -> tuple[Compiled | Kept, str]:
+    """The graph compiled, or what a cache kept of the same content; and the content's key."""
+    ipus = _ipus(request, graph)
+    fresh: list[Compiled] = []
+
+    def compile_now() -> Compiled:
+        fresh.append(compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener, like=like))
+        return fresh[0]
+
+    if not cache.enabled():
+        return compile_now(), ""
+    start = time.perf_counter()
+    key = cache.key_of(graph, request.options, request.target, ipus)
+    earlier = cache.earlier_profile(key)
+    if earlier is not None:
+        row = _found_row(start, "the profile an earlier session kept of equal content")
+        return Kept(profile=earlier, phases=row, compile=lambda: cache.cached(key, compile_now)), key
+    found = cache.cached(key, compile_now)
+    if fresh:
+        return found, key
+    return dataclasses.replace(found, phases=_found_row(start, "the result of an equal compile")), key
+
+
+def _found_row(start: float, changed: str) -> tuple[Phase, ...]:
+    return (Phase(phase="cache", seconds=time.perf_counter() - start, changed=changed),)
+
+
+def _trace_text(graph: Graph) -> str:
+    return f"{sum(len(function.nodes) for function in graph.functions.values())} nodes"
+
+
+def _ipus(request: Request, graph: Graph) -> int:
+    """IPUs of one replica: one per stage, or as many as the stages are mapped to."""
+    stages = max(int(str(graph.meta.get("stages", 1))), shards_of(graph))
+    needed = max(devices_of(request.options), default=stages - 1) + 1
+    asked, every = request.options.ipus(), needed * request.replicas
+    if asked and asked != every:
+        fits = f"replicas={asked // needed}" if asked % needed == 0 else f"a multiple of {needed} IPUs"
+        raise InputError(
+            f"the configuration selects {asked} IPUs, but {stages} stages on {request.replicas} replicas need {every}",
+            expected=f"{every} IPUs, or {fits}",
+            todo=f"set config.auto_select_ipus = {every}",
+        )
+    check_ipus(every, request.target, what=f"{stages} stages on {request.replicas} replicas")
+    return needed
+
+
+__all__ = [
+    "PHASES",
+    "Progress",
+    "compile_and_write",
+    "compile_request",
+    "compile_traced",
+    "find_source",
+    "layered_source",
+]
