@@ -161,11 +161,11 @@ class Method:
         raise NotImplementedError
 
     def macs_per_cycle(self, in_type: str) -> int:
-        """Most multiply-accumulates of one tile in a cycle: a vector of 8 bytes.
+        """Most multiply-accumulates of one tile in a cycle: who could not be cheapest at this rate is not costed.
 
         Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:610 (getMaxMACsPerCyclePerTile).
         """
-        return 8 // TYPE_BYTES[in_type]
+        raise NotImplementedError
 
     @property
     def grouping(self) -> int:
@@ -182,6 +182,11 @@ class Method:
 
     def __str__(self) -> str:
         return f"{self.vertex} {self.in_block}x{self.out_block}"
+
+
+def vector_macs(in_type: str) -> int:
+    """What a vertex without the matrix unit multiplies in a cycle: a vector of 8 bytes."""
+    return 8 // TYPE_BYTES[in_type]
 
 
 methods: Registry[type[Method]] = Registry("planner vertex")

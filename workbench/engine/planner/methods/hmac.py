@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from workbench.engine.cost import formula
 from workbench.engine.emit import vertex_groups
-from workbench.engine.planner.method import Layout, Method, OnTiles, Rules, Shares, TermSpec, register
+from workbench.engine.planner.method import Layout, Method, OnTiles, Rules, Shares, TermSpec, register, vector_macs
 from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.program import VertexGroup
 from workbench.engine.target import Target
@@ -36,6 +36,10 @@ class HorizontalMac(Method):
         rows, chans = self._rows(shares), self._chans(shares)
         types = {"in_type": problem.in_type, "partials_type": self.partials_type}
         return "compute", "plan.hmac", {**rows, "kernel_elements": shares.kernel, **chans, **types}
+
+    def macs_per_cycle(self, in_type: str) -> int:
+        """A vector."""
+        return vector_macs(in_type)
 
     def groups(self, at: OnTiles) -> list[VertexGroup]:
         """`ConvPartialHorizontalMac`."""

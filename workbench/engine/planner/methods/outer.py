@@ -13,7 +13,7 @@ from workbench.base.arrays import ceil_div
 from workbench.base.dtypes import TYPE_BYTES
 from workbench.engine.cost import formula
 from workbench.engine.emit import vertex_groups
-from workbench.engine.planner.method import Layout, Method, OnTiles, Rules, Shares, TermSpec, register
+from workbench.engine.planner.method import Layout, Method, OnTiles, Rules, Shares, TermSpec, register, vector_macs
 from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.program import VertexGroup
 from workbench.engine.target import Target
@@ -50,6 +50,10 @@ class OuterProduct(Method):
         }
         workers = rules.target.workers_per_tile
         return "compute", "plan.outer_product", {**sizes, "type": problem.in_type, "workers": workers}
+
+    def macs_per_cycle(self, in_type: str) -> int:
+        """A vector."""
+        return vector_macs(in_type)
 
     def groups(self, at: OnTiles) -> list[VertexGroup]:
         """`OuterProduct`, as many on a tile as there are workers and groups."""

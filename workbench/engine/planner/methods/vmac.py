@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from workbench.base.arrays import ceil_div
 from workbench.engine.cost import formula
 from workbench.engine.emit import vertex_groups
-from workbench.engine.planner.method import Layout, Method, OnTiles, Rules, Shares, TermSpec, register
+from workbench.engine.planner.method import Layout, Method, OnTiles, Rules, Shares, TermSpec, register, vector_macs
 from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.program import VertexGroup
 from workbench.engine.target import Target
@@ -43,6 +43,10 @@ class VerticalMac(Method):
     def cost(self, problem: ConvProblem, shares: Shares, rules: Rules) -> TermSpec:
         """One vertex over all positions of the tile."""
         return "compute", "plan.vmac", {**self._sizes(shares), **self._template()}
+
+    def macs_per_cycle(self, in_type: str) -> int:
+        """A vector."""
+        return vector_macs(in_type)
 
     def groups(self, at: OnTiles) -> list[VertexGroup]:
         """`ConvPartialVerticalMac`."""
