@@ -14,7 +14,7 @@ from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.advice.compare import Comparison
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import records, text_table
+from workbench.profiler.report import face, records, text_table
 
 SCHEDULES = ("Grouped", "Interleaved", "Sequential")
 Compile = Callable[..., Any]
@@ -105,8 +105,6 @@ class ScheduleComparison(Comparison):
 
     def figure(self) -> Any:
         """A plotly figure: bars of cycles by what the IPUs do, and of the fullest tile of each IPU."""
-        from workbench.profiler.report import face
-
         return face(self.name).figure(self)
 
 

@@ -1,0 +1,92 @@
+"""Adding a report or an export touches one file: dropped into its folder, a profile has it by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.extended import extended, run
+from tests.profiler.handmade import handmade_profile
+
+REPORT = '''
+"""The three longest steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
+from workbench.profiler.report import Report, records
+
+
+@report("longest")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Longest(Report):
+    """Of one execution each."""
+
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Longest:
+        """The longest steps of a profile."""
+        return cls(profile=profile)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """JSON data."""
+        return {"steps": records(self.to_pandas())}
+
+    @property
+    def sentence(self) -> str:
+        """The longest."""
+        return f"{self.to_pandas()['name'].iloc[0]} is the longest step"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Name and cycles."""
+        found = self.profile.steps.nlargest(3, "cycles")[["name", "cycles"]]
+        return found.reset_index(drop=True)
+'''
+
+EXPORT = '''
+"""The names of the steps, a line each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workbench.profiler.profile import Profile
+from workbench.profiler.registry import export
+
+
+@export("names")
+def to_names(profile: Profile, path: str | Path, mark: str = "-") -> Path:
+    """Write the names of the steps, each after a mark."""
+    Path(path).write_text("".join(f"{mark} {name}\\n" for name in profile.steps["name"]), encoding="utf-8")
+    return Path(path)
+'''
+
+SCRIPT = """
+import sys
+import workbench as wb
+
+profile = wb.load_profile(sys.argv[1])
+print(profile.longest.name, profile.longest is profile.longest, {"longest", "to_names"} <= set(dir(profile)))
+print(profile.longest.sentence)
+print(len(profile.longest.data["steps"]), "<pre>" in profile.longest._repr_mimebundle_()["text/html"])
+profile.to("names", sys.argv[2], mark="*")
+profile.to_names(sys.argv[3])
+"""
+
+
+def test_a_report_and_an_export_are_one_file_each(tmp_path: Path) -> None:
+    profile = handmade_profile()
+    added = {"profiler/reports/longest.py": REPORT, "profiler/export/names.py": EXPORT}
+    saved, marked, plain = profile.save(tmp_path / "a.wbprofile"), tmp_path / "marked", tmp_path / "plain"
+    lines = run(extended(tmp_path, added), SCRIPT, str(saved), str(marked), str(plain))
+    longest = profile.steps.nlargest(3, "cycles")["name"].iloc[0]
+    assert lines == ["longest True True", f"{longest} is the longest step", "3 True"]
+    assert marked.read_text().splitlines() == [f"* {name}" for name in profile.steps["name"]]
+    assert plain.read_text().startswith("- ")
