@@ -133,11 +133,11 @@ def _text(types: Sequence[tuple[tuple[int, ...], str]]) -> str:
     return ", ".join(f"{dtype}[{','.join(map(str, shape))}]" for shape, dtype in types) or "nothing"
 
 
-def _execution(bodies: Sequence[Body], count: Any) -> Callable[[Running, Mapping[int, Any], list[Any]], list[Any]]:
+def _execution(bodies: Sequence[Body], count: Any) -> Callable[[Running, Mapping[Tensor, Any], list[Any]], list[Any]]:
     """How a loop is run: counted where the number is known, else until its condition fails."""
     body, travelling = bodies[-1], carried(*bodies)
 
-    def execute(run: Running, captured: Mapping[int, Any], values: list[Any]) -> list[Any]:
+    def execute(run: Running, captured: Mapping[Tensor, Any], values: list[Any]) -> list[Any]:
         def step(carry: tuple[list[Any], list[Any]]) -> tuple[list[Any], list[Any]]:
             state = travelling.inside(run.state, carry[1])
             made = body(run, captured, carry[0], state)

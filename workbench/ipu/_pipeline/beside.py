@@ -45,10 +45,10 @@ class Part:
         others = [operation for operation in self.graph.operations if operation not in mine]
 
         def run(*values: Any) -> list[Any]:
-            held = {id(tensor): value for tensor, value in zip(self.inputs, values, strict=False)}
+            held = dict(zip(self.inputs, values, strict=False))
             state = State(dict(zip(touched, values[len(self.inputs) :], strict=True)))
             Run(self.graph, state, held).evaluate([*self.operations, *self.outputs], known=others)
-            made = [held[id(tensor)] for tensor in self.outputs]
+            made = [held[tensor] for tensor in self.outputs]
             return [jnp.asarray(each) for each in (*made, *(state.values[each] for each in self.written))]
 
         closed = jax.make_jaxpr(run, axis_env=axes(replicas))(*(types[name] for name in names))
@@ -91,28 +91,28 @@ def beside_of(found: Any, recorded: Recorded) -> Beside:
         "after": tuple(each for each in working if each.number > pipeline.number),
     }
     needed = {
-        "before": {id(each) for each in (*found.outputs, *recorded.inputs, *_taken(sides["after"]))},
-        "after": {id(each) for each in found.outputs},
+        "before": {*found.outputs, *recorded.inputs, *_taken(sides["after"])},
+        "after": set(found.outputs),
     }
     parts = tuple(_part(found, turn, sides[turn], needed[turn]) for turn in ("before", "after") if sides[turn])
     _check(parts, recorded)
     return Beside(inputs=found.inputs, outputs=found.outputs, parts=parts)
 
 
-def _part(found: Any, turn: Any, operations: tuple[Operation, ...], needed: set[int]) -> Part:
+def _part(found: Any, turn: Any, operations: tuple[Operation, ...], needed: set[Tensor]) -> Part:
     effects = Effects()
     for operation in operations:
         effects = effects | operation.effects
-    made = {id(tensor) for operation in operations for tensor in operation.outputs}
+    made = {tensor for operation in operations for tensor in operation.outputs}
     return Part(
         turn=turn, graph=found.graph, operations=operations, effects=effects,
-        inputs=tuple(each for each in _taken(operations) if id(each) not in made),
-        outputs=tuple(each for operation in operations for each in operation.outputs if id(each) in needed),
+        inputs=tuple(each for each in _taken(operations) if each not in made),
+        outputs=tuple(each for operation in operations for each in operation.outputs if each in needed),
     )  # fmt: skip
 
 
 def _taken(operations: Sequence[Operation]) -> tuple[Tensor, ...]:
-    return tuple({id(each): each for operation in operations for each in operation.inputs}.values())
+    return tuple(dict.fromkeys(each for operation in operations for each in operation.inputs))
 
 
 def _check(parts: Sequence[Part], recorded: Recorded) -> None:

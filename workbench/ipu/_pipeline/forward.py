@@ -54,7 +54,7 @@ def stage_names(recorded: Recorded) -> dict[str, str]:
 def parts_of(recorded: Recorded, replicas: int = 1) -> Parts:
     """Trace the forward pass over everything it is given, for one of so many replicas."""
     training, variables = recorded.training, in_order(recorded.forward.reads | recorded.forward.writes)
-    captured = [] if training is None else list(training.update.graph.captures.values())
+    captured = [] if training is None else list(training.update.graph.captures)
     inside = [given_as(tensor) for tensor in captured if tensor.graph is recorded.graph]
     micro_batch = _MicroBatch(recorded, variables, inside)
     closed = jax.make_jaxpr(micro_batch, axis_env=axes(replicas))(*micro_batch.types())
@@ -96,18 +96,18 @@ class _MicroBatch:
     def __call__(self, *values: Any) -> list[Any]:
         recorded, count = self.recorded, len(self.variables)
         state = State(dict(zip(self.variables, values, strict=False)))
-        held = {id(tensor): value for tensor, value in zip(self.given, values[count:], strict=False)}
+        held = dict(zip(self.given, values[count:], strict=False))
         Run(recorded.graph, state, held).evaluate([*self.loss, *recorded.enqueued, *self.captured])
         last = len(recorded.asked.stages) - 1
         with jax.named_scope(stage_scope(last)):  # what another stage made leaves from here all the same
             out = [
-                jnp.asarray(held[id(each)]) if each.op.scopes.stage == last else jnp.copy(held[id(each)])
+                jnp.asarray(held[each]) if each.op.scopes.stage == last else jnp.copy(held[each])
                 for each in recorded.enqueued
             ]
             if self.sums:
                 buffers = values[count + len(self.given) :]
                 out = [buffer + value.astype(buffer.dtype) for buffer, value in zip(buffers, out, strict=True)]
-        made = [*(held[id(each)] for each in self.loss), *out, *(held[id(each)] for each in self.captured)]
+        made = [*(held[each] for each in self.loss), *out, *(held[each] for each in self.captured)]
         return [*map(jnp.asarray, made), *(state.values[variable] for variable in self.written)]
 
     def types(self) -> list[jax.ShapeDtypeStruct]:

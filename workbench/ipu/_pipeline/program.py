@@ -139,16 +139,16 @@ def _updates(parts: Parts, types: Mapping[str, Any]) -> list[Call]:
     touched = in_order(effects.reads | effects.writes)
     buffers = [accumulator(variable.handle) for variable in training.variables]
     names = [*(each.handle for each in touched), *buffers, *parts.taken]
-    captured = list(training.update.graph.captures.values())
+    captured = list(training.update.graph.captures)
     replicas = parts.forward.replicas
 
     def apply(*values: Any) -> list[Any]:
         state = State(dict(zip(touched, values, strict=False)))
         sums = values[len(touched) : len(touched) + len(buffers)]
-        held = {id(each): value for each, value in zip(captured, values[len(touched) + len(buffers) :], strict=True)}
+        held = dict(zip(captured, values[len(touched) + len(buffers) :], strict=True))
         with jax.named_scope(UPDATE_SCOPE):
             reduced = over_replicas(sums, replicas)
-            held.update((id(each), value) for each, value in zip(training.update.params, reduced, strict=True))
+            held.update(zip(training.update.params, reduced, strict=True))
             Run(training.update.graph, state, held).evaluate(training.update.results)
             cleared = [jnp.zeros(value.shape, value.dtype) for value in sums]
         return [*(state.values[each] for each in touched), *cleared]

@@ -194,10 +194,8 @@ def _enqueued(asked: Asked, made: Sequence[Tensor], training: Training | None) -
 
 def _outside(graph: Graph, training: Training | None) -> tuple[Tensor, ...]:
     """Tensors from outside that the stages or the update use without being given them."""
-    held = dict(graph.captures)
-    if training is not None:
-        held.update((key, each) for key, each in training.update.graph.captures.items() if each.graph is not graph)
-    return tuple(held.values())
+    later = training.update.graph.captures if training is not None else []
+    return tuple(dict.fromkeys([*graph.captures, *(each for each in later if each.graph is not graph)]))
 
 
 def _forward_effects(graph: Graph, targets: Sequence[Tensor]) -> Effects:

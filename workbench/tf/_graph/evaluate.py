@@ -65,21 +65,21 @@ class Run:
 
     graph: Graph
     state: State
-    given: dict[int, Any] = field(default_factory=dict)
+    given: dict[Tensor, Any] = field(default_factory=dict)
     done: set[Operation] = field(default_factory=set)
     groups: dict[GradientOf, _Group] = field(default_factory=dict)
     together: frozenset[Operation] = frozenset()
-    wanted: frozenset[int] = frozenset()
+    wanted: frozenset[Tensor] = frozenset()
 
     def value(self, tensor: Tensor) -> Any:
         """The value of a tensor that was evaluated or given."""
-        return self.given[id(tensor)]
+        return self.given[tensor]
 
     def evaluate(self, targets: Iterable[Tensor | Operation], known: Iterable[Operation] = ()) -> None:
         """Evaluate what the targets need, in the order the operations were made."""
         self.done.update(known)
         targets = list(targets)
-        self.wanted |= {id(each) for each in targets if isinstance(each, Tensor)}
+        self.wanted |= {each for each in targets if isinstance(each, Tensor)}
         needed = needed_by(targets, self.given, self.done)
         self.together = frozenset(needed)
         for operation in needed:
@@ -113,28 +113,28 @@ class Run:
 
     def _keep(self, operation: Operation, results: Sequence[Any]) -> None:
         for tensor, value in zip(operation.outputs, results, strict=True):
-            self.given[id(tensor)] = value
+            self.given[tensor] = value
         self.done.add(operation)
 
     def _on_host(self, name: str) -> None:
         """All operations of an outside compilation scope as one call of the host: one copy there, one back."""
         waiting = self.together - self.done
         steps = [each for each in self.graph.operations if each in waiting and _on_host_as(each, name)]
-        made = {id(tensor) for step in steps for tensor in step.outputs}
-        inputs = list({id(each): each for step in steps for each in step.inputs if id(each) not in made}.values())
+        made = {tensor for step in steps for tensor in step.outputs}
+        inputs = list(dict.fromkeys(each for step in steps for each in step.inputs if each not in made))
         readers = [each for each in self.graph.operations if each not in set(steps)]
-        read = {id(tensor) for reader in readers for tensor in reader.inputs}
-        inner = {id(tensor) for step in steps for tensor in step.inputs} - read - self.wanted
-        outputs = [tensor for step in steps for tensor in step.outputs if id(tensor) not in inner]
+        read = {tensor for reader in readers for tensor in reader.inputs}
+        inner = {tensor for step in steps for tensor in step.inputs} - read - self.wanted
+        outputs = [tensor for step in steps for tensor in step.outputs if tensor not in inner]
 
         def compute(*values: Any) -> list[Any]:
-            host = Run(self.graph, self.state, {id(each): value for each, value in zip(inputs, values, strict=True)})
+            host = Run(self.graph, self.state, dict(zip(inputs, values, strict=True)))
             for step in steps:
                 host._keep(step, step.compute(host, [host.value(tensor) for tensor in step.inputs]))
             return [host.value(tensor) for tensor in outputs]
 
         results = host_region(compute, name)(*(self.value(tensor) for tensor in inputs))
-        self.given.update((id(tensor), value) for tensor, value in zip(outputs, results, strict=True))
+        self.given.update(zip(outputs, results, strict=True))
         self.done.update(steps)
 
     def pullback(self, asked: GradientOf) -> Any:
@@ -153,15 +153,16 @@ class Run:
         sources = group.asked.sources
         start = [self.state.read(each) if not isinstance(each, Tensor) else self.value(each) for each in sources]
         keep = [tensor for step in group.path for tensor in step.outputs]
+        made_here = set(keep)
         written: list[Any] = []
 
         def forward(values: Sequence[Any]) -> tuple[Any, Any]:
             state = State(dict(self.state.values), set())
-            given = {key: value for key, value in self.given.items() if key not in {id(each) for each in keep}}
+            given = {tensor: value for tensor, value in self.given.items() if tensor not in made_here}
             inner = Run(self.graph, state, given, set(self.done) - before, together=frozenset(before))
             for source, value in zip(sources, values, strict=True):
                 if isinstance(source, Tensor):
-                    given[id(source)] = value
+                    given[source] = value
                 else:
                     state.values[source] = value
             inner.groups.update(
@@ -172,20 +173,20 @@ class Run:
             for step in group.path:
                 if step not in inner.done:
                     inner._step(step)
-            outputs = [given[id(tensor)] for tensor in group.asked.targets]
+            outputs = [given[tensor] for tensor in group.asked.targets]
             written[:] = state.written
-            return outputs, ([given.get(id(tensor)) for tensor in keep], [state.values[each] for each in written])
+            return outputs, ([given.get(tensor) for tensor in keep], [state.values[each] for each in written])
 
         _, group.pullback, (kept, changed) = jax.vjp(forward, start, has_aux=True)
         for tensor, value in zip(keep, kept, strict=True):
             if value is not None:
-                self.given.setdefault(id(tensor), value)
+                self.given.setdefault(tensor, value)
         for variable, value in zip(written, changed, strict=True):
             self.state.write(variable, value)
         self.done.update(group.path)
 
     def _makers(self, step: Operation) -> list[Operation]:
-        return [tensor.op for tensor in step.inputs if id(tensor) not in self.given]
+        return [tensor.op for tensor in step.inputs if tensor not in self.given]
 
     def _without(self, operations: Iterable[Operation], excluded: set[Operation]) -> None:
         for operation in needed_by([each for each in operations if each.graph is self.graph], self.given, self.done):
@@ -198,18 +199,18 @@ def _on_host_as(operation: Operation, name: str) -> bool:
 
 
 def needed_by(
-    targets: Iterable[Tensor | Operation], given: Mapping[int, Any], done: Iterable[Operation] = ()
+    targets: Iterable[Tensor | Operation], given: Mapping[Tensor, Any], done: Iterable[Operation] = ()
 ) -> list[Operation]:
     """The operations the targets need, in the order they were made, without what is given or done."""
     finished = set(done)
-    pending = [each.op if isinstance(each, Tensor) else each for each in targets if id(each) not in given]
+    pending = [each.op if isinstance(each, Tensor) else each for each in targets if each not in given]
     found: set[Operation] = set()
     while pending:
         operation = pending.pop()
         if operation in found or operation in finished:
             continue
         found.add(operation)
-        pending += [tensor.op for tensor in operation.inputs if id(tensor) not in given and _here(tensor, operation)]
+        pending += [tensor.op for tensor in operation.inputs if tensor not in given and _here(tensor, operation)]
         pending += operation.control_inputs
     return sorted(found, key=lambda operation: operation.number)
 
@@ -221,31 +222,31 @@ def _here(tensor: Tensor, operation: Operation) -> bool:
 def path_between(asked: GradientOf) -> tuple[Operation, ...]:
     """The operations on a way from the sources to the targets, in order."""
     ancestors = needed_by(asked.targets, {})
-    tensors = {id(source) for source in asked.sources if isinstance(source, Tensor)}
+    tensors = {source for source in asked.sources if isinstance(source, Tensor)}
     variables = {source for source in asked.sources if not isinstance(source, Tensor)}
     reached: set[Operation] = set()
     for operation in ancestors:
-        from_source = any(id(tensor) in tensors or tensor.op in reached for tensor in operation.inputs)
+        from_source = any(tensor in tensors or tensor.op in reached for tensor in operation.inputs)
         reads = bool(variables & operation.effects.reads) and not operation.effects.writes & variables
         if (
             (from_source or reads)
             and asked.through(operation)
-            and not any(id(tensor) in tensors for tensor in operation.outputs)
+            and not any(tensor in tensors for tensor in operation.outputs)
         ):
             reached.add(operation)
     return tuple(operation for operation in ancestors if operation in reached)
 
 
 def run_body(
-    run: Running, graph: Graph, bound: Mapping[int, Any], results: Sequence[Tensor | Operation], state: State
+    run: Running, graph: Graph, bound: Mapping[Tensor, Any], results: Sequence[Tensor | Operation], state: State
 ) -> list[Any]:
     """Evaluate the body of a loop, branch or function on bound values; its results' values, None for operations."""
-    given = {key: run.given[key] for key in graph.captures if key in run.given} | dict(bound)
+    given = {tensor: run.given[tensor] for tensor in graph.captures if tensor in run.given} | dict(bound)
     inner = Run(graph, state, given)
     inner.evaluate([each for each in results if isinstance(each, Operation) or each.graph is graph])
     return [
-        inner.given[id(each)] if isinstance(each, Tensor) and id(each) in inner.given
-        else run.given.get(id(each)) if isinstance(each, Tensor)
+        inner.given[each] if isinstance(each, Tensor) and each in inner.given
+        else run.given.get(each) if isinstance(each, Tensor)
         else None
         for each in results
     ]  # fmt: skip

@@ -25,14 +25,14 @@ _numbers = itertools.count()
 
 
 class Running(Protocol):
-    """What an operation's function sees of the run it is in: variables' values, and values of tensors by identity."""
+    """What an operation's function sees of the run it is in: values of variables and of tensors."""
 
     @property
     def state(self) -> Any:
         """Values of variables, to `read` and to `write`."""
 
     @property
-    def given(self) -> dict[int, Any]:
+    def given(self) -> dict[Tensor, Any]:
         """Values of tensors that were evaluated or given."""
 
     def pullback(self, asked: Any) -> Any:
@@ -89,7 +89,7 @@ class Graph:
     operations: list[Operation] = field(default_factory=list)
     variables: dict[str, Any] = field(default_factory=dict)
     collections: dict[str, list[Any]] = field(default_factory=dict)
-    captures: dict[int, Tensor] = field(default_factory=dict)
+    captures: list[Tensor] = field(default_factory=list)
     finalized: bool = False
     _names: dict[str, int] = field(default_factory=dict)
 
@@ -202,7 +202,8 @@ def _capture(tensor: Tensor, graph: Graph) -> None:
         around = around.outer
     if around is None:
         raise InputError(f"{tensor.name} belongs to another graph", todo="build both in the same tf.Graph")
-    graph.captures.setdefault(id(tensor), tensor)
+    if tensor not in graph.captures:
+        graph.captures.append(tensor)
 
 
 class Tensor(keras.KerasTensor):  # type: ignore[misc]

@@ -31,11 +31,11 @@ class Body:
     @property
     def captures(self) -> tuple[Tensor, ...]:
         """Tensors from outside that it uses."""
-        return tuple(self.graph.captures.values())
+        return tuple(self.graph.captures)
 
-    def __call__(self, run: Running, captured: Mapping[int, Any], values: Sequence[Any], state: State) -> list[Any]:
+    def __call__(self, run: Running, captured: Mapping[Tensor, Any], values: Sequence[Any], state: State) -> list[Any]:
         """Evaluate it; the values of its results, None for operations."""
-        bound = {id(param): value for param, value in zip(self.params, values, strict=True)}
+        bound = dict(zip(self.params, values, strict=True))
         return run_body(run, self.graph, {**captured, **bound}, self.results, state)
 
 
@@ -118,16 +118,16 @@ def carried(*bodies: Body) -> Carried:
 
 def loop(
     kind: str, bodies: Sequence[Body], first: Sequence[Tensor], results: int,
-    execute: Callable[[Running, Mapping[int, Any], list[Any]], list[Any]],
+    execute: Callable[[Running, Mapping[Tensor, Any], list[Any]], list[Any]],
 ) -> Operation:  # fmt: skip
     """An operation over bodies: `execute(run, captured, values)` gives its results."""
-    captures = list({id(tensor): tensor for body in bodies for tensor in body.captures}.values())
+    captures = list(dict.fromkeys(tensor for body in bodies for tensor in body.captures))
     effects = Effects()
     for body in bodies:
         effects = effects | body.effects
 
     def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
-        captured = {id(tensor): value for tensor, value in zip(captures, values[len(first) :], strict=True)}
+        captured = dict(zip(captures, values[len(first) :], strict=True))
         return execute(run, captured, list(values[: len(first)]))
 
     types = [type_of(tensor) for tensor in first[:results]]
@@ -143,7 +143,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
     other, _ = trace(false_fn, ())
     travelling = carried(then, other)
 
-    def execute(run: Running, captured: Mapping[int, Any], values: list[Any]) -> list[Any]:
+    def execute(run: Running, captured: Mapping[Tensor, Any], values: list[Any]) -> list[Any]:
         def branch(body: Body) -> Callable[[list[Any]], tuple[list[Any], list[Any]]]:
             def taken(held: list[Any]) -> tuple[list[Any], list[Any]]:
                 state = travelling.inside(run.state, held)
@@ -158,11 +158,11 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
         return list(made)
 
     captures = [*then.captures, *other.captures]
-    unique = list({id(tensor): tensor for tensor in captures}.values())
+    unique = list(dict.fromkeys(captures))
     types = [type_of(each) for each in then.results if isinstance(each, Tensor)]
 
     def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
-        captured = {id(tensor): value for tensor, value in zip(unique, values[1:], strict=True)}
+        captured = dict(zip(unique, values[1:], strict=True))
         return execute(run, captured, list(values[:1]))
 
     effects = then.effects | other.effects

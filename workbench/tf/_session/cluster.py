@@ -81,11 +81,11 @@ class Cluster:
 
     def __call__(self, *values: Any) -> list[Any]:
         """Evaluate it: values of the inputs and variables in; outputs and new values of what is written out."""
-        given = {id(tensor): value for tensor, value in zip(self.inputs, values, strict=False)}
+        given = dict(zip(self.inputs, values, strict=False))
         state = State(dict(zip(self.variables, values[len(self.inputs) :], strict=True)))
         run = Run(self.graph, state, given)
         run.evaluate([*self.operations, *self.outputs])
-        made = [given[id(tensor)] for tensor in self.outputs]
+        made = [given[tensor] for tensor in self.outputs]
         return [jnp.asarray(each) for each in (*made, *(state.values[variable] for variable in self.written))]
 
     def trace_source(self) -> Source:
@@ -135,11 +135,11 @@ class Cluster:
 
 
 def cluster(
-    graph: Graph, operations: Sequence[Operation], given: Mapping[int, Any], wanted: Sequence[Tensor]
+    graph: Graph, operations: Sequence[Operation], given: Mapping[Tensor, Any], wanted: Sequence[Tensor]
 ) -> Cluster:
     """The cluster of these operations. `wanted`: tensors somebody else needs."""
     mine = set(operations)
-    inputs = {id(each): each for op in operations for each in op.inputs if each.op not in mine or id(each) in given}
+    inputs = dict.fromkeys(each for op in operations for each in op.inputs if each.op not in mine or each in given)
     effects = operations[0].effects
     for operation in operations[1:]:
         effects = effects | operation.effects
@@ -148,8 +148,8 @@ def cluster(
     return Cluster(
         graph=graph,
         operations=tuple(operations),
-        inputs=tuple(inputs.values()),
-        outputs=tuple(dict.fromkeys(each for each in wanted if each.op in mine and id(each) not in given)),
+        inputs=tuple(inputs),
+        outputs=tuple(dict.fromkeys(each for each in wanted if each.op in mine and each not in given)),
         variables=tuple(touched),
         written=tuple(variable for variable in touched if variable in effects.writes),
         name=names.pop() if len(names) == 1 else "main",

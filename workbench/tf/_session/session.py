@@ -81,7 +81,7 @@ class Session:
             raise RuntimeError("Attempted to use a closed Session.")
         leaves, tree = jax.tree_util.tree_flatten(fetches, is_leaf=lambda each: each is None)
         found = [self._fetch(leaf) for leaf in leaves]
-        given = {id(tensor): value for tensor, value in map(self._feed, (feed_dict or {}).items())}
+        given = dict(map(self._feed, (feed_dict or {}).items()))
         targets = [each for each in found if isinstance(each, Tensor | Operation)]
         self._evaluate(targets, given)
         values = [self._result(each, given) for each in found]
@@ -119,7 +119,7 @@ class Session:
             raise ValueError(f"Cannot feed value of shape {array.shape} for {tensor.name}, which has {tensor.shape}.")
         return tensor, array
 
-    def _evaluate(self, targets: Sequence[Tensor | Operation], given: dict[int, Any]) -> None:
+    def _evaluate(self, targets: Sequence[Tensor | Operation], given: dict[Tensor, Any]) -> None:
         operations = needed_by(targets, given)
         groups: dict[tuple[int, str], list[Operation]] = {}
         for operation, level in levels(operations, given).items():
@@ -133,25 +133,25 @@ class Session:
             wanted = [*outside, *(each for each in targets if isinstance(each, Tensor))]
             self._on_ipu(cluster(self.graph, members, given, wanted), place, given)
 
-    def _on_host(self, operations: Sequence[Operation], given: dict[int, Any]) -> None:
+    def _on_host(self, operations: Sequence[Operation], given: dict[Tensor, Any]) -> None:
         state = _HostState()
         run = Run(self.graph, state, given)
         run.evaluate(operations)
         for variable in state.written:
             variable.value_now = state.values[variable]
 
-    def _on_ipu(self, found: Cluster, place: str, given: dict[int, Any]) -> None:
+    def _on_ipu(self, found: Cluster, place: str, given: dict[Tensor, Any]) -> None:
         device = self._devices.setdefault(place, Device(place))
-        executable, results = device.run(found, [given[id(tensor)] for tensor in found.inputs])
+        executable, results = device.run(found, [given[tensor] for tensor in found.inputs])
         if executable is not None and executable not in self.executables:
             self.executables.append(executable)
         self._last = executable or self._last
-        given.update((id(tensor), value) for tensor, value in zip(found.outputs, results, strict=True))
+        given.update(zip(found.outputs, results, strict=True))
 
-    def _result(self, each: Any, given: Mapping[int, Any]) -> Any:
+    def _result(self, each: Any, given: Mapping[Tensor, Any]) -> Any:
         if isinstance(each, Operation):
             return None
-        value = given[id(each)] if isinstance(each, Tensor) else plain(each)
+        value = given[each] if isinstance(each, Tensor) else plain(each)
         if value is None:
             return None
         array = np.asarray(value)
@@ -169,11 +169,11 @@ class _HostState(State):
         return self.values[variable] if variable in self.values else variable.held()
 
 
-def levels(operations: Sequence[Operation], given: Mapping[int, Any]) -> dict[Operation, int]:
+def levels(operations: Sequence[Operation], given: Mapping[Tensor, Any]) -> dict[Operation, int]:
     """How many changes of device lie before each operation; operations are in the order they were made."""
     found: dict[Operation, int] = {}
     for operation in operations:
-        before = [tensor.op for tensor in operation.inputs if id(tensor) not in given]
+        before = [tensor.op for tensor in operation.inputs if tensor not in given]
         before += operation.control_inputs
         mine = device_of(operation)
         found[operation] = max(
