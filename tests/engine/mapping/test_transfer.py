@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.mapping.element_walk import check_transfer
 from tests.engine.mapping.mapping_cases import TILES, destinations_of, linears_of, mappings_of, shapes, turned_of
 from workbench.engine import mapping as m
 from workbench.engine.mapping import types as mapping_types
-from workbench.engine.mapping.transfer import lines as mapping_lines
+from workbench.engine.mapping.transfer import by_lines as mapping_lines
 from workbench.engine.mapping.transfer import methods as mapping_transfer
 from workbench.engine.mapping.transfer import sweep as mapping_sweep
-from workbench.engine.mapping.transfer.dense import owner_to_owner
+from workbench.engine.mapping.transfer.by_axes import owner_to_owner
 from workbench.engine.mapping.transfer.sweep import sweep
 from workbench.errors import InputError
 
@@ -206,7 +207,7 @@ def test_lines_agree_with_elements(data: st.DataObject, shape: tuple[int, ...]) 
 def test_every_pair_of_kinds(data: st.DataObject, shape: tuple[int, ...]) -> None:
     src = data.draw(mappings_of(shape))
     dst = data.draw(destinations_of(shape))
-    m.check_transfer(src, dst, 4, TILES)
+    check_transfer(src, dst, 4, TILES)
 
 
 def test_channels_are_kept_in_groups() -> None:
@@ -223,4 +224,4 @@ def test_a_cut_inside_a_group_makes_pieces() -> None:
     need = m.grid_of_cuts((6, 32), [([0], [6], [0]), ([0, 8], [8, 32], [0, 1])])
     moved = m.transfer(m.grid((6, 32), (2, 1)), need, 4, 2)
     assert moved.received_bytes.tolist() == [3 * 8 * 4, 3 * 24 * 4]
-    m.check_transfer(m.grid((6, 32), (2, 1)), need, 4, 2)
+    check_transfer(m.grid((6, 32), (2, 1)), need, 4, 2)

@@ -11,7 +11,7 @@ from string import ascii_letters
 import numpy as np
 
 from workbench.base.arrays import IntArray
-from workbench.engine.mapping.align import common_dims, group, refine
+from workbench.engine.mapping.axes import common_dims, group, refine
 from workbench.engine.mapping.grid import Grid, grid_of_cuts, reversed_cuts
 from workbench.engine.mapping.types import (
     Linear,

@@ -10,8 +10,7 @@ from math import prod
 import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div
-from workbench.engine.mapping.align import axes_of_shape
-from workbench.engine.mapping.axes import AxisSet, product_below
+from workbench.engine.mapping.axes import AxisSet, axes_of_shape, product_below
 from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, reversed_cuts
 from workbench.engine.mapping.turned import as_turned, by_shape, turned
 from workbench.engine.mapping.types import Linear, Mapping, Runs, Shape, TileArray, intern, runs, runs_of_elements

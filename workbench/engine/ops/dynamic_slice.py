@@ -14,7 +14,7 @@ from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Grid, Mapping, grid_of_cuts, linear, needed_by, reshape, slice_, transpose
-from workbench.engine.mapping.align import axes_of_shape
+from workbench.engine.mapping.axes import axes_of_shape
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register

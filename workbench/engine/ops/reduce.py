@@ -23,7 +23,7 @@ from workbench.engine.mapping import (
     reshape,
     runs_of_elements,
 )
-from workbench.engine.mapping.align import folded_axes
+from workbench.engine.mapping.axes import folded_axes
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register

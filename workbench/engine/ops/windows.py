@@ -17,7 +17,7 @@ import numpy as np
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts
-from workbench.engine.mapping.align import axes_of_shape
+from workbench.engine.mapping.axes import axes_of_shape
 from workbench.engine.mapping.grid import Cuts
 from workbench.engine.target import Rates
 from workbench.engine.vertices.pooling import Mode, pool_cycles

@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, frozen
-from workbench.engine.mapping.align import in_memory_order
-from workbench.engine.mapping.axes import grid_rows, is_simple
-from workbench.engine.mapping.flat import FlatRuns, grid_to_runs, runs_to_grid
+from workbench.engine.mapping.axes import grid_rows, in_memory_order, is_simple
 from workbench.engine.mapping.grid import Grid
-from workbench.engine.mapping.parts import clipped, parts_of
-from workbench.engine.mapping.transfer.dense import owner_to_owner
-from workbench.engine.mapping.transfer.lines import turned_to_turned
-from workbench.engine.mapping.transfer.separable import grid_to_grid
+from workbench.engine.mapping.joined import clipped, parts_of
+from workbench.engine.mapping.transfer.by_axes import grid_to_grid, owner_to_owner
+from workbench.engine.mapping.transfer.by_lines import FlatRuns, grid_to_runs, runs_to_grid, turned_to_turned
 from workbench.engine.mapping.transfer.sweep import Counts, sweep
 from workbench.engine.mapping.turned import Turned, as_turned, pulled
-from workbench.engine.mapping.types import Demand, Linear, Mapping, Placement, Runs, TileArray, all_distinct, owned
-from workbench.errors import InputError, VerificationError
+from workbench.engine.mapping.types import Demand, Linear, Mapping, Placement, Runs, all_distinct, owned
+from workbench.errors import InputError
 
 # Above so many rows a sweep takes longer than a tenth of a second.
 MOST_ROWS = 300_000
@@ -109,7 +105,7 @@ def transfer_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
 
 def _by_parts(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     """What every part of a joined tensor sends: each is a variable, whose elements lie together."""
-    pairs = _pairs_of_parts(src, dst)
+    pairs = pairs_of_parts(src, dst)
     if pairs is None:
         return None
     counts = [transfer_counts(have, need, tiles) for have, need in pairs]
@@ -121,7 +117,7 @@ def _by_parts(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     )
 
 
-def _pairs_of_parts(src: Mapping, dst: Placement) -> list[tuple[Mapping, Grid]] | None:
+def pairs_of_parts(src: Mapping, dst: Placement) -> list[tuple[Mapping, Grid]] | None:
     """The parts of a joined tensor and what is needed of each, where this is a grid."""
     found = parts_of(src)
     if found is None or not isinstance(dst, Grid) or dst.shape != src.shape:
@@ -214,58 +210,3 @@ def _goes_flat(mapping: Mapping, grid: Grid) -> bool:
         return False
     owners = mapping.runs()[1]
     return len(owners) <= MOST_RUNS and (all_distinct(owners) or grid_rows(grid) > MOST_ROWS)
-
-
-def check_transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> None:
-    """Compare `transfer` with a count over single elements; for tests, as it takes tiles × size memory.
-
-    The reconciliation: Σ over elements of (receivers other than the owner) × itemsize == Σ received_bytes, and
-    an element is sent once if it has any such receiver. Fragments are left out for turned views, whose memory is in
-    another order. Raises VerificationError naming the quantity.
-    """
-    owner, needs = src.tile_of_elements(), _needs(dst, tiles)
-    holds = owner[None, :] == np.arange(tiles)[:, None]
-    remote = needs & ~holds
-    senders = remote.any(axis=0)
-    moved = transfer(src, dst, itemsize, tiles)
-    expected = {
-        "sent_bytes": np.bincount(owner[senders], minlength=tiles) * itemsize,
-        "received_bytes": remote.sum(axis=1) * itemsize,
-        "local_bytes": (needs & holds).sum(axis=1) * itemsize,
-    }
-    pairs: Sequence[tuple[Mapping, Placement]] = _pairs_of_parts(src, dst) or [(src, dst)]
-    if not any(isinstance(one, Turned) for pair in pairs for one in pair):
-        expected["fragments"] = _total([_pieces(*_in_order(have, need, tiles), tiles) for have, need in pairs])
-    for name, right in expected.items():
-        found = getattr(moved, name)
-        if not np.array_equal(found, right):
-            raise VerificationError(f"{name} of {src} to {dst} is {found!r}", expected=repr(right))
-    if moved.total_bytes != int(remote.sum()) * itemsize:
-        raise VerificationError(f"total_bytes is {moved.total_bytes}", expected=str(int(remote.sum()) * itemsize))
-
-
-def _needs(dst: Placement, tiles: int) -> npt.NDArray[np.bool_]:
-    needs = np.zeros((tiles, dst.size), dtype=bool)
-    for tile, lo, hi in zip(*dst.intervals(), strict=True):
-        needs[tile, lo:hi] = True
-    return needs
-
-
-def _in_order(src: Mapping, dst: Placement, tiles: int) -> tuple[TileArray, npt.NDArray[np.bool_]]:
-    """Owners and needs of the elements in the order in which tiles keep them."""
-    ordered = in_memory_order(src, dst) if isinstance(src, Grid) and isinstance(dst, Grid) else None
-    have, need = ordered or (src, dst)
-    return have.tile_of_elements(), _needs(need, tiles)
-
-
-def _pieces(owner: TileArray, needs: npt.NDArray[np.bool_], tiles: int) -> IntArray:
-    """Pieces received and sent by each tile, walking its own memory in order."""
-    count = np.zeros(tiles, dtype=np.int64)
-    for tile in range(tiles):
-        sources = owner[needs[tile]].tolist()
-        count[tile] += sum(a != tile and (i == 0 or sources[i - 1] != a) for i, a in enumerate(sources))
-        receivers = [tuple(np.flatnonzero(needs[:, at]).tolist()) for at in np.flatnonzero(owner == tile)]
-        count[tile] += sum(
-            bool(a) and a != (tile,) and (i == 0 or receivers[i - 1] != a) for i, a in enumerate(receivers)
-        )
-    return count

@@ -1,19 +1,126 @@
-"""Mappings joined to one: concatenate and pad."""
+"""Tensors end to end: a mapping that remembers what it was joined from, concatenation and padding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from workbench.base.arrays import IntArray, ceil_div
-from workbench.engine.mapping.align import axes_of_shape
+from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.engine.mapping.axes import axes_of_shape
 from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, whole
-from workbench.engine.mapping.parts import join
-from workbench.engine.mapping.types import Mapping, Shape, runs_of_elements
+from workbench.engine.mapping.types import (
+    Demand,
+    Mapping,
+    Placement,
+    Runs,
+    Shape,
+    demand,
+    intern,
+    runs_of_elements,
+    union,
+)
 from workbench.engine.mapping.views import dense, regrid, reshape
 from workbench.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Joined(Runs):
+    """Runs of tensors end to end along an axis, which stay variables of their own: `parts` are their mappings.
+
+    Read parts through `parts_of`: under another shape the same elements are no longer parts along an axis.
+    """
+
+    axis: int
+    parts: tuple[Mapping, ...]
+
+    def _content(self) -> tuple[object, ...]:
+        return (self.axis, *(part.key for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part and where it begins along the axis."""
+
+    mapping: Mapping
+    first: int
+
+    def size(self, axis: int) -> int:
+        """Its length along the axis."""
+        return self.mapping.shape[axis]
+
+
+def parts_of(mapping: Placement) -> tuple[int, tuple[Part, ...]] | None:
+    """The axis and parts of a joined mapping in the shape it was joined to; None of any other."""
+    if not isinstance(mapping, Joined):
+        return None
+    axis, total, found = mapping.axis, 0, []
+    for part in mapping.parts:
+        found.append(Part(part, total))
+        total += part.shape[axis]
+    first = mapping.parts[0].shape
+    return (axis, tuple(found)) if mapping.shape == (*first[:axis], total, *first[axis + 1 :]) else None
+
+
+def join(mappings: Sequence[Mapping], axis: int, shape: Sequence[int]) -> Joined:
+    """Mappings end to end along `axis`; those that were joined along it themselves give their parts."""
+    inner = prod(shape[axis + 1 :])
+    row, at = prod(shape[axis:]), 0
+    starts, owners = [], []
+    for mapping in mappings:
+        width = mapping.shape[axis] * inner
+        first, tile = mapping.runs()
+        cut = union(first, np.arange(0, mapping.size, width))
+        owners.append(tile[np.searchsorted(first, cut, side="right") - 1])
+        starts.append(cut // width * row + cut % width + at)
+        at += width
+    flat, tiles = np.concatenate(starts), np.concatenate(owners)
+    order = np.argsort(flat, kind="stable")
+    flat, tiles = flat[order], tiles[order]
+    keep = np.append(True, tiles[1:] != tiles[:-1])
+    parts = tuple(part for mapping in mappings for part in _flattened(mapping, axis))
+    return intern(
+        Joined(shape=tuple(shape), starts=frozen(flat[keep]), tiles_of_run=frozen(tiles[keep]), axis=axis, parts=parts)
+    )
+
+
+def _flattened(mapping: Mapping, axis: int) -> Iterator[Mapping]:
+    found = parts_of(mapping)
+    if found is None or found[0] != axis:
+        yield mapping
+    else:
+        yield from (part.mapping for part in found[1])
+
+
+def clipped(need: Grid, axis: int, first: int, size: int) -> Grid | None:
+    """What a grid needs of positions first to first + size - 1 along an axis, over these alone; None: not a grid."""
+    groups = axes_of_shape(need)
+    if groups is None or len(groups[axis]) > 1:
+        return None
+    (cut,) = groups[axis] or (whole(need.shape[axis]),)
+    lo, hi = (np.clip(bound - first, 0, size) for bound in (cut.lo, cut.hi))
+    shape = (*need.shape[:axis], size, *need.shape[axis + 1 :])
+    axes: list[Cuts | tuple[object, object, object]] = []
+    for index, group in enumerate(groups):
+        axes += [(lo, hi, cut.offset)] if index == axis else group
+    dims = [
+        length
+        for index, group in enumerate(groups)
+        for length in ([size] if index == axis else [one.size for one in group])
+    ]
+    return grid_of_cuts(shape, axes, dims=dims, first_tile=need.first_tile, replicas=need.replicas)  # type: ignore[arg-type]
+
+
+def end_to_end(shape: Shape, needs: Sequence[tuple[int, Placement]]) -> Demand:
+    """Demands of pieces of a flat tensor of `shape`, each with the element it begins at, as one."""
+    found = [(placement.intervals(), first) for first, placement in needs]
+    tile = np.concatenate([tiles for (tiles, _, _), _ in found])
+    lo = np.concatenate([low + first for (_, low, _), first in found])
+    hi = np.concatenate([high + first for (_, _, high), first in found])
+    return demand(shape, tile, lo, hi)
 
 
 def concatenate(mappings: Sequence[Mapping], axis: int) -> Mapping:

@@ -6,11 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.mapping.element_walk import check_transfer
 from tests.engine.mapping.mapping_cases import TILES, demand_grids_of, grids_of, mappings_of
 from workbench.engine import mapping as m
-from workbench.engine.mapping.parts import Joined, parts_of
+from workbench.engine.mapping.joined import Joined, parts_of
+from workbench.engine.mapping.needs import needed_by
 from workbench.engine.mapping.transfer import transfer
-from workbench.engine.mapping.transfer.needs import needed_by
 
 
 @st.composite
@@ -42,7 +43,7 @@ def test_parts_send_together_what_the_whole_sends(data: st.DataObject) -> None:
     assert np.array_equal(by_parts.sent_bytes, at_once.sent_bytes)
     assert np.array_equal(by_parts.received_bytes, at_once.received_bytes)
     assert np.array_equal(by_parts.local_bytes, at_once.local_bytes)
-    m.check_transfer(have, need, 4, TILES)
+    check_transfer(have, need, 4, TILES)
 
 
 @given(st.data())
