@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.engine.frontends.sharding import ipu_shard
+from tests.engine.sharding import ipu_shard
 from workbench.ipu.config import ExecutionProfileType, IPUConfig
 
 ROWS = np.zeros((64, 64), np.float32)

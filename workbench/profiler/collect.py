@@ -14,11 +14,10 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.base.collection import paused_collection
 from workbench.engine.cost import formulas
-from workbench.engine.memory.allocation import Allocation
+from workbench.engine.memory.allocation import Allocation, plain_placer
 from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.liveness import Liveness
 from workbench.engine.memory.packing import with_gaps_bytes
-from workbench.engine.memory.plain_allocation import plain_placer
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
 from workbench.engine.program.columns import columns_of
 from workbench.engine.program.tree import StepContext, trace_trees

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench
-from workbench.engine.options import CATEGORIES, OPTIONS, Option, attributes, form_options, keys_of, options
+from workbench.engine.options import CATEGORIES, OPTIONS, Option, attributes, form_options, options
 from workbench.engine.options.enums import SelectionOrder, StochasticRoundingBehaviour
 from workbench.errors import OptionError
 
@@ -169,10 +169,6 @@ def test_keys_belong_to_a_dictionary_that_an_attribute_holds() -> None:
         for each in OPTIONS.values()
         if each.kind == "key"
     } == held
-    assert [each.name.rpartition(".")[2] for each in keys_of("pooling.poplar_options")] == [
-        "poolUseIntrospectiveMapping",
-        "optimizeForSpeed",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import keras
 import numpy as np
 import pytest
 
+from tests.engine.sharding import ipu_shard
 from tests.engine.small_graphs import Draft
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.frontends.keras import trace_keras
-from workbench.engine.frontends.sharding import ipu_shard
 from workbench.engine.graph import Graph, Node, verify_graph
 from workbench.engine.options import options
 from workbench.engine.passes.shard import shard, shards_of

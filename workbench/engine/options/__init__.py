@@ -17,7 +17,6 @@ from workbench.engine.options.declaration import (
     Option,
     Options,
     find_option,
-    keys_of,
     option,
     options,
 )
@@ -62,7 +61,6 @@ __all__ = [
     "attributes",
     "find_option",
     "form_options",
-    "keys_of",
     "option",
     "options",
 ]

@@ -169,12 +169,6 @@ def find_option(name: str) -> Option:
     raise OptionValueError(f"there is no option {name!r}", todo=hint)
 
 
-def keys_of(name: str) -> tuple[Option, ...]:
-    """The declared keys of a dictionary of options, in order of declaration."""
-    start = f"{name}."
-    return tuple(each for each in OPTIONS.values() if each.kind == "key" and each.name.startswith(start))
-
-
 def _spread(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Values by option, a dictionary with declared keys as one value for each key."""
     for name, value in values.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -42,11 +42,3 @@ def merged(buffers: Sequence[RemoteBuffer], merging: Merging) -> tuple[RemoteBuf
         key: object = buffer.variable if merging == "NO_MERGING" else alike
         found.append(replace(buffer, group=groups.setdefault(key, len(groups))))
     return tuple(found)
-
-
-def streaming_bytes(buffers: Sequence[RemoteBuffer]) -> Mapping[int, int]:
-    """Bytes of streaming memory by IPU of a replica."""
-    found: dict[int, int] = {}
-    for buffer in buffers:
-        found[buffer.ipu] = found.get(buffer.ipu, 0) + buffer.size_bytes
-    return found

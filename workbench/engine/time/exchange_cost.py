@@ -8,14 +8,13 @@ better way, as a compiler is asked for the one or the other.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.cost import Cost, formula, term
 from workbench.engine.program import Exchange
 from workbench.engine.target import Target
+from workbench.engine.vertices.sizes import Sizes, larger
 
 STACK = "osmarks/ipu-stack@ce7c7e94"
 
@@ -43,9 +42,22 @@ def transfer_cycles(
     staging_rate: int,
 ) -> int:
     """Cycles of one tile in an exchange; rates in bytes per cycle, `bus` tiles share one."""
-    streamed = max(ceil_div(sent_bytes, rate), ceil_div(bus * received_bytes - (bus - 1) * shared_bytes, bus * rate))
-    direct = max(streamed, ceil_div(events_per_fragment * pieces, 2))
-    return min(direct, streamed + staging_call - (-(sent_bytes + received_bytes) // staging_rate))
+    direct, staged = _ways(
+        sent_bytes, received_bytes, shared_bytes, pieces, rate=rate, bus=bus, events_per_fragment=events_per_fragment,
+        staging_call=staging_call, staging_rate=staging_rate,
+    )  # fmt: skip
+    return int(min(direct, staged))
+
+
+def _ways(
+    sent_bytes: Sizes, received_bytes: Sizes, shared_bytes: Sizes, pieces: Sizes, *,
+    rate: int, bus: int, events_per_fragment: int, staging_call: int, staging_rate: int,
+) -> tuple[Sizes, Sizes]:  # fmt: skip
+    """Cycles of a tile or of every tile, direct and staged."""
+    received = ceil_div(bus * received_bytes - (bus - 1) * shared_bytes, bus * rate)
+    streamed = larger(ceil_div(sent_bytes, rate), received)
+    direct = larger(streamed, ceil_div(events_per_fragment * pieces, 2))
+    return direct, streamed + staging_call + ceil_div(sent_bytes + received_bytes, staging_rate)
 
 
 @formula(
@@ -69,29 +81,21 @@ def _rates(target: Target) -> dict[str, int]:
     }
 
 
-def _ways(exchange: Exchange, target: Target) -> tuple[IntArray, IntArray]:
-    """Cycles of every tile, direct and staged."""
-    rates: dict[str, Any] = _rates(target)
-    sent, received, bus = exchange.sent_bytes, exchange.received_bytes, target.tiles_per_exchange_bus
-    over_bus = bus * received - (bus - 1) * _shared(exchange)
-    streamed = np.maximum(ceil_div(sent, rates["rate"]), ceil_div(over_bus, bus * rates["rate"]))
-    direct = np.maximum(streamed, ceil_div(rates["events_per_fragment"] * exchange.fragments, 2))
-    return direct, streamed + rates["staging_call"] - (-(sent + received) // rates["staging_rate"])
-
-
 def _shared(exchange: Exchange) -> IntArray:
     return np.zeros_like(exchange.received_bytes) if exchange.shared_bytes is None else exchange.shared_bytes
 
 
 def exchange_cost(exchange: Exchange, target: Target) -> tuple[Cost, IntArray]:
     """The cost of an exchange, and the cycles of each tile in it (without latency), int64[tiles]."""
-    per_tile = np.minimum(*_ways(exchange, target))
+    sent, received = exchange.sent_bytes, exchange.received_bytes
+    ways = _ways(sent, received, _shared(exchange), exchange.fragments, **_rates(target))
+    per_tile: IntArray = np.minimum(*ways)
     busiest = int(per_tile.argmax())
     transfer = term(
         "busiest tile",
         "exchange.transfer",
-        sent_bytes=int(exchange.sent_bytes[busiest]),
-        received_bytes=int(exchange.received_bytes[busiest]),
+        sent_bytes=int(sent[busiest]),
+        received_bytes=int(received[busiest]),
         shared_bytes=int(_shared(exchange)[busiest]),
         pieces=int(exchange.fragments[busiest]),
         **_rates(target),
