@@ -1,4 +1,4 @@
-"""Layers of a Keras model on one IPU of several: a named scope, as `ipu.scopes.ipu_shard` makes for operations of tf."""
+"""Layers of a Keras model on one IPU of several: a named scope, as `ipu.scopes.ipu_shard` gives to operations."""
 
 from __future__ import annotations
 
