@@ -24,7 +24,7 @@ option(
     int,
     "Replicas whose batch statistics are averaged in every batch normalisation, by an all-reduce each time. Not with "
     "I/O tiles, and not in a pipeline.",
-    read_by="executable/executable.py",
+    read_by="executable/request.py",
     minimum=1,
 )
 

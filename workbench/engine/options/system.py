@@ -35,7 +35,7 @@ option(
     bool,
     "Compute activations again in the backward pass instead of keeping them: less memory, more cycles. Operations "
     "with state are not computed again.",
-    read_by=("executable/executable.py", "executable/pipelines.py"),
+    read_by=("executable/request.py", "executable/pipelines.py"),
     form_label="recomputation",
 )
 option(
@@ -75,7 +75,7 @@ option(
     int,
     "IPUs of each device: a number for one device, a list for several. 0 or empty: as many as the program needs.",
     many=True,
-    read_by=("executable/executable.py", _FROZEN),
+    read_by=("executable/compile.py", _FROZEN),
     minimum=0,
     maximum=64,
     form_label="IPUs",
@@ -230,7 +230,7 @@ option(
     0,
     int,
     "Tiles of one IPU; 0 means all of them.",
-    read_by="executable/executable.py",
+    read_by="executable/request.py",
     minimum=0,
     maximum=1472,
     form_label="tiles per IPU",
@@ -240,7 +240,7 @@ option(
     "ipu2",
     str,
     "Which IPU is modelled; the default leaves it to the described system.",
-    read_by=("executable/executable.py", _FROZEN),
+    read_by=("executable/request.py", _FROZEN),
     choices=("ipu1", "ipu2", "bow", "ipu21"),
     form_label="IPU version",
 )
@@ -313,7 +313,7 @@ option(
     int,
     "Micro-batches whose gradients are added before one weight update.",
     kind="argument",
-    read_by="executable/executable.py",
+    read_by="executable/request.py",
     minimum=1,
     form_label="gradient accumulation",
 )
