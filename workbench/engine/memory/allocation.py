@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from workbench.base.arrays import IntArray, frozen
+from workbench.base.spans import covered_by_rank
 from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES, Footprint
 from workbench.engine.memory.intervals import Interval
 from workbench.engine.memory.liveness import KINDS, Liveness
@@ -207,23 +208,12 @@ def _summary(ipu: int, tile: int, blocks: Sequence[Block], placed: Placed, memor
 
 
 def covered(blocks: Sequence[Block]) -> dict[str, int]:
-    """Addresses per category, each address once, for the first of its categories in `MEMORY_CATEGORIES`.
-
-    Addresses up to a category less those below it: each a length of a union of intervals sorted by their start.
-    """
-    result = dict.fromkeys(MEMORY_CATEGORIES, 0)
+    """Addresses per category, each address once, for the first of its categories in `MEMORY_CATEGORIES`."""
     rank_of = {name: rank for rank, name in enumerate(MEMORY_CATEGORIES)}
     rows = np.array([(block.address, block.size_bytes, rank_of[block.category]) for block in blocks], dtype=np.int64)
-    start, size, ranks = rows.reshape(-1, 3)[rows.reshape(-1, 3)[:, 0].argsort(kind="stable")].T
-    before = 0
-    for rank in np.unique(ranks).tolist():
-        chosen = ranks <= rank
-        reach = np.maximum.accumulate((start + size)[chosen])
-        opened = np.maximum(start[chosen], np.append(0, reach[:-1]))
-        together = int(np.maximum(reach - opened, 0).sum())
-        result[MEMORY_CATEGORIES[rank]] = together - before
-        before = together
-    return result
+    start, size, ranks = rows.reshape(-1, 3).T
+    found = covered_by_rank(start, size, ranks, len(MEMORY_CATEGORIES))
+    return dict(zip(MEMORY_CATEGORIES, found.tolist(), strict=True))
 
 
 def allocate(

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.base.spans import covered_by_rank
 from workbench.errors import InputError
 from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, Stored, Table, table
 
@@ -126,7 +127,7 @@ class Addresses:
             placement = self._placement(ipu)
             for first in left[np.argsort(placement.group_of[left], kind="stable")].tolist():
                 owners, addresses, sizes, with_gaps = placement.tile(first)
-                sums[:-1, first] = _painted(addresses, sizes, placement.ranks[owners])
+                sums[:-1, first] = covered_by_rank(addresses, sizes, placement.ranks[owners], len(MEMORY_CATEGORIES))
                 sums[-1, first] = with_gaps
         return sums[:, classes]
 
@@ -246,20 +247,5 @@ def groups(amounts: Amounts, tiles: IntArray, bounds: IntArray) -> list[IntArray
 def bytes_by_category(rows: Table) -> Mapping[str, int]:
     """Bytes by category of one tile's allocation rows; a shared address counts for the first category."""
     ranks = np.array([_RANKS[name] for name in rows["category"].tolist()], dtype=np.int64)
-    return dict(zip(MEMORY_CATEGORIES, _painted(rows["address"], rows["bytes"], ranks).tolist(), strict=True))
-
-
-def _painted(start: IntArray, size: IntArray, ranks: IntArray) -> IntArray:
-    """Bytes by rank of category: what the blocks up to a rank cover, less what those below it cover."""
-    order = start.argsort(kind="stable")
-    start, stop, ranks = start[order], (start + size)[order], ranks[order]
-    found = np.zeros(len(MEMORY_CATEGORIES), dtype=np.int64)
-    before = 0
-    for rank in np.unique(ranks).tolist():
-        chosen = ranks <= rank
-        begin, reach = start[chosen], np.maximum.accumulate(stop[chosen])
-        begin[1:] = np.maximum(begin[1:], reach[:-1])
-        covered = int(np.maximum(reach - begin, 0).sum())
-        found[rank] = covered - before
-        before = covered
-    return found
+    found = covered_by_rank(rows["address"], rows["bytes"], ranks, len(MEMORY_CATEGORIES))
+    return dict(zip(MEMORY_CATEGORIES, found.tolist(), strict=True))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
+from workbench.base.spans import covered
 from workbench.base.units import bytes_text
 from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes as bytes_of
@@ -101,15 +102,17 @@ class Memory(Report):
         }
 
     def _by_region(self, address: IntArray, size: IntArray) -> dict[str, int]:
+        order = address.argsort(kind="stable")
+        start, stop = address[order], (address + size)[order]
         target = self.profile.target
         first, end = int(target["non_interleaved_bytes"]), int(target["bytes_per_tile"])
         found = {}
         for name, low, high in (
             ("non_interleaved", 0, first),
             ("interleaved", first, end),
-            ("beyond the tile", end, max(end, int((address + size).max(initial=0)))),
+            ("beyond the tile", end, max(end, int(stop.max(initial=0)))),
         ):
-            found[name] = covered_bytes(np.clip(address, low, high), np.clip(address + size, low, high))
+            found[name] = covered(np.clip(start, low, high), np.clip(stop, low, high))
         return {name: amount for name, amount in found.items() if amount}
 
     @cached_property
@@ -157,17 +160,6 @@ class Memory(Report):
             for name, amount in self.by_category.items()
         ]
         return "\n".join([self.sentence, *lines])
-
-
-def covered_bytes(start: IntArray, end: IntArray) -> int:
-    """Bytes covered by at least one of the spans [start, end)."""
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    if not len(start):
-        return 0
-    reach = np.maximum.accumulate(end)
-    fresh = np.maximum(start[1:], reach[:-1])
-    return int(end[0] - start[0] + np.maximum(0, end[1:] - fresh).sum())
 
 
 def _plain(value: Any) -> Any:
