@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -119,3 +120,37 @@ def test_readme_names_only_commands_that_exist() -> None:
     named = set(re.findall(r"`make ([a-z-]+)`|^make ([a-z-]+)", readme, re.MULTILINE))
     commands = {first or second for first, second in named}
     assert {"lab", "test"} <= commands <= targets
+
+
+# Tests
+
+
+def modules(folder: Path) -> dict[str, ast.Module]:
+    """Its Python files, read."""
+    paths = sorted(path for path in folder.rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def taken_from_tests(tree: ast.Module) -> list[str]:
+    """What a module imports from a file of tests, wherever in it."""
+    found = []
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        found += [name for name in names if re.match(r"tests\.(\w+\.)*test_", name)]
+    return found
+
+
+def test_what_tests_share_is_in_no_file_of_tests() -> None:
+    """A helper that several files use has a module of its own beside them."""
+    taken = {path: taken_from_tests(tree) for path, tree in modules(ROOT / "tests").items()}
+    assert {path: names for path, names in taken.items() if names} == {}
+
+
+def test_a_helper_from_a_file_of_tests_is_noticed() -> None:
+    inside = "def f():\n    from tests.engine.test_run import a, b\n"
+    source = inside + "import tests.test_lab\nfrom tests.engine import test_run"
+    found = ["tests.test_lab", "tests.engine.test_run", "tests.engine.test_run.a", "tests.engine.test_run.b"]
+    assert sorted(taken_from_tests(ast.parse(source))) == sorted(found)
+    assert taken_from_tests(ast.parse("from tests.engine.small_graphs import Draft")) == []

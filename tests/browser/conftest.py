@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
@@ -24,6 +25,7 @@ CHROMIUM_ARGUMENTS = (
     "--disable-sync",
 )
 OpenNotebook = Callable[..., NotebookPage]
+LoadNotebook = Callable[..., str]
 StartLab = Callable[[str], lab.Server]
 
 
@@ -110,3 +112,36 @@ def open_notebook(chromium: Browser, start_lab: StartLab) -> Iterator[OpenNotebo
         context.close()
     for server in servers:
         server.end_kernels()
+
+
+@pytest.fixture
+def add_views(lab_folder: Path, request: pytest.FixtureRequest) -> LoadNotebook:
+    """`add_views(source, ...)`: a served notebook of these cells; returns its path there."""
+
+    def add(*sources: str) -> str:
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+        notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        name = f"{request.node.originalname}.ipynb"
+        nbformat.write(notebook, lab_folder / name)
+        return name
+
+    return add
+
+
+@pytest.fixture
+def run_views(open_notebook: OpenNotebook, add_views: LoadNotebook) -> Iterator[Callable[..., NotebookPage]]:
+    """Opens and runs the cells; afterwards nothing may have failed."""
+    opened: list[NotebookPage] = []
+
+    def run(*sources: str, screen: Screen = FIRST[0]) -> NotebookPage:
+        page = open_notebook(add_views(*sources), screen)
+        opened.append(page)
+        page.run_all()
+        assert page.cell_errors() == []
+        return page
+
+    yield run
+    for page in opened:
+        assert page.script_errors == []
+        assert page.foreign_requests == []

@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.driver import FIRST, OTHERS
-from tests.browser.test_first_look import RUN_SECONDS, assert_drawn, keep_looks
+from tests.browser.looking import RUN_SECONDS, assert_drawn, keep_looks
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -11,10 +11,8 @@ from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
-from tests.browser.test_views import add_views, run_views, view
+from tests.browser.looking import view
 from tests.profiler.scheduled import scheduled_profile
-
-__all__ = ["add_views", "run_views"]  # fixtures
 
 pytestmark = pytest.mark.browser
 

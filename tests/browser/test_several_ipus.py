@@ -7,8 +7,8 @@ import pytest
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.driver import FIRST, OTHERS
-from tests.browser.test_first_look import RUN_SECONDS, assert_drawn, keep_looks, shown
-from tests.notebooks.test_several_ipus import check
+from tests.browser.looking import RUN_SECONDS, assert_drawn, keep_looks, shown
+from tests.notebooks.several_ipus import check
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

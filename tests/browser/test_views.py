@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.driver import EVERY_SCREEN, FIRST, NotebookPage, Screen, Screens
+from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
+from tests.browser.looking import view
 from tests.profiler.handmade import handmade_pipeline
-from tests.widgets.test_faces import EVIL, evil_profile
+from tests.widgets.evil import EVIL, evil_profile
 
 pytestmark = pytest.mark.browser
 
@@ -24,44 +25,6 @@ LINKED = (
 )
 # Where the liveness canvas begins and how much of its width is not plot, in pixels.
 LEFT, MARGINS = 78, 92
-LoadNotebook = Callable[..., str]
-
-
-@pytest.fixture
-def add_views(lab_folder: Path, request: pytest.FixtureRequest) -> LoadNotebook:
-    """`add_views(source, ...)`: a served notebook of these cells; returns its path there."""
-
-    def add(*sources: str) -> str:
-        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
-        notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
-        name = f"{request.node.originalname}.ipynb"
-        nbformat.write(notebook, lab_folder / name)
-        return name
-
-    return add
-
-
-@pytest.fixture
-def run_views(open_notebook: OpenNotebook, add_views: LoadNotebook) -> Iterator[Callable[..., NotebookPage]]:
-    """Opens and runs the cells; afterwards nothing may have failed."""
-    opened: list[NotebookPage] = []
-
-    def run(*sources: str, screen: Screen = FIRST[0]) -> NotebookPage:
-        lab = open_notebook(add_views(*sources), screen)
-        opened.append(lab)
-        lab.run_all()
-        assert lab.cell_errors() == []
-        return lab
-
-    yield run
-    for lab in opened:
-        assert lab.script_errors == []
-        assert lab.foreign_requests == []
-
-
-def view(place: Page | Locator, title: str) -> Locator:
-    return place.locator(f'section.wb[aria-label="{title}"]')
 
 
 @EVERY_SCREEN
@@ -125,7 +88,7 @@ def test_views_are_linked_and_follow_the_keyboard(run_views: Callable[..., Noteb
 
 @pytest.mark.slow
 def test_names_of_layers_are_text(run_views: Callable[..., NotebookPage]) -> None:
-    lab = run_views("from tests.widgets.test_faces import evil_profile\nevil_profile()")
+    lab = run_views("from tests.widgets.evil import evil_profile\nevil_profile()")
     said: list[str] = []
     lab.page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
     for title in ("Memory", "Tile map", "Liveness", "Trace", "Pipeline"):

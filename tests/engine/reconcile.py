@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.engine.memory.test_allocation import check
+from tests.engine.memory.checking import check
 from workbench.engine.compile import Compiled
 from workbench.engine.graph import RESIDENT_ROLES
 from workbench.engine.program import DoExchange

@@ -153,3 +153,18 @@ def all_ops(graph: Graph, function: str = "") -> list[str]:
 def before_and_after(before: Graph, after: Graph) -> str:
     """Both graphs as text, the second verified."""
     return f"{before}\n\n-- becomes --\n\n{verify_graph(after)}\n"
+
+
+def carried_loop() -> tuple[Graph, Value, Value]:
+    """A scan that adds its slices to a carry."""
+    body = Draft("body")
+    carry, item = body.b.param((8,), "float32"), body.b.param((8,), "float32")
+    new = body.point("add", carry, item)
+    d = Draft()
+    x = d.param("x", (5, 8))
+    first = d.point("neg", d.param("first", (8,)))
+    (last,) = d.nodes(
+        "scan", (first, x), (((8,), "float32"),), calls=("body",), times=5, num_consts=0, num_carry=1, length=5,
+        reverse=False,
+    )  # fmt: skip
+    return d.graph(last, bodies=(body.function(new),)), new, carry

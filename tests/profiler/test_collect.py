@@ -12,9 +12,8 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder
-from tests.profiler.reports.test_reports import REPORTS
-from workbench.engine.compile import Clock, Compiled, measure
-from workbench.engine.options import Options
+from tests.profiler.measured import compiled
+from tests.profiler.report_names import REPORTS
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect
 from workbench.profiler.memory import live_bytes
@@ -22,10 +21,6 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.schema import MEMORY_CATEGORIES
 from workbench.profiler.storage import load_profile
 from workbench.profiler.validity import validate
-
-
-def compiled(program: TileProgram) -> Compiled:
-    return measure(program, Options(), Clock(lambda phase: None))
 
 
 def tiny() -> TileProgram:

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ import numpy as np
 import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from tests.widgets.evil import evil_profile
 from tests.widgets.large import large_profile
 from workbench.profiler.export import html
-from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.face import views
@@ -28,20 +27,9 @@ from workbench.widgets.kit.palette import CATEGORIES, CAUSES, DIRECTIONS, MICRO_
 
 VIEWS = [each.name for each in views()]
 
-EVIL = "<script>alert(1)</script>\"'&"
 MAKERS = {"loop": handmade_profile, "pipeline": handmade_pipeline}
 each_view = pytest.mark.parametrize("name", VIEWS)
 each_profile = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-
-
-def evil_profile() -> Profile:
-    """A profile in which every name is markup."""
-    profile = handmade_pipeline()
-    tables = {name: dict(columns) for name, columns in profile.tables.items()}
-    for table, column in (("steps", "name"), ("steps", "layer"), ("variables", "name"), ("variables", "layer")):
-        tables[table][column] = np.array([EVIL + str(k) for k in range(len(tables[table][column]))], dtype=object)
-    meta = {**profile.meta, "name": EVIL, "assumptions": [EVIL], "warnings": [EVIL], "config_changed": {EVIL: EVIL}}
-    return replace(profile, meta=meta, tables=tables)
 
 
 class Tags(HTMLParser):

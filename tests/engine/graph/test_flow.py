@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.engine.lower.test_in_place import carried_loop
 from tests.engine.passes.staged_models import graph_of
-from tests.engine.small_graphs import Draft
+from tests.engine.small_graphs import Draft, carried_loop
 from workbench.engine.graph import Graph
 from workbench.engine.graph.flow import callees_first, carried, private_params
 from workbench.engine.passes.canonicalise import canonicalise

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.small_graphs import Draft
-from workbench.engine.graph import Graph, Value
+from tests.engine.small_graphs import Draft, carried_loop
+from workbench.engine.graph import Graph
 from workbench.engine.lower.in_place import InPlace, find_in_place, verify_in_place
 from workbench.engine.passes.fuse import fuse
 from workbench.engine.passes.schedule import schedule
@@ -120,21 +120,6 @@ def test_another_size_of_element_does_not_fit() -> None:
     d = Draft()
     y = d.point("neg", d.param("x", (8, 8)))
     assert chosen(d.graph(d.cast(y, "float16"))) == {}
-
-
-def carried_loop() -> tuple[Graph, Value, Value]:
-    """A scan that adds its slices to a carry."""
-    body = Draft("body")
-    carry, item = body.b.param((8,), "float32"), body.b.param((8,), "float32")
-    new = body.point("add", carry, item)
-    d = Draft()
-    x = d.param("x", (5, 8))
-    first = d.point("neg", d.param("first", (8,)))
-    (last,) = d.nodes(
-        "scan", (first, x), (((8,), "float32"),), calls=("body",), times=5, num_consts=0, num_carry=1, length=5,
-        reverse=False,
-    )  # fmt: skip
-    return d.graph(last, bodies=(body.function(new),)), new, carry
 
 
 def test_a_carry_is_added_to_where_it_is() -> None:

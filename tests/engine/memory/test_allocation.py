@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 
+from tests.engine.memory.checking import check
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, small_target
 from workbench.base.arrays import frozen
 from workbench.engine.memory import allocation as allocation_module
-from workbench.engine.memory.allocation import MEMORY_CATEGORIES, Allocation, Block, TileAllocation, allocate, covered
-from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES, Footprint, footprint
+from workbench.engine.memory.allocation import MEMORY_CATEGORIES, Allocation, Block, allocate, covered
+from workbench.engine.memory.footprint import CATEGORIES, Footprint, footprint
 from workbench.engine.memory.liveness import liveness
 from workbench.engine.memory.packing import Item, conflicts, place
 from workbench.engine.program import TileProgram
-from workbench.engine.target import MemoryMap, Target, target
+from workbench.engine.target import MemoryMap, target
 from workbench.errors import InputError
 
 
@@ -32,28 +33,6 @@ def no_code(program: TileProgram, **bytes_of: int) -> Footprint:
 def allocated(program: TileProgram, **bytes_of: int) -> Allocation:
     code = no_code(program, **bytes_of)
     return allocate(program, liveness(program, code), code)
-
-
-def check(tile: TileAllocation, target: Target) -> None:
-    """The independent checker: pairwise, byte by byte in space and step by step in time."""
-    border, end = target.memory.non_interleaved_bytes, target.bytes_per_tile
-    for block in tile.blocks:
-        stop = block.address + block.size_bytes
-        if block.region == "overflow":
-            assert stop > end
-            continue
-        assert 0 <= block.address <= stop <= end
-        assert (block.region == "non_interleaved") is (block.address < border)
-        if block.category in CODE_CATEGORIES:
-            assert stop <= target.memory.executable_bytes
-        if block.region != "overflow" and block.category in CODE_CATEGORIES:
-            assert block.address + block.size_bytes <= target.memory.executable_bytes
-    for one, other in combinations(tile.blocks, 2):
-        together = one.always_live or other.always_live
-        for first, last in one.intervals:
-            together |= any(a <= last and first <= b for a, b in other.intervals)
-        apart = one.address + one.size_bytes <= other.address or other.address + other.size_bytes <= one.address
-        assert apart or not together, f"{one.label} and {other.label} overlap in space and time"
 
 
 def chain(sizes: list[int], **fields: object) -> TileProgram:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.random_programs import programs
-from tests.profiler.test_collect import compiled
+from tests.profiler.measured import compiled
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect
 from workbench.profiler.memory import addresses

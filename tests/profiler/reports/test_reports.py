@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from tests.profiler.report_names import REPORTS
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, text_table
 
@@ -18,8 +18,6 @@ PROFILES = {
     "over": handmade_profile(fits=False),
     "pipeline": handmade_pipeline(),
 }
-FOLDER = Path(__file__).parents[3] / "workbench" / "profiler" / "reports"
-REPORTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
 
 each_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 each_report = pytest.mark.parametrize("name", REPORTS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from tests.profiler.advice.test_diagnose import FakeCompiler, by_lever, over
+from tests.profiler.advice.fake_compiler import FakeCompiler, by_lever, over
 from workbench.errors import Cancelled, InputError
 from workbench.executable import PHASES
 from workbench.ipu.config import IPUConfig, form_options

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import ipywidgets
 import pytest
 
 from tests.profiler.handmade import handmade_pipeline
+from tests.widgets.kit.javascript import evaluate, run
 from workbench.base import units
 from workbench.widgets import linked
 from workbench.widgets.app import App
@@ -24,18 +24,6 @@ VIEWS = [each.name for each in views()]
 HERE = Path(__file__).parent
 MAX_BYTES = 30_000
 MAX_SESSION_BYTES = 300_000
-
-
-def run(node: str, *arguments: str, text: str = "") -> str:
-    done = subprocess.run([node, *arguments], input=text, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def evaluate(node: str, source: str) -> Any:
-    """The JSON that a module prints; it may import from the folder of the widgets as `from WIDGETS/...`."""
-    folder = assets.FOLDER.as_uri()
-    return json.loads(run(node, "--input-type=module", "-", text=source.replace("WIDGETS", folder)))
 
 
 @pytest.mark.parametrize("path", sorted(HERE.parent.rglob("*.test.mjs")), ids=lambda path: path.stem)

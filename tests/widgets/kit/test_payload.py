@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.widgets.kit.test_javascript import evaluate
+from tests.widgets.kit.javascript import evaluate
 from workbench.widgets.kit.payload import Names, pack
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.scheduled import scheduled_profile
-from tests.widgets.views.test_views import columns
+from tests.widgets.views.payloads import columns
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import CAUSES
 from workbench.widgets import linked

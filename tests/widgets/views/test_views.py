@@ -10,6 +10,7 @@ import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.large import large_profile
+from tests.widgets.views.payloads import columns
 from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.face import views
@@ -18,15 +19,6 @@ from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views import liveness_view, memory, tile_map, trace
 
 VIEWS = [each.name for each in views()]
-
-_TYPES = {"f8": np.float64, "f4": np.float32, "i4": np.int32, "i2": np.int16, "u1": np.uint8}
-
-
-def columns(data: dict[str, Any], buffer: bytes) -> dict[str, Any]:
-    return {
-        part["name"]: np.frombuffer(buffer, _TYPES[part["type"]], part["length"], part["offset"])
-        for part in data["layout"]
-    }
 
 
 def test_liveness_is_the_report_s() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.engine.frontends.keras_models import batch, furthest
-from tests.engine.frontends.staging.test_staged import stack
+from tests.engine.frontends.staging.dense import stack
 from workbench.engine.frontends.describe.replicas import AXIS
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.frontends.keras import trace_keras

@@ -10,7 +10,7 @@ import keras
 import pytest
 
 from tests.engine.frontends.keras_models import batch, furthest
-from tests.engine.frontends.staging.test_scheduled import STEPS, TOLERANCE, skipping, source_of, stack, unpipelined
+from tests.engine.frontends.staging.four_stages import STEPS, TOLERANCE, skipping, source_of, stack, unpipelined
 from workbench.engine.frontends.staging.recompute import Recomputation, mode_for
 from workbench.engine.frontends.staging.staged_program import with_recomputation
 from workbench.engine.graph import Function, Graph

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.engine.frontends.keras_models import batch, furthest, mlp, residual
+from tests.engine.frontends.staging.dense import stack
 from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.frontends.staging.stages import assign_stages
@@ -15,16 +16,6 @@ from workbench.engine.run import Runner
 from workbench.errors import InputError
 
 TOLERANCE = 1e-5
-
-
-def stack(**compile_arguments: Any) -> Any:
-    """Dense layers and nothing that depends on the micro-batch, so that accumulation equals one large batch."""
-    keras.utils.set_random_seed(4)
-    layers = [keras.layers.Dense(8, activation="gelu", name=f"dense_{i}", kernel_regularizer="l2") for i in range(3)]
-    model = keras.Sequential([keras.Input((6,)), *layers, keras.layers.Dense(3, activation="softmax", name="out")])
-    if compile_arguments:
-        model.compile(**compile_arguments)
-    return model
 
 
 def calls(graph: Graph) -> list[tuple[str, int, int]]:
