@@ -8,13 +8,15 @@ import pytest
 
 import workbench as wb
 from tests.engine.ops.lowered import Case, single
-from tests.engine.ops.test_contract import SAMPLES
+from tests.engine.ops.sampled import Sample
+from tests.engine.samples import collected
 from workbench.engine import vertices
 from workbench.engine.cost import formulas
 from workbench.engine.mapping import linear
 from workbench.engine.program import OnTileExecute
 from workbench.engine.target import targets
 
+SAMPLES: dict[str, Sample] = collected("ops")
 MK2 = targets["ipu2"]
 WIDE = dataclasses.replace(MK2, name="wide", workers_per_tile=8, data_path_bytes=16, exchange_bytes_per_cycle=8)
 HALVES = {"op": "ADD", "type": "half", "n": 960}

@@ -1,0 +1,20 @@
+"""Samples of the operators of `ops/gather.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.engine.ops.sampled import INDICES, TABLE, TAKEN, Sample, sample
+
+ROWS: dict[str, Any] = {
+    "offset_dims": (1,),
+    "collapsed_slice_dims": (0,),
+    "start_index_map": (0,),
+    "slice_sizes": (1, 6),
+    "operand_batching_dims": (),
+    "start_indices_batching_dims": (),
+}
+
+SAMPLES: dict[str, Sample] = {
+    "gather": sample("gather", [TABLE, INDICES], [TAKEN], **ROWS),
+}

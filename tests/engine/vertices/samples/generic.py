@@ -1,0 +1,5 @@
+"""Arguments of the codelets of `vertices/generic.py` that no published row exercises."""
+
+SAMPLES = {
+    "generic": {"elements": 96},
+}
