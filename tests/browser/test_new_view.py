@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.profiler.handmade import handmade_profile
-from tests.widgets.views.test_new_view import shown_in
+from tests.widgets.views.roofline_view import shown_in
 
 pytestmark = pytest.mark.browser
 
