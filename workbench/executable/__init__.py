@@ -1,7 +1,8 @@
 """From what a user asks to what they hold: a request, its compile, an `Executable` with a profile and numbers.
 
-`request` checks what is asked, `compile` traces and compiles it, `cache` keeps what was compiled, `pipelines` reads and
-writes options of stages. Imports every room below; the API, the views and, by a hook, `tf` compile through it.
+`request` checks what is asked, `sources` lists what can be compiled, `compile` traces and compiles it, `cache` keeps
+what was compiled, `pipelines` reads and writes options of stages, `executable` is what a user holds.
+Imports every room below; the API, the views and, by a hook, `tf` compile through it.
 Tests: tests/executable.
 """
 
@@ -11,10 +12,10 @@ from workbench.executable.compile import (
     compile_and_write,
     compile_request,
     compile_traced,
-    layered_source,
 )
 from workbench.executable.executable import Executable
 from workbench.executable.request import make_request
+from workbench.executable.sources import layered_source
 
 __all__ = [
     "PHASES",

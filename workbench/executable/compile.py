@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
@@ -16,7 +16,8 @@ from workbench.errors import InputError
 from workbench.executable import cache
 from workbench.executable.executable import Executable, Kept
 from workbench.executable.pipelines import devices_of, recomputed_source
-from workbench.executable.request import NORM_MEMBERS, Request, make_request
+from workbench.executable.request import Request, make_request
+from workbench.executable.sources import made_by_hand, trace_source
 from workbench.ipu._files.outputs import write
 from workbench.ipu.devices import check_ipus
 
@@ -37,46 +38,6 @@ PHASES = (
 Progress = Callable[[str], None]
 
 
-def find_source(request: Request) -> Any:
-    """Trace the request's source: a Keras model or builder, a ready name, or a JAX function with inputs."""
-    from workbench.engine.frontends.functions import trace_function
-    from workbench.engine.frontends.keras import trace_keras
-    from workbench.engine.frontends.ready import ReadyModel
-
-    source = request.source
-    if hasattr(source, "trace_source"):
-        return source.trace_source()
-    is_model = isinstance(source, str | ReadyModel) or hasattr(source, "stateless_call")
-    if not is_model and not callable(source):
-        raise InputError(
-            f"{source!r} cannot be compiled",
-            expected="a Keras model, a function that builds one, a ready name, a JAX function with inputs, or tiles",
-        )
-    if not is_model and request.inputs:
-        return trace_function(source, *request.inputs, batch_size=request.batch_size or 1, replicas=request.replicas)
-    return trace_keras(
-        source,
-        request.batch_size,
-        request.mode,
-        optimizer=request.optimizer,
-        loss=request.loss,
-        precision=request.precision,
-        stages=request.stages,
-        gradient_accumulation_steps=request.gradient_accumulation_steps,
-        replicas=request.replicas,
-        norm_members=int(request.options.get(NORM_MEMBERS)),
-        one_stage=bool(request.options.get("allow_recompute")),
-        inputs=request.inputs,
-    )
-
-
-def layered_source(name: str, input_shape: Sequence[int], layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Any:
-    """A source that builds a Sequential model of these layers: (class in `keras.layers`, its arguments) each."""
-    from workbench.engine.frontends.ready.layered import layered
-
-    return layered(name, input_shape, layers)
-
-
 @paused_collection()
 def compile_request(request: Request, progress: Progress | None = None, like: Executable | None = None) -> Executable:
     """Trace and compile; an exception raised by `progress` stops the compile with nothing kept.
@@ -84,7 +45,7 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     `like`: an executable whose trace, and graph after the passes, are taken where the request asks for the same ones.
     """
     listener = progress or (lambda phase: None)
-    if hasattr(request.source, "compile_program"):
+    if made_by_hand(request.source):
         clock = Clock(listener)
         with clock.phase("trace"):
             prefetched = bool(request.options.get("optimizations.prefetch_data_streams"))
@@ -93,7 +54,7 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     listener("trace")
     start = time.perf_counter()
     reused = like._traced if like is not None and request.same_trace(like.request) else None
-    traced = reused or find_source(request)
+    traced = reused or trace_source(request)
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
     graph = recomputed_source(traced, request.options).graph
@@ -167,6 +128,4 @@ __all__ = [
     "compile_and_write",
     "compile_request",
     "compile_traced",
-    "find_source",
-    "layered_source",
 ]

@@ -20,6 +20,7 @@ MODES = (None, "training", "inference")
 ACCUMULATION = "pipeline.gradient_accumulation_steps"
 EXECUTION = "profile.execution"
 NORM_MEMBERS = "norms.experimental.distributed_batch_norm_replica_group_size"
+READ_BY_TRACES = (ACCUMULATION, NORM_MEMBERS)
 
 
 def _equal(left: Request, right: Request, name: str) -> bool:
@@ -42,35 +43,36 @@ class Request:
     loss: Any = None
     precision: str | None = None
     stages: Any = None
-    gradient_accumulation_steps: int = 1
     replicas: int = 1
     trip_counts: Mapping[str, int] | None = None
     configured: bool = False  # by an IPUConfig, given or in force: numbers are an IPU's own where it has others
 
-    def replace(self, **changes: Any) -> Request:
-        """The request with some fields changed; `options` may be a table of option values to set.
+    @property
+    def gradient_accumulation_steps(self) -> int:
+        """Micro-batches of a weight update, as the options say."""
+        return int(self.options.get(ACCUMULATION))
 
-        The accumulation count is an option too: whichever of the two is changed, both say the same.
-        """
-        options = changes.pop("options", self.options)
-        if isinstance(options, Mapping):
-            options = self.options.with_values(options)
-        steps = changes.pop("gradient_accumulation_steps", None)
-        if steps is not None:
-            options = options.with_values({ACCUMULATION: steps})
-        elif options.get(ACCUMULATION) != self.options.get(ACCUMULATION):
-            steps = options.get(ACCUMULATION)
-        else:
-            steps = self.gradient_accumulation_steps
-        return dataclasses.replace(self, options=options, gradient_accumulation_steps=steps, **changes)
+    def replace(
+        self,
+        *,
+        options: Options | Mapping[str, Any] | None = None,
+        gradient_accumulation_steps: int | None = None,
+        **changes: Any,
+    ) -> Request:
+        """The request with some fields changed; `options` may be a table of option values to set."""
+        if not isinstance(options, Options):
+            options = self.options if options is None else self.options.with_values(options)
+        if gradient_accumulation_steps is not None:
+            options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
+        return dataclasses.replace(self, options=options, **changes)
 
     def same_trace(self, other: Request) -> bool:
-        """Whether both requests trace to the same graph: they differ in options and target alone."""
+        """Whether both requests trace to the same graph: they differ in the target and options that no trace reads."""
         left = dataclasses.replace(other, options=self.options, target=self.target)
         again = [bool(each.options.get("allow_recompute")) for each in (self, other)]
         if self.stages is None and again[0] != again[1]:  # a stage of its own, or none
             return False
-        if self.options.get(NORM_MEMBERS) != other.options.get(NORM_MEMBERS):
+        if any(self.options.get(name) != other.options.get(name) for name in READ_BY_TRACES):
             return False
         return all(
             getattr(self, each.name) is getattr(left, each.name) or _equal(self, left, each.name)
@@ -121,7 +123,6 @@ def make_request(
         target=resolve_target(target, options, source),
         mode=mode,
         batch_size=batch_size,
-        gradient_accumulation_steps=int(options.get(ACCUMULATION)),
         configured=config is not None or in_force() is not None,
         **more,
     )
