@@ -1,4 +1,9 @@
-"""The API of `tensorflow.python.ipu`, module for module. Modules are loaded when first used."""
+"""The API of `tensorflow.python.ipu`, module for module. Modules are loaded when first used.
+
+`config` and, above it, `devices` stand below `tf`, which reads them; all else here stands above `tf` and records on its
+graphs. `_pipeline` makes a program of a recorded pipeline, `_files` reads and writes what programs leave on disk.
+Tests: tests/ipu, by behaviour; tests/ipu/effects shows what every option changes.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""`tensorflow.python.ipu.ops`: operations of the IPU's own, module for module."""
+"""`tensorflow.python.ipu.ops`: operations of the IPU's own, module for module.
+
+Tests: tests/ipu/pipelining.
+"""
