@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from workbench.engine.graph.graph import RESIDENT_ROLES, Function, Graph, Node, walk
+from workbench.engine.graph.graph import RESIDENT_ROLES, Function, Graph, Node, Value, walk
 from workbench.engine.graph.primitives import Kind, names
 from workbench.engine.graph.stages import is_repeated, is_stage_call
 
@@ -23,7 +23,7 @@ def carried(graph: Graph) -> dict[str, dict[int, int]]:
 def _carried(graph: Graph) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = {graph.entry: _updates(graph)}
     entry = _Entry(graph)
-    memory: dict[int, int] = {}  # id(value of the entry) → id(parameter of the entry) whose memory it has
+    memory: dict[Value, Value] = {}  # value of the entry → parameter of the entry whose memory it has
     for function, node in walk(graph):
         if node.op == "scan":
             first = int(node.attr("num_consts", 0))
@@ -37,7 +37,7 @@ def _carried(graph: Graph) -> dict[str, dict[int, int]]:
             found[node.calls[0]] = pairs | found.get(node.calls[0], {})  # computing again keeps nothing
             for result, number in pairs.items():
                 value = node.operands[number]
-                memory[id(node.results[result])] = memory.get(id(value), id(value))
+                memory[node.results[result]] = memory.get(value, value)
     return found
 
 
@@ -88,19 +88,17 @@ class _Entry:
         self.graph = graph
         described = zip(graph.outputs, graph.body.results, strict=True)
         self.updated = [
-            (id(value), id(graph.body.params[output.updates]))
-            for output, value in described
-            if output.updates is not None
+            (value, graph.body.params[output.updates]) for output, value in described if output.updates is not None
         ]
         self.buffers = {
-            id(value) for value, item in zip(graph.body.params, graph.inputs, strict=True) if item.role == "accumulator"
+            value for value, item in zip(graph.body.params, graph.inputs, strict=True) if item.role == "accumulator"
         }
 
 
-def _of_call(entry: _Entry, node: Node, memory: dict[int, int]) -> dict[int, int]:
+def _of_call(entry: _Entry, node: Node, memory: dict[Value, Value]) -> dict[int, int]:
     """Results that update an entry parameter the call reads, and sums that go back into their accumulators."""
-    place = {memory.get(id(value), id(value)): number for number, value in enumerate(node.operands)}
-    number_of = {id(result): number for number, result in reversed(list(enumerate(node.results)))}
+    place = {memory.get(value, value): number for number, value in enumerate(node.operands)}
+    number_of = {result: number for number, result in reversed(list(enumerate(node.results)))}
     pairs = {number_of[value]: place[param] for value, param in entry.updated if value in number_of and param in place}
     if is_repeated(node):
         buffers = {place[name] for name in entry.buffers & place.keys()}
@@ -113,20 +111,20 @@ def _sums(graph: Graph, function: Function, buffers: set[int]) -> dict[int, int]
 
     A running mean scales what is in the accumulator first.
     """
-    buffer_of = {id(function.params[number]): number for number in buffers}
-    result_of = {id(value): number for number, value in enumerate(function.results)}
+    buffer_of = {function.params[number]: number for number in buffers}
+    result_of = {value: number for number, value in enumerate(function.results)}
     found: dict[int, int] = {}
     for node in flat(graph, function):
-        read = [buffer_of[id(value)] for value in node.operands if id(value) in buffer_of]
-        if node.op in ADDITIONS and read and id(node.results[0]) in result_of:
-            found[result_of[id(node.results[0])]] = read[0]
+        read = [buffer_of[value] for value in node.operands if value in buffer_of]
+        if node.op in ADDITIONS and read and node.results[0] in result_of:
+            found[result_of[node.results[0]]] = read[0]
         elif node.op == "mul" and read and node.results[0].shape == function.params[read[0]].shape:
-            buffer_of[id(node.results[0])] = read[0]
+            buffer_of[node.results[0]] = read[0]
         elif node.op == "scan" and read:  # several gradients are added up in a loop
             carries = zip(node.results, node.operands[int(node.attr("num_consts", 0)) :], strict=False)
             for result, value in list(carries)[: int(node.attr("num_carry", 0))]:
-                if id(value) in buffer_of and id(result) in result_of:
-                    found[result_of[id(result)]] = buffer_of[id(value)]
+                if value in buffer_of and result in result_of:
+                    found[result_of[result]] = buffer_of[value]
     return found
 
 

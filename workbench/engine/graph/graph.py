@@ -163,20 +163,20 @@ def walk(graph: Graph) -> Iterator[tuple[Function, Node]]:
 
 
 def _verify_function(graph: Graph, function: Function) -> None:
-    defined = set(map(id, function.params))
+    defined = set(function.params)
     for node in function.nodes:
-        if not defined.issuperset(map(id, node.operands)):
-            value = next(value for value in node.operands if id(value) not in defined)
+        if not defined.issuperset(node.operands):
+            value = next(value for value in node.operands if value not in defined)
             raise VerificationError(f"@{function.name}: {node} uses {value} before it is defined")
         for value in node.results:
-            if id(value) in defined:
+            if value in defined:
                 raise VerificationError(f"@{function.name}: {value} is defined twice")
-            defined.add(id(value))
+            defined.add(value)
         for name in node.calls:
             if name not in graph.functions:
                 raise VerificationError(f"@{function.name}: {node} calls unknown @{name}")
     for value in function.results:
-        if id(value) not in defined:
+        if value not in defined:
             raise VerificationError(f"@{function.name} returns {value}, which nothing defines")
 
 

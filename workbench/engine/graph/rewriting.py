@@ -39,7 +39,7 @@ class Writer:
     def __init__(self, function: Function) -> None:
         self._ids = FreshIds(function)
         self.nodes: list[Node] = []
-        self.made_by: dict[int, Node] = {}
+        self.made_by: dict[Value, Node] = {}
         self.now = Node("", (), ())  # what is being rewritten
 
     def begin(self, node: Node) -> None:
@@ -51,14 +51,14 @@ class Writer:
         result = self.value(shape, operand.dtype)
         node = Node(op, (operand,), (result,), attrs(**attributes), after.origin)
         self.nodes.insert(self.nodes.index(after) + 1, node)
-        self.made_by[id(result)] = node
+        self.made_by[result] = node
         return result
 
     def add(self, node: Node) -> None:
         """Append a finished node."""
         self.nodes.append(node)
         for value in node.results:
-            self.made_by[id(value)] = node
+            self.made_by[value] = node
 
     def value(self, shape: Sequence[int], dtype: str) -> Value:
         """A fresh value."""
@@ -123,9 +123,9 @@ def rewrite_function(function: Function, rule: Rule, ops: Collection[str]) -> Fu
     if not any(node.op in ops for node in function.nodes):
         return function
     writer = Writer(function)
-    stands_for: dict[int, Value] = {}
+    stands_for: dict[Value, Value] = {}
     for old in function.nodes:
-        node = old.reading(tuple(stands_for.get(id(value), value) for value in old.operands)) if stands_for else old
+        node = old.reading(tuple(stands_for.get(value, value) for value in old.operands)) if stands_for else old
         found = None
         if node.op in ops:
             writer.begin(node)
@@ -133,21 +133,21 @@ def rewrite_function(function: Function, rule: Rule, ops: Collection[str]) -> Fu
         if found is None:
             writer.add(node)
         else:
-            stands_for.update({id(was): now for was, now in zip(node.results, found, strict=True)})
+            stands_for.update(zip(node.results, found, strict=True))
     if tuple(writer.nodes) == function.nodes:
         return function
-    results = tuple(stands_for.get(id(value), value) for value in function.results)
+    results = tuple(stands_for.get(value, value) for value in function.results)
     nodes = writer.nodes if not stands_for else read_nodes(writer.nodes, results)
     return Function(function.name, function.params, results, tuple(nodes))
 
 
 def read_nodes(nodes: Sequence[Node], results: Sequence[Value]) -> list[Node]:
     """The nodes somebody reads; those without results or with bodies stay, as they may do more than compute."""
-    wanted = {id(value) for value in results}
+    wanted = set(results)
     kept = []
     for node in reversed(nodes):
-        if node.results and not node.calls and not any(id(value) in wanted for value in node.results):
+        if node.results and not node.calls and not any(value in wanted for value in node.results):
             continue
-        wanted.update(id(value) for value in node.operands)
+        wanted.update(node.operands)
         kept.append(node)
     return kept[::-1]

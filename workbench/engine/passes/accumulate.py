@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from workbench.engine import ops
-from workbench.engine.graph import Function, Graph, Node
+from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.graph.flow import carried
 from workbench.engine.graph.stages import stage_calls
 
@@ -18,34 +18,34 @@ from workbench.engine.graph.stages import stage_calls
 def accumulate(graph: Graph) -> Graph:
     """Reorder the functions that add to accumulators."""
     described = zip(graph.body.params, graph.inputs, strict=True)
-    buffers = {id(value) for value, item in described if item.role == "accumulator"}
+    buffers = {value for value, item in described if item.role == "accumulator"}
     if not buffers:
         return graph
     functions, pairs = dict(graph.functions), carried(graph)
     for call in (call for call in stage_calls(graph) if call.repeated):
         function = functions[call.function.name]
         sums = {
-            id(function.results[result])
+            function.results[result]
             for result, place in pairs.get(function.name, {}).items()
-            if id(call.node.operands[place]) in buffers
+            if call.node.operands[place] in buffers
         }
         functions[function.name] = _early(function, sums)
     return replace(graph, functions=functions)
 
 
-def _early(function: Function, sums: set[int]) -> Function:
+def _early(function: Function, sums: set[Value]) -> Function:
     """Every light node that leads to sums alone runs once the last of its operands is there."""
-    readers: dict[int, list[int]] = {}
+    readers: dict[Value, list[int]] = {}
     for number, node in enumerate(function.nodes):
         for value in node.operands:
-            readers.setdefault(id(value), []).append(number)
-    kept = {id(value) for value in function.results} - sums
+            readers.setdefault(value, []).append(number)
+    kept = set(function.results) - sums
     light: set[int] = set()
     for number in reversed(range(len(function.nodes))):
         node = function.nodes[number]
         led = all(
-            id(value) not in kept and (id(value) in sums or bool(readers.get(id(value))))
-            and all(reader in light for reader in readers.get(id(value), ()))
+            value not in kept and (value in sums or bool(readers.get(value)))
+            and all(reader in light for reader in readers.get(value, ()))
             for value in node.results
         )  # fmt: skip
         if led and node.operands and node.results and ops.family_of(node).light:
@@ -54,11 +54,11 @@ def _early(function: Function, sums: set[int]) -> Function:
 
 
 def _in_order(function: Function, light: set[int]) -> Iterator[Node]:
-    made_by = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
+    made_by = {value: number for number, node in enumerate(function.nodes) for value in node.results}
     left: dict[int, int] = {}
     behind: dict[int, list[int]] = {}
     for number in light:
-        awaited = {made_by[id(value)] for value in function.nodes[number].operands if id(value) in made_by}
+        awaited = {made_by[value] for value in function.nodes[number].operands if value in made_by}
         left[number] = len(awaited)
         for other in awaited:
             behind.setdefault(other, []).append(number)

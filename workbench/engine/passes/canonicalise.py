@@ -19,29 +19,29 @@ def canonicalise(graph: Graph) -> Graph:
 
 
 def _rewrite(function: Function) -> Function:
-    stands_for: dict[int, Value] = {}
+    stands_for: dict[Value, Value] = {}
     known: dict[tuple[object, ...], tuple[Value, ...]] = {}
     nodes: list[Node] = []
-    returned = {id(value) for value in function.results}
+    returned = set(function.results)
     for old in function.nodes:
-        node = old.reading(tuple(stands_for.get(id(value), value) for value in old.operands)) if stands_for else old
+        node = old.reading(tuple(stands_for.get(value, value) for value in old.operands)) if stands_for else old
         same = _alias(node)
         if same is not None:
-            stands_for[id(node.results[0])] = same
+            stands_for[node.results[0]] = same
             continue
         node = _reshaped(node)
         key = _key(node)
-        if is_free(node) and any(id(value) in returned for value in node.results):
+        if is_free(node) and any(value in returned for value in node.results):
             key = None  # two results that are filled alike still lie in two places
         if key is not None and key in known:
-            stands_for.update({id(new): first for new, first in zip(node.results, known[key], strict=True)})
+            stands_for.update(zip(node.results, known[key], strict=True))
             continue
         if key is not None:
             known[key] = node.results
         nodes.append(node)
     if tuple(nodes) == function.nodes:
         return function
-    results = tuple(stands_for.get(id(value), value) for value in function.results)
+    results = tuple(stands_for.get(value, value) for value in function.results)
     return Function(function.name, function.params, results, tuple(nodes))
 
 
@@ -72,7 +72,7 @@ def _key(node: Node) -> tuple[object, ...] | None:
     if node.calls or primitive(node.op).apart or not node.results:
         return None
     types = tuple((value.shape, value.dtype) for value in node.results)
-    names = tuple(id(value) for value in node.operands)
+    names = node.operands
     origin = node.origin
     place = () if node.op == "constant" else (origin.layer, origin.call, origin.direction, origin.shard)
     return (node.op, names, node.attrs, types, place)

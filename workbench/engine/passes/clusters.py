@@ -17,10 +17,10 @@ from workbench.engine.ops.pointwise import is_free, is_unit_reshape
 class Flow:
     """Who makes and who reads each value of a function."""
 
-    place_of: dict[int, int]  # id(node) → place
-    producer: dict[int, Node]  # id(value) → node
-    uses: dict[int, list[int]]  # id(value) → places of its readers, in order
-    read: dict[int, list[Value]]  # id(node) → what it reads, through free nodes; none of a free node
+    place_of: dict[Node, int]  # node → place
+    producer: dict[Value, Node]  # value → node
+    uses: dict[Value, list[int]]  # value → places of its readers, in order
+    read: dict[Node, list[Value]]  # node → what it reads, through free nodes; none of a free node
 
     def read_before(self, members: Sequence[Node], place: int, *, allowed: Sequence[Sequence[Node]] = ()) -> bool:
         """Whether a node outside reads a value of `members` before `place`: then they cannot move there.
@@ -29,10 +29,10 @@ class Flow:
         """
         inside: set[int] = set()
         for value in (value for member in members for value in member.results):
-            for use in self.uses.get(id(value), ()):
+            for use in self.uses.get(value, ()):
                 if use >= place:
                     break
-                inside = inside or {self.place_of[id(each)] for group in (members, *allowed) for each in group}
+                inside = inside or {self.place_of[each] for group in (members, *allowed) for each in group}
                 if use not in inside:
                     return True
         return False
@@ -41,34 +41,34 @@ class Flow:
 @lru_cache(maxsize=1)  # rewrites that change nothing hand the same function on
 def flow_of(function: Function) -> Flow:
     """The flow of a function's values. A free node is no reader: whoever reads its result reads its operands."""
-    producer = {id(value): node for node in function.nodes for value in node.results}
-    free = {id(value) for node in function.nodes if is_free(node) for value in node.results}
-    uses: defaultdict[int, list[int]] = defaultdict(list)
-    read: dict[int, list[Value]] = {}
+    producer = {value: node for node in function.nodes for value in node.results}
+    free = {value for node in function.nodes if is_free(node) for value in node.results}
+    uses: defaultdict[Value, list[int]] = defaultdict(list)
+    read: dict[Node, list[Value]] = {}
     for place, node in enumerate(function.nodes):
         if is_free(node):
             continue
-        direct = free.isdisjoint(map(id, node.operands))
-        read[id(node)] = found = list(node.operands[::-1]) if direct else read_through(node, producer)
+        direct = free.isdisjoint(node.operands)
+        read[node] = found = list(node.operands[::-1]) if direct else read_through(node, producer)
         for value in found:
-            uses[id(value)].append(place)
-    places = {id(node): place for place, node in enumerate(function.nodes)}
+            uses[value].append(place)
+    places = {node: place for place, node in enumerate(function.nodes)}
     uses.default_factory = None
     return Flow(place_of=places, producer=producer, uses=uses, read=read)
 
 
-def read_through(node: Node, producer: dict[int, Node]) -> list[Value]:
+def read_through(node: Node, producer: dict[Value, Node]) -> list[Value]:
     """The node's operands, and what the free nodes among their producers read, and so on."""
     return _seen_through(node.operands, producer)
 
 
-def _seen_through(values: Sequence[Value], producer: dict[int, Node]) -> list[Value]:
+def _seen_through(values: Sequence[Value], producer: dict[Value, Node]) -> list[Value]:
     found: list[Value] = []
     pending = list(values)
     while pending:
         value = pending.pop()
         found.append(value)
-        made_by = producer.get(id(value))
+        made_by = producer.get(value)
         if made_by is not None and is_free(made_by):
             pending += made_by.operands
     return found
@@ -92,26 +92,26 @@ def collapse(
     Free nodes (constants, broadcasts, counters) are copied into the bodies that read them; what else reads one, or a
     view that only changes unit axes, has it right before its first reader; those nobody reads are dropped.
     """
-    cluster_of = {id(node): number for number, (members, _) in enumerate(clusters) for node in members}
+    cluster_of = {node: number for number, (members, _) in enumerate(clusters) for node in members}
     outside = _read_outside(function, cluster_of, flow)
     nodes: list[Node] = []
-    placed: set[int] = set()
+    placed: set[Node] = set()
     bodies: dict[str, Function] = {}
 
     def late(node: Node) -> bool:
-        return is_free(node) or (is_unit_reshape(node) and id(node) not in cluster_of)
+        return is_free(node) or (is_unit_reshape(node) and node not in cluster_of)
 
     def place_late(value: Value) -> None:
-        made_by = flow.producer.get(id(value))
-        if made_by is None or not late(made_by) or id(made_by) in placed:
+        made_by = flow.producer.get(value)
+        if made_by is None or not late(made_by) or made_by in placed:
             return
         for operand in made_by.operands:
             place_late(operand)
-        placed.add(id(made_by))
+        placed.add(made_by)
         nodes.append(made_by)
 
     for node in function.nodes:
-        number = cluster_of.get(id(node))
+        number = cluster_of.get(node)
         if late(node) or (number is not None and node is not clusters[number][0][-1]):
             continue
         if number is not None:
@@ -126,41 +126,41 @@ def collapse(
     return Function(function.name, function.params, function.results, tuple(nodes)), bodies
 
 
-def _read_outside(function: Function, cluster_of: dict[int, int], flow: Flow) -> set[int]:
+def _read_outside(function: Function, cluster_of: dict[Node, int], flow: Flow) -> set[Value]:
     """Values that another cluster, a node of none, or the caller reads."""
-    owner = {id(value): cluster_of.get(id(node)) for node in function.nodes for value in node.results}
-    found = {id(value) for value in _seen_through(function.results, flow.producer)}
+    owner = {value: cluster_of.get(node) for node in function.nodes for value in node.results}
+    found = set(_seen_through(function.results, flow.producer))
     for node in function.nodes:
-        reader = cluster_of.get(id(node))
-        for value in flow.read.get(id(node), ()):
-            if reader is None or owner.get(id(value)) != reader:
-                found.add(id(value))
+        reader = cluster_of.get(node)
+        for value in flow.read.get(node, ()):
+            if reader is None or owner.get(value) != reader:
+                found.add(value)
     return found
 
 
-def _close(name: str, members: list[Node], closing: Closing, flow: Flow, outside: set[int]) -> tuple[Node, Function]:
-    inside = {id(value) for member in members for value in member.results}
+def _close(name: str, members: list[Node], closing: Closing, flow: Flow, outside: set[Value]) -> tuple[Node, Function]:
+    inside = {value for member in members for value in member.results}
     body: list[Node] = []
-    params: dict[int, Value] = {}
-    copied: set[int] = set()
+    params: dict[Value, Value] = {}
+    copied: set[Value] = set()
 
     def need(value: Value) -> None:
-        if id(value) in inside or id(value) in copied or id(value) in params:
+        if value in inside or value in copied or value in params:
             return
-        made_by = flow.producer.get(id(value))
+        made_by = flow.producer.get(value)
         if made_by is None or not is_free(made_by):
-            params[id(value)] = value
+            params[value] = value
             return
         for operand in made_by.operands:
             need(operand)
         body.append(made_by)
-        copied.add(id(value))
+        copied.add(value)
 
     for member in members:
         for value in member.operands:
             need(value)
         body.append(member)
-    results = tuple(v for m in members for v in m.results if id(v) in outside) or members[-1].results
+    results = tuple(v for m in members for v in m.results if v in outside) or members[-1].results
     operands = tuple(params.values())
     node = Node(closing.op, operands, results, closing.attrs, closing.origin, (name,))
     return node, Function(name, operands, results, tuple(body))

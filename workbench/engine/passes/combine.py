@@ -59,40 +59,40 @@ def _next_group(function: Function, kinds: Kind, tried: set[Hashable]) -> tuple[
 
 def _independent(function: Function, nodes: list[Node]) -> list[Node]:
     """The first of the nodes and those that depend on none that was taken before."""
-    wanted, taken = {id(node) for node in nodes}, []
-    behind: set[int] = set()  # id of each value that depends on a node taken
+    wanted, taken = set(nodes), []
+    behind: set[Value] = set()  # each value that depends on a node taken
     for node in function.nodes:
-        depends = any(id(value) in behind for value in node.operands)
-        if id(node) in wanted and not depends:
+        depends = any(value in behind for value in node.operands)
+        if node in wanted and not depends:
             taken.append(node)
             depends = True
         if depends:
-            behind.update(id(value) for value in node.results)
+            behind.update(node.results)
     return taken
 
 
 def _combined(function: Function, members: list[Node], join: Join) -> Function:
     """The members as one node at the place of the first; what the others need is made before it."""
-    own = {id(node) for node in members}
-    places = [place for place, node in enumerate(function.nodes) if id(node) in own]
+    own = set(members)
+    places = [place for place, node in enumerate(function.nodes) if node in own]
     first, last = places[0], places[-1]
-    needed = {id(value) for node in members for value in node.operands}
+    needed = {value for node in members for value in node.operands}
     early: list[Node] = []
     for node in reversed(function.nodes[first : last + 1]):
-        if id(node) not in own and any(id(value) in needed for value in node.results):
+        if node not in own and any(value in needed for value in node.results):
             early.append(node)
-            needed.update(id(value) for value in node.operands)
-    moved = own | {id(node) for node in early}
+            needed.update(node.operands)
+    moved = own | set(early)
     writer = Writer(function)
     writer.begin(members[0])
     for node in (*function.nodes[:first], *reversed(early)):
         writer.add(node)
     made = join(members, writer)
-    stands_for = {id(node.results[0]): value for node, value in zip(members, made, strict=True)}
+    stands_for = {node.results[0]: value for node, value in zip(members, made, strict=True)}
     for node in function.nodes[first:]:
-        if id(node) not in moved:
-            writer.add(replace(node, operands=tuple(stands_for.get(id(value), value) for value in node.operands)))
-    results = tuple(stands_for.get(id(value), value) for value in function.results)
+        if node not in moved:
+            writer.add(replace(node, operands=tuple(stands_for.get(value, value) for value in node.operands)))
+    results = tuple(stands_for.get(value, value) for value in function.results)
     return Function(function.name, function.params, results, tuple(writer.nodes))
 
 
@@ -105,7 +105,7 @@ def _lookup_kinds(node: Node) -> Sequence[Hashable]:
     if offsets != tuple(range(rank - len(offsets), rank)) or not indices.shape:
         return ()
     taken = tuple(node.attr(name) for name in ("collapsed_slice_dims", "start_index_map", "slice_sizes"))
-    return [(id(table), indices.shape[-1], indices.dtype, taken, node.attr("mode"), *_side(node))]
+    return [(table, indices.shape[-1], indices.dtype, taken, node.attr("mode"), *_side(node))]
 
 
 def _joined_lookups(members: list[Node], writer: Writer) -> list[Value]:
@@ -130,9 +130,7 @@ def _matmul_kinds(node: Node) -> Sequence[Hashable]:
     for shared in (0, 1):
         other = node.operands[1 - shared]
         if len(other.shape) == 2:
-            kinds.append(
-                (shared, id(node.operands[shared]), other.dtype, node.results[0].dtype, node.attrs, *_side(node))
-            )
+            kinds.append((shared, node.operands[shared], other.dtype, node.results[0].dtype, node.attrs, *_side(node)))
     return kinds
 
 

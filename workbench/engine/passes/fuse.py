@@ -30,8 +30,8 @@ def fuse(graph: Graph) -> Graph:
 
 def _chains(function: Function, flow: Flow) -> list[list[Node]]:
     """Grow chains in program order; a chain moves to the place of its last member, past nobody who reads it."""
-    chain_of: dict[int, list[Node]] = {}
-    chains: dict[int, list[Node]] = {}  # by identity
+    chain_of: dict[Node, list[Node]] = {}
+    chains: dict[Node, list[Node]] = {}  # by the last member
     for place, node in enumerate(function.nodes):
         if not (is_pointwise(node) or is_unit_reshape(node)) or node.results[0].elements == 0:
             continue
@@ -39,23 +39,23 @@ def _chains(function: Function, flow: Flow) -> list[list[Node]]:
         if not joined and is_unit_reshape(node):
             continue
         for other in joined:
-            del chains[id(other)]
-        chain = sorted((member for part in joined for member in part), key=lambda m: flow.place_of[id(m)])
+            del chains[other[-1]]
+        chain = sorted((member for part in joined for member in part), key=lambda m: flow.place_of[m])
         chain.append(node)
-        chains[id(chain)] = chain
-        chain_of.update((id(member), chain) for member in chain)
+        chains[node] = chain
+        chain_of.update((member, chain) for member in chain)
     return [trimmed for chain in chains.values() if (trimmed := _trimmed(chain, flow))]
 
 
-def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[int, list[Node]]) -> list[list[Node]]:
+def _joinable(node: Node, place: int, flow: Flow, chain_of: dict[Node, list[Node]]) -> list[list[Node]]:
     """The chains among the producers of the node's operands that can all move to its place and become one with it."""
     found: list[list[Node]] = []
     for value in node.operands:
-        made_by = flow.producer.get(id(value))
-        chain = chain_of.get(id(made_by)) if made_by is not None else None
+        made_by = flow.producer.get(value)
+        chain = chain_of.get(made_by) if made_by is not None else None
         if chain is not None and not any(chain is other for other in found):
             found.append(chain)
-    found.sort(key=lambda chain: -flow.place_of[id(chain[-1])])
+    found.sort(key=lambda chain: -flow.place_of[chain[-1]])
     chosen: list[list[Node]] = []
     members = 0
     for chain in found:
@@ -88,8 +88,8 @@ def _trimmed(chain: list[Node], flow: Flow) -> list[Node]:
     What a member reads through a broadcast counts: outside, the view would stand before the chain it depends on.
     """
     while True:
-        read = {id(value) for member in chain for value in read_through(member, flow.producer)}
-        kept = [m for m in chain if not is_unit_reshape(m) or any(id(value) in read for value in m.results)]
+        read = {value for member in chain for value in read_through(member, flow.producer)}
+        kept = [m for m in chain if not is_unit_reshape(m) or any(value in read for value in m.results)]
         if len(kept) == len(chain):
             return kept
         chain = kept

@@ -47,16 +47,16 @@ def variance_of_squares(node: Node, writer: Writer) -> list[Value] | None:
 
 def _summed(value: Value, writer: Writer) -> Node | None:
     """The sum that a value is, seen through what only changes its shape."""
-    made_by = writer.made_by.get(id(value))
+    made_by = writer.made_by.get(value)
     while made_by is not None and made_by.op in _SEEN_THROUGH and made_by.operands[0].elements == value.elements:
-        made_by = writer.made_by.get(id(made_by.operands[0]))
+        made_by = writer.made_by.get(made_by.operands[0])
     return made_by if made_by is not None and made_by.op == "reduce_sum" else None
 
 
 def _made(value: Value, op: str, writer: Writer, through: str = "") -> Node | None:
-    made_by = writer.made_by.get(id(value))
+    made_by = writer.made_by.get(value)
     if through:
         if made_by is None or made_by.op != through:
             return None
-        made_by = writer.made_by.get(id(made_by.operands[0]))
+        made_by = writer.made_by.get(made_by.operands[0])
     return made_by if made_by is not None and made_by.op == op else None

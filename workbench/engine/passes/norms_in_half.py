@@ -39,30 +39,30 @@ def _call(node: Node) -> Call | None:
     return (origin.layer, origin.call) if origin.layer_class in NORMS and origin.direction != "update" else None
 
 
-def _wide(function: Function) -> set[int]:
-    """Values (by identity) that are float for no other reason than that halves were cast: as large as those."""
+def _wide(function: Function) -> set[Value]:
+    """Values that are float for no other reason than that halves were cast: as large as those."""
     sizes: dict[Call, int] = {}
     for node in function.nodes:
         key = _call(node)
         if key is not None and node.op == "convert_element_type" and node.operands[0].dtype == "float16":
             sizes[key] = max(sizes.get(key, 0), node.operands[0].elements)
-    found: set[int] = set()
+    found: set[Value] = set()
     for node in function.nodes:
         key = _call(node)
         if key not in sizes or not (is_pointwise(node) or node.op in SHOWN):
             continue
-        found.update(id(v) for v in node.results if v.dtype == "float32" and v.elements == sizes[key] > 1)
+        found.update(v for v in node.results if v.dtype == "float32" and v.elements == sizes[key] > 1)
     return found
 
 
 class _Narrowing:
-    """Writes a function anew; `narrow` maps values of before (by identity) to their halves."""
+    """Writes a function anew; `narrow` maps values of before to their halves."""
 
-    def __init__(self, old: Function, wide: set[int]) -> None:
+    def __init__(self, old: Function, wide: set[Value]) -> None:
         self.old, self.wide = old, wide
         self.writer = Writer(old)
-        self.narrow: dict[int, Value] = {}
-        self.stands_for: dict[int, Value] = {}
+        self.narrow: dict[Value, Value] = {}
+        self.stands_for: dict[Value, Value] = {}
         self.cast: dict[Any, Value] = {}
 
     def function(self) -> Function:
@@ -74,13 +74,13 @@ class _Narrowing:
         return Function(self.old.name, self.old.params, results, tuple(read_nodes(self.writer.nodes, results)))
 
     def _write(self, node: Node) -> None:
-        halved = any(id(value) in self.narrow for value in node.operands)
-        if id(node.results[0]) in self.wide if node.results else False:
+        halved = any(value in self.narrow for value in node.operands)
+        if node.results[0] in self.wide if node.results else False:
             self._half(node)
         elif not halved:
             self.writer.add(replace(node, operands=tuple(map(self._as_before, node.operands))))
         elif node.op == "convert_element_type" and node.results[0].dtype == "float16":
-            self.stands_for[id(node.results[0])] = self.narrow[id(node.operands[0])]
+            self.stands_for[node.results[0]] = self.narrow[node.operands[0]]
         elif _call(node) is not None and (node.op in SUMMED_IN_FLOAT or is_pointwise(node)):
             self.writer.add(replace(node, operands=tuple(map(self._as_half, node.operands))))
         else:
@@ -91,25 +91,25 @@ class _Narrowing:
         wide = node.results[0]
         operands = tuple(map(self._as_half, node.operands))
         if node.op == "convert_element_type" and operands[0].dtype == "float16":
-            self.narrow[id(wide)] = operands[0]
+            self.narrow[wide] = operands[0]
             return
         result = self.writer.value(wide.shape, "float16")
         given = dict(node.attrs)
         if "new_dtype" in given:
             given["new_dtype"] = "float16"
         self.writer.add(replace(node, operands=operands, results=(result,), attrs=attrs(**given)))
-        self.narrow[id(wide)] = result
+        self.narrow[wide] = result
 
     def _as_half(self, value: Value) -> Value:
-        if id(value) in self.narrow:
-            return self.narrow[id(value)]
-        value = self.stands_for.get(id(value), value)
+        if value in self.narrow:
+            return self.narrow[value]
+        value = self.stands_for.get(value, value)
         if value.dtype != "float32":
             return value
-        made_by = self.writer.made_by.get(id(value))
+        made_by = self.writer.made_by.get(value)
         if made_by is not None and made_by.op == "convert_element_type" and made_by.operands[0].dtype == "float16":
             return made_by.operands[0]
-        key = (id(value), self.writer.now.origin)
+        key = (value, self.writer.now.origin)
         if key not in self.cast:
             if made_by is not None and made_by.op == "constant":
                 self.cast[key] = self.writer.write("constant", (), value.shape, "float16", **dict(made_by.attrs))
@@ -118,6 +118,6 @@ class _Narrowing:
         return self.cast[key]
 
     def _as_before(self, value: Value) -> Value:
-        if id(value) in self.narrow:
-            return self.writer.cast(self.narrow[id(value)], "float32")
-        return self.stands_for.get(id(value), value)
+        if value in self.narrow:
+            return self.writer.cast(self.narrow[value], "float32")
+        return self.stands_for.get(value, value)

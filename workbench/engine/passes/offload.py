@@ -84,40 +84,40 @@ def _readers(
     calls = stage_calls(graph)
     if not calls:
         return {graph.entry: dict(homes)}
-    number_of = {id(value): number for number, value in enumerate(graph.body.params)}
+    number_of = {value: number for number, value in enumerate(graph.body.params)}
     found: dict[str, dict[int, Home]] = {}
     for call in calls:
         operands, name = call.node.operands, call.function.name
-        known = {place: number_of[id(value)] for place, value in enumerate(operands) if id(value) in number_of}
+        known = {place: number_of[value] for place, value in enumerate(operands) if value in number_of}
         found[name] = {place: homes[number] for place, number in known.items() if number in homes}
         for result, place in pairs.get(name, {}).items():
             if place in known:
-                number_of[id(call.node.results[result])] = known[place]
+                number_of[call.node.results[result]] = known[place]
     return found
 
 
 def _rewritten(graph: Graph, function: Function, params: Mapping[int, Home], pairs: Mapping[int, int]) -> Function:
-    reads: dict[int, list[int]] = {}
-    made: dict[int, int] = {}
+    reads: dict[Value, list[int]] = {}
+    made: dict[Value, int] = {}
     for place, node in enumerate(function.nodes):
         for value in _read(graph, node):
-            reads.setdefault(id(value), []).append(place)
-        made.update((id(value), place) for value in node.results)
+            reads.setdefault(value, []).append(place)
+        made.update((value, place) for value in node.results)
     before: dict[int, list[Node]] = {}
     after: dict[int, list[Node]] = {}
     next_of = {param: function.results[result] for result, param in pairs.items()}
     for number, home in params.items():
         value = function.params[number]
         new = next_of.get(number)
-        changed = new is not None and id(new) in made
-        if id(value) not in reads and not changed:
+        changed_at = made.get(new) if new is not None else None
+        if value not in reads and changed_at is None:
             continue
-        places = reads.get(id(value)) or [made[id(new)]]
+        places = reads.get(value) or [changed_at or 0]
         key = f"{function.name}:{number}"
         for first in _beginnings(function, places):
             before.setdefault(first, []).append(_node(LOAD, value, key, home, function.nodes[first]))
-        if new is not None and changed:
-            last = max(places[-1], made[id(new)])
+        if new is not None and changed_at is not None:
+            last = max(places[-1], changed_at)
             after.setdefault(last, []).append(_node(STORE, new, key, home, function.nodes[last]))
     nodes = [
         each

@@ -13,23 +13,23 @@ SMALL_SHARE = 16  # an operand this many times smaller than the value may live o
 MAX_DEPTH = 12  # operations done again for one value; a GELU and its slope take ten
 
 
-def find_recipe(value: Value, flow: Flow, kept: Collection[int]) -> list[Node] | None:
+def find_recipe(value: Value, flow: Flow, kept: Collection[Value]) -> list[Node] | None:
     """The operations that make the value from what is kept (by identity) anyway, in order; None if there are none.
 
     Constants, counters and broadcasts cost nothing and are always made again.
     """
     recipe: list[Node] = []
-    seen: set[int] = set()
+    seen: set[Value] = set()
     small_elements = value.elements // SMALL_SHARE
     done = 0  # operations so far
 
     def make(wanted: Value) -> bool:
         nonlocal done
-        if id(wanted) in seen:
+        if wanted in seen:
             return True
-        if wanted is not value and id(wanted) in kept:
+        if wanted is not value and wanted in kept:
             return True
-        node = flow.producer.get(id(wanted))
+        node = flow.producer.get(wanted)
         free = node is not None and is_free(node)
         if wanted is not value and not free and wanted.elements <= small_elements:
             return True
@@ -38,7 +38,7 @@ def find_recipe(value: Value, flow: Flow, kept: Collection[int]) -> list[Node] |
         for operand in node.operands:
             if not make(operand):
                 return False
-        seen.add(id(wanted))
+        seen.add(wanted)
         recipe.append(node)
         done += not free
         return done <= MAX_DEPTH
@@ -46,13 +46,13 @@ def find_recipe(value: Value, flow: Flow, kept: Collection[int]) -> list[Node] |
     return recipe if make(value) else None
 
 
-def without_dead(function: Function, suspects: set[int]) -> Function:
+def without_dead(function: Function, suspects: set[Node]) -> Function:
     """The function without those of the suspects (by identity) that nobody reads any more."""
-    read = {id(value) for value in function.results}
+    read = set(function.results)
     nodes: list[Node] = []
     for node in reversed(function.nodes):
-        if id(node) in suspects and not any(id(value) in read for value in node.results):
+        if node in suspects and not any(value in read for value in node.results):
             continue
-        read.update(id(value) for value in node.operands)
+        read.update(node.operands)
         nodes.append(node)
     return replace(function, nodes=tuple(reversed(nodes)))

@@ -43,32 +43,28 @@ class _Joined:
     ahead: Function
     back: Function
     nodes: tuple[Node, ...]
-    stands_for: dict[int, Value]
+    stands_for: dict[Value, Value]
     operands: tuple[Value, ...]  # of the second call, one for each parameter of the first body
 
     @classmethod
     def of(cls, graph: Graph, forward: Node, again: Node) -> _Joined | None:
         """None when the second body gets what the first does not, or would need what is not there any more."""
         ahead, back = graph.functions[forward.calls[0]], graph.functions[again.calls[0]]
-        given = {id(outer): inner for outer, inner in zip(forward.operands, ahead.params, strict=True)}
-        params = {id(param) for param in ahead.params}
+        given = dict(zip(forward.operands, ahead.params, strict=True))
+        params = set(ahead.params)
         results = zip(forward.results, ahead.results, strict=True)
-        given.update({id(outer): inner for outer, inner in results if id(inner) in params})
+        given.update({outer: inner for outer, inner in results if inner in params})
         pairs = list(zip(again.operands, back.params, strict=True))
-        if not all(id(outer) in given for outer, _ in pairs):
+        if not all(outer in given for outer, _ in pairs):
             return None
-        stands_for = {id(param): given[id(outer)] for outer, param in pairs}
-        known = {id(given[id(outer)]): outer for outer, _ in pairs}
-        operands = tuple(
-            known.get(id(param), outer) for outer, param in zip(forward.operands, ahead.params, strict=True)
-        )
+        stands_for = {param: given[outer] for outer, param in pairs}
+        known = {given[outer]: outer for outer, _ in pairs}
+        operands = tuple(known.get(param, outer) for outer, param in zip(forward.operands, ahead.params, strict=True))
         resident = {
-            id(value)
-            for value, each in zip(graph.body.params, graph.inputs, strict=True)
-            if each.role in RESIDENT_ROLES
+            value for value, each in zip(graph.body.params, graph.inputs, strict=True) if each.role in RESIDENT_ROLES
         }
-        left = [outer for outer, param in zip(operands, ahead.params, strict=True) if id(param) not in known]
-        if not all(id(outer) in resident for outer in left):
+        left = [outer for outer, param in zip(operands, ahead.params, strict=True) if param not in known]
+        if not all(outer in resident for outer in left):
             return None
         nodes = _merged(graph, ahead, back, stands_for)
         return cls(forward, again, ahead, back, nodes, stands_for, operands)
@@ -78,7 +74,7 @@ class _Joined:
         results, first, second = list(self.ahead.results), list(self.forward.results), list[Value | None]()
         second = [None] * len(results)
         for outer, inner in zip(self.again.results, self.back.results, strict=True):
-            value = self.stands_for[id(inner)]
+            value = self.stands_for[inner]
             place = next((at for at, one in enumerate(results) if one is value and second[at] is None), len(results))
             if place == len(results):
                 results.append(value)
@@ -91,24 +87,24 @@ class _Joined:
         return replace(self.forward, results=tuple(first)), again, body
 
 
-def _merged(graph: Graph, ahead: Function, back: Function, stands_for: dict[int, Value]) -> tuple[Node, ...]:
+def _merged(graph: Graph, ahead: Function, back: Function, stands_for: dict[Value, Value]) -> tuple[Node, ...]:
     """The nodes of the first body, and those of the second that it has not, each behind what it reads."""
     ids = FreshIds(ahead)
-    place = {id(value): float(at) for at, node in enumerate(ahead.nodes) for value in node.results}
+    place = {value: float(at) for at, node in enumerate(ahead.nodes) for value in node.results}
     known = {_key(graph, node, node.operands): node for node in reversed(ahead.nodes)}
     order = [(float(at), node) for at, node in enumerate(ahead.nodes)]
     for number, node in enumerate(back.nodes):
-        operands = tuple(stands_for[id(value)] for value in node.operands)
+        operands = tuple(stands_for[value] for value in node.operands)
         key = _key(graph, node, operands)
         same = known.get(key)
         if same is None:
             origin = replace(node.origin, direction="forward")
             results = tuple(map(ids.like, node.results))
             same = known[key] = replace(node, operands=operands, results=results, origin=origin)
-            behind = max((place.get(id(value), -1.0) for value in operands), default=-1.0)
+            behind = max((place.get(value, -1.0) for value in operands), default=-1.0)
             order.append((behind + (number + 1) / (len(back.nodes) + 2) ** 2, same))
-            place.update((id(value), order[-1][0]) for value in results)
-        stands_for.update((id(old), new) for old, new in zip(node.results, same.results, strict=True))
+            place.update((value, order[-1][0]) for value in results)
+        stands_for.update((old, new) for old, new in zip(node.results, same.results, strict=True))
     return tuple(node for _, node in sorted(order, key=lambda pair: pair[0]))
 
 
@@ -116,15 +112,15 @@ def _key(graph: Graph, node: Node, operands: tuple[Value, ...]) -> tuple[Any, ..
     """Equal for nodes that make the same of the same values."""
     bodies = tuple(_written(graph, graph.functions[name]) for name in node.calls)
     types = tuple((value.shape, value.dtype) for value in node.results)
-    return (node.op, node.attrs, node.times, tuple(map(id, operands)), types, bodies)
+    return (node.op, node.attrs, node.times, tuple(operands), types, bodies)
 
 
 def _written(graph: Graph, function: Function) -> tuple[Any, ...]:
     """A body by numbers of its values."""
-    number: dict[int, int] = {}
+    number: dict[Value, int] = {}
 
     def of(values: tuple[Value, ...]) -> tuple[Any, ...]:
-        return tuple((number.setdefault(id(value), len(number)), value.shape, value.dtype) for value in values)
+        return tuple((number.setdefault(value, len(number)), value.shape, value.dtype) for value in values)
 
     nodes = tuple(
         (

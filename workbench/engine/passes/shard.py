@@ -38,7 +38,7 @@ def shard(graph: Graph) -> Graph:
         raise _in_stages(graph)
     work = _Sharding(graph, graph.body, dict(graph.functions))
     work.functions[graph.entry] = work.run(work.result)
-    places = tuple(work.home.get(id(value), 0) for value in graph.body.params)
+    places = tuple(work.home.get(value, 0) for value in graph.body.params)
     return replace(graph, functions=work.functions, meta={**graph.meta, "shards": count, "input_shards": places})
 
 
@@ -79,17 +79,17 @@ class _Sharding:
     graph: Graph
     function: Function
     functions: dict[str, Function]  # of the module, with bodies that span IPUs as they are placed
-    home: dict[int, int] = field(default_factory=dict)  # id(value) → IPU
-    made_by: dict[int, Node] = field(default_factory=dict)
-    copies: dict[tuple[int, int], Value] = field(default_factory=dict)
-    loops: dict[int, tuple[int, ...]] = field(default_factory=dict)  # id(loop) → IPU of each operand
+    home: dict[Value, int] = field(default_factory=dict)  # value → IPU
+    made_by: dict[Value, Node] = field(default_factory=dict)
+    copies: dict[tuple[Value, int], Value] = field(default_factory=dict)
+    loops: dict[Node, tuple[int, ...]] = field(default_factory=dict)  # loop → IPU of each operand
     nodes: list[Node] = field(default_factory=list)
     next_id: int = 0
 
     def run(self, result: Callable[[int, Value], Value]) -> Function:
         """The function with its nodes placed; `result` says where the value of a result is to be."""
         body = self.function
-        self.made_by = {id(value): node for node in body.nodes for value in node.results}
+        self.made_by = {value: node for node in body.nodes for value in node.results}
         self.next_id = 1 + max(value.id for value in (*body.params, *(v for n in body.nodes for v in n.results)))
         places = self._places()
         for node, place in zip(body.nodes, places, strict=True):
@@ -117,17 +117,17 @@ class _Sharding:
             if wanted[number] < 0:
                 wanted[number] = self._of_operands(node)
             self._settle(node, wanted[number])
-        reader: dict[int, int] = {}  # id(value) → IPU of its first reader
+        reader: dict[Value, int] = {}  # value → IPU of its first reader
         for number in reversed(range(len(nodes))):
             if wanted[number] == SPANS:
-                pairs = zip(nodes[number].operands, self.loops[id(nodes[number])], strict=True)
-                reader.update((id(value), place) for value, place in pairs)
+                pairs = zip(nodes[number].operands, self.loops[nodes[number]], strict=True)
+                reader.update((value, place) for value, place in pairs)
                 continue
             if wanted[number] < 0:
-                known = [reader[id(value)] for value in nodes[number].results if id(value) in reader]
+                known = [reader[value] for value in nodes[number].results if value in reader]
                 wanted[number] = known[0] if known else 0
                 self._settle(nodes[number], wanted[number])
-            reader.update((id(value), wanted[number]) for value in nodes[number].operands)
+            reader.update((value, wanted[number]) for value in nodes[number].operands)
         return wanted
 
     def _scope(self, node: Node) -> int:
@@ -146,13 +146,13 @@ class _Sharding:
 
     def _parameters(self, nodes: tuple[Node, ...], wanted: list[int]) -> None:
         """Parameters are where a scope reads them first; weights that two shards read are an error."""
-        readers: dict[int, list[int]] = {}
+        readers: dict[Value, list[int]] = {}
         for node, place in zip(nodes, wanted, strict=True):
             for number, value in enumerate(node.operands):
                 inner = reading_shards(node, number, self.graph) if place == SPANS else [place] if place >= 0 else []
-                readers.setdefault(id(value), []).extend(inner)
+                readers.setdefault(value, []).extend(inner)
         for value, described in zip(self.function.params, self._described(), strict=True):
-            places = readers.get(id(value), [])
+            places = readers.get(value, [])
             if described.role == "parameter" and len(set(places)) > 1:
                 raise InputError(
                     f"the variable {described.name!r} of layer {described.layer!r} is used on the IPUs "
@@ -161,7 +161,7 @@ class _Sharding:
                     todo="open ipu_shard with one number wherever the layer is called",
                 )
             if places:
-                self.home.setdefault(id(value), places[0])
+                self.home.setdefault(value, places[0])
 
     def _described(self) -> tuple[Input, ...]:
         if self.function is self.graph.body:
@@ -173,38 +173,38 @@ class _Sharding:
         places = []
         for number, value in enumerate(node.operands):
             inner = [*reading_shards(node, number, self.graph), *making_shards(node, number, self.graph), 0]
-            places.append(self.home.get(id(value), inner[0]))
+            places.append(self.home.get(value, inner[0]))
             if any(value is param for param in self.function.params):
-                self.home.setdefault(id(value), places[-1])
-        self.loops[id(node)] = tuple(places)
-        self.home.update(zip(map(id, node.results), places[len(places) - len(node.results) :], strict=True))
+                self.home.setdefault(value, places[-1])
+        self.loops[node] = tuple(places)
+        self.home.update(zip(node.results, places[len(places) - len(node.results) :], strict=True))
 
     def _of_operands(self, node: Node) -> int:
         """Where most of what a node reads is, -1 when nothing it reads has a place yet."""
-        known = [value for value in node.operands if id(value) in self.home]
-        return self.home[id(max(known, key=lambda value: value.size_bytes))] if known else -1
+        known = [value for value in node.operands if value in self.home]
+        return self.home[max(known, key=lambda value: value.size_bytes)] if known else -1
 
     def _settle(self, node: Node, place: int) -> None:
         """Results are where the node is; parameters nobody else has read come there too. Constants stay free."""
         if place < 0:
             return
-        params = {id(value) for value in self.function.params}
+        params = set(self.function.params)
         for value in node.operands:
-            if id(value) in params:
-                self.home.setdefault(id(value), place)
+            if value in params:
+                self.home.setdefault(value, place)
         if not self._is_free(node):
-            self.home.update((id(value), place) for value in node.results)
+            self.home.update((value, place) for value in node.results)
 
     def _is_free(self, node: Node) -> bool:
         """Whether a node makes constants of constants."""
-        makers = [self.made_by.get(id(value)) for value in node.operands]
+        makers = [self.made_by.get(value) for value in node.operands]
         return node.op in FREE and all(maker is not None and self._is_free(maker) for maker in makers)
 
     # -- loops -------------------------------------------------------------------------------------------
 
     def _loop(self, node: Node) -> Node:
         """A loop over bodies whose nodes are placed; every turn leaves a carry where it was."""
-        places = self.loops[id(node)]
+        places = self.loops[node]
         operands = tuple(self._on(value, place) for value, place in zip(node.operands, places, strict=True))
         carried = places[len(places) - len(node.results) :]
         calls = []
@@ -220,7 +220,7 @@ class _Sharding:
         if placed not in self.functions:
             function = self.graph.functions[name]
             inner = _Sharding(self.graph, function, self.functions)
-            inner.home.update(zip(map(id, function.params), places, strict=True))
+            inner.home.update(zip(function.params, places, strict=True))
             made = inner.run(lambda number, value: inner._on(value, leaves[number]) if leaves else value)
             self.functions[placed] = replace(made, name=placed)
         return placed
@@ -229,11 +229,11 @@ class _Sharding:
 
     def _on(self, value: Value, place: int) -> Value:
         """The value on an IPU: itself, a constant made there, or a copy."""
-        maker = self.made_by.get(id(value))
+        maker = self.made_by.get(value)
         free = maker is not None and self._is_free(maker)
-        if not free and self.home.get(id(value), place) == place:
+        if not free and self.home.get(value, place) == place:
             return value
-        key = (id(value), place)
+        key = (value, place)
         if key not in self.copies:
             self.copies[key] = self._again(maker, place) if free and maker is not None else self._copy(value, place)
         return self.copies[key]
@@ -249,10 +249,10 @@ class _Sharding:
 
     def _copy(self, value: Value, place: int) -> Value:
         result = self._fresh(value)
-        maker = self.made_by.get(id(value))
+        maker = self.made_by.get(value)
         layer = maker.origin if maker is not None else self.function.nodes[0].origin
         origin = replace(layer, shard=place, region="")
-        self.nodes.append(Node(COPY, (value,), (result,), attrs(source=self.home[id(value)], to=place), origin))
+        self.nodes.append(Node(COPY, (value,), (result,), attrs(source=self.home[value], to=place), origin))
         return result
 
     def _fresh(self, value: Value) -> Value:
@@ -263,9 +263,9 @@ class _Sharding:
         """A result of the entry: new values of variables go to where the variable is."""
         updates = self.graph.outputs[number].updates
         if updates is None:
-            return value if id(value) in self.home else self._on(value, 0)
+            return value if value in self.home else self._on(value, 0)
         resident = self.graph.inputs[updates].role in RESIDENT_ROLES
-        return self._on(value, self.home.get(id(self.graph.body.params[updates]), 0)) if resident else value
+        return self._on(value, self.home.get(self.graph.body.params[updates], 0)) if resident else value
 
 
 def inner_shards(node: Node, graph: Graph) -> Iterator[int]:

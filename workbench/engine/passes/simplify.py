@@ -97,9 +97,9 @@ class _Side:
 
 def constant_of(value: Value, writer: Writer) -> float | None:
     """The number a value has everywhere, if it is made so."""
-    made_by = writer.made_by.get(id(value))
+    made_by = writer.made_by.get(value)
     while made_by is not None and made_by.op == "broadcast_in_dim":
-        made_by = writer.made_by.get(id(made_by.operands[0]))
+        made_by = writer.made_by.get(made_by.operands[0])
     known = made_by.attr("value") if made_by is not None and made_by.op == "constant" else None
     return float(known) if isinstance(known, int | float) else None
 
@@ -129,7 +129,7 @@ def division_by_repeated(node: Node, writer: Writer) -> list[Value] | None:
         return None
     above, below = node.operands
     result = node.results[0]
-    repeated = writer.made_by.get(id(below))
+    repeated = writer.made_by.get(below)
     if below.elements < result.elements:  # axes of size 1 are repeated without saying so
         return [writer.write("mul", [above, _inverse(below, writer)], result.shape)]
     if repeated is None or repeated.op != "broadcast_in_dim" or repeated.operands[0].elements == below.elements:

@@ -21,18 +21,18 @@ def sums_of_casts(graph: Graph) -> Graph:
 
 
 def _widened(function: Function) -> Function:
-    casts = {id(node.results[0]): node for node in function.nodes if _is_cast(node)}
+    casts = {node.results[0]: node for node in function.nodes if _is_cast(node)}
     if not casts:
         return function
-    kept_for = {id(value) for value in function.results}
-    kept_for.update(id(value) for node in function.nodes if not _reads_halves(node) for value in node.operands)
+    kept_for = set(function.results)
+    kept_for.update(value for node in function.nodes if not _reads_halves(node) for value in node.operands)
     gone = {place for place in casts if place not in kept_for}
     nodes = [
-        replace(node, operands=(casts[id(node.operands[0])].operands[0],))
-        if _reads_halves(node) and id(node.operands[0]) in gone
+        replace(node, operands=(casts[node.operands[0]].operands[0],))
+        if _reads_halves(node) and node.operands[0] in gone
         else node
         for node in function.nodes
-        if not (_is_cast(node) and id(node.results[0]) in gone)
+        if not (_is_cast(node) and node.results[0] in gone)
     ]
     return replace(function, nodes=tuple(nodes))
 

@@ -45,16 +45,16 @@ def _masks_from_outputs(function: Function) -> Function:
     # Because a ReLU is a maximum, and its mask a comparison.
     if not {node.op for node in function.nodes}.issuperset(("max", "gt")):
         return function
-    outputs: dict[tuple[int, object], Value] = {}
+    outputs: dict[tuple[Value, object], Value] = {}
     flow = flow_of(function)
     nodes: list[Node] = []
     for node in function.nodes:
         if node.op == "max":
             bound = _scalar(node.operands[1], flow)
             if bound is not None:
-                outputs[(id(node.operands[0]), bound)] = node.results[0]
+                outputs[(node.operands[0], bound)] = node.results[0]
         if node.op == "gt":
-            output = outputs.get((id(node.operands[0]), _scalar(node.operands[1], flow)))
+            output = outputs.get((node.operands[0], _scalar(node.operands[1], flow)))
             if output is not None:
                 node = node.reading((output, node.operands[1]))
         nodes.append(node)
@@ -63,10 +63,10 @@ def _masks_from_outputs(function: Function) -> Function:
 
 def _scalar(value: Value, flow: Flow) -> object:
     """The number a value is everywhere, seen through broadcasts and casts; None if it is no constant."""
-    node = flow.producer.get(id(value))
+    node = flow.producer.get(value)
     # Because a number is written so where it is read over a shape or in another type.
     while node is not None and node.op in ("broadcast_in_dim", "convert_element_type", "reshape"):
-        node = flow.producer.get(id(node.operands[0]))
+        node = flow.producer.get(node.operands[0])
     return node.attr("value") if node is not None and node.op == "constant" else None
 
 
@@ -77,21 +77,21 @@ def _move(function: Function) -> Function:
         for name, places in flow.uses.items()
         if any(function.nodes[place].origin.direction == "backward" for place in places)
     }
-    returned = {id(value) for value in function.results}
+    returned = set(function.results)
     before: dict[int, list[Node]] = {}
-    moved: set[int] = set()
-    repeated: set[int] = set()
+    moved: set[Node] = set()
+    repeated: set[Node] = set()
     for node in function.nodes:
         for value in node.results:
-            readers = [function.nodes[place] for place in flow.uses.get(id(value), ())]
-            if id(value) in returned or not _is_residual(node, value, readers):
+            readers = [function.nodes[place] for place in flow.uses.get(value, ())]
+            if value in returned or not _is_residual(node, value, readers):
                 continue
             recipe = find_recipe(value, flow, kept)
             if recipe is not None:
-                first = min(flow.uses[id(value)])
+                first = min(flow.uses[value])
                 before.setdefault(first, []).extend(_again(recipe, value, readers[0], ids))
-                moved.add(id(node))
-                repeated.update(map(id, recipe))
+                moved.add(node)
+                repeated.update(recipe)
     return without_dead(_rebuilt(function, before, moved), repeated) if moved else function
 
 
@@ -109,21 +109,21 @@ def _is_residual(node: Node, value: Value, readers: list[Node]) -> bool:
 
 def _again(recipe: list[Node], value: Value, reader: Node, ids: FreshIds) -> list[Node]:
     """The recipe as new nodes going backward; its last one makes the value itself."""
-    renamed: dict[int, Value] = {}
+    renamed: dict[Value, Value] = {}
     nodes: list[Node] = []
     for node in recipe:
         results = tuple(made if made is value else ids.like(made) for made in node.results)
-        renamed.update({id(old): new for old, new in zip(node.results, results, strict=True)})
-        operands = tuple(renamed.get(id(operand), operand) for operand in node.operands)
+        renamed.update(zip(node.results, results, strict=True))
+        operands = tuple(renamed.get(operand, operand) for operand in node.operands)
         origin = replace(node.origin, direction=reader.origin.direction)
         nodes.append(replace(node, operands=operands, results=results, origin=origin))
     return nodes
 
 
-def _rebuilt(function: Function, before: dict[int, list[Node]], moved: set[int]) -> Function:
+def _rebuilt(function: Function, before: dict[int, list[Node]], moved: set[Node]) -> Function:
     nodes: list[Node] = []
     for place, node in enumerate(function.nodes):
         nodes += before.get(place, [])
-        if id(node) not in moved:
+        if node not in moved:
             nodes.append(node)
     return replace(function, nodes=tuple(nodes))

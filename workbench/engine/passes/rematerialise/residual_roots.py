@@ -39,14 +39,14 @@ def keep_roots(function: Function) -> Function:
     kept = _kept(function, flow, groups)
     ids = FreshIds(function)
     before: dict[int, list[Node]] = {}
-    renamed: dict[tuple[int, int], Value] = {}
-    repeated: set[int] = set()
+    renamed: dict[tuple[int, Value], Value] = {}
+    repeated: set[Node] = set()
     for group in groups.values():
         for residual, recipe in _given_up(group, flow, kept):
             made = _again(recipe, function.nodes[residual.readers[0]], ids)
             before.setdefault(min(residual.readers), []).extend(made)
-            renamed.update({(place, id(residual.value)): made[-1].results[0] for place in residual.readers})
-            repeated.update(map(id, recipe))
+            renamed.update({(place, residual.value): made[-1].results[0] for place in residual.readers})
+            repeated.update(recipe)
     return without_dead(_rebuilt(function, before, renamed), repeated) if renamed else function
 
 
@@ -54,15 +54,15 @@ def _residuals(function: Function, flow: Flow) -> dict[Group, list[_Residual]]:
     """By layer call: values made elementwise going forward, for the first time or again, that elementwise nodes or sums
     of it read going backward.
     """
-    returned = {id(value) for value in function.results}
+    returned = set(function.results)
     groups: dict[Group, list[_Residual]] = {}
     for node in function.nodes:
         if node.origin.direction not in AHEAD or not is_pointwise(node) or len(node.results) != 1:
             continue
         value = node.results[0]
-        places = [p for p in flow.uses.get(id(value), ()) if function.nodes[p].origin.direction == "backward"]
+        places = [p for p in flow.uses.get(value, ()) if function.nodes[p].origin.direction == "backward"]
         key = (node.origin.layer, node.origin.call)
-        if not places or id(value) in returned or not node.origin.layer:
+        if not places or value in returned or not node.origin.layer:
             continue
         if all(_stays_inside(function.nodes[place], key) for place in places):
             groups.setdefault(key, []).append(_Residual(value, tuple(places)))
@@ -74,9 +74,9 @@ def _stays_inside(reader: Node, key: Group) -> bool:
     return same and (is_pointwise(reader) or reader.op in REDUCTIONS)
 
 
-def _kept(function: Function, flow: Flow, groups: dict[Group, list[_Residual]]) -> set[int]:
+def _kept(function: Function, flow: Flow, groups: dict[Group, list[_Residual]]) -> set[Value]:
     """What the backward pass reads besides the residuals in question."""
-    questioned = {id(residual.value) for group in groups.values() for residual in group}
+    questioned = {residual.value for group in groups.values() for residual in group}
     return {
         name
         for name, places in flow.uses.items()
@@ -84,21 +84,21 @@ def _kept(function: Function, flow: Flow, groups: dict[Group, list[_Residual]]) 
     }
 
 
-def _given_up(group: list[_Residual], flow: Flow, kept: set[int]) -> list[tuple[_Residual, list[Node]]]:
+def _given_up(group: list[_Residual], flow: Flow, kept: set[Value]) -> list[tuple[_Residual, list[Node]]]:
     """The residuals that go, with their recipes, for the root that saves most; none if no root saves anything."""
     best: list[tuple[_Residual, list[Node]]] = []
     best_bytes = 0
     with_root = set(kept)
     for root in _roots(group, flow):
-        with_root.add(id(root))
+        with_root.add(root)
         found = []
         for residual in group:
             recipe = find_recipe(residual.value, flow, with_root) if residual.value is not root else None
             if recipe is not None:
                 found.append((residual, recipe))
-        if id(root) not in kept:
-            with_root.remove(id(root))
-        is_new = id(root) not in kept and all(residual.value is not root for residual in group)
+        if root not in kept:
+            with_root.remove(root)
+        is_new = root not in kept and all(residual.value is not root for residual in group)
         saved = sum(residual.value.size_bytes for residual, _ in found) - (root.size_bytes if is_new else 0)
         if saved > best_bytes:
             best, best_bytes = found, saved
@@ -108,15 +108,15 @@ def _given_up(group: list[_Residual], flow: Flow, kept: set[int]) -> list[tuple[
 def _roots(group: list[_Residual], flow: Flow) -> list[Value]:
     """The residuals and what they are made of elementwise, nearest first."""
     pending = [residual.value for residual in group]
-    found: dict[int, Value] = {}
+    found: dict[Value, Value] = {}
     while pending and len(found) < MOST_ROOTS:
         value = pending.pop(0)
-        if id(value) in found:
+        if value in found:
             continue
-        made_by = flow.producer.get(id(value))
+        made_by = flow.producer.get(value)
         if made_by is not None and is_free(made_by):
             continue
-        found[id(value)] = value
+        found[value] = value
         if made_by is not None and is_pointwise(made_by):
             pending += [operand for operand in made_by.operands if operand.elements == value.elements]
     return list(found.values())
@@ -124,20 +124,20 @@ def _roots(group: list[_Residual], flow: Flow) -> list[Value]:
 
 def _again(recipe: list[Node], reader: Node, ids: FreshIds) -> list[Node]:
     """The recipe as new nodes going backward with results of their own; the last one makes the residual."""
-    renamed: dict[int, Value] = {}
+    renamed: dict[Value, Value] = {}
     nodes: list[Node] = []
     for node in recipe:
         results = tuple(ids.like(made) for made in node.results)
-        renamed.update({id(old): new for old, new in zip(node.results, results, strict=True)})
-        operands = tuple(renamed.get(id(operand), operand) for operand in node.operands)
+        renamed.update(zip(node.results, results, strict=True))
+        operands = tuple(renamed.get(operand, operand) for operand in node.operands)
         origin = replace(node.origin, direction=reader.origin.direction)
         nodes.append(replace(node, operands=operands, results=results, origin=origin))
     return nodes
 
 
-def _rebuilt(function: Function, before: dict[int, list[Node]], renamed: dict[tuple[int, int], Value]) -> Function:
+def _rebuilt(function: Function, before: dict[int, list[Node]], renamed: dict[tuple[int, Value], Value]) -> Function:
     nodes: list[Node] = []
     for place, node in enumerate(function.nodes):
         nodes += before.get(place, [])
-        nodes.append(node.reading(tuple(renamed.get((place, id(value)), value) for value in node.operands)))
+        nodes.append(node.reading(tuple(renamed.get((place, value), value) for value in node.operands)))
     return replace(function, nodes=tuple(nodes))

@@ -63,12 +63,12 @@ def _with(graph: Graph, functions: Mapping[str, Function], calls: Mapping[Node, 
     return replace(graph, functions={**functions, entry.name: entry})
 
 
-def _read_beside(entry: Function, calls: Mapping[Node, Node], *but: Node) -> set[int]:
+def _read_beside(entry: Function, calls: Mapping[Node, Node], *but: Node) -> set[Value]:
     """Values of the entry that it returns, or that a call reads which is none of these."""
-    found = {id(value) for value in entry.results}
+    found = set(entry.results)
     for before, node in calls.items():
         if before not in but:
-            found.update(id(value) for value in node.operands)
+            found.update(node.operands)
     return found
 
 
@@ -81,24 +81,24 @@ class _Stage:
     ahead: Function
     back: Function
     entry_ids: FreshIds
-    known: dict[int, Value] = field(default_factory=dict)  # id(inner value) → parameter of the backward body
-    recipes: dict[int, tuple[Value, list[Node]]] = field(default_factory=dict)  # id(parameter) → inner value, recipe
+    known: dict[Value, Value] = field(default_factory=dict)  # inner value → parameter of the backward body
+    recipes: dict[Value, tuple[Value, list[Node]]] = field(default_factory=dict)  # parameter → inner value, recipe
     extra: list[tuple[Value, Value, Value]] = field(default_factory=list)  # inner, outer, new parameter
 
     def choose(self) -> None:
         """Find recipes for the residuals in the order of the forward body, so that each rests on earlier values."""
-        outer = dict(zip(map(id, self.backward.operands), self.back.params, strict=True))
+        outer = dict(zip(self.backward.operands, self.back.params, strict=True))
         for value, inner in self._crossing():
-            if id(value) in outer:
-                self.known.setdefault(id(inner), outer[id(value)])
+            if value in outer:
+                self.known.setdefault(inner, outer[value])
         flow, ids = flow_of(self.ahead), FreshIds(self.back)
         for node in self.ahead.nodes:
             for inner in node.results:
-                param = self.known.get(id(inner))
+                param = self.known.get(inner)
                 recipe = None if param is None else find_recipe(inner, flow, self.known)
                 if param is None or recipe is None:
                     continue
-                self.recipes[id(param)] = (inner, recipe)
+                self.recipes[param] = (inner, recipe)
                 self._ask_for(recipe, ids)
 
     def _crossing(self) -> Iterator[tuple[Value, Value]]:
@@ -108,26 +108,26 @@ class _Stage:
 
     def _ask_for(self, recipe: list[Node], ids: FreshIds) -> None:
         """Small values that a recipe reads and the backward body does not get yet become its operands."""
-        made = {id(value) for node in recipe for value in node.results}
-        outer = {id(inner): value for value, inner in self._crossing()}
+        made = {value for node in recipe for value in node.results}
+        outer = {inner: value for value, inner in self._crossing()}
         for inner in (value for node in recipe for value in node.operands):
-            if id(inner) not in made and id(inner) not in self.known:
-                self.known[id(inner)] = ids.like(inner)
-                value = outer.get(id(inner)) or self.entry_ids.like(inner)
-                self.extra.append((inner, value, self.known[id(inner)]))
+            if inner not in made and inner not in self.known:
+                self.known[inner] = ids.like(inner)
+                value = outer.get(inner) or self.entry_ids.like(inner)
+                self.extra.append((inner, value, self.known[inner]))
 
     def backward_call(self) -> Node:
         """The backward call without what is computed again, and with what that needs."""
         kept = [
             value
             for value, param in zip(self.backward.operands, self.back.params, strict=True)
-            if id(param) not in self.recipes
+            if param not in self.recipes
         ]
         return replace(self.backward, operands=(*kept, *(value for _, value, _ in self.extra)))
 
     def backward_body(self) -> Function:
         """The backward body with each recipe right before the first reader of what it makes."""
-        params = [param for param in self.back.params if id(param) not in self.recipes]
+        params = [param for param in self.back.params if param not in self.recipes]
         placing = _Placing(self.known, dict(self.recipes), FreshIds(self.back))
         for node in self.back.nodes:
             for operand in node.operands:
@@ -138,14 +138,14 @@ class _Stage:
         new = [param for _, _, param in self.extra]
         return replace(self.back, params=(*params, *new), nodes=tuple(placing.nodes))
 
-    def forward_call(self, used: set[int]) -> tuple[Node, Function]:
+    def forward_call(self, used: set[Value]) -> tuple[Node, Function]:
         """The forward call and body with those results that somebody still reads."""
         pairs = list(zip(self.forward.results, self.ahead.results, strict=True))
-        known = {id(value) for value, _ in self._crossing()}
-        pairs += [(value, inner) for inner, value, _ in self.extra if id(value) not in known]
-        pairs = [(value, inner) for value, inner in pairs if id(value) in used]
+        known = {value for value, _ in self._crossing()}
+        pairs += [(value, inner) for inner, value, _ in self.extra if value not in known]
+        pairs = [(value, inner) for value, inner in pairs if value in used]
         body = replace(self.ahead, results=tuple(inner for _, inner in pairs))
-        suspects = {id(node) for _, recipe in self.recipes.values() for node in recipe}
+        suspects = {node for _, recipe in self.recipes.values() for node in recipe}
         return replace(self.forward, results=tuple(value for value, _ in pairs)), without_dead(body, suspects)
 
 
@@ -153,23 +153,23 @@ class _Stage:
 class _Placing:
     """Nodes of a backward body, written in order."""
 
-    known: dict[int, Value]
-    recipes: dict[int, tuple[Value, list[Node]]]
+    known: dict[Value, Value]
+    recipes: dict[Value, tuple[Value, list[Node]]]
     ids: FreshIds
     nodes: list[Node] = field(default_factory=list)
 
     def place(self, param: Value) -> None:
         """Write what makes a former parameter, once."""
-        if id(param) not in self.recipes:
+        if param not in self.recipes:
             return
-        inner, recipe = self.recipes.pop(id(param))
-        renamed: dict[int, Value] = {}
+        inner, recipe = self.recipes.pop(param)
+        renamed: dict[Value, Value] = {}
         for node in recipe:
-            operands = tuple(renamed.get(id(value)) or self.known[id(value)] for value in node.operands)
+            operands = tuple(renamed.get(value) or self.known[value] for value in node.operands)
             for operand in operands:
                 self.place(operand)
             results = tuple(param if value is inner else self.ids.like(value) for value in node.results)
-            renamed.update(zip(map(id, node.results), results, strict=True))
+            renamed.update(zip(node.results, results, strict=True))
             origin = replace(node.origin, direction="backward")
             self.nodes.append(replace(node, operands=operands, results=results, origin=origin))
 
@@ -185,10 +185,10 @@ class _Pair:
     second: Node
     ahead: Function
     back: Function
-    elsewhere: set[int]
+    elsewhere: set[Value]
 
     @classmethod
-    def of(cls, first: StageCall, second: StageCall, elsewhere: set[int]) -> _Pair:
+    def of(cls, first: StageCall, second: StageCall, elsewhere: set[Value]) -> _Pair:
         return cls(first.node, second.node, first.function, second.function, elsewhere)
 
     def _made(self) -> list[tuple[Value, Value]]:
@@ -199,21 +199,21 @@ class _Pair:
         return list(zip(self.first.operands, self.ahead.params, strict=True))
 
     def _kept(self) -> list[tuple[Value, Value]]:
-        return [(outer, inner) for outer, inner in self._made() if id(outer) in self.elsewhere]
+        return [(outer, inner) for outer, inner in self._made() if outer in self.elsewhere]
 
-    def _shared(self) -> dict[int, Value]:
+    def _shared(self) -> dict[Value, Value]:
         """Parameters of the second body that are values of the first."""
-        inner = {id(outer): value for outer, value in (*self._given(), *self._made())}
+        inner = dict((*self._given(), *self._made()))
         pairs = zip(self.second.operands, self.back.params, strict=True)
-        return {id(param): inner[id(outer)] for outer, param in pairs if id(outer) in inner}
+        return {param: inner[outer] for outer, param in pairs if outer in inner}
 
     def joined(self) -> Function:
         """Both bodies end to end. It returns what the second does, and of the first what is read elsewhere."""
         names = self._shared()
         return Function(
             self.ahead.name,
-            (*self.ahead.params, *(param for param in self.back.params if id(param) not in names)),
-            (*(inner for _, inner in self._kept()), *(names.get(id(value), value) for value in self.back.results)),
+            (*self.ahead.params, *(param for param in self.back.params if param not in names)),
+            (*(inner for _, inner in self._kept()), *(names.get(value, value) for value in self.back.results)),
             (*self.ahead.nodes, CUT, *(_renamed(node, names) for node in self.back.nodes)),
         )
 
@@ -223,21 +223,21 @@ class _Pair:
         ahead, back = joined.nodes[:at], joined.nodes[at + 1 :]
         results = joined.results[len(self._kept()) :]
         made = [value for node in ahead for value in node.results]
-        inside = {id(value) for value in made}
+        inside = set(made)
         crossing = _crossing((*self.ahead.params, *made), back, results)
-        leaving = self._leaving([value for value in crossing if id(value) in inside], fresh)
+        leaving = self._leaving([value for value in crossing if value in inside], fresh)
         first = replace(self.first, results=tuple(outer for outer, _ in leaving))
         start = replace(self.ahead, results=tuple(inner for _, inner in leaving), nodes=ahead)
-        outer_of = {id(inner): outer for outer, inner in (*self._given(), *leaving)}
+        outer_of = {inner: outer for outer, inner in (*self._given(), *leaving)}
         shared, pairs = self._shared(), zip(self.second.operands, self.back.params, strict=True)
-        own = [(outer, param) for outer, param in pairs if id(param) not in shared]
+        own = [(outer, param) for outer, param in pairs if param not in shared]
         ids = FreshIds(replace(self.back, nodes=back))
-        names = {id(value): ids.like(value) for value in crossing}
-        operands = (*(outer for outer, _ in own), *(outer_of[id(value)] for value in crossing))
+        names = {value: ids.like(value) for value in crossing}
+        operands = (*(outer for outer, _ in own), *(outer_of[value] for value in crossing))
         body = Function(
             self.back.name,
             (*(param for _, param in own), *names.values()),
-            tuple(names.get(id(value), value) for value in results),
+            tuple(names.get(value, value) for value in results),
             tuple(_renamed(node, names) for node in back),
         )
         return first, replace(self.second, operands=operands), (start, body)
@@ -245,18 +245,18 @@ class _Pair:
     def _leaving(self, crossing: list[Value], fresh: FreshIds) -> list[tuple[Value, Value]]:
         """Results of the first call when these values cross."""
         kept = self._kept()
-        outer_of = {id(inner): outer for outer, inner in (*self._made(), *kept)}
-        known = {id(inner) for _, inner in kept}
-        new = [value for value in crossing if id(value) not in known]
-        return [*kept, *((outer_of.get(id(value)) or fresh.like(value), value) for value in new)]
+        outer_of = {inner: outer for outer, inner in (*self._made(), *kept)}
+        known = {inner for _, inner in kept}
+        new = [value for value in crossing if value not in known]
+        return [*kept, *((outer_of.get(value) or fresh.like(value), value) for value in new)]
 
 
 def _crossing(there: tuple[Value, ...], nodes: tuple[Node, ...], results: tuple[Value, ...]) -> list[Value]:
     """The values of the first body that the second one's nodes or results read, in order."""
-    known = {id(value) for value in there}
+    known = set(there)
     read = [value for node in nodes for value in node.operands] + list(results)
-    return [value for value in dict.fromkeys(read) if id(value) in known]
+    return [value for value in dict.fromkeys(read) if value in known]
 
 
-def _renamed(node: Node, names: dict[int, Value]) -> Node:
-    return node.reading(tuple(names.get(id(value), value) for value in node.operands))
+def _renamed(node: Node, names: dict[Value, Value]) -> Node:
+    return node.reading(tuple(names.get(value, value) for value in node.operands))

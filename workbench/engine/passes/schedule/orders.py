@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from workbench.engine.graph import Value
 from workbench.engine.passes.schedule.tasks import Tasks
 
 
@@ -106,7 +107,7 @@ class _Clustering:
     chains: list[list[int]]
     chain_of: dict[int, int]
     done: set[int] = field(default_factory=set)
-    left: dict[int, set[int]] = field(default_factory=dict)  # buffer → chains that still read it
+    left: dict[Value, set[int]] = field(default_factory=dict)  # buffer → chains that still read it
 
     def __post_init__(self) -> None:
         for name, numbers in self.tasks.readers.items():
@@ -139,7 +140,7 @@ class _Ahead:
     tasks: Tasks
     after: list[list[int]]
     left: list[int]
-    readers_left: dict[int, int]
+    readers_left: dict[Value, int]
     live: int = 0
 
     def ready(self) -> list[int]:

@@ -13,7 +13,7 @@ from graphlib import TopologicalSorter
 from heapq import heapify, heappop, heappush
 
 from workbench.engine import ops
-from workbench.engine.graph import Function, Graph, Node
+from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.options import Options
 from workbench.engine.passes.schedule.orders import clustering, look_ahead, shortest_path
 from workbench.engine.passes.schedule.tasks import Tasks, peak_of, tasks_of
@@ -24,7 +24,7 @@ def schedule(graph: Graph, options: Options | None = None) -> Graph:
     chosen = options or Options()
     function = _readers_first(graph, graph.body)
     waiting = _waits(graph, function)
-    made_by = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
+    made_by = {value: number for number, node in enumerate(function.nodes) for value in node.results}
     needs = [_needs(node, number, made_by, waiting) for number, node in enumerate(function.nodes)]
     order = _ordered(graph, function, needs, chosen)
     functions = dict(graph.functions)
@@ -124,8 +124,8 @@ def _free_of_gradients(function: Function, needs: list[set[int]]) -> set[int]:
     return free
 
 
-def _needs(node: Node, number: int, made_by: dict[int, int], waiting: dict[int, set[int]]) -> set[int]:
-    found = {made_by[id(value)] for value in node.operands if id(value) in made_by}
+def _needs(node: Node, number: int, made_by: dict[Value, int], waiting: dict[int, set[int]]) -> set[int]:
+    found = {made_by[value] for value in node.operands if value in made_by}
     return (found | waiting.get(number, set())) - {number}
 
 
@@ -144,7 +144,7 @@ def _readers_first(graph: Graph, function: Function) -> Function:
     }
     if not later:
         return function
-    made_by = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
+    made_by = {value: number for number, node in enumerate(function.nodes) for value in node.results}
     needs = [_needs(node, number, made_by, {}) for number, node in enumerate(function.nodes)]
     for writer, readers in later.items():
         needs[writer] |= {number for number in sorted(readers) if not _leads_to(writer, number, needs)}
@@ -172,20 +172,20 @@ def _leads_to(first: int, last: int, needs: list[set[int]]) -> bool:
 
 def _other_readers(graph: Graph, function: Function) -> dict[int, set[int]]:
     """Node → the other readers of the parameters it overwrites, themselves or through views."""
-    producer = {id(value): number for number, node in enumerate(function.nodes) for value in node.results}
-    readers: dict[int, set[int]] = {}
-    seen: dict[int, set[int]] = {}  # id(view) → the values it shows
+    producer = {value: number for number, node in enumerate(function.nodes) for value in node.results}
+    readers: dict[Value, set[int]] = {}
+    seen: dict[Value, set[Value]] = {}  # view → the values it shows
     for number, node in enumerate(function.nodes):
-        shown = set().union(*(seen.get(id(value), {id(value)}) for value in node.operands))
+        shown = set().union(*(seen.get(value, {value}) for value in node.operands))
         for source in shown:
             readers.setdefault(source, set()).add(number)
         if ops.family_of(node).pure_view:
-            seen.update((id(value), shown) for value in node.results)
+            seen.update((value, shown) for value in node.results)
     found: dict[int, set[int]] = {}
     for output, value in zip(graph.outputs, function.results, strict=True):
-        if output.updates is None or id(value) not in producer:
+        if output.updates is None or value not in producer:
             continue
-        writer = producer[id(value)]
-        others = readers.get(id(function.params[output.updates]), set()) - {writer}
+        writer = producer[value]
+        others = readers.get(function.params[output.updates], set()) - {writer}
         found.setdefault(writer, set()).update(others)
     return found

@@ -15,18 +15,18 @@ from workbench.engine.passes.schedule.liveness import Instruction, peak_bytes
 class Tasks:
     """Nodes by number. `needs` are the numbers that run before; `readers[b]` the numbers that read buffer b.
 
-    Buffers are ids of the values that made them: a view shows those of its operands. Memory that is there anyway
+    Buffers are the values that made them: a view shows those of its operands. Memory that is there anyway
     (parameters, slots, constants) is no buffer. `shares` are pairs (made, read) of buffers that may be one.
     """
 
     needs: tuple[frozenset[int], ...]
-    reads: tuple[tuple[int, ...], ...]
-    makes: tuple[tuple[int, ...], ...]
-    shares: tuple[tuple[tuple[int, int], ...], ...]
+    reads: tuple[tuple[Value, ...], ...]
+    makes: tuple[tuple[Value, ...], ...]
+    shares: tuple[tuple[tuple[Value, Value], ...], ...]
     called_bytes: tuple[tuple[int, ...], ...]
-    sizes: Mapping[int, int]
-    results: frozenset[int]
-    readers: Mapping[int, frozenset[int]]
+    sizes: Mapping[Value, int]
+    results: frozenset[Value]
+    readers: Mapping[Value, frozenset[int]]
 
     @property
     def count(self) -> int:
@@ -36,15 +36,15 @@ class Tasks:
 
 @dataclass(slots=True)
 class _Buffers:
-    shown: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
+    shown: dict[Value, tuple[Value, ...]] = field(default_factory=dict)
+    sizes: dict[Value, int] = field(default_factory=dict)
 
-    def of(self, value: Value) -> tuple[int, ...]:
-        return self.shown.get(id(value), (id(value),) if id(value) in self.sizes else ())
+    def of(self, value: Value) -> tuple[Value, ...]:
+        return self.shown.get(value, (value,) if value in self.sizes else ())
 
-    def make(self, value: Value) -> int:
-        self.sizes[id(value)] = value.size_bytes
-        return id(value)
+    def make(self, value: Value) -> Value:
+        self.sizes[value] = value.size_bytes
+        return value
 
 
 def tasks_of(graph: Graph, function: Function, needs: Sequence[set[int]]) -> Tasks:
@@ -59,10 +59,8 @@ def tasks_of(graph: Graph, function: Function, needs: Sequence[set[int]]) -> Tas
         reads.append(tuple(dict.fromkeys(name for value in node.operands for name in buffers.of(value))))
         makes.append(_made(node, buffers, reads[-1]))
         pairs = () if not makes[-1] else ops.family_of(node).in_place(node)
-        shares.append(
-            tuple((id(node.results[new]), name) for new, old in pairs for name in buffers.of(node.operands[old]))
-        )
-    readers: dict[int, set[int]] = {}
+        shares.append(tuple((node.results[new], name) for new, old in pairs for name in buffers.of(node.operands[old])))
+    readers: dict[Value, set[int]] = {}
     for number, names in enumerate(reads):
         for name in names:
             readers.setdefault(name, set()).add(number)
@@ -78,11 +76,11 @@ def tasks_of(graph: Graph, function: Function, needs: Sequence[set[int]]) -> Tas
     )
 
 
-def _made(node: Node, buffers: _Buffers, read: tuple[int, ...]) -> tuple[int, ...]:
+def _made(node: Node, buffers: _Buffers, read: tuple[Value, ...]) -> tuple[Value, ...]:
     if node.op == "constant":
         return ()
     if ops.family_of(node).pure_view:
-        buffers.shown.update((id(value), read) for value in node.results)
+        buffers.shown.update((value, read) for value in node.results)
         return ()
     return tuple(buffers.make(value) for value in node.results)
 
@@ -109,7 +107,7 @@ def _peaks(graph: Graph) -> dict[str, int]:
 def peak_of(tasks: Tasks, order: Sequence[int]) -> int:
     """The peak of an order, in bytes; a result takes the place of an operand that is read for the last time."""
     last = {name: number for number in order for name in tasks.reads[number]}
-    place: dict[int, int] = {}  # buffer → the buffer whose place it took
+    place: dict[Value, Value] = {}  # buffer → the buffer whose place it took
     instructions = []
     for number in order:
         made = list(tasks.makes[number])
