@@ -103,6 +103,7 @@ def test_reports_are_loaded_when_one_is_asked_for(tmp_path: Path) -> None:
     source = (
         "import sys, workbench as wb\n"
         f"profile = wb.load_profile({str(tmp_path / 'a.wbprofile')!r})\nprofile.tiles\n"
+        f"profile.save({str(tmp_path / 'b.wbprofile')!r})\n"
         "assert not [name for name in sys.modules if name.startswith('workbench.profiler.reports.')]\n"
         "profile.summary\nassert 'workbench.profiler.reports.memory' in sys.modules\n"
         "assert not {'plotly', 'ipywidgets', 'workbench.widgets'} & set(sys.modules)\n"

@@ -17,10 +17,10 @@ class Offers:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or hasattr(type(self), name):  # an error inside one of its own: told as it was
             return object.__getattribute__(self, name)
+        if name in methods:  # asked first: saving a profile loads no report
+            return MethodType(methods.get(name), self)
         if name in reports:
             return self.__dict__.setdefault(name, reports.get(name).from_profile(self))
-        if name in methods:
-            return MethodType(methods.get(name), self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __dir__(self) -> list[str]:
