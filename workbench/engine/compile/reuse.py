@@ -9,40 +9,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from workbench.engine.compile.phases import Phase
 from workbench.engine.cost import Plain
 from workbench.engine.graph import Graph, verify_graph
 from workbench.engine.lower.in_place import InPlace, find_in_place, verify_in_place
 from workbench.engine.lower.replay.bodies import StageBodies
-from workbench.engine.options import Options
+from workbench.engine.options import NotedOptions, Options, answers_alike
 from workbench.engine.passes import PIPELINE
 from workbench.engine.passes.by_function import Remembered
 
 Timed = Callable[[str], AbstractContextManager[list[str]]]
-
-
-class _Read(Options):
-    """Options that note what is read of them."""
-
-    noted: dict[tuple[str, str], Plain]  # by how it was asked for, and the option's name
-
-    def get(self, name: str) -> Any:
-        """The value of an option, noted."""
-        self.noted["get", name] = value = super().get(name)
-        return value
-
-    def several(self, name: str) -> tuple[Any, ...]:
-        """The values for each IPU, noted; one value for all is not."""
-        self.noted["several", name] = value = Options(self.changed).several(name)
-        return value
-
-
-def _reading(options: Options) -> _Read:
-    read = _Read(options.changed)
-    object.__setattr__(read, "noted", {})
-    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +39,7 @@ class Prepared:
 
     def read_alike(self, options: Options) -> bool:
         """Whether the passes would read the same of these options."""
-        return all(getattr(options, asked)(name) == value for (asked, name), value in self.read)
+        return answers_alike(options, dict(self.read))
 
     def serves(self, graph: Graph, options: Options) -> bool:
         """Whether the passes would make the same of a graph with these options."""
@@ -82,7 +59,7 @@ def prepare(
     what both are lowered to is shared.
     """
     source, before = graph, len(phases)
-    read, remembered = _reading(options), Remembered()
+    read, remembered = NotedOptions.of(options), Remembered()
     if like is not None and like.read_alike(options):
         read.noted.update(like.read)
         remembered = Remembered(earlier=like.remembered.made)

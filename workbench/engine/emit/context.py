@@ -70,7 +70,6 @@ class Lowering(ABC):
     operators: list[Operator] = field(default_factory=list)
     unmodelled: list[tuple[str, str]] = field(default_factory=list)
     _tensors: dict[int, Tensor] = field(default_factory=dict)
-    _scalars: dict[int, Value] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     next_tile: dict[int, int] = field(default_factory=dict)
 
@@ -100,7 +99,7 @@ class Lowering(ABC):
 
     def marked(self) -> Callable[[], None]:
         """Remember what has been placed and emitted; the answer forgets everything made since, outside open bodies."""
-        emit, tensors, next_tile = self.emit, dict(self._tensors), dict(self.next_tile)
+        emit, tensors, next_tile = self.emit, self._tensors.copy(), self.next_tile.copy()
         variables, step, repeated = len(emit.variables), emit.next_step, dict(emit.repeated)
 
         def back() -> None:

@@ -16,7 +16,7 @@ from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.in_place import InPlace
 from workbench.engine.lower.io_tiles import apart, check_overlap, compute_target, io_tiles_of
 from workbench.engine.lower.pipeline import lower_pipeline
-from workbench.engine.lower.replay.bodies import StageBodies, begin
+from workbench.engine.lower.replay.bodies import StageBodies, StageBody, begin
 from workbench.engine.lower.roles import KIND_OF_ROLE
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.options import Options
@@ -28,11 +28,13 @@ from workbench.engine.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowered:
-    """A tile program with what was lowered into it: operator rows and (primitive, layer) pairs without a model."""
+    """A tile program with what was lowered into it: operator rows, (primitive, layer) pairs without a model, and how
+    bodies of stages came to be."""
 
     program: TileProgram
     operators: tuple[Operator, ...]
     unmodelled: tuple[tuple[str, str], ...]
+    bodies: tuple[StageBody, ...]
     plans: dict[int, object]
 
 
@@ -85,6 +87,7 @@ def lower(
         program=apart(program, target, io),
         operators=tuple(lowering.operators),
         unmodelled=tuple(lowering.unmodelled),
+        bodies=tuple(bodies.made) if pipeline else (),
         plans=lowering.plans,
     )
 

@@ -234,6 +234,36 @@ class Options:
         return ", ".join(f"{name}={value}" for name, value in self.changed) or "defaults"
 
 
+class NotedOptions(Options):
+    """Options that note what is read of them: by how it was asked for and the option's name, the value."""
+
+    held: Options
+    noted: dict[tuple[str, str], Plain]
+
+    @classmethod
+    def of(cls, options: Options, noted: dict[tuple[str, str], Plain] | None = None) -> NotedOptions:
+        """The same options, noting."""
+        made = cls(options.changed)
+        object.__setattr__(made, "held", options)
+        object.__setattr__(made, "noted", {} if noted is None else noted)
+        return made
+
+    def get(self, name: str) -> Any:
+        """The value of an option, noted."""
+        self.noted["get", name] = value = self.held.get(name)
+        return value
+
+    def several(self, name: str) -> tuple[Any, ...]:
+        """The values for each IPU, noted; one value for all is not."""
+        self.noted["several", name] = value = self.held.several(name)
+        return value
+
+
+def answers_alike(options: Options, noted: Mapping[tuple[str, str], Plain]) -> bool:
+    """Whether options say what others said, as `NotedOptions` noted it."""
+    return all(getattr(options, asked)(name) == value for (asked, name), value in noted.items())
+
+
 def options(values: Mapping[str, Any] | None = None) -> Options:
     """Options with these values and the defaults for the rest."""
     return Options().with_values(values or {})

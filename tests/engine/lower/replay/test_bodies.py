@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Function, Graph, Node
 from workbench.engine.graph.origin import Origin
-from workbench.engine.lower.replay import bodies as stage_bodies
+from workbench.engine.lower import Lowered, lower
+from workbench.engine.lower.replay.bodies import StageBodies
 from workbench.engine.lower.replay.form import Form, Renaming, form_of
+from workbench.engine.ops import elementwise
+from workbench.engine.ops.free import fill_groups
 from workbench.executable import Executable, compile_request, make_request
 
 LAYERS = 6
@@ -24,38 +29,36 @@ def build() -> Any:
     return keras.Sequential([keras.Input((32,)), *dense, keras.layers.Dense(10, activation="softmax", name="out")])
 
 
-@dataclass
-class Taken:
-    """The bodies that were taken over, by name: from an earlier compile, or from another stage (body, its model)."""
-
-    earlier: list[str] = field(default_factory=list)
-    stages: list[tuple[str, str]] = field(default_factory=list)
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
-    found = Taken()
-    play = stage_bodies.play
-
-    def noted(tape: Any, lowering: Any, function: Any, *more: Any) -> None:
-        if tape.function.name == function.name:
-            found.earlier.append(function.name)
-        else:
-            found.stages.append((function.name, tape.function.name))
-        play(tape, lowering, function, *more)
-
-    monkeypatch.setattr(stage_bodies, "play", noted)
+@pytest.fixture(autouse=True)
+def compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_CACHE", "off")
+
+
+def earlier(each: Executable) -> list[str]:
+    """The bodies that were taken over from an earlier compile, by name."""
+    return [body.name for body in lowered(each).bodies if body.like == body.name]
+
+
+def stages(each: Executable) -> list[tuple[str, str]]:
+    """The bodies that were taken over from another stage: body, its model."""
+    return [(body.name, body.like) for body in lowered(each).bodies if body.like not in ("", body.name)]
+
+
+def lowered(each: Executable) -> Lowered:
+    found = each.compiled.lowered
+    assert isinstance(found, Lowered)
     return found
 
 
-def anew(asked: Any) -> Executable:
-    """Compiled with every body lowered for itself."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            stage_bodies.StageBodies, "lower", lambda self, lowering, function: lowering.lower_function(function)
-        )
-        return compile_request(asked)
+def anew(each: Executable) -> Lowered:
+    """What a compile is lowered to with every body lowered for itself."""
+    compiled, request = each.compiled, each.request
+    found = lower(
+        compiled.prepared.graph, request.target, compiled.options, compiled.prepared.in_place, ipus=each.program.ipus,
+        bodies=StageBodies(kept=0),
+    )  # fmt: skip
+    assert not any(body.like for body in found.bodies)
+    return found
 
 
 def request(schedule: str = "Grouped", **more: Any) -> Any:
@@ -65,78 +68,118 @@ def request(schedule: str = "Grouped", **more: Any) -> Any:
     )  # fmt: skip
 
 
-def described(each: Executable) -> tuple[Any, ...]:
-    """What a compile lowered to: operators, program, and of steps and variables what its text leaves out."""
-    program, operators = each.program, each.compiled.lowered.operators
+def described(each: Lowered) -> tuple[Any, ...]:
+    """What was lowered: operators, program, and of steps and variables what its text leaves out."""
+    program = each.program
     return (
-        [(row.id, row.layer, row.plan, row.flops, row.body, dict(row.repeated)) for row in operators],
+        [(row.id, row.layer, row.plan, row.flops, row.body, dict(row.repeated)) for row in each.operators],
         str(program).replace(program.name, ""),
         [(step.name, step.operator, step.origin, step.ipu, step.stage) for step in program.steps],
         [(variable.origin, variable.function) for variable in program.variables],
-        each.compiled.lowered.unmodelled,
+        each.unmodelled,
     )
 
 
-def same(one: Executable, other: Executable) -> bool:
+def same(one: Lowered, other: Lowered) -> bool:
     """Whether two compiles lowered to the same."""
     return described(one) == described(other)
 
 
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("schedule", ["Interleaved", "Sequential"])
-def test_bodies_taken_over_are_those_lowered_anew(taken: Taken, schedule: str, again: bool) -> None:
+def test_bodies_taken_over_are_those_lowered_anew(schedule: str, again: bool) -> None:
     """Recomputed, Sequential is another graph, and what it has in common is taken over all the same."""
     first = compile_request(request(recomputation=again))
-    assert not taken.earlier
-    asked = first.request.replace(options={"pipeline.schedule": schedule})
-    later = compile_request(asked, like=first)
-    assert taken.earlier
-    assert len(set(taken.earlier)) == len(taken.earlier)
-    assert same(later, anew(asked))
-    assert not same(later, first)
+    assert not earlier(first)
+    later = compile_request(first.request.replace(options={"pipeline.schedule": schedule}), like=first)
+    assert earlier(later)
+    assert same(lowered(later), anew(later))
+    assert not same(lowered(later), lowered(first))
 
 
-def test_a_recomputed_graph_takes_over_what_it_has_in_common(taken: Taken) -> None:
+def test_a_recomputed_graph_takes_over_what_it_has_in_common() -> None:
     first = compile_request(request())
-    asked = first.request.replace(options={"allow_recompute": True})
-    later = compile_request(asked, like=first)
-    assert {"stage2_forward", "stage2_backward"} <= set(taken.earlier)  # the last stage computes nothing again
-    assert "stage0_recompute" not in taken.earlier
-    assert same(later, anew(asked))
+    later = compile_request(first.request.replace(options={"allow_recompute": True}), like=first)
+    assert {"stage2_forward", "stage2_backward"} <= set(earlier(later))  # the last stage computes nothing again
+    assert "stage0_recompute" not in earlier(later)
+    assert same(lowered(later), anew(later))
 
 
-def test_what_a_body_reads_otherwise_is_lowered_anew(taken: Taken) -> None:
+def test_what_a_body_reads_otherwise_is_lowered_anew() -> None:
     """Another option of the planner makes other bodies, another target too; the latest are kept."""
     first = compile_request(request())
     changed = first.request.replace(options={"matmuls.poplar_options.availableMemoryProportion": 0.05})
     other = compile_request(changed, like=first)
     larger = compile_request(first.request.replace(target=wb.target("ipu2", tiles_per_ipu=16)), like=other)
-    assert not taken.earlier
-    assert same(other, anew(changed))
-    assert same(larger, anew(larger.request))
-    taken.stages.clear()
+    assert not [name for name in earlier(other) if not name.endswith("update")]  # an update multiplies no matrices
+    assert not earlier(larger)
+    assert same(lowered(other), anew(other))
+    assert same(lowered(larger), anew(larger))
     again = compile_request(larger.request, like=larger)
-    assert len(taken.earlier) + len(taken.stages) == 9  # forward, backward and update of three stages
-    assert same(again, larger)
+    assert len(earlier(again)) + len(stages(again)) == 9  # forward, backward and update of three stages
+    assert same(lowered(again), lowered(larger))
 
 
-def test_what_lies_off_the_chip_is_lowered_anew(taken: Taken) -> None:
+def test_an_option_that_no_body_reads_changes_none() -> None:
+    """Which they are is not listed: all bodies are taken over where what they have read is as it was."""
+    first = compile_request(request())
+    later = compile_request(first.request.replace(options={"compilation_poplar_options": {"a": "b"}}), like=first)
+    assert len(earlier(later)) + len(stages(later)) == 9
+
+
+def reads_schedule(lowering: Lowering) -> Any:
+    return lowering.options.get("pipeline.schedule")
+
+
+def reads_micro_batches(lowering: Lowering) -> Any:
+    return lowering.graph.meta.get("gradient_accumulation_steps")
+
+
+@pytest.mark.parametrize(
+    ("read", "change"),
+    [
+        (reads_schedule, {"options": {"pipeline.schedule": "Interleaved"}}),
+        (reads_micro_batches, {"gradient_accumulation_steps": 24}),
+    ],
+)
+@pytest.mark.parametrize("patched", [False, True])
+def test_a_family_that_reads_one_more_thing_has_fresh_bodies(
+    monkeypatch: pytest.MonkeyPatch, read: Any, change: dict[str, Any], patched: bool
+) -> None:
+    """With nothing but the family changed: its bodies were taken over before, and would be wrong now."""
+    plain = elementwise.Elementwise.lower
+
+    def reading(self: elementwise.Elementwise, node: Node, lowering: Lowering) -> None:
+        lowering.emit.compute(f"read {read(lowering)}", fill_groups(np.ones(8, np.int64), "float32", 6), (), ())
+        plain(self, node, lowering)
+
+    if patched:
+        monkeypatch.setattr(elementwise.Elementwise, "lower", reading)
+    first = compile_request(request())
+    later = compile_request(first.request.replace(**change), like=first)
+    passes = {body.name for body in lowered(later).bodies if not body.name.endswith("update")}  # which divides by 24
+    assert passes & set(earlier(later)) == (set() if patched else passes)
+    assert same(lowered(later), anew(later))
+    told = {step.name for each in (first, later) for step in each.program.steps if step.name.startswith("read ")}
+    assert len(told) == (2 if patched else 0)
+
+
+def test_what_lies_off_the_chip_is_lowered_anew() -> None:
     """Loads and stores note where variables are: nothing behind the first of them is taken over."""
     first = compile_request(request(offload=("optimizer_state",)))
-    asked = first.request.replace(options={"pipeline.schedule": "Interleaved"})
-    later = compile_request(asked, like=first)
-    assert same(later, anew(asked))
-    assert not [name for name in taken.earlier if name.endswith("update")]
+    later = compile_request(first.request.replace(options={"pipeline.schedule": "Interleaved"}), like=first)
+    assert same(lowered(later), anew(later))
+    assert not [name for name in earlier(later) if name.endswith("update")]
     assert first.program.remote_buffers
 
 
-def test_operators_keep_how_often_they_run_a_step(taken: Taken) -> None:
+def test_operators_keep_how_often_they_run_a_step() -> None:
     """Step numbers of loops inside an operator move with its steps."""
     first = compile_request(request())
     later = compile_request(first.request.replace(options={"pipeline.schedule": "Interleaved"}), like=first)
     ids = {step.id for step in later.program.steps}
-    assert taken.earlier
-    assert {step for row in later.compiled.lowered.operators for step in row.repeated} <= ids
+    assert earlier(later)
+    assert {step for row in lowered(later).operators for step in row.repeated} <= ids
 
 
 def encoders(name: str = "encoders", each: int = 3) -> Any:
@@ -157,23 +200,21 @@ def in_four(build: Any, each: int = 3, **more: Any) -> Any:
     )  # fmt: skip
 
 
-def test_a_stage_of_equal_layers_is_lowered_as_the_one_before_it(taken: Taken) -> None:
+def test_a_stage_of_equal_layers_is_lowered_as_the_one_before_it() -> None:
     """Under its own names, on its own IPU."""
-    asked = in_four(encoders)
-    found = compile_request(asked)
-    assert ("stage2_forward", "stage1_forward") in taken.stages
-    assert ("stage1_backward", "stage2_backward") in taken.stages
-    assert ("stage2_update", "stage1_update") in taken.stages
-    assert same(found, anew(asked))
+    found = compile_request(in_four(encoders))
+    assert ("stage2_forward", "stage1_forward") in stages(found)
+    assert ("stage1_backward", "stage2_backward") in stages(found)
+    assert ("stage2_update", "stage1_update") in stages(found)
+    assert same(lowered(found), anew(found))
     assert any(step.origin.layer == "norm_7" and step.ipu == 2 for step in found.program.steps)
 
 
-def test_names_of_two_meanings_keep_bodies_apart(taken: Taken) -> None:
+def test_names_of_two_meanings_keep_bodies_apart() -> None:
     """The model is called as a layer of one stage, and so are operators outside any layer."""
-    asked = in_four(lambda: encoders("dense_1", each=1), each=1)
-    found = compile_request(asked)
-    assert ("stage2_forward", "stage1_forward") not in taken.stages
-    assert same(found, anew(asked))
+    found = compile_request(in_four(lambda: encoders("dense_1", each=1), each=1))
+    assert ("stage2_forward", "stage1_forward") not in stages(found)
+    assert same(lowered(found), anew(found))
 
 
 def attention_blocks() -> Any:
@@ -197,12 +238,11 @@ def attention_blocks() -> Any:
     return keras.Model(given, keras.layers.Dense(10, activation="softmax", name="out")(x))
 
 
-def test_a_layer_inside_another_may_be_called_otherwise_in_each(taken: Taken) -> None:
+def test_a_layer_inside_another_may_be_called_otherwise_in_each() -> None:
     """Unless its name could be that of an operator of the outer one."""
-    asked = in_four(attention_blocks, each=1)
-    found = compile_request(asked)
-    assert ("stage2_forward", "stage1_forward") in taken.stages
-    assert same(found, anew(asked))
+    found = compile_request(in_four(attention_blocks, each=1))
+    assert ("stage2_forward", "stage1_forward") in stages(found)
+    assert same(lowered(found), anew(found))
     ends = {step.origin.layer.removeprefix("norm_2/softmax_") for step in found.program.steps}
     assert any(end.isdigit() for end in ends)
 

@@ -50,14 +50,15 @@ class Room:
 
     spans: dict[str, _Spans] = field(default_factory=dict)
     places: dict[int, tuple[str, int]] = field(default_factory=dict)  # id(node) → function and place in it
-    turns: dict[str, int] = field(default_factory=dict)  # function → runs of it in a step
+    shares: dict[str, float] = field(default_factory=dict)  # function → runs of it, of those of what runs most
     needed: dict[int, IntArray] = field(default_factory=dict)
     heard: Heard | None = None
 
     def add(self, graph: Graph) -> None:
         """Take over the functions of a graph."""
         calls = {call.function.name: call.node for call in stage_calls(graph)}
-        self.turns = {name: node.times for name, node in calls.items()}
+        most = max((node.times for node in calls.values()), default=1)
+        self.shares = {name: node.times / most for name, node in calls.items()}
         described = zip(graph.body.params, graph.inputs, strict=True)
         resident = {id(value) for value, given in described if given.role in RESIDENT_ROLES}
         for function in (graph.functions[name] for name in (graph.entry, *calls)):
@@ -88,11 +89,11 @@ class Room:
 
     def share_of(self, function: str) -> float:
         """The same of a function by name."""
-        return self.turns[function] / max(self.turns.values()) if function in self.turns else 1.0
+        return self.shares.get(function, 1.0)
 
     def unused(self) -> Room:
         """The same functions, of which nothing has been lowered yet."""
-        return Room(spans=self.spans, places=self.places, turns=self.turns)
+        return Room(spans=self.spans, places=self.places, shares=self.shares)
 
     def note(self, node: Node, held_bytes: IntArray, lowering: Lowering) -> None:
         """A planned operator holds so much while it runs, int64[tiles], besides what is live."""

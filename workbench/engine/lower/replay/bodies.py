@@ -19,22 +19,23 @@ from workbench.engine.lower.layout import find_wishes
 from workbench.engine.lower.outline import Outliner, outliner
 from workbench.engine.lower.outline.room import Room
 from workbench.engine.lower.replay.form import Form, form_of
-from workbench.engine.lower.replay.tape import Tape, before, play, playing, record
+from workbench.engine.lower.replay.tape import Tape, play, playing, record
+from workbench.engine.options import NotedOptions, answers_alike
+from workbench.engine.program.remote_buffers import LOAD, STORE
 from workbench.engine.target import Target
 
-BETWEEN_STAGES = frozenset(
-    {
-        "pipeline.schedule", "allow_recompute", "pipeline.recomputation_mode", "pipeline.recomputation_checkpoints",
-    }
-)  # fmt: skip
-"""Options that nothing reads while it lowers a body."""
 KEPT = 4  # ways one body was lowered
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Start:
-    """What a lowering knows before its first body: wishes, what finding them left behind, and what is outlined."""
+    """What a lowering knows before its first body: wishes, what finding them left behind, and what is outlined.
 
+    `target` and `options` (as they were noted) are what that was found for.
+    """
+
+    target: Target
+    options: Mapping[tuple[str, str], Any]
     wishes: Mapping[int, Any]
     summed_halves: frozenset[int]
     plans: Mapping[int, Any]
@@ -45,11 +46,23 @@ class _Start:
     room: Room
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageBody:
+    """How a body came to be: `like` is the body that was played for it, "" where it was lowered for itself."""
+
+    name: str
+    like: str = ""
+
+
 @dataclass(slots=True)
 class StageBodies:
-    """What lowerings of one graph have in common, while target and options (but `BETWEEN_STAGES`) stay as they are."""
+    """What lowerings of one graph have in common.
 
-    _made_for: tuple[Target, tuple[Any, ...]] | None = None
+    `kept` is how many ways of lowering a body are remembered, `made` are the bodies of the latest lowering, in order.
+    """
+
+    kept: int = KEPT
+    made: list[StageBody] = field(default_factory=list)
     _start: _Start | None = None
     _tapes: dict[Any, list[Tape]] = field(default_factory=dict)
     _forms: dict[int, Form] = field(default_factory=dict)  # by identity of the function
@@ -57,18 +70,14 @@ class StageBodies:
     def of_another_graph(self, graph: Graph) -> StageBodies:
         """For another graph of the same model: bodies of one form are shared."""
         forms = {name: form for name, form in self._forms.items() if form.is_of(graph)}
-        return StageBodies(_made_for=self._made_for, _tapes=self._tapes, _forms=forms)
+        return StageBodies(kept=self.kept, _tapes=self._tapes, _forms=forms)
 
     def begin(self, lowering: Driver) -> None:
         """Find wishes and an outliner, as before where it is the same."""
-        made_for = (lowering.target, tuple(pair for pair in lowering.options.changed if pair[0] not in BETWEEN_STAGES))
-        if self._made_for != made_for:
-            self._made_for, self._start, self._tapes = made_for, None, {}
-        if self._start is None:
-            begin(lowering)
-            self._start = _started(lowering)
+        start, self.made = self._start, []
+        if start is None or start.target != lowering.target or not answers_alike(lowering.options, start.options):
+            self._start = _begun(lowering)
             return
-        start = self._start
         lowering.wishes, lowering.summed_halves = dict(start.wishes), set(start.summed_halves)
         lowering.plans.update(start.plans)
         lowering.next_tile.update(start.next_tile)
@@ -79,21 +88,27 @@ class StageBodies:
 
     def lower(self, lowering: Driver, function: Function) -> None:
         """Lower every node of a stage's body, whose parameters are bound."""
-        if lowering.emit.settled or lowering.homes:  # what lies off the chip is loaded where it is first read
-            lowering.lower_function(function)
-            return
+        self.made.append(StageBody(name=function.name, like=self._lower(lowering, function)))
+
+    def _lower(self, lowering: Driver, function: Function) -> str:
         form = self._form(lowering, function)
-        known, tapes = before(lowering, function, form), self._tapes.setdefault(form.key, [])
+        away = lowering.emit.settled or lowering.homes or any(node.op in (LOAD, STORE) for node in form.nodes)
+        if away or not self.kept:  # what lies off the chip is loaded where it is first read
+            lowering.lower_function(function)
+            return ""
+        tapes = self._tapes.setdefault(form.key, [])
         for tape in tapes:
-            names = playing(tape, lowering, function, form) if tape.serves(known) else None
-            if names is not None:
+            outside = tape.reads.again(lowering, form)
+            names = None if outside is None else playing(tape, lowering, function, form)
+            if outside is not None and names is not None:
                 lowering.check()
-                play(tape, lowering, function, form, names)
-                return
-        made = record(known, lowering, function, form)
+                play(tape, lowering, function, form, names, outside)
+                return tape.function.name
+        made = record(lowering, function, form)
         if made is not None:
             tapes.insert(0, made)
-            del tapes[KEPT:]
+            del tapes[self.kept :]
+        return ""
 
     def _form(self, lowering: Driver, function: Function) -> Form:
         known = self._forms.get(id(function))
@@ -111,9 +126,16 @@ def begin(lowering: Driver) -> None:
         lowering.outliner = outliner(lowering.graph, lowering.reuse, runs=merged_inputs)
 
 
-def _started(lowering: Driver) -> _Start:
+def _begun(lowering: Driver) -> _Start:
+    """Find wishes and an outliner, and what that reads."""
+    options, noted = lowering.options, NotedOptions.of(lowering.options)
+    lowering.options = noted
+    begin(lowering)
+    lowering.options = options
     shared = lowering.outliner
     return _Start(
+        target=lowering.target,
+        options=noted.noted,
         wishes=dict(lowering.wishes),
         summed_halves=frozenset(lowering.summed_halves),
         plans=dict(lowering.plans),

@@ -32,6 +32,7 @@ class Form:
     layers: tuple[str, ...]
     sources: tuple[str, ...]
     labels: tuple[str, ...]
+    place: dict[int, int] = field(default_factory=dict)  # id(node) → its number
 
     def is_of(self, graph: Graph) -> bool:
         """Whether a graph has the body and all it calls."""
@@ -54,6 +55,7 @@ def form_of(graph: Graph, function: Function) -> Form:
         values=tuple(reading.values),
         number=reading.number,
         nodes=tuple(reading.nodes),
+        place={id(node): place for place, node in enumerate(reading.nodes)},
         origins=tuple(reading.origins),
         layers=tuple(reading.layers),
         sources=tuple(reading.sources),

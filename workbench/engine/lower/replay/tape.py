@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workbench.base.arrays import IntArray
 from workbench.engine.emit.context import Operator
 from workbench.engine.graph import Function
 from workbench.engine.lower.driver import Driver
-from workbench.engine.lower.outline import key_of
-from workbench.engine.lower.outline.room import Heard
 from workbench.engine.lower.replay.form import Form, Renaming
+from workbench.engine.lower.replay.reads import Reads, reading
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.program import (
@@ -32,33 +30,20 @@ from workbench.engine.program import (
 )
 from workbench.engine.program import Sequence as ProgramSequence
 
-TOLD_KINDS = frozenset({"constant", "temporary"})
-"""Kinds of variables that families treat otherwise than all others: ops/free.py, ops/sort.py."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Before:
-    """What the lowering of a body reads besides its form, by the form's numbers. Variables are numbered by the
-    parameters that bring them, IPUs by their distance from that of the body.
-    """
-
-    read: tuple[Any, ...]
-    needed: IntArray | None  # what outlining knows to be needed on the IPU, int64[tiles]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tape:
-    """One body as it was lowered. `outside` are the variables it read or wrote that were there before it.
+    """One body as it was lowered, with what it read of what was there before it.
 
-    `movable`: nothing in it says of another IPU. `heard`: what it asked and told outlining of what is needed.
+    `movable`: nothing in it says of another IPU. `counts` are the operators of each label of the form that the body
+    counted, and `next_tile` where it left off mapping on each IPU, by the distance from its own.
     """
 
-    before: Before
+    reads: Reads
     form: Form
     function: Function
     ipu: int
     stage: int | None
-    outside: tuple[int, ...]
     first_variable: int
     first_step: int
     steps: int
@@ -69,19 +54,11 @@ class Tape:
     unmodelled: tuple[tuple[str, str], ...]
     plans: Mapping[int, Any]
     results: tuple[Tensor, ...]
-    counts: tuple[int, ...]  # of the form's labels, afterwards
-    next_tile: int | None
-    heard: Heard
+    counts: Mapping[int, int]
+    next_tile: Mapping[int, int]
     first_body: int
     bodies: int
     movable: bool
-
-    def serves(self, now: Before) -> bool:
-        """Whether the body would be lowered the same now."""
-        if self.before.read != now.read:
-            return False
-        needed = now.needed
-        return needed is None or all(bool((needed >= least).all()) is answer for least, answer in self.heard.asked)
 
 
 def bodies_so_far(lowering: Driver) -> int:
@@ -89,68 +66,21 @@ def bodies_so_far(lowering: Driver) -> int:
     return len(lowering.outliner.bodies) + lowering.outliner.runs.made
 
 
-def outside_of(lowering: Driver, function: Function) -> tuple[int, ...]:
-    """The variables of a body's parameters, in order of first use."""
-    bound = (lowering.get(param) for param in function.params)
-    return tuple(dict.fromkeys(variable for tensor in bound for variable in tensor.variables))
-
-
-def before(lowering: Driver, function: Function, form: Form) -> Before:
-    """What lowering the body would read now."""
-    emit, outside, shared = lowering.emit, outside_of(lowering, function), lowering.outliner
-    number = {variable: place for place, variable in enumerate(outside)}
-
-    def seen(tensor: Tensor) -> tuple[Any, ...]:
-        places = tuple(number.get(variable, -1) for variable in tensor.variables)
-        return (places, tensor.mapping, tensor.shape, tensor.dtype, tensor.ipu - emit.ipu)
-
-    held = [emit.variables[variable] for variable in outside]
-    destined = [lowering.destinations.get(id(value)) for value in form.values]
-    spans = shared.runs.room.spans.get(function.name)
-    keys = (key_of(node) for node in form.nodes)
-    return Before(
-        read=(
-            (emit.stage is None, emit.origin, emit.operator, emit.prefetched, lowering.next_tile.get(emit.ipu)),
-            tuple(seen(lowering.get(param)) for param in function.params),
-            tuple(
-                (each.kind if each.kind in TOLD_KINDS else "", each.always_live, each.interleaved, each.ipu - emit.ipu)
-                for each in held
-            ),
-            tuple(None if tensor is None else seen(tensor) for tensor in destined),
-            tuple(lowering.wishes.get(id(value)) for value in form.values),
-            tuple(_reused(lowering, form)),
-            tuple(id(value) in lowering.summed_halves for value in form.values),
-            tuple(lowering.names.get(label, 0) for label in form.labels),
-            tuple(key in shared.keys for key in keys if key is not None),
-            tuple(id(node) in shared.runs.starts for node in form.nodes),
-            None if spans is None else tuple(form.number[id(value)] for value in spans.values),
-            shared.runs.room.share_of(function.name),
-            shared.runs.room.needed.get(emit.ipu) is None,
-        ),
-        needed=shared.runs.room.needed.get(emit.ipu),
-    )  # fmt: skip
-
-
-def _reused(lowering: Driver, form: Form) -> Iterator[int | None]:
-    for value in form.values:
-        old = lowering.reuse.get(id(value))
-        yield None if old is None else form.number.get(id(old), -1)
-
-
-def record(known: Before, lowering: Driver, function: Function, form: Form) -> Tape | None:
+def record(lowering: Driver, function: Function, form: Form) -> Tape | None:
     """Lower a body and keep what came of it; None when it did more than make variables, steps and results."""
-    emit, outside = lowering.emit, outside_of(lowering, function)
+    emit = lowering.emit
     earlier, functions, plans = list(emit.variables), set(emit.functions), dict(lowering.plans)
     first_step, operators, unmodelled = emit.next_step, len(lowering.operators), len(lowering.unmodelled)
-    bodies, wishes = bodies_so_far(lowering), dict(lowering.wishes)
-    heard = lowering.outliner.runs.room.heard = Heard()
-    with emit.body() as collected:
-        lowering.lower_function(function)
-    lowering.outliner.runs.room.heard = None
+    bodies = bodies_so_far(lowering)
+    with reading(lowering, form) as reads:
+        with emit.body() as collected:
+            lowering.lower_function(function)
+        results = tuple(lowering.get(value) for value in function.results)
     for program in collected:
         emit.add(program)
+    counted = reads.written["lowering", "names"]
     tape = Tape(
-        before=known, form=form, function=function, ipu=emit.ipu, stage=emit.stage, outside=outside,
+        reads=reads, form=form, function=function, ipu=emit.ipu, stage=emit.stage,
         first_variable=len(earlier),
         first_step=first_step,
         steps=emit.next_step - first_step,
@@ -160,16 +90,14 @@ def record(known: Before, lowering: Driver, function: Function, form: Form) -> T
         operators=tuple(lowering.operators[operators:]),
         unmodelled=tuple(lowering.unmodelled[unmodelled:]),
         plans={node: plan for node, plan in lowering.plans.items() if plans.get(node) is not plan},
-        results=tuple(lowering.get(value) for value in function.results),
-        counts=tuple(lowering.names.get(label, 0) for label in form.labels),
-        next_tile=lowering.next_tile.get(emit.ipu),
-        heard=heard,
+        results=results,
+        counts={place: lowering.names[label] for place, label in enumerate(form.labels) if label in counted},
+        next_tile={ipu - emit.ipu: lowering.next_tile[ipu] for ipu in reads.written["lowering", "next_tile"]},
         first_body=bodies,
         bodies=bodies_so_far(lowering) - bodies,
         movable=_is_movable(emit.variables[len(earlier) :], collected, emit.ipu),
     )  # fmt: skip
-    unchanged = all(now is then for now, then in zip(emit.variables, earlier, strict=False))
-    return tape if unchanged and lowering.wishes == wishes and _is_closed(tape, lowering) else None
+    return None if reads.why_not or not _is_closed(tape, lowering) else tape
 
 
 def _is_movable(variables: Sequence[Variable], programs: Sequence[Program], ipu: int) -> bool:
@@ -182,7 +110,7 @@ def _is_closed(tape: Tape, lowering: Driver) -> bool:
     if lowering.emit.settled or lowering.homes:
         return False
     own = range(tape.first_variable, tape.first_variable + len(tape.variables))
-    known = {*own, *tape.outside}
+    known = {*own, *tape.reads.variables}
     steps = [step for program in (*tape.program, *tape.functions.values()) for step in leaves(program)]
     touched = {variable for step in steps for variable in (*step.reads, *step.writes)}
     touched.update(variable for tensor in tape.results for variable in tensor.variables)
@@ -205,11 +133,16 @@ def _counted(name: str, later: int) -> str:
     return f"shared{int(head.removeprefix('shared')) + later}_{word}"
 
 
-def play(tape: Tape, lowering: Driver, function: Function, form: Form, names: Renaming) -> None:
-    """Emit a body as it was lowered before, and leave the lowering as lowering it would have."""
+def play(
+    tape: Tape, lowering: Driver, function: Function, form: Form, names: Renaming, outside: Sequence[int]
+) -> None:
+    """Emit a body as it was lowered before, and leave the lowering as lowering it would have.
+
+    `outside` are the variables in the place of those that it read.
+    """
     emit = lowering.emit
     moved, later = len(emit.variables) - tape.first_variable, emit.next_step - tape.first_step
-    numbers = dict(zip(tape.outside, outside_of(lowering, function), strict=True))
+    numbers = dict(zip(tape.reads.variables, outside, strict=True))
     numbers.update((each.id, each.id + moved) for each in tape.variables)
     again = _Again(numbers, later, names, tape.ipu, emit.ipu, tape.stage, emit.stage)
     same = names.same and again.stays and all(old == new for old, new in numbers.items())
@@ -225,11 +158,10 @@ def play(tape: Tape, lowering: Driver, function: Function, form: Form, names: Re
     lowering.operators.extend(again.operator(each) for each in tape.operators)
     lowering.unmodelled.extend((primitive, names.layer(layer)) for primitive, layer in tape.unmodelled)
     lowering.plans.update(_plans(tape, form))
-    lowering.names.update((label, count) for label, count in zip(form.labels, tape.counts, strict=True) if count)
-    if tape.next_tile is not None:
-        lowering.next_tile[emit.ipu] = tape.next_tile
-    if tape.heard.noted is not None:
-        lowering.outliner.runs.room.need(emit.ipu, tape.heard.noted)
+    lowering.names.update((form.labels[place], count) for place, count in tape.counts.items())
+    lowering.next_tile.update((emit.ipu + away, tile) for away, tile in tape.next_tile.items())
+    if tape.reads.heard.noted is not None:
+        lowering.outliner.runs.room.need(emit.ipu, tape.reads.heard.noted)
     lowering.outliner.runs.made += tape.bodies
 
 
