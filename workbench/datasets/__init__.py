@@ -1,4 +1,7 @@
-"""Small real data that ships with the package, so that nothing is fetched at run time."""
+"""Small real data that ships with the package, so that nothing is fetched at run time.
+
+Imports nothing but the errors. Tests: tests/datasets.
+"""
 
 from __future__ import annotations
 

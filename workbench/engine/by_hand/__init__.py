@@ -1,4 +1,8 @@
-"""The steps of a program written by hand. `by_hand_lower` makes the tile program of them, `by_hand_run` the numbers."""
+"""The steps of a program written by hand. `lower` makes the tile program of them, `run` the numbers.
+
+`tensor` and `vertex` are what a user writes, `by_hand` the steps and their checks, `copies` what copies mean. Imports
+what emits, maps and stores programs; no graph passes and no frontends. Tests: tests/engine and tests/test_tiles.py.
+"""
 
 from workbench.engine.by_hand.by_hand import (
     ComputeSet,

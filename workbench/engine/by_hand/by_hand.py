@@ -1,4 +1,4 @@
-"""The steps of a program written by hand. `by_hand_lower` makes the tile program of them, `by_hand_run` the numbers.
+"""The steps of a program written by hand. `lower` makes the tile program of them, `run` the numbers.
 
 A step may stand in a program several times; it is then stored once and called.
 """

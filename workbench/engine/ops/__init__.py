@@ -3,6 +3,9 @@
 A family owns some ops of the graph and knows all about them: what they ask of layouts, which operand a result may
 overwrite, how they become compute sets and exchanges, and how many floating-point operations they do. To add one, write
 `ops/<family>.py` with a subclass of `Family` and `register(...)` it.
+
+Imports plans, emit, vertices; no pass and nothing of `lower`. Tests: tests/engine/ops, with a sample of each family
+in samples/.
 """
 
 from __future__ import annotations

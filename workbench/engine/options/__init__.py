@@ -2,6 +2,8 @@
 
 Names are the dotted paths of `IPUConfig` (API reference of `tensorflow.python.ipu.config`); a key of a
 `poplar_options` dictionary is one level deeper; arguments of `wb.compile` that write an option are under `pipeline`.
+
+A module a group of options; `declaration` is what one is. Imports targets. Tests: tests/engine/options.
 """
 
 from __future__ import annotations

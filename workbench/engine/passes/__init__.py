@@ -1,4 +1,9 @@
-"""The passes of the compiler, one per file, and the pipeline that lists them in order with their reasons."""
+"""The passes of the compiler, one per file, and the pipeline that lists them in order with their reasons.
+
+A pass is a function from graph to graph with its line and its reason in PIPELINE; `recomputable` and `clusters` are
+what several share. Imports the graph, options, families' traits and plans; nothing of `lower`. Tests:
+tests/engine/passes.
+"""
 
 from __future__ import annotations
 

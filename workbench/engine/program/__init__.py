@@ -1,4 +1,9 @@
-"""The tile program: a control tree of bulk-synchronous steps over variables that are mapped to tiles."""
+"""The tile program: a control tree of bulk-synchronous steps over variables that are mapped to tiles.
+
+`program` has the types, `verify` checks them, `columns` are its steps as arrays, `tree` its control as stored data,
+`links` the wires between IPUs, `remote_buffers` what lies outside. Imports mappings, the graph's origins, vertices.
+Tests: tests/engine/program.
+"""
 
 from workbench.engine.program.program import (
     Call,

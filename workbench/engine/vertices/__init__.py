@@ -6,6 +6,8 @@ as further arguments of those names. Texts of formulas say six workers and 8 byt
 `"multi"`: the supervisor starts it on all workers, cycles are tile cycles;
 `"supervisor"`: runs in the supervisor context, which starts workers itself, cycles are tile cycles;
 `"worker"`: occupies one of the worker slots, cycles are worker cycles (as many tile cycles each as there are slots).
+
+Imports costs and targets. Tests: tests/engine/vertices, with a sample of each codelet in samples/.
 """
 
 from __future__ import annotations

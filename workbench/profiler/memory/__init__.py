@@ -1,4 +1,7 @@
-"""Bytes of tiles at steps: what is live where and when."""
+"""Bytes of tiles at steps: what is live where and when.
+
+`live_bytes` at steps, `addresses` on a tile. Imports what a profile stores. Tests: tests/profiler/memory.
+"""
 
 from workbench.profiler.memory.live_bytes import footprint
 

@@ -1,1 +1,4 @@
-"""Operators of a profile: their steps, their table."""
+"""Operators of a profile: their steps, their table.
+
+Imports what a profile stores, and the timeline. Tests: tests/profiler/operators.
+"""

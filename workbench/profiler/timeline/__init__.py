@@ -1,4 +1,8 @@
-"""The executed program as a tree with durations, from which windows of time are unrolled when asked for."""
+"""The executed program as a tree with durations, from which windows of time are unrolled when asked for.
+
+`tree` is the control tree and its parser, `builder` gives it durations, `executions` and `levels` are the blocks of
+pipelines. Imports what a profile stores. Tests: tests/profiler/timeline.
+"""
 
 from workbench.profiler.timeline.builder import timeline_of
 from workbench.profiler.timeline.timeline import (

@@ -1,4 +1,7 @@
-"""The interactive workbench: choose a model and options, compile, look, and mend what does not fit, all by clicks."""
+"""The interactive workbench: choose a model and options, compile, look, and mend what does not fit, all by clicks.
+
+Imports views, and what compiles. Tests: tests/widgets/app.
+"""
 
 from workbench.widgets.app.app import (
     App,

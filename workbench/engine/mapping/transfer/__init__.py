@@ -11,6 +11,8 @@ Every method is exact and counts the same; `methods.METHODS` are asked in this o
 | lines (`by_lines`) | two mappings of which one is turned, line by line | the lines |
 | elements (`by_axes`) | two owners with about as many runs as elements | the elements |
 | sweep (`sweep`) | whatever is left, over the union of all boundaries | the runs of both |
+
+Imports mappings. Tests: tests/engine/mapping.
 """
 
 from workbench.engine.mapping.transfer.methods import Transfer, transfer

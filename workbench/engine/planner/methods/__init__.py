@@ -1,4 +1,7 @@
-"""The vertices that the planner can choose, one a file, found by folder discovery."""
+"""The vertices that the planner can choose, one a file, found by folder discovery.
+
+Imports the planner's parts and the vertices' cycles. Tests: tests/engine/planner.
+"""
 
 from __future__ import annotations
 

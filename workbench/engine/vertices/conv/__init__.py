@@ -2,6 +2,8 @@
 
 Size arguments are integers or numpy integer arrays that broadcast together; types, units, window and the channels
 that name a vertex template are scalars. Each function gives exactly what its codelet gives.
+
+Imports costs and targets. Tests: tests/engine/vertices/conv.
 """
 
 from __future__ import annotations
