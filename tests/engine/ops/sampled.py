@@ -17,5 +17,3 @@ Sample = Callable[..., Case]
 def sample(op: str, operands: Any, results: Any, **attributes: Any) -> Sample:
     """`sample(...)(kind="ipu2", tiles=4)`: one operator between inputs and outputs, compiled there."""
     return lambda **where: single(op, operands, results, **where, **attributes)
-
-

@@ -68,7 +68,11 @@ def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -
         ("weights", "plan.exchange", {"size_bytes": weights * item_bytes, "rate": rate}),
         method.cost(problem, shares, rules),
         ("partials", "plan.reduce_exchange", {**reduced, "element_bytes": partial_bytes, "rate": rate}),
-        ("reduce", "plan.reduce", {**reduced, **types} | ({"fast": True} if rules.fast_reduce else {})),
+        (
+            "reduce",
+            "plan.reduce",
+            {**reduced, **types, **target.machine._asdict()} | ({"fast": True} if rules.fast_reduce else {}),
+        ),
     ]
 
 
@@ -78,8 +82,8 @@ def _cast(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) ->
     if not alone and not before:
         return []
     elements = where(shares.depth > 1, before * shares.outputs, alone * shares.outputs)
-    workers = rules.target.workers_per_tile
-    return [("cast", "plan.cast", {"elements": elements, "workers": workers, "wide_vector": 2})]
+    workers, wide = rules.target.workers_per_tile, rules.target.data_path_bytes // TYPE_BYTES["float"]
+    return [("cast", "plan.cast", {"elements": elements, "workers": workers, "wide_vector": wide})]
 
 
 def staged(shares: Shares, rules: Rules) -> Sizes:
@@ -112,6 +116,7 @@ def _transforms(problem: ConvProblem, shares: Shares, rules: Rules) -> list[Term
     Forward, the operands of the free layout are made where the rearrangement wants them.
     """
     specs: list[TermSpec] = []
+    machine = rules.target.machine._asdict()
     item_bytes, out_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[problem.out_type]
     if problem.result_elements:
         specs.append(("spread outputs", "plan.spread", _spread_arguments(problem, shares, rules)))
@@ -121,17 +126,16 @@ def _transforms(problem: ConvProblem, shares: Shares, rules: Rules) -> list[Term
         if rules.brings_operands:
             size_bytes = elements * item_bytes
             specs.append(("operands to rearrange", "plan.exchange", {"size_bytes": size_bytes, "rate": rate}))
-        moved = {"elements": elements, "element_bytes": item_bytes, "run": rules.operand_run}
+        moved = {"elements": elements, "element_bytes": item_bytes, "run": rules.operand_run, **machine}
         specs.append(("rearrange operands", "plan.rearrange", moved))
     if rules.fills_weights:
         own, lies = own_weights(shares)[0], _arriving(shares)[1] == 0
         size_bytes = where(filled_up(shares, rules) & lies, own * item_bytes, 0)
-        specs.append(("fill weights", "plan.copy", {"size_bytes": size_bytes}))
+        specs.append(("fill weights", "plan.copy", {"size_bytes": size_bytes, **machine}))
     if rules.rearrange_outputs and not rules.trims_outputs:
         results = own_outputs(shares) * shares.serial_out
-        specs.append(
-            ("rearrange outputs", "plan.rearrange", {"elements": results, "element_bytes": out_bytes, "run": 1})
-        )
+        moved = {"elements": results, "element_bytes": out_bytes, "run": 1, **machine}
+        specs.append(("rearrange outputs", "plan.rearrange", moved))
     return specs
 
 
@@ -140,7 +144,7 @@ def _spread_arguments(problem: ConvProblem, shares: Shares, rules: Rules) -> dic
         "outputs": ceil_div(rules.output_elements, shares.tiles),
         "elements": ceil_div(problem.result_elements, shares.tiles),
         "element_bytes": TYPE_BYTES[problem.out_type],
-        "workers": rules.target.workers_per_tile,
+        **rules.target.machine._asdict(),
     }
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.cost import formula
 from workbench.engine.planner.reduction import FAST_GRAIN, step_table, steps
+from workbench.engine.vertices._popops import multi
 from workbench.engine.vertices.conv import reduce_add_cycles
+from workbench.engine.vertices.copy import CALL_CYCLES
 from workbench.engine.vertices.sizes import Sizes, smaller, where
 
 SHORTEST_RUN = 16
@@ -41,9 +45,9 @@ def exchange_cycles(size_bytes: Sizes, rate: Sizes) -> Sizes:
     text="6*23 + 11 + bytes / 8, rounded up; 0 for none",
     source="poplar::Memcpy",
 )
-def copy_cycles(size_bytes: Sizes) -> Sizes:
+def copy_cycles(size_bytes: Sizes, workers: int, data_path_bytes: int) -> Sizes:
     """Cycles of a contiguous copy on the tile."""
-    return where(size_bytes > 0, 149 + ceil_div(size_bytes, 8), 0)
+    return where(size_bytes > 0, multi(CALL_CYCLES, workers) + ceil_div(size_bytes, data_path_bytes), 0)
 
 
 @formula(
@@ -52,10 +56,11 @@ def copy_cycles(size_bytes: Sizes) -> Sizes:
     " all elements",
     source=f"{_MODEL} (dilatePostConv); popops::Fill; poplar::Memcpy",
 )
-def spread_cycles(outputs: Sizes, elements: Sizes, element_bytes: int, workers: int) -> Sizes:
+def spread_cycles(outputs: Sizes, elements: Sizes, element_bytes: int, workers: int, data_path_bytes: int) -> Sizes:
     """Cycles of putting zeros between the outputs on a tile."""
-    fixed, vector = (26, 4) if element_bytes == 2 else (23, 2)
-    return copy_cycles(outputs * element_bytes) + workers * (fixed + ceil_div(elements, workers) // vector)
+    fixed, vector = 26 if element_bytes == 2 else 23, data_path_bytes // element_bytes
+    copied = copy_cycles(outputs * element_bytes, workers, data_path_bytes)
+    return copied + workers * (fixed + ceil_div(elements, workers) // vector)
 
 
 @formula(
@@ -63,11 +68,11 @@ def spread_cycles(outputs: Sizes, elements: Sizes, element_bytes: int, workers: 
     text="6*23 + 11 + 5/4 cycle per access of a run of elements, at most 8 bytes, rounded up; 0 for none",
     source=f"{_MODEL}:1291 (addTransformCycleEstimate: 5/4 per access of one element)",
 )
-def rearrange_cycles(elements: Sizes, element_bytes: int, run: int) -> Sizes:
+def rearrange_cycles(elements: Sizes, element_bytes: int, run: int, workers: int, data_path_bytes: int) -> Sizes:
     """Cycles of a copy on the tile that moves `run` elements at a time."""
     run_bytes = run * element_bytes
-    accesses = ceil_div(elements * element_bytes, min(8, run_bytes & -run_bytes))
-    return where(elements > 0, 149 + ceil_div(5 * accesses, 4), 0)
+    accesses = ceil_div(elements * element_bytes, min(data_path_bytes, run_bytes & -run_bytes))
+    return where(elements > 0, multi(CALL_CYCLES, workers) + ceil_div(5 * accesses, 4), 0)
 
 
 @formula(
@@ -77,34 +82,42 @@ def rearrange_cycles(elements: Sizes, element_bytes: int, run: int) -> Sizes:
     source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1560; steps: lib/poplin/ConvReducePlan.cpp",
 )
 def reduce_cycles(
-    elements: Sizes, depth: Sizes, multi_stage: bool, partials_type: str, out_type: str, fast: bool = False
-) -> Sizes:
+    elements: Sizes, depth: Sizes, multi_stage: bool, partials_type: str, out_type: str, workers: int,
+    data_path_bytes: int, fast: bool = False,
+) -> Sizes:  # fmt: skip
     """Cycles of adding up `depth` partials of `elements` results each, spread over the tiles that hold them."""
     total: Sizes = 0
     left = elements
     sums = sums_of(depth, multi_stage)
+    add = partial(_add, partials_type=partials_type, fast=fast, workers=workers, data_path_bytes=data_path_bytes)
     for number, together in enumerate(sums):
         left = shared_out(left, together)[0]
-        cycles = _add(left, together, partials_type, out_type, fast)
+        cycles = add(left, together, out_type=out_type)
         if number + 1 < len(sums) and out_type != partials_type:
             # Only the last step of a candidate gives the result's type.
-            cycles = where(sums[number + 1] > 1, _add(left, together, partials_type, partials_type, fast), cycles)
+            cycles = where(sums[number + 1] > 1, add(left, together, out_type=partials_type), cycles)
         total = total + where(together > 1, cycles, 0)
     return total
 
 
-def _add(elements: Sizes, together: Sizes, partials_type: str, out_type: str, fast: bool) -> Sizes:
-    pointers = reduce_add_cycles(out_size=elements, partials=together, partials_type=partials_type, out_type=out_type)
+def _add(
+    elements: Sizes,
+    together: Sizes,
+    *,
+    partials_type: str,
+    out_type: str,
+    fast: bool,
+    workers: int,
+    data_path_bytes: int,
+) -> Sizes:
+    cycles = partial(
+        reduce_add_cycles, out_size=elements, partials_type=partials_type, out_type=out_type, workers=workers,
+        data_path_bytes=data_path_bytes,
+    )  # fmt: skip
+    pointers = cycles(partials=together)
     if not fast:
         return pointers
-    block = reduce_add_cycles(
-        out_size=elements,
-        partials=together - 1,
-        partials_type=partials_type,
-        out_type=out_type,
-        single_input=True,
-        constrain_partials=True,
-    )
+    block = cycles(partials=together - 1, single_input=True, constrain_partials=True)
     return where(elements % FAST_GRAIN[partials_type] == 0, block, pointers)
 
 

@@ -7,7 +7,7 @@ from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
 from workbench.errors import InputError
 
-_CALL_CYCLES = 23  # what the popops estimators charge for calling the long memory copy
+CALL_CYCLES = 23  # what the popops estimators charge for calling the long memory copy
 _STRIDED_CALL, _PIECE = 36, 44  # 801 - 17 * 45 cycles; each piece 45 with its 4 bytes
 
 
@@ -21,7 +21,7 @@ _STRIDED_CALL, _PIECE = 36, 44  # 801 - 17 * 45 cycles; each piece 45 with its 4
 )
 def memcpy(*, bytes: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of copying `bytes` that lie together on both sides."""
-    return p.multi(_CALL_CYCLES, workers) + ceil_div(bytes, data_path_bytes)
+    return p.multi(CALL_CYCLES, workers) + ceil_div(bytes, data_path_bytes)
 
 
 @codelet(
@@ -37,7 +37,7 @@ def strided_memcpy(*, bytes: int, run_bytes: int, workers: int, data_path_bytes:
     if run_bytes < 1:
         raise InputError(f"run_bytes={run_bytes!r}", expected="at least one byte in a run")
     access = min(data_path_bytes, run_bytes & -run_bytes)
-    return p.multi(_CALL_CYCLES, workers) + ceil_div(5 * ceil_div(bytes, access), 4)
+    return p.multi(CALL_CYCLES, workers) + ceil_div(5 * ceil_div(bytes, access), 4)
 
 
 @codelet(

@@ -85,6 +85,7 @@ class Amp(Method):
                 **self._blocks(shares),
                 "out_chans_per_group": self.out_block,
                 **self._unit(problem.in_type, rules.target, rules.wide_load),
+                **rules.target.machine._asdict(),
             },
         )
 
@@ -152,7 +153,7 @@ def units_of(in_type: str, partials_type: str, target: Target) -> int:
     error_kind="vertex",
 )
 def amp_cycles(one_by_one: Any, flat_positions: Sizes, kernel_outer: Sizes, kernel_inner: Sizes, positions: Sizes,
-               row_width: Sizes, filter_height: int, **arguments: Any) -> Sizes:  # fmt: skip
+               row_width: Sizes, filter_height: int, data_path_bytes: int, **arguments: Any) -> Sizes:  # fmt: skip
     """Cycles of the matrix unit on the fullest tile."""
     if np.all(one_by_one):
         return amp_1x1_cycles(positions=flat_positions, **arguments)
@@ -162,6 +163,7 @@ def amp_cycles(one_by_one: Any, flat_positions: Sizes, kernel_outer: Sizes, kern
         kernel_outer=kernel_outer,
         kernel_inner=kernel_inner,
         filter_height=filter_height,
+        data_path_bytes=data_path_bytes,
         **arguments,
     )
     if not np.any(one_by_one):

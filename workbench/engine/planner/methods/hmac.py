@@ -34,7 +34,7 @@ class HorizontalMac(Method):
     def cost(self, problem: ConvProblem, shares: Shares, rules: Rules) -> TermSpec:
         """One vertex over all rows of the tile."""
         rows, chans = self._rows(shares), self._chans(shares)
-        types = {"in_type": problem.in_type, "partials_type": self.partials_type}
+        types = {"in_type": problem.in_type, "partials_type": self.partials_type, **rules.target.machine._asdict()}
         return "compute", "plan.hmac", {**rows, "kernel_elements": shares.kernel, **chans, **types}
 
     def macs_per_cycle(self, in_type: str) -> int:

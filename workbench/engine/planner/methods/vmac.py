@@ -42,7 +42,9 @@ class VerticalMac(Method):
 
     def cost(self, problem: ConvProblem, shares: Shares, rules: Rules) -> TermSpec:
         """One vertex over all positions of the tile."""
-        return "compute", "plan.vmac", {**self._sizes(shares), **self._template()}
+        return "compute", "plan.vmac", {
+            **self._sizes(shares), **self._template(), "workers": rules.target.workers_per_tile,
+        }  # fmt: skip
 
     def macs_per_cycle(self, in_type: str) -> int:
         """A vector."""

@@ -35,13 +35,15 @@ def weight_load_cycles(
     return where(filter_height == 4, total // halved, total // bytes_per_cycle)
 
 
-def zero_partials_cycles(*, elements: Sizes, groups: Sizes, float_partials: bool, workers: int = 6) -> Sizes:
+def zero_partials_cycles(
+    *, elements: Sizes, groups: Sizes, float_partials: bool, workers: int, data_path_bytes: int
+) -> Sizes:
     """Tile cycles to zero `groups` output groups of `elements` partials each.
 
-    One vector of 8 bytes per cycle and worker, 5 cycles overhead each (set-up less the state kept between
+    One access of the data path per cycle and worker, 5 cycles overhead each (set-up less the state kept between
     calls). Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:166.
     """
-    vectors = ceil_div(ceil_div(elements, workers), 2 if float_partials else 4)
+    vectors = ceil_div(ceil_div(elements, workers), data_path_bytes // (4 if float_partials else 2))
     return (vectors + 5) * workers * groups
 
 
@@ -80,7 +82,7 @@ def _retained(in_type: str, partials_type: str, conv_units: int) -> tuple[int, i
 
 
 def amp_1x1_inner_cycles(
-    *, positions: Sizes, in_type: str, partials_type: str, conv_units: int, zeroing: bool, workers: int = 6
+    *, positions: Sizes, in_type: str, partials_type: str, conv_units: int, zeroing: bool, workers: int
 ) -> Sizes:
     """Tile cycles of one pass of all workers over `positions` output positions, for one weight load.
 
@@ -114,7 +116,7 @@ def amp_1x1_cycles(
     conv_units: int = 16,
     weight_load_bytes_per_cycle: int = 8,
     weight_bytes_per_unit: int = WEIGHT_BYTES_PER_UNIT,
-    workers: int = 6,
+    workers: int,
 ) -> Sizes:
     """Tile cycles of one ConvPartial1x1Out vertex.
 

@@ -84,7 +84,8 @@ def hmac_cycles(
     one_by_one: bool = False,
     kernel_zeroing: bool = True,
     zero_as_float: bool | None = None,
-    workers: int = 6,
+    workers: int,
+    data_path_bytes: int,
     run_lengths: Sequence[Sizes] | None = None,
 ) -> Sizes:
     """Tile cycles of one ConvPartialHorizontalMac vertex (`one_by_one`: its 1x1 form, half to float only).
@@ -121,6 +122,7 @@ def hmac_cycles(
         groups=out_groups * conv_groups,
         float_partials=float_partials if zero_as_float is None else zero_as_float,
         workers=workers,
+        data_path_bytes=data_path_bytes,
     )
 
 
@@ -148,7 +150,7 @@ def vmac_cycles(
     conv_groups: Sizes = 1,
     conv_groups_per_group: int = 4,
     partials_type: str = "float",
-    workers: int = 6,
+    workers: int,
 ) -> Sizes:
     """Tile cycles of one ConvPartialVerticalMac vertex (depthwise, half inputs).
 
@@ -260,6 +262,7 @@ def conv_partial_horizontal_mac(
     conv_size: int | Sequence[int] | None = None,
     kernel_zeroing: bool | None = None,
     workers: int,
+    data_path_bytes: int,
     **arguments: Any,
 ) -> int:
     """Cycles of ConvPartialHorizontalMac.
@@ -269,7 +272,15 @@ def conv_partial_horizontal_mac(
     """
     if conv_size is None:
         zeroing = True if kernel_zeroing is None else kernel_zeroing
-        return int(hmac_cycles(kernel_elements=kernel, kernel_zeroing=zeroing, workers=workers, **arguments))
+        return int(
+            hmac_cycles(
+                kernel_elements=kernel,
+                kernel_zeroing=zeroing,
+                workers=workers,
+                data_path_bytes=data_path_bytes,
+                **arguments,
+            )
+        )
     lengths = (conv_size,) if isinstance(conv_size, int) else tuple(conv_size)
     total = sum(lengths) * workers
     return int(
@@ -280,6 +291,7 @@ def conv_partial_horizontal_mac(
             row_width=total,
             kernel_zeroing=bool(kernel_zeroing),
             workers=workers,
+            data_path_bytes=data_path_bytes,
             **arguments,
         )
     )
@@ -294,9 +306,9 @@ def conv_partial_horizontal_mac(
     code_bytes=132 + 844,
     flops=_hmac_flops,
 )
-def conv_partial_horizontal_mac_1x1(*, workers: int, **arguments: Any) -> int:
+def conv_partial_horizontal_mac_1x1(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Cycles of ConvPartialHorizontalMac1x1 (half inputs, float partials); arguments as of its general form."""
-    return conv_partial_horizontal_mac(one_by_one=True, workers=workers, **arguments)
+    return conv_partial_horizontal_mac(one_by_one=True, workers=workers, data_path_bytes=data_path_bytes, **arguments)
 
 
 def _vmac_state(

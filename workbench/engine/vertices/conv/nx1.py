@@ -90,7 +90,8 @@ def nx1_cycles(
     conv_units: int = 16,
     weight_load_bytes_per_cycle: int = 8,
     weight_bytes_per_unit: int = WEIGHT_BYTES_PER_UNIT,
-    workers: int = 6,
+    workers: int,
+    data_path_bytes: int,
     kernel_zeroing: bool = True,
     zero_as_float: bool | None = None,
     run_lengths: Sequence[Sizes] | None = None,
@@ -107,20 +108,13 @@ def nx1_cycles(
     types = {"in_type": in_type, "partials_type": partials_type}
     run_sums = _nx1_run_sums(positions, row_width, run_lengths, conv_units=conv_units, workers=workers, **types)
     load = weight_load_cycles(
-        conv_units=conv_units,
-        bytes_per_unit=weight_bytes_per_unit,
-        bytes_per_cycle=weight_load_bytes_per_cycle,
+        conv_units=conv_units, bytes_per_unit=weight_bytes_per_unit, bytes_per_cycle=weight_load_bytes_per_cycle,
         filter_height=filter_height,
-    )
+    )  # fmt: skip
     loops = _Loops(
-        kernel_outer=kernel_outer,
-        kernel_inner=kernel_inner,
-        passes=out_chans_per_group // conv_units,
-        in_groups=in_groups,
-        out_groups=out_groups,
-        conv_groups=conv_groups,
-        load=load,
-    )
+        kernel_outer=kernel_outer, kernel_inner=kernel_inner, passes=out_chans_per_group // conv_units,
+        in_groups=in_groups, out_groups=out_groups, conv_groups=conv_groups, load=load,
+    )  # fmt: skip
     if in_type == "quarter":
         cycles = _nx1_quarter(loops, run_sums, workers)
     else:
@@ -132,6 +126,7 @@ def nx1_cycles(
         groups=out_groups * conv_groups,
         float_partials=float_partials if zero_as_float is None else zero_as_float,
         workers=workers,
+        data_path_bytes=data_path_bytes,
     )
 
 
@@ -249,6 +244,7 @@ def conv_partial_nx1(
     positions: int = 0,
     row_width: int | None = None,
     workers: int,
+    data_path_bytes: int,
     in_groups: int = 1,
     **arguments: Any,
 ) -> int:
@@ -266,6 +262,7 @@ def conv_partial_nx1(
                 groups=arguments.get("out_groups", 1) * arguments.get("conv_groups", 1),
                 float_partials=arguments.get("partials_type", "half") == "float",
                 workers=workers,
+                data_path_bytes=data_path_bytes,
             )
         )
     return int(
@@ -275,6 +272,7 @@ def conv_partial_nx1(
             filter_height=filter_height,
             out_chans_per_group=chans_per_group,
             workers=workers,
+            data_path_bytes=data_path_bytes,
             in_groups=in_groups,
             **arguments,
         )

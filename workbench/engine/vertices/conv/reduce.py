@@ -9,7 +9,6 @@ from workbench.engine.vertices import codelet
 from workbench.engine.vertices.sizes import Sizes, where
 
 _SOURCE = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1560"
-_DATA_PATH_BYTES = 8
 
 
 def _single_input(out_size: Sizes, partials: Sizes, *, vector: int, load: int, per_loop: int, workers: int) -> Sizes:
@@ -41,17 +40,19 @@ def reduce_add_cycles(
     out_type: str = "half",
     single_input: Any = False,
     constrain_partials: bool = False,
-    workers: int = 6,
+    workers: int,
+    data_path_bytes: int,
 ) -> Sizes:
     """Tile cycles of one ReduceAdd vertex: `out_size` sums of `partials` terms each.
 
     `single_input` (one value or one per candidate): the partials lie in one contiguous tensor (`partials` then
-    counts those after the first); `constrain_partials`: they lie in interleaved memory, loaded 16 bytes per cycle.
+    counts those after the first); `constrain_partials`: they lie in interleaved memory, of which
+    two accesses a cycle are loaded.
     Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1560.
     """
     is_float = partials_type == "float"
     vector = 4 if is_float else 8
-    load = _DATA_PATH_BYTES // (4 if is_float else 2)
+    load = data_path_bytes // (4 if is_float else 2)
     single_loop = (7 if is_float else 9) + (out_type == "float")
     many_loop = (6 if is_float else 8) + (out_type == "float")
     single = _single_input(
@@ -89,6 +90,6 @@ def _state(*, partials: int, single_input: bool = False, **_: Any) -> int:
     code_bytes=lambda *, single_input=False, **_: 592 if single_input else 1164,
     flops=lambda *, out_size, partials, **_: out_size * (partials - 1),
 )
-def reduce_add(*, workers: int, **arguments: Any) -> int:
+def reduce_add(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Cycles of ReduceAdd; arguments as of `reduce_add_cycles`."""
-    return int(reduce_add_cycles(workers=workers, **arguments))
+    return int(reduce_add_cycles(workers=workers, data_path_bytes=data_path_bytes, **arguments))

@@ -13,7 +13,7 @@ _WINDOW = 4
 
 
 def slic_weight_load_cycles(
-    *, conv_groups_per_group: int, chans_per_group: int, in_type: str = "half", workers: int = 6
+    *, conv_groups_per_group: int, chans_per_group: int, in_type: str = "half", workers: int
 ) -> int:
     """Tile cycles to load one window's weights; fewer than 4 channels are first rearranged by the workers.
 
@@ -48,7 +48,7 @@ def slic_inner_cycles(
     conv_chains: int,
     in_type: str = "half",
     stride: int = 1,
-    workers: int = 6,
+    workers: int,
 ) -> Sizes:
     """Tile cycles of all workers for one convolution-group block and one window.
 
@@ -92,7 +92,7 @@ def slic_cycles(
     partials_type: str = "half",
     conv_chains: int = 4,
     stride: int = 1,
-    workers: int = 6,
+    workers: int,
 ) -> Sizes:
     """Tile cycles of one ConvPartial1xNSLIC vertex (inputs of halves or quarters, window of 4).
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices._popops import vector_width
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _PATCH = 16  # elements of a 4x4 patch, each a vector of channels
@@ -13,8 +14,8 @@ _KERNEL = 9
 _OUTPUT = 4
 
 
-def _operations(type: str, channels: int) -> int:
-    return int(ceil_div(channels, 2 if type == "float" else 4))
+def _operations(type: str, channels: int, *, data_path_bytes: int) -> int:
+    return int(ceil_div(channels, vector_width(type, data_path_bytes)))
 
 
 def _spans(inputs: int, outputs: int) -> Any:
@@ -45,9 +46,9 @@ def mat_mul_2(*, size: int) -> int:
     code_bytes=4 * 120,
     flops=lambda *, channels, **_: channels * 4 * (4 + 4),
 )
-def wgd_data_transform(*, type: str, channels: int) -> int:
+def wgd_data_transform(*, type: str, channels: int, data_path_bytes: int) -> int:
     """Cycles to transform one 4x4 patch of `channels` channels (patches x depth)."""
-    return 13 + 56 * _operations(type, channels)
+    return 13 + 56 * _operations(type, channels, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -59,9 +60,9 @@ def wgd_data_transform(*, type: str, channels: int) -> int:
     code_bytes=4 * 90,
     flops=lambda *, channels, **_: channels * 35,
 )
-def wgd_kernel_transform(*, type: str, channels: int) -> int:
+def wgd_kernel_transform(*, type: str, channels: int, data_path_bytes: int) -> int:
     """Cycles to transform a 3x3 kernel of `channels` channels."""
-    return 2 + 35 * _operations(type, channels)
+    return 2 + 35 * _operations(type, channels, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -73,9 +74,9 @@ def wgd_kernel_transform(*, type: str, channels: int) -> int:
     code_bytes=4 * 90,
     flops=lambda *, channels, **_: channels * 24,
 )
-def wgd_inverse_transform(*, type: str, channels: int) -> int:
+def wgd_inverse_transform(*, type: str, channels: int, data_path_bytes: int) -> int:
     """Cycles to transform products of `channels` channels (groups x depth) back to 2x2 outputs."""
-    return 15 + 30 * _operations(type, channels)
+    return 15 + 30 * _operations(type, channels, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -115,9 +116,9 @@ def wgd_partials(
     code_bytes=4 * 50,
     flops=lambda *, elements, partials, **_: elements * partials,
 )
-def wgd_reduce(*, type: str, elements: int, partials: int) -> int:
+def wgd_reduce(*, type: str, elements: int, partials: int, data_path_bytes: int) -> int:
     """Cycles to sum `partials` vectors of `elements` elements."""
-    return 5 + _operations(type, elements * partials)
+    return 5 + _operations(type, elements * partials, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -128,6 +129,6 @@ def wgd_reduce(*, type: str, elements: int, partials: int) -> int:
     state_bytes=lambda **_: 12 + 8 + 4,
     code_bytes=4 * 30,
 )
-def wgd_conv_complete(*, type: str, elements: int) -> int:
+def wgd_conv_complete(*, type: str, elements: int, data_path_bytes: int) -> int:
     """Cycles to write `elements` results to the output layout."""
-    return 5 + elements // (2 if type == "float" else 4)
+    return 5 + elements // vector_width(type, data_path_bytes)
