@@ -168,3 +168,12 @@ def carried_loop() -> tuple[Graph, Value, Value]:
         reverse=False,
     )  # fmt: skip
     return d.graph(last, bodies=(body.function(new),)), new, carry
+
+
+def functions_before_and_after(before: Graph, after: Graph, *names: str) -> str:
+    """The functions that are not as they were (of those named), as text: of graphs whose whole text is long."""
+    old, new = ({name: str(each) for name, each in graph.functions.items()} for graph in (before, verify_graph(after)))
+    told = names or {*old, *new}
+    gone = [text for name, text in old.items() if name in told and new.get(name) != text]
+    come = [text for name, text in new.items() if name in told and old.get(name) != text]
+    return "\n".join([*gone, "", "-- becomes --", "", *come]) + "\n"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine import reconcile
-from tests.engine.evaluate import evaluate
+from tests.engine.evaluate import assert_same_meaning
 from tests.engine.random_graphs import Drawing, graphs
 from tests.engine.small_graphs import Draft
 from workbench.engine.compile import Compiled, compile_graph
@@ -41,20 +41,6 @@ MACHINE: Target = target("ipu2", tiles_per_ipu=16)
 
 def compiled(graph: Graph) -> Compiled:
     return compile_graph(graph, MACHINE, Options())
-
-
-def values_for(graph: Graph) -> list[Any]:
-    rng = np.random.default_rng(7)
-    return [rng.uniform(-1, 1, value.shape).astype(value.dtype) for value in graph.body.params]
-
-
-def assert_same_meaning(before: Graph, after: Graph) -> None:
-    """Both graphs compute the same numbers."""
-    values = values_for(before)
-    with np.errstate(all="ignore"):
-        pairs = zip(evaluate(before, values), evaluate(after, values), strict=True)
-        for one, other in pairs:
-            np.testing.assert_allclose(one.astype("float64"), other.astype("float64"), rtol=1e-3, atol=1e-3)
 
 
 def passed(graph: Graph) -> Graph:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.engine.passes.staged_models import BATCH, graph_of, model
+from tests.engine.small_graphs import functions_before_and_after
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Function, Graph, verify_graph
 from workbench.engine.graph.flow import carried
@@ -73,3 +76,8 @@ def test_the_nodes_are_the_same_in_an_order_of_their_own() -> None:
 def test_without_accumulators_nothing_changes() -> None:
     graph = trace_keras(model(False), BATCH, "training", optimizer="sgd").graph
     assert accumulate(graph) is graph
+
+
+def test_text(golden: Any) -> None:
+    before = fuse(canonicalise(micro_batches()))
+    golden("passes/accumulate.txt", functions_before_and_after(before, accumulate(before), bodies(before)[0][0].name))

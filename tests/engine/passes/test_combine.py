@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.engine.evaluate import evaluate
+from tests.engine.small_graphs import before_and_after
 from workbench.engine.graph import Graph, GraphBuilder, Input, Output, Value, verify_graph
 from workbench.engine.options import options
 from workbench.engine.passes.combine import combine
@@ -112,3 +113,10 @@ def test_reductions_wait_up_to_a_number_of_bytes(limit_bytes: int, together: lis
     values = random((4, 4), (4, 4), (4, 4))
     for found, expected in zip(evaluate(after, values), evaluate(before, values), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_text(golden: Any) -> None:
+    builder = GraphBuilder("main")
+    common, first, second = (builder.param(shape, F32) for shape in [(3, 4), (4, 5), (4, 6)])
+    before = graph_of(builder, product(builder, common, first), product(builder, common, second))
+    golden("passes/combine.txt", before_and_after(before, combine(before, MATMULS)))

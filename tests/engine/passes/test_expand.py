@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.engine.small_graphs import before_and_after
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Node, Output, verify_graph
 from workbench.engine.options import options
 from workbench.engine.passes.expand import DEFAULT_BLOCK, expand
@@ -164,3 +165,10 @@ def test_all_blocks_of_a_solve_share_one_body(rows: int, blocks_of_a_side: int) 
 def test_a_block_of_zero_is_the_default(op: str, rows: int, parts: int) -> None:
     shapes = [(rows, rows)] if op == "cholesky" else [(rows, rows), (rows, 1)]
     assert len(blocks(expand(graph_of(op, *shapes, result=shapes[-1]), options()), op)) == parts
+
+
+def test_text(golden: Any) -> None:
+    """Four rows in blocks of two."""
+    before = graph_of("cholesky", (4, 4), result=(4, 4))
+    after = expand(before, options({"optimizations.cholesky_block_size": 2}))
+    golden("passes/expand.txt", before_and_after(before, after))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import pytest
 
 from tests.engine.passes.staged_models import BATCH, model
+from tests.engine.small_graphs import functions_before_and_after
 from workbench.engine.compile import compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Graph
@@ -58,3 +61,12 @@ def test_one_number_changes_nothing_and_a_wrong_count_is_an_error() -> None:
         "matmuls.poplar_options.availableMemoryProportion has 2 numbers. "
         "Expected: one number, or one for each of 3 IPUs of a replica."
     )
+
+
+def test_text(golden: Any) -> None:
+    """Of three stages the last is on the IPU of the first."""
+    given = Options().with_values({MATMULS: [0.2, 0.4], "pipeline.device_mapping": (0, 1, 0)})
+    before = graph()
+    after = memory_proportions(before, given)
+    text = functions_before_and_after(before, after, "stage0_forward", "stage1_forward")
+    golden("passes/memory_proportions.txt", text)

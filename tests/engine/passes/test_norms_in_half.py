@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.small_graphs import Draft
+from tests.engine.small_graphs import Draft, before_and_after
 from workbench.engine.compile import compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Graph, verify_graph, walk
@@ -89,3 +89,8 @@ def test_no_float_tensor_of_a_norm_is_as_large_as_its_input(kind: str) -> None:
     assert "float32" in {v.dtype for v in of_norm if v.elements < whole}
     held = [v for v in compiled.program.variables if v.origin.layer == "norm"]
     assert max(v.size_bytes for v in held) == whole * 2
+
+
+def test_text(golden: Any) -> None:
+    before = whitened("LayerNormalization")
+    golden("passes/norms_in_half.txt", before_and_after(before, norms_in_half(before)))

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.engine.passes.staged_models import BATCH, FEATURES, graph_of
-from tests.engine.small_graphs import Draft
+from tests.engine.small_graphs import Draft, before_and_after
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.graph import Graph
 from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.options import options
+from workbench.engine.passes.offload import offload
 from workbench.engine.program import GlobalExchange, StreamCopy
 from workbench.engine.program.remote_buffers import RemoteBuffer, merged
 from workbench.engine.target import target
@@ -241,3 +242,9 @@ def test_merged_buffers_share_their_code() -> None:
         for merging in ("MERGE", "NO_MERGING")
     ]
     assert codes[0] < codes[1]
+
+
+def test_text(golden: Any) -> None:
+    before = momentum()
+    after = offload(before, options({STATE: True, WEIGHTS: True}))
+    golden("passes/offload.txt", before_and_after(before, after))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import keras
 import pytest
 
 from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, model
+from tests.engine.small_graphs import functions_before_and_after
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.frontends.staging.recompute import Recomputation
 from workbench.engine.frontends.staging.staged_program import with_recomputation
 from workbench.engine.graph import Graph, Node, verify_graph
 from workbench.engine.options import Options
+from workbench.engine.passes.canonicalise import canonicalise
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.reuse import reuse
 from workbench.engine.program import Call, OnTileExecute, children, leaves
@@ -114,3 +117,8 @@ def test_a_layer_says_what_it_costs_to_compute_again(compiled: Compiled) -> None
     layers = collect(compiled).operations.layers.set_index("layer")
     for layer in ("a", "b"):
         assert layers.loc[layer, "recompute_cycles"] == spent[layer, "recompute"] > 0
+
+
+def test_text(graph: Graph, golden: Any) -> None:
+    before = canonicalise(graph)
+    golden("passes/reuse.txt", functions_before_and_after(before, reuse(before)))

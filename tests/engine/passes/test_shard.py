@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.engine.sharding import ipu_shard
-from tests.engine.small_graphs import Draft
+from tests.engine.small_graphs import Draft, before_and_after
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.frontends.keras import trace_keras
@@ -264,3 +264,13 @@ def test_a_loop_over_slices_stays_on_one_ipu() -> None:
         InputError, match=r"spans the shards \[0, 1\]. Expected: branches, and loops over slices, on one"
     ):
         shard(trace_function(sliced, *given).graph)
+
+
+def test_text(golden: Any) -> None:
+    draft = Draft()
+    value = draft.param("x", (64,))
+    for place in (0, -1, 1):
+        with draft.at(shard=place):
+            value = draft.point("neg", value)
+    before = draft.graph(value)
+    golden("passes/shard.txt", before_and_after(before, shard(before)))

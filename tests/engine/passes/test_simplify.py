@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.engine.evaluate import evaluate
+from tests.engine.small_graphs import before_and_after
 from workbench.engine.graph import Graph, GraphBuilder, Input, Output, Value, verify_graph
 from workbench.engine.graph.origin import Origin
 from workbench.engine.options import options
@@ -145,3 +146,14 @@ def test_statistics_of_a_norm_come_from_sums_of_squares_unless_they_are_to_be_st
     assert ops(norm_moments(variance("Dense"), options())) == ops(before)
     given = random(3, 8)
     np.testing.assert_allclose(evaluate(after, [given])[0][:, 0], given.var(1), rtol=1e-5)
+
+
+def test_text_of_simplify(golden: Any) -> None:
+    before = quotient()
+    after = simplify(before, options({"optimizations.math.fast": True}))
+    golden("passes/simplify.txt", before_and_after(before, after))
+
+
+def test_text_of_norm_moments(golden: Any) -> None:
+    before = variance("LayerNormalization")
+    golden("passes/norm_moments.txt", before_and_after(before, norm_moments(before, options())))

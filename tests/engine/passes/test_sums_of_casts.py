@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engine.ops.lowered import lowered_graph
+from tests.engine.small_graphs import before_and_after
 from workbench.engine.graph import Graph, GraphBuilder, Input, Output, verify_graph
 from workbench.engine.passes.sums_of_casts import sums_of_casts
 
@@ -67,3 +68,8 @@ def test_half_sums_over_tiles_travel_as_floats() -> None:
     ]
     assert types == [("half", "float"), ("float", "half")]
     assert case.variable("partials") == [32, 32, 32, 32]
+
+
+def test_text(golden: Any) -> None:
+    before = cast_and_reduced("reduce_sum", read_again=False)
+    golden("passes/sums_of_casts.txt", before_and_after(before, sums_of_casts(before)))

@@ -65,7 +65,8 @@ def prepare(
         remembered = Remembered(earlier=like.remembered.made)
     for graph_pass in PIPELINE:
         with timed(graph_pass.name) as changed:
-            after = remembered.apply(graph_pass.name, partial(graph_pass.apply, options=read), graph)
+            run = partial(graph_pass.apply, options=read)
+            after = remembered.apply(graph_pass.name, run, graph) if graph_pass.per_function else run(graph)
             nodes, graph = _nodes(graph), verify_graph(after, known=graph)
             changed.append(f"{nodes} → {_nodes(graph)} nodes")
     with timed("in_place") as changed:

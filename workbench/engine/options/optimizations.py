@@ -85,7 +85,7 @@ option(
     int,
     "Bytes of all-reduces between replicas that may wait to be done as one: larger buffers, fewer steps and less code. "
     "0: none waits.",
-    read_by="engine/passes/replicate.py",
+    read_by=_MERGE,
     minimum=0,
 )
 for _name, _what in (

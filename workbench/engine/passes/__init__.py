@@ -24,7 +24,6 @@ from workbench.engine.passes.norms_in_half import norms_in_half
 from workbench.engine.passes.offload import offload
 from workbench.engine.passes.recognise import recognise
 from workbench.engine.passes.rematerialise import rematerialise
-from workbench.engine.passes.replicate import replicate
 from workbench.engine.passes.reuse import reuse
 from workbench.engine.passes.schedule import schedule
 from workbench.engine.passes.shard import shard
@@ -36,13 +35,17 @@ from workbench.engine.passes.sums_of_casts import sums_of_casts
 class GraphPass:
     """A graph in, a graph out; `reason` says why it is there and why it stands here.
 
-    A pass that reads options has `configured` in place of `run`.
+    A pass that reads options has `configured` in place of `run`. `per_function`: it makes of a function, and of the
+    options, the same in every graph, so that what it made is remembered (`by_function.py`). `again` says why a second
+    run would change what the first made, of a pass whose second run does.
     """
 
     name: str
     reason: str
     run: Callable[[Graph], Graph] | None = None
     configured: Callable[[Graph, Options], Graph] | None = None
+    per_function: bool = False
+    again: str = ""
 
     def apply(self, graph: Graph, options: Options) -> Graph:
         """The graph after the pass."""
@@ -52,26 +55,53 @@ class GraphPass:
 
 
 PIPELINE: tuple[GraphPass, ...] = (
-    GraphPass(name="canonicalise", run=canonicalise, reason="first: equal things look equal to what follows"),
-    GraphPass(name="simplify", configured=simplify, reason="early: what it makes is combined and fused like the rest"),
-    GraphPass(name="combine", configured=combine, reason="before shards and fusion, while operators stand alone"),
-    GraphPass(name="statistics", configured=norm_moments, reason="before regions close over the sums of a norm"),
-    GraphPass(name="widen", run=sums_of_casts, reason="after both, which add sums of casts, before regions hold them"),
-    GraphPass(name="expand", configured=expand, reason="early: blocks and their products are operators like others"),
+    GraphPass(
+        name="canonicalise", run=canonicalise, per_function=True,
+        reason="first: equal things look equal to what follows",
+    ),
+    GraphPass(
+        name="simplify", configured=simplify, per_function=True,
+        reason="early: what it makes is combined and fused like the rest",
+    ),
+    GraphPass(
+        name="combine", configured=combine, per_function=True,
+        reason="before shards and fusion, while operators stand alone",
+    ),
+    GraphPass(
+        name="norm_moments", configured=norm_moments, per_function=True,
+        reason="before regions close over the sums of a norm",
+    ),
+    GraphPass(
+        name="sums_of_casts", run=sums_of_casts, per_function=True,
+        reason="after both, which add sums of casts, before regions hold them",
+    ),
+    GraphPass(
+        name="expand", configured=expand, per_function=True,
+        reason="early: blocks and their products are operators like others",
+    ),
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
     GraphPass(name="reuse", run=reuse, reason="after it, which chooses what is made again, on bodies not yet closed"),
     GraphPass(
-        name="halves", run=norms_in_half, reason="after residuals are chosen, which are halves by then, before fusion"
+        name="norms_in_half", run=norms_in_half,
+        reason="after residuals are chosen, which are halves by then, before fusion",
     ),
-    GraphPass(name="recognise", run=recognise, reason="before fusion, which would mix a norm with its neighbours"),
-    GraphPass(name="fuse", run=fuse, reason="one codelet per elementwise chain, in bodies of regions too"),
-    GraphPass(name="replicate", configured=replicate, reason="before the schedule, which runs a sum once it can"),
-    GraphPass(name="merge", configured=merge, reason="before the schedule too, for the same reason"),
+    GraphPass(
+        name="recognise", run=recognise, per_function=True,
+        again="the body of a region is a function, and would become a region in it",
+        reason="before fusion, which would mix a norm with its neighbours",
+    ),
+    GraphPass(
+        name="fuse", run=fuse, per_function=True,
+        again="the body of a chain is a function, and would become a chain in it",
+        reason="one codelet per elementwise chain, in bodies of regions too",
+    ),
+    GraphPass(name="merge", configured=merge, reason="before the schedule, which runs a sum or copy once it can"),
     GraphPass(name="schedule", configured=schedule, reason="after fusion: an update is one node that can move early"),
     GraphPass(name="accumulate", run=accumulate, reason="after fusion too, in bodies that the schedule leaves alone"),
     GraphPass(
-        name="proportions", configured=memory_proportions, reason="late: every product there will be has its number"
+        name="memory_proportions", configured=memory_proportions,
+        reason="late: every product there will be has its number",
     ),
     GraphPass(name="offload", configured=offload, reason="last: loads and stores go beside the readers as they run"),
-)
+)  # fmt: skip

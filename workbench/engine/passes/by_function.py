@@ -10,11 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph
 
-BY_FUNCTION = frozenset(
-    {"canonicalise", "simplify", "combine", "statistics", "widen", "expand", "recognise", "fuse"}
-)  # fmt: skip
-"""Names of the passes that make of a function, and of the options, the same in every graph."""
-
 
 @dataclass(slots=True)
 class Remembered:
@@ -27,9 +22,7 @@ class Remembered:
     made: dict[tuple[str, int], tuple[Function, tuple[Function, ...]]] = field(default_factory=dict)
 
     def apply(self, name: str, run: Callable[[Graph], Graph], graph: Graph) -> Graph:
-        """The graph after a pass."""
-        if name not in BY_FUNCTION:
-            return run(graph)
+        """The graph after a pass that treats every function by itself."""
         functions: dict[str, Function] = {}
         for function in graph.functions.values():
             key = (name, id(function))

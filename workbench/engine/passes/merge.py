@@ -1,4 +1,4 @@
-"""Merge: what may wait for each other is done as one, up to a number of bytes: reductions, copies between IPUs,
+"""Merge: what may wait for each other is done as one, up to a number of bytes: reductions, copies between IPUs, sums,
 gathers and scatters between replicas, and calls of the host.
 
 As the driver's colocated instructions are (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/
@@ -7,7 +7,7 @@ passes/combine_instructions.cc with tools/instruction_colocator_helper.cc).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value, attrs
@@ -18,37 +18,94 @@ from workbench.engine.options import Options
 COPY = "inter_ipu_copy"
 # But for the sum of squares, because that is popops' own: the driver, whose option it is, sees a sum of products.
 REDUCTIONS = names(Kind.REDUCTION) - {"reduce_square_sum"}
-# Operators that wait because the driver has an option for them, which says how many bytes of them may.
-WAITING = {
-    "optimizations.maximum_inter_ipu_copies_buffer_size": frozenset({COPY}),
-    "optimizations.maximum_reduce_many_buffer_size": REDUCTIONS,
-    "optimizations.maximum_all_gather_buffer_size": frozenset({"all_gather"}),
-    "optimizations.maximum_reduce_scatter_buffer_size": frozenset({"reduce_scatter", "psum_scatter"}),
-    "optimizations.maximum_send_recv_cluster_size": frozenset({"host_call"}),
-}
+
+
+def _read_bytes(node: Node) -> int:
+    return sum(value.size_bytes for value in node.operands)
+
+
+def _made_bytes(node: Node) -> int:
+    return sum(value.size_bytes for value in node.results)
+
+
+def _larger_bytes(node: Node) -> int:
+    return max(_read_bytes(node), _made_bytes(node))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Operators that may wait for each other, and the option that says how many bytes of them, by `size_bytes`.
+
+    `over_replicas`: sums over replicas wait for those of other directions and IPUs too, wherever they stand.
+    `together`: they become a region, whose reductions share compute sets and exchanges, else one node.
+    """
+
+    option: str
+    ops: frozenset[str]
+    size_bytes: Callable[[Node], int]
+    over_replicas: bool = False
+    together: bool = False
+
+    def key(self, node: Node) -> Hashable:
+        """What nodes that run as one have in common."""
+        if self.over_replicas:
+            return node.attrs
+        where = (node.origin.direction, node.origin.shard)
+        return where if self.together else (node.op, node.attrs, *where)
+
+    def origin(self, nodes: Sequence[Node]) -> Origin:
+        """Where what is done for several comes from."""
+        first = nodes[0].origin
+        if len({node.origin.layer for node in nodes}) == 1:
+            return first
+        if self.over_replicas:
+            return Origin(layer="replicas", direction=first.direction)
+        return Origin(layer="merged", direction=first.direction, shard=first.shard)
+
+
+# Because the driver has an option for each of these.
+WAITING = (
+    Wait(
+        option="optimizations.maximum_cross_replica_sum_buffer_size", ops=frozenset({"psum"}),
+        size_bytes=_read_bytes, over_replicas=True,
+    ),
+    Wait(
+        option="optimizations.maximum_inter_ipu_copies_buffer_size", ops=frozenset({COPY}), size_bytes=_read_bytes
+    ),
+    Wait(
+        option="optimizations.maximum_reduce_many_buffer_size", ops=REDUCTIONS, size_bytes=_read_bytes, together=True
+    ),
+    Wait(
+        option="optimizations.maximum_all_gather_buffer_size", ops=frozenset({"all_gather"}), size_bytes=_made_bytes
+    ),
+    Wait(
+        option="optimizations.maximum_reduce_scatter_buffer_size",
+        ops=frozenset({"reduce_scatter", "psum_scatter"}), size_bytes=_made_bytes,
+    ),
+    Wait(
+        option="optimizations.maximum_send_recv_cluster_size", ops=frozenset({"host_call"}), size_bytes=_larger_bytes
+    ),
+)  # fmt: skip
 
 
 def merge(graph: Graph, options: Options) -> Graph:
-    """Merge under the options of `WAITING`.
-
-    Reductions of several layers become a region, whose reductions share their compute sets and exchanges; the others
-    become one node with the operands and results of all.
-    """
+    """Merge what `WAITING` lists, under its options; inside inline bodies only sums over replicas."""
     functions = dict(graph.functions)
     inline = {name for function in functions.values() for node in function.nodes for name in node.calls}
     for name, function in graph.functions.items():
-        for option, ops in WAITING.items():
-            limit_bytes = int(options.get(option))
-            if limit_bytes and name not in inline:
-                function = _merged(function, ops, limit_bytes, functions)
+        for wait in WAITING:
+            limit_bytes = int(options.get(wait.option))
+            may = bool(graph.meta.get("replicas")) if wait.over_replicas else name not in inline
+            if limit_bytes and may:
+                function = _merged(function, wait, limit_bytes, functions)
         functions[name] = function
     return replace(graph, functions=functions)
 
 
-def _merged(function: Function, ops: frozenset[str], limit_bytes: int, bodies: dict[str, Function]) -> Function:
-    if COPY in ops:
+def _merged(function: Function, wait: Wait, limit_bytes: int, bodies: dict[str, Function]) -> Function:
+    if COPY in wait.ops:
         function = _copied_early(function)
-    waiting = _Waiting(name=function.name, ops=ops, limit_bytes=limit_bytes, bodies=bodies)
+    waiting = _Waiting(name=function.name, wait=wait, limit_bytes=limit_bytes, bodies=bodies)
     return replace(function, nodes=tuple(waiting.run(function)))
 
 
@@ -79,25 +136,27 @@ class _Waiting:
     """Nodes met so far that nothing has read yet; they run as one before they are read or would be too many bytes."""
 
     name: str
-    ops: frozenset[str]
+    wait: Wait
     limit_bytes: int
     bodies: dict[str, Function]
     nodes: list[Node] = field(default_factory=list)
+    made: set[int] = field(default_factory=set)  # results of those, by identity
     size_bytes: int = 0
 
     def run(self, function: Function) -> Iterator[Node]:
         """The nodes of the function, those that can wait merged."""
         for node in function.nodes:
-            made = {id(value) for waiting in self.nodes for value in waiting.results}
-            if any(id(value) in made for value in node.operands):
+            if any(id(value) in self.made for value in node.operands):
                 yield from self.flush()
-            if node.op not in self.ops:
+            if node.op not in self.wait.ops:
                 yield node
                 continue
-            size_bytes = _size_bytes(node)
-            if self.size_bytes + size_bytes > self.limit_bytes or (self.nodes and _kind(self.nodes[0]) != _kind(node)):
+            size_bytes, key = self.wait.size_bytes(node), self.wait.key(node)
+            is_full = self.size_bytes + size_bytes > self.limit_bytes
+            if is_full or (self.nodes and self.wait.key(self.nodes[0]) != key):
                 yield from self.flush()
             self.nodes.append(node)
+            self.made.update(id(value) for value in node.results)
             self.size_bytes += size_bytes
         yield from self.flush()
 
@@ -105,36 +164,19 @@ class _Waiting:
         """What waits, as one node."""
         if len(self.nodes) < 2:
             yield from self.nodes
-        elif self.nodes[0].op not in REDUCTIONS:
+        elif not self.wait.together:
             yield replace(self._joined(), operands=tuple(value for node in self.nodes for value in node.operands))
         else:
             name = f"{self.name}.reduce_many{len(self.bodies)}"
             node = replace(self._joined(), op="region", attrs=attrs(kind="reduce_many"), calls=(name,))
             self.bodies[name] = Function(name, node.operands, node.results, tuple(self.nodes))
             yield node
-        self.nodes, self.size_bytes = [], 0
+        self.nodes, self.made, self.size_bytes = [], set(), 0
 
     def _joined(self) -> Node:
-        first = self.nodes[0]
-        layers = {node.origin.layer for node in self.nodes}
-        shared = Origin(layer="merged", direction=first.origin.direction, shard=first.origin.shard)
         return replace(
-            first,
+            self.nodes[0],
             operands=tuple(dict.fromkeys(value for node in self.nodes for value in node.operands)),
             results=tuple(value for node in self.nodes for value in node.results),
-            origin=first.origin if len(layers) == 1 else shared,
+            origin=self.wait.origin(self.nodes),
         )
-
-
-def _kind(node: Node) -> Hashable:
-    """What nodes that run as one have in common."""
-    where = (node.origin.direction, node.origin.shard)
-    return where if node.op in REDUCTIONS else (node.op, node.attrs, *where)
-
-
-def _size_bytes(node: Node) -> int:
-    """What a node that waits takes: what it reads; of a gather or scatter what it makes; of the host the larger."""
-    read, made = (sum(value.size_bytes for value in values) for values in (node.operands, node.results))
-    if node.op == "host_call":
-        return max(read, made)
-    return read if node.op == COPY or node.op in REDUCTIONS else made

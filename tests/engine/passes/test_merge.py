@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.engine.small_graphs import Draft
+from tests.engine.small_graphs import Draft, before_and_after
 from workbench.engine.graph import Graph, verify_graph
 from workbench.engine.options import options
-from workbench.engine.passes.replicate import replicate
+from workbench.engine.passes.merge import merge
 
 LIMIT = "optimizations.maximum_cross_replica_sum_buffer_size"
 
@@ -33,12 +35,12 @@ def sizes(graph: Graph) -> list[int]:
     [(0, [1] * 5), (399, [1] * 5), (800, [2, 2, 1]), (1200, [3, 2]), (10**6, [4, 1])],
 )
 def test_as_many_wait_as_bytes_allow(limit_bytes: int, expected: list[int]) -> None:
-    assert sizes(verify_graph(replicate(five_sums(), options({LIMIT: limit_bytes})))) == expected
+    assert sizes(verify_graph(merge(five_sums(), options({LIMIT: limit_bytes})))) == expected
 
 
 def test_without_replicas_nothing_changes() -> None:
     graph = five_sums(replicas=0)
-    assert replicate(graph, options({LIMIT: 10**6})) is graph
+    assert merge(graph, options({LIMIT: 10**6})).functions == graph.functions
 
 
 def test_sums_over_different_groups_stay_apart() -> None:
@@ -47,4 +49,9 @@ def test_sums_over_different_groups_stay_apart() -> None:
     whole = draft.node("psum", (values[0],), (8,), "float32")
     half = draft.node("psum", (values[1],), (8,), "float32", axis_index_groups=((0,), (1,)))
     graph = draft.graph(whole, half, meta={"replicas": 2})
-    assert sizes(replicate(graph, options({LIMIT: 10**6}))) == [1, 1]
+    assert sizes(merge(graph, options({LIMIT: 10**6}))) == [1, 1]
+
+
+def test_text(golden: Any) -> None:
+    before = five_sums()
+    golden("passes/merge.txt", before_and_after(before, merge(before, options({LIMIT: 800}))))
