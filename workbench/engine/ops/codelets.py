@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,7 +12,7 @@ from workbench.base.arrays import IntArray, ceil_div
 from workbench.base.dtypes import DTYPE_WORDS, TYPE_BYTES
 from workbench.engine import vertices
 from workbench.engine.emit import vertex_groups
-from workbench.engine.ops.expressions import Expression
+from workbench.engine.ops.expressions import Applied, Expression, Form, Operand
 from workbench.engine.program import VertexGroup
 from workbench.engine.target import Machine, targets
 from workbench.engine.vertices._popops import elements_per_load, vector_width
@@ -24,17 +23,22 @@ SINGLE_BINARY = "popops::BinaryOp1D"
 SCALAR_BINARY = "popops::BroadcastScalar1D"
 COMMUTATIVE = ("ADD", "MULTIPLY", "MAXIMUM", "MINIMUM", "LOGICAL_AND", "LOGICAL_OR", "EQUAL", "NOT_EQUAL")
 
-NON_LINEARITIES = {"max(a,0.0)": "RELU", "max(0.0,a)": "RELU", "tanh(a)": "TANH", "logistic(a)": "SIGMOID"}
-_S = r"(?:[st]|[-\d.e]+)"
-_SCALED = f"(?:mul\\({{0}},{_S}\\)|mul\\({_S},{{0}}\\))"
-SCALED_ADDS = (
-    (re.compile(rf"(?:add|add_any)\(a,{_SCALED.format('b')}\)"), "popops::ScaledAddSupervisor"),
-    (re.compile(rf"sub\(a,{_SCALED.format('b')}\)"), "popops::ScaledSubtractSupervisor"),
-    (re.compile(rf"(?:add|add_any)\({_SCALED.format('a')},{_SCALED.format('b')}\)"), "popops::aXPlusbYSupervisor"),
-    (re.compile(rf"sub\({_SCALED.format('a')},{_SCALED.format('b')}\)"), "popops::aXMinusbYSupervisor"),
-)
-_WITH_SCALAR = re.compile(rf"\w+\((a,{_S}|{_S},a)\)")
-_WITH_VECTOR = re.compile(r"\w+\((a,i|i,a)\)")
+A, B, C = (Operand("full", place) for place in range(3))
+VECTOR, ZERO = Operand("vector"), Operand("number", value=0.0)
+NON_LINEARITIES = {
+    Applied("max", (A, ZERO)): "RELU",
+    Applied("max", (ZERO, A)): "RELU",
+    Applied("tanh", (A,)): "TANH",
+    Applied("logistic", (A,)): "SIGMOID",
+}
+SELECT = Applied("select_n", (A, B, C))
+# Updates of a by b scaled, and of a scaled too.
+_PLUS = ("popops::ScaledAddSupervisor", "popops::aXPlusbYSupervisor")
+SCALED_ADDS = {
+    "add": _PLUS,
+    "add_any": _PLUS,
+    "sub": ("popops::ScaledSubtractSupervisor", "popops::aXMinusbYSupervisor"),
+}
 
 
 _ANY = targets["ipu2"].machine  # which types a codelet has is the same on all
@@ -111,7 +115,8 @@ def _floating(expression: Expression) -> str | None:
 
 
 def _non_linearity(expression: Expression, elements: IntArray, in_place: int | None) -> list[VertexGroup] | None:
-    op = NON_LINEARITIES.get(expression.form) or _named_function(expression)
+    known = NON_LINEARITIES.get(expression.form) if isinstance(expression.form, Applied) else None
+    op = known or _named_function(expression)
     dtype = _floating(expression)
     if op is None or dtype is None:
         return None
@@ -136,12 +141,29 @@ def _scaled_add(expression: Expression, elements: IntArray, in_place: int | None
     dtype = _floating(expression)
     if dtype is None or in_place != 0 or len(expression.full) != 2:
         return None
-    for pattern, vertex in SCALED_ADDS:
-        if not pattern.fullmatch(expression.form):
-            continue
-        types = {"type": dtype} if vertex.startswith("popops::aX") else {"a_type": dtype, "b_type": dtype}
-        return vertex_groups(vertex, {"n": elements}, scale_type=dtype, memory_constraints=False, **types)
-    return None
+    vertex = _scaled_update(expression.form)
+    if vertex is None:
+        return None
+    types = {"type": dtype} if vertex.startswith("popops::aX") else {"a_type": dtype, "b_type": dtype}
+    return vertex_groups(vertex, {"n": elements}, scale_type=dtype, memory_constraints=False, **types)
+
+
+def _scaled_update(form: Form | None) -> str | None:
+    """The codelet of `a ± s b` or `s a ± t b`."""
+    if not isinstance(form, Applied) or form.op not in SCALED_ADDS:
+        return None
+    left, right = form.operands
+    if not _is_scaled(right, B):
+        return None
+    one_scaled, both_scaled = SCALED_ADDS[form.op]
+    return one_scaled if left == A else both_scaled if _is_scaled(left, A) else None
+
+
+def _is_scaled(form: Form, operand: Operand) -> bool:
+    """Whether the form is the operand times a scalar."""
+    if not isinstance(form, Applied) or form.op != "mul" or operand not in form.operands:
+        return False
+    return any(isinstance(each, Operand) and each.is_scalar for each in form.operands)
 
 
 def _single(
@@ -149,21 +171,29 @@ def _single(
 ) -> list[VertexGroup] | None:
     op, dtype = expression.operations[0]
     suffix = "" if in_place is None else "InPlace"
-    form = expression.form
     if op == "CAST":
         return vertex_groups("popops::Cast1D", {"num_elems": elements}, from_type=dtype, to_type=expression.stores[0])
-    if form == "select_n(a,b,c)":
+    if expression.form == SELECT:
         return spread_over_workers("popops::Select" + suffix, elements, machine.workers, type=dtype)
     vertex = {(1, 0): SINGLE_UNARY, (2, 0): SINGLE_BINARY}.get((len(expression.full), len(expression.broadcast)))
-    scalar = _WITH_SCALAR.fullmatch(form)
-    if scalar is not None:
-        vertex = SCALAR_BINARY if scalar[1].startswith("a,") or op in COMMUTATIVE else None
+    other, a_first = _beside_a(expression.form)
+    in_order = a_first or op in COMMUTATIVE
+    if other is not None and other.is_scalar:
+        vertex = SCALAR_BINARY if in_order else None
     if vertex is not None and knows(vertex + suffix, op, dtype):
         return vertex_groups(vertex + suffix, {"n": elements}, op=op, type=dtype)
-    vector = _WITH_VECTOR.fullmatch(form)
-    if vector is not None and (vector[1].startswith("a,") or op in COMMUTATIVE):
+    if other == VECTOR and in_order:
         return _with_vector(expression, elements, needed[0], suffix, machine)
     return None
+
+
+def _beside_a(form: Form | None) -> tuple[Operand | None, bool]:
+    """The other operand of an operation of two, one of which is a, and whether a comes first."""
+    if not isinstance(form, Applied) or len(form.operands) != 2 or A not in form.operands:
+        return None, False
+    a_first = form.operands[0] == A
+    other = form.operands[1 if a_first else 0]
+    return (other if isinstance(other, Operand) else None), a_first
 
 
 def _with_vector(

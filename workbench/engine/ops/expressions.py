@@ -1,18 +1,60 @@
-"""What an elementwise chain computes: how its operands reach a tile, its operations, and its form in letters."""
+"""What an elementwise chain computes: how its operands reach a tile, its operations, and its form, a small tree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from math import isfinite
+from typing import Literal, TypeAlias
 
 from workbench.base.dtypes import DTYPE_WORDS
+from workbench.engine.cost import Plain
 from workbench.engine.graph import Function, Node, Value
 from workbench.engine.ops.pointwise import expression_ops, is_free, is_unit_reshape
 
 Shape: TypeAlias = tuple[int, ...]
 
 LARGEST_FORM = 6  # operations; PopLibs' own codelets do no more
+
+
+Letters: TypeAlias = Literal["full", "scalar", "vector", "number"]
+LETTERS = {"full": "abcdefgh", "scalar": "stuvwxyz", "vector": "ijklmnop"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a form reads: the operand of this place among those of its kind, or a number."""
+
+    kind: Letters
+    place: int = 0
+    value: Plain = None
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is one number for all elements; infinities and truth values count as part of a chain."""
+        if self.kind != "number":
+            return self.kind == "scalar"
+        return isinstance(self.value, int | float) and not isinstance(self.value, bool) and isfinite(self.value)
+
+    def __str__(self) -> str:
+        if self.kind == "number":
+            return str(self.value)
+        letters = LETTERS[self.kind]
+        return letters[self.place] if self.place < len(letters) else "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a form computes: a primitive of other forms."""
+
+    op: str
+    operands: tuple[Form, ...]
+
+    def __str__(self) -> str:
+        return f"{self.op}({','.join(map(str, self.operands))})"
+
+
+Form: TypeAlias = Operand | Applied
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,8 +64,8 @@ class Expression:
     Full operands and results have the elements of the chain, up to axes of size 1. A repeated operand comes with the
     axes of `shape` along which its own axes longer than 1 lie.
 
-    `form` writes a chain of few operations and one result in letters, in the order of `full`: full operands a, b, …,
-    scalars s, t, …, vectors i, j, …, constants as numbers: `sub(a,mul(b,s))`; empty for longer chains.
+    `form` is the tree of a chain of few operations and one result, none of a longer chain. It prints in letters, in the
+    order of `full`: full operands a, b, …, scalars s, t, …, vectors i, j, …, constants as numbers: `sub(a,mul(b,s))`.
     """
 
     shape: Shape
@@ -32,7 +74,7 @@ class Expression:
     operations: tuple[tuple[str, str], ...]  # (PopLibs op, dtype word)
     loads: tuple[str, ...]
     stores: tuple[str, ...]
-    form: str = ""
+    form: Form | None = None
     region: str = ""
 
 
@@ -42,10 +84,10 @@ def expression_of(node: Node, body: Function | None) -> Expression:
     reader = _Reader(members, node.results[0].shape)
     operations = operations_of(members)
     short = len(operations) <= LARGEST_FORM and len(node.results) == 1
-    form = reader.form(node.results[0], reader.axes) if short else ""
+    form = reader.form(node.results[0], reader.axes) if short else None
     for member in () if short else members:
         for value in () if is_free(member) else member.operands:
-            reader.letter(value, reader.axes_of(value, member))
+            reader.operand(value, reader.axes_of(value, member))
     return Expression(
         shape=node.results[0].shape,
         full=tuple(reader.full.values()),
@@ -84,7 +126,7 @@ class _Reader:
         self.made = {id(value): member for member in members for value in member.results}
         self.full: dict[int, Value] = {}
         self.broadcast: dict[tuple[int, Shape], tuple[Value, Shape]] = {}
-        self._letters: dict[object, str] = {}
+        self._operands: dict[object, Operand] = {}
 
     def axes_of(self, value: Value, member: Node) -> Shape:
         """The axes of the chain along which the axes (longer than 1) of a member's operand lie."""
@@ -108,31 +150,32 @@ class _Reader:
             value, made_by = operand, self.made.get(id(operand))
         return value, axes
 
-    def letter(self, value: Value, axes: Shape) -> str:
-        """The letter of an operand (met for the first time: the next one), a number, or empty if the chain makes it."""
+    def operand(self, value: Value, axes: Shape) -> Operand | None:
+        """An operand (met for the first time: the next of its kind) or a number; None if the chain computes it."""
         value, axes = self.origin(value, axes)
         made_by = self.made.get(id(value))
         if made_by is not None:
-            return str(made_by.attr("value")) if made_by.op == "constant" else ""
+            return Operand("number", value=made_by.attr("value")) if made_by.op == "constant" else None
         if axes == self.axes:
             self.full[id(value)] = value
-            return self._named(id(value), "abcdefgh")
+            return self._next(id(value), "full")
         self.broadcast[id(value), axes] = (value, axes)
-        return self._named((id(value), axes), "stuvwxyz" if value.elements == 1 else "ijklmnop")
+        return self._next((id(value), axes), "scalar" if value.elements == 1 else "vector")
 
-    def _named(self, key: object, letters: str) -> str:
-        if key not in self._letters:
-            taken = sum(letter in letters for letter in self._letters.values())
-            self._letters[key] = letters[taken] if taken < len(letters) else "?"
-        return self._letters[key]
+    def _next(self, key: object, kind: Letters) -> Operand:
+        known = self._operands.get(key)
+        if known is None:
+            place = sum(other.kind == kind for other in self._operands.values())
+            known = self._operands[key] = Operand(kind, place)
+        return known
 
-    def form(self, value: Value, axes: Shape) -> str:
-        """The value in letters."""
-        known = self.letter(value, axes)
-        made_by = self.made.get(id(value))
-        if known or made_by is None:
+    def form(self, value: Value, axes: Shape) -> Form:
+        """The tree of what makes the value."""
+        known = self.operand(value, axes)
+        if known is not None:
             return known
+        made_by = self.made[id(value)]
         if is_unit_reshape(made_by):
             return self.form(made_by.operands[0], self.axes)
-        inside = ",".join(self.form(operand, self.axes_of(operand, made_by)) for operand in made_by.operands)
-        return f"{made_by.op}({inside})"
+        inside = tuple(self.form(operand, self.axes_of(operand, made_by)) for operand in made_by.operands)
+        return Applied(made_by.op, inside)
