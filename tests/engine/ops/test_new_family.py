@@ -90,3 +90,79 @@ def test_a_family_of_one_file_compiles_is_profiled_and_is_in_the_table(tmp_path:
     assert said["value"] == "5.0"
     assert said["explained"] == "True"
     assert int(said["cycles"]) == 6 * 650 + 80
+
+
+TRAITS = """    name = "hypotenuse"
+    called = "hypotenuse of mine"
+    before = ("elementwise",)
+    outlined = True
+    alone = True
+    pointwise = True
+    shareable = True
+"""
+
+TRAITS_SCRIPT = """
+import sys
+import workbench as wb
+import workbench.engine.ops as ops
+
+ops.__path__.append(sys.argv[1])
+
+from tests.engine.small_graphs import Draft
+from workbench.engine.compile import compile_graph
+from workbench.engine.graph import Node, Value
+from workbench.engine.lower.layout import hand_across
+from workbench.engine.lower.outline.runs import Runs
+from workbench.engine.mapping import linear
+from workbench.engine.options import Options
+from workbench.engine.passes.recognise import recognise
+from workbench.engine.target import target
+
+d = Draft()
+x, y = d.param("x", (640,)), d.param("y", (640,))
+z = d.point("exp", y)
+made = [d.node("hypot_of_mine", pair, (640,), "float32") for pair in ((x, y), (y, x), (x, z))]
+graph = d.graph(*made)
+compiled = compile_graph(graph, target("ipu2", tiles_per_ipu=4), Options())
+rows = [row for row in compiled.lowered.operators if row.op == "hypotenuse of mine"]
+print("called", len(rows))
+print("outlined", *{row.body for row in rows})
+print("shareable", len(Runs(graph, graph.body, {}).classes()[0].runs))
+
+d = Draft()
+with d.at(layer="a", region="softmax"):
+    x = d.param("x", (640,))
+    last = d.point("exp", d.node("hypot_of_mine", (d.point("exp", x), x), (640,), "float32"))
+print("alone", *[node.op for node in recognise(d.graph(last)).body.nodes])
+
+d = Draft()
+w, g = d.weight("a/w", (640,)), d.param("g", (640,))
+with d.at(layer="a", direction="update"):
+    d.node("hypot_of_mine", (w, g), (640,), "float32")
+wishes = {id(w): linear((640,), "float32", 4, vector_bytes=8)}
+hand_across(d.b.nodes[-1], wishes)
+print("pointwise", wishes.get(id(g)) == wishes[id(w)])
+
+angle = Node("atan2", (w, g), (Value(2, (640,), "float32"),))
+print("before", ops.family_of(angle).name, ops.family_of(Node("add", angle.operands, angle.results)).name)
+"""
+
+
+def test_what_a_family_says_of_itself_is_seen_where_it_counts(tmp_path: Path) -> None:
+    told = FAMILY.replace('    name = "hypotenuse"\n', TRAITS).replace('"hypot_of_mine"}', '"hypot_of_mine", "atan2"}')
+    (tmp_path / "hypotenuse.py").write_text(told)
+    root = Path(workbench.engine.ops.__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(TRAITS_SCRIPT), str(tmp_path)], cwd=root, text=True,
+        capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert said == {
+        "called": "3",
+        "outlined": "shared0_hypotenuse of mine",
+        "shareable": "3",
+        "alone": "exp hypot_of_mine exp",
+        "pointwise": "True",
+        "before": "hypotenuse elementwise",
+    }
