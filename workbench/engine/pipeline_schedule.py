@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from workbench.base.arrays import ceil_div
+from workbench.base.causes import Phase
 from workbench.errors import InputError, UnsupportedError
 
-Phase = Literal["fill", "steady", "drain"]
 WorkDirection = Literal["forward", "recompute", "backward"]
 SCHEDULES = ("Grouped", "Interleaved", "Sequential")
 STASH_FACTOR = {"Grouped": 2, "Interleaved": 1, "Sequential": 0}

@@ -36,19 +36,6 @@ FORMAT_VERSION = 3
 # Columns that files of a version before have not: empty text, or 0, when they are read.
 LATER_COLUMNS: Mapping[tuple[str, str], int] = {("operators", "body"): 2, ("operators", "plan_cycles"): 3}
 
-CAUSES = (
-    "compute",
-    "exchange",
-    "sync",
-    "host",
-    "inter_ipu",
-    "collective",
-    "idle_fill",
-    "idle_drain",
-    "idle_wait_stage",
-    "idle_wait_host",
-)
-
 # An address used by several categories at different steps counts for the first of this list.
 VARIABLE_CATEGORIES = (
     "parameter",

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.profiler.schema import ARRAYS, CAUSES, MEMORY_CATEGORIES, Column, Stored
+from workbench.base.causes import CAUSES
+from workbench.profiler.schema import ARRAYS, MEMORY_CATEGORIES, Column, Stored
 
 NONE = -1
 DIRECTIONS = ("", "forward", "recompute", "backward", "update")

@@ -11,8 +11,8 @@ import pytest
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.scheduled import scheduled_profile
 from tests.widgets.views.payloads import columns
+from workbench.base.causes import CAUSES
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import CAUSES
 from workbench.widgets import linked
 from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views import pipeline, trace

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 from workbench.base.arrays import IntArray
+from workbench.base.causes import Phase
 from workbench.engine.cost import Inputs
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping.tileset import TileSet
@@ -241,7 +242,7 @@ class Overlap:
 
     branches: tuple[Program, ...]
     name: str = ""
-    phase: Literal["fill", "steady", "drain"] = "steady"
+    phase: Phase = "steady"
 
 
 Leaf: TypeAlias = OnTileExecute | DoExchange | StreamCopy | GlobalExchange | Sync

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from workbench.base.causes import CAUSES, IDLE_BY_PHASE, Cause, idle_beside
 from workbench.engine.program import Call, If, Overlap, Program, Repeat, Sequence, Step, TileProgram, children
 from workbench.engine.time.host_waits import with_waits
 from workbench.engine.time.step_cost import StepCosts
-from workbench.engine.time.trace import CAUSES, IDLE_BY_PHASE, Cause, StepCost, Trace, TraceNode
+from workbench.engine.time.trace import StepCost, Trace, TraceNode
 from workbench.errors import VerificationError
 
 Spent: TypeAlias = "Counter[tuple[int, Cause]]"
@@ -136,7 +137,7 @@ class _Counting:
 
     def _step(self, step: Step, scope: frozenset[int]) -> dict[tuple[int, Cause], int]:
         cost = self.steps[step.id]
-        waiting: Cause = "idle_wait_host" if cost.cause == "host" else "idle_wait_stage"
+        waiting = idle_beside(cost.cause)
         return {(ipu, cost.cause if ipu in step.ipus else waiting): cost.cycles for ipu in scope}
 
     def length(self, program: Program) -> int:

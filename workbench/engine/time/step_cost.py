@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from workbench.base.arrays import IntArray, frozen
+from workbench.base.causes import Cause
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, formula, term
 from workbench.engine.program import (
@@ -27,7 +28,7 @@ from workbench.engine.program import (
 from workbench.engine.program.links import Topology, topology
 from workbench.engine.target import Machine, Target
 from workbench.engine.time.exchange_cost import exchange_cost
-from workbench.engine.time.trace import Cause, StepCost
+from workbench.engine.time.trace import StepCost
 
 Work: TypeAlias = tuple[tuple[str, int, int], ...]
 """Vertices on one tile: (vertex class, cycles of one, count)."""

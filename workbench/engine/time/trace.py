@@ -6,42 +6,13 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal
 
 from workbench.base.arrays import IntArray
+from workbench.base.causes import IDLE_BY_PHASE, Cause, idle_beside
 from workbench.engine.cost import Cost
 from workbench.engine.graph.origin import NOWHERE
 from workbench.engine.program import Call, If, Leaf, Overlap, Program, Repeat, Step, TileProgram
 from workbench.errors import InputError
-
-Cause = Literal[
-    "compute",
-    "exchange",
-    "sync",
-    "host",
-    "inter_ipu",
-    "collective",
-    "idle_fill",
-    "idle_drain",
-    "idle_wait_stage",
-    "idle_wait_host",
-]
-CAUSES: tuple[Cause, ...] = (
-    "compute",
-    "exchange",
-    "sync",
-    "host",
-    "inter_ipu",
-    "collective",
-    "idle_fill",
-    "idle_drain",
-    "idle_wait_stage",
-    "idle_wait_host",
-)
-
-
-IDLE_BY_PHASE: Mapping[str, Cause] = {"fill": "idle_fill", "drain": "idle_drain", "steady": "idle_wait_stage"}
-"""Why an IPU waits to the end of a column of this phase."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -214,7 +185,7 @@ class _Window:
     def _step(self, step: Step, start: int, end: int, where: _Where) -> Block:
         cost = self.trace.steps[step.id]
         if where.ipu not in step.ipus:
-            return self._wait(start, end, where, "idle_wait_host" if cost.cause == "host" else "idle_wait_stage")
+            return self._wait(start, end, where, idle_beside(cost.cause))
         return Block(
             step=step.id,
             ipu=where.ipu,

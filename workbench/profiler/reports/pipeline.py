@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
+from workbench.base.causes import CAUSES
 from workbench.base.units import cycles_text, percent_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
-from workbench.profiler.schema import CAUSES
 from workbench.profiler.timeline.executions import Blocks, Executions
 
 MAX_BLOCKS = 20_000

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from workbench.base.causes import IDLE_BY_PHASE, Phase, idle_beside
 from workbench.base.collection import paused_collection
 from workbench.profiler.schema import Stored
 from workbench.profiler.timeline.timeline import Context, Later, Node, Spent, Timeline, Totals, in_turn, repeated
-
-_IDLE_OF_PHASE = {"fill": "idle_fill", "drain": "idle_drain", "steady": "idle_wait_stage"}
-_IDLE_OF_CAUSE = {"host": "idle_wait_host"}
 
 
 class Builder:
@@ -93,10 +91,10 @@ class Builder:
         spent = in_turn([dearest.spent, *everywhere])
         return _made("if", name, dearest.cycles, spent, parts=tuple(arms), arm=arms.index(dearest))
 
-    def _overlap(self, name: str, phase: str, trees: Sequence[Any]) -> Node:
+    def _overlap(self, name: str, phase: Phase, trees: Sequence[Any]) -> Node:
         branches = [self._length(tree) for tree in trees]
         cycles = max((length for length, _ in branches), default=0)
-        cause = _IDLE_OF_PHASE[phase]
+        cause = IDLE_BY_PHASE[phase]
         spent = _beside(branches, cycles, cause)
         return _made("overlap", name, cycles, spent, parts=Later(trees=trees, make=self.node), idle_cause=cause)
 
@@ -148,7 +146,7 @@ def _spent(cycles: int, ipu: int, to_ipu: int, cause: str) -> Spent:
     """What one execution of a step takes of the IPUs it occupies, and of each other one."""
     working = frozenset({ipu} if to_ipu < 0 else {ipu, to_ipu})
     own = Counter({(place, cause): cycles for place in working})
-    return Spent(own, Counter({_IDLE_OF_CAUSE.get(cause, "idle_wait_stage"): cycles}), working)
+    return Spent(own, Counter({idle_beside(cause): cycles}), working)
 
 
 def _made(kind: str, name: str, cycles: int, spent: Spent, **more: Any) -> Node:

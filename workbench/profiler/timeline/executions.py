@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
+from workbench.base.causes import PHASE_BY_IDLE
 from workbench.base.collection import paused_collection
 from workbench.profiler.timeline.builder import calls_of
 from workbench.profiler.timeline.timeline import Later, Node, Timed, Timeline
@@ -25,7 +26,6 @@ Kind = Literal["stage", "copy", "collective", "other", "idle", "column"]
 Mix = tuple[tuple[str, float], ...]
 
 MANY_LAYERS = 3
-_PHASES = {"idle_fill": "fill", "idle_drain": "drain", "idle_wait_stage": "steady"}
 
 
 class Body(NamedTuple):
@@ -238,7 +238,7 @@ class _Collector:
         for ipu in resting:
             self._add(ipu, idle, at, node.cycles)
         if busy(node) != {"inter_ipu"}:
-            phase = "update" if _all_update(node) else _PHASES[node.idle_cause]
+            phase = "update" if _all_update(node) else PHASE_BY_IDLE[node.idle_cause]
             self._add(-1, self._place(Body(kind="column", ipu=waited, phase=phase)), at, node.cycles)
 
     def _branches(self, node: Node, at: _Place) -> list[tuple[int, frozenset[int]]]:

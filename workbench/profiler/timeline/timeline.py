@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pandas as pd
 
-from workbench.profiler.schema import CAUSES, Stored
+from workbench.base.causes import CAUSES
+from workbench.profiler.schema import Stored
 
 Totals: TypeAlias = "Counter[tuple[int, str]]"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
+from workbench.base.causes import CAUSES as CAUSE_NAMES
 from workbench.base.units import percent_text
-from workbench.profiler.schema import CAUSES as CAUSE_NAMES
 from workbench.profiler.timeline.executions import Body
 from workbench.profiler.timeline.levels import Level, level
 from workbench.widgets.face import Face, register

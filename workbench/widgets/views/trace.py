@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
+from workbench.base.causes import CAUSES as CAUSE_NAMES
 from workbench.base.units import count_text
-from workbench.profiler.schema import CAUSES as CAUSE_NAMES
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
