@@ -20,7 +20,7 @@ from workbench.engine.memory.liveness import Liveness
 from workbench.engine.memory.packing import with_gaps_bytes
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
 from workbench.engine.program.columns import columns_of
-from workbench.engine.program.tree import StepContext, trace_trees
+from workbench.engine.program.tree import StepContext, dump
 from workbench.engine.target import MemoryMap, Target
 from workbench.engine.time.trace import StepCost, Trace
 from workbench.profiler.interning import Vectors
@@ -28,6 +28,7 @@ from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.operators.table import operator_rows
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import FORMAT_VERSION, Stored, Table, plain, table, table_from_rows
+from workbench.profiler.timeline.tree import parse
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
@@ -51,8 +52,9 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
     operators = compiled.lowered.operators if compiled.lowered else ()
     described = [{each.name: getattr(row, each.name) for each in dataclasses.fields(row)} for row in operators]
-    trace = trace_trees(compiled.program)
-    tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak, trace)
+    trace = dump(compiled.program)
+    control = parse(trace, steps=frozenset(tables["steps"]["id"].tolist()), ipus=compiled.program.ipus)
+    tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak, control)
     counted = Counter(compiled.lowered.unmodelled if compiled.lowered else ()).items()
     missing = [(primitive, count, layer) for (primitive, layer), count in counted]
     tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)

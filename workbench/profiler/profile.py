@@ -23,6 +23,7 @@ from workbench.profiler.registry import exports
 from workbench.profiler.report import face, plain_html
 from workbench.profiler.schema import MEMORY_CATEGORIES, Column, Stored, Table
 from workbench.profiler.timeline import Timeline, blocks, timeline_of
+from workbench.profiler.timeline.tree import ControlTree, parse
 
 
 class Peak(NamedTuple):
@@ -216,6 +217,11 @@ class Profile(Offers):
     def addresses(self) -> Addresses:
         """Where things lie on each tile."""
         return Addresses(self, self.placing)
+
+    @cached_property
+    def control(self) -> ControlTree:
+        """The control tree of the program: its entry, and the functions that calls run."""
+        return parse(self.meta["trace"], steps=frozenset(self.tables["steps"]["id"].tolist()), ipus=self.ipus)
 
     @cached_property
     def timeline(self) -> Timeline:

@@ -13,11 +13,9 @@ import numpy as np
 
 from workbench.base.causes import CAUSES
 from workbench.profiler.schema import ARRAYS, MEMORY_CATEGORIES, Column, Stored
+from workbench.profiler.timeline.tree import DIRECTIONS, MOST_UNROLLED, Controlled
 
 NONE = -1
-DIRECTIONS = ("", "forward", "recompute", "backward", "update")
-DEEPEST = 200  # of the control tree; programs stay below twenty
-MOST_UNROLLED = 1 << 62
 
 _COUNT = {"type": "integer", "minimum": 0}
 _RATE = {"type": "number", "exclusiveMinimum": 0}
@@ -141,14 +139,14 @@ _COUNTS = (
 )
 
 
-def validate(profile: Stored) -> None:
+def validate(profile: Controlled) -> None:
     """Check sizes, kinds, counts and references; what does not hold together is a `ValueError`."""
     _described(profile.meta)
     _arrays(profile)
     _tables(profile)
     _timelines(profile)
     _verdict(profile)
-    _trace(profile)
+    _ = profile.control  # its parser is its check
 
 
 def _described(meta: Mapping[str, Any]) -> None:
@@ -246,82 +244,3 @@ def _within(values: Column, count: int, least: int = 0) -> None:
 def _one_of(values: Column, names: Any) -> None:
     if not set(values.tolist()) <= set(names):
         raise ValueError("a row names something that is not there")
-
-
-# The control tree
-
-
-def _trace(profile: Stored) -> None:
-    """Every node has its kind's shape, its steps and functions are there, and no function calls itself."""
-    trees = profile.meta["trace"]
-    walk = _Walk(frozenset(profile.tables["steps"]["id"].tolist()), int(profile.meta["ipus"]), trees["functions"])
-    walk.node(trees["entry"], 0)
-    for name in trees["functions"]:
-        walk.function(name, 0)
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _number(value: Any, least: int, below: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value < below
-
-
-class _Walk:
-    def __init__(self, steps: frozenset[int], ipus: int, functions: Mapping[str, Any]) -> None:
-        self.steps, self.ipus, self.functions = steps, ipus, functions
-        self.done: set[str] = set()
-        self.open: set[str] = set()
-
-    def function(self, name: str, depth: int) -> None:
-        if name in self.done:
-            return
-        if name in self.open or name not in self.functions:
-            raise ValueError("a function is missing or calls itself")
-        self.open.add(name)
-        self.node(self.functions[name], depth + 1)
-        self.open.remove(name)
-        self.done.add(name)
-
-    def node(self, node: Any, depth: int) -> None:
-        if depth > DEEPEST or not isinstance(node, list) or not node:
-            raise ValueError("the control tree is too deep or no tree")
-        check = {
-            "step": self._step,
-            "call": self._call,
-            "repeat": self._repeat,
-            "sequence": self._branches,
-            "if": self._branches,
-            "overlap": self._overlap,
-        }.get(node[0] if _text(node[0]) else "")
-        if check is None:
-            raise ValueError("an unknown node of the control tree")
-        check(node, depth)
-
-    def _check(self, holds: bool) -> None:
-        if not holds:
-            raise ValueError("a node of the control tree has another shape")
-
-    def _step(self, node: list[Any], depth: int) -> None:
-        self._check(len(node) == 2 and _number(node[1], 0, MOST_UNROLLED) and node[1] in self.steps)
-
-    def _call(self, node: list[Any], depth: int) -> None:
-        self._check(len(node) in (7, 8, 9) and all(map(_text, (*node[1:3], *node[7:]))) and node[5] in DIRECTIONS)
-        self._check(node[3] is None or _number(node[3], 0, self.ipus))
-        self._check(all(each is None or _number(each, 0, MOST_UNROLLED) for each in (node[4], node[6])))
-        self.function(node[1], depth)
-
-    def _repeat(self, node: list[Any], depth: int) -> None:
-        self._check(len(node) == 4 and _text(node[1]) and _number(node[2], 0, MOST_UNROLLED))
-        self.node(node[3], depth + 1)
-
-    def _branches(self, node: list[Any], depth: int) -> None:
-        self._check(len(node) == 3 and _text(node[1]) and isinstance(node[2], list))
-        for child in node[2]:
-            self.node(child, depth + 1)
-
-    def _overlap(self, node: list[Any], depth: int) -> None:
-        self._check(len(node) == 4 and _text(node[1]) and _text(node[2]) and isinstance(node[3], list))
-        for child in node[3]:
-            self.node(child, depth + 1)

@@ -47,7 +47,7 @@ class StepContext:
         return self._stage.get(self._function.get(step.id, ""), -1)
 
 
-def trace_tree(node: Program) -> list[Any]:
+def dumped(node: Program) -> list[Any]:
     """A control node as JSON data, its kind first.
 
     `["step", id]`, `["sequence", name, [children]]`, `["repeat", name, times, child]`, `["if", name, [arms]]`,
@@ -60,7 +60,7 @@ def trace_tree(node: Program) -> list[Any]:
         layer = [node.origin.layer] if node.origin.layer or node.operator else []
         layer += [node.operator] if node.operator else []
         return ["call", node.function, node.name, node.ipu, node.stage, node.direction, node.micro_batch, *layer]
-    below = [trace_tree(child) for child in children(node)]
+    below = [dumped(child) for child in children(node)]
     if isinstance(node, Sequence):
         return ["sequence", node.name, below]
     if isinstance(node, Repeat):
@@ -71,7 +71,7 @@ def trace_tree(node: Program) -> list[Any]:
     return ["overlap", node.name, node.phase, below]
 
 
-def trace_trees(program: TileProgram) -> dict[str, Any]:
-    """The tree of the entry, and those of the functions by name."""
-    functions = {name: trace_tree(body) for name, body in program.functions.items()}
-    return {"entry": trace_tree(program.entry), "functions": functions}
+def dump(program: TileProgram) -> dict[str, Any]:
+    """The tree of the entry, and those of the functions by name, as a profile keeps them."""
+    functions = {name: dumped(body) for name, body in program.functions.items()}
+    return {"entry": dumped(program.entry), "functions": functions}

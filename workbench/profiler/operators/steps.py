@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from workbench.profiler.schema import Column, Stored, Table
+from workbench.profiler.schema import Column, Table
 from workbench.profiler.timeline.calls import operator_runs
+from workbench.profiler.timeline.tree import Controlled, ControlTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,12 @@ class OperatorSteps:
 
 
 class StepsByOperator:
-    """Rows of a step table by operator; `operators` are pairs of a name and the body it calls, `""` for none. `trace`
-    is the control tree of the profile, whose calls name the operators they are made for."""
+    """Rows of a step table by operator; `operators` are pairs of a name and the body it calls, `""` for none. The calls
+    of the control tree name the operators they are made for."""
 
-    def __init__(self, operators: Iterable[tuple[str, str]], steps: Table, trace: Mapping[str, Any]) -> None:
+    def __init__(self, operators: Iterable[tuple[str, str]], steps: Table, control: ControlTree) -> None:
         self._body = dict(operators)
-        self._runs = _runs_of_sharers(self._body, trace, steps)
+        self._runs = _runs_of_sharers(self._body, control, steps)
         bodies = set(self._body.values()) - {""}
         self._own: dict[str, list[int]] = {}
         for row, name in enumerate(steps["operator"].tolist()):
@@ -50,11 +50,11 @@ class StepsByOperator:
                 self._of_body.setdefault(parent, []).append(row)
 
     @classmethod
-    def of_profile(cls, profile: Stored) -> StepsByOperator:
+    def of_profile(cls, profile: Controlled) -> StepsByOperator:
         """Of a profile's own tables."""
         operators, steps = profile.tables["operators"], profile.tables["steps"]
         bodies = zip(operators["name"].tolist(), operators["body"].tolist(), strict=True)
-        return cls(bodies, steps, profile.meta["trace"])
+        return cls(bodies, steps, profile.control)
 
     def of(self, name: str) -> OperatorSteps:
         """The steps of an operator."""
@@ -65,7 +65,7 @@ class StepsByOperator:
 
 
 def _runs_of_sharers(
-    bodies: Mapping[str, str], trace: Mapping[str, Any], steps: Table
+    bodies: Mapping[str, str], control: ControlTree, steps: Table
 ) -> Mapping[str, Mapping[str, int]]:
     """Body → how often each operator that shares it runs it, in the order of the operators.
 
@@ -73,7 +73,7 @@ def _runs_of_sharers(
     body, are matched by their order. Where the calls name no operator, as in files written before they did, all count
     alike.
     """
-    known = operator_runs(trace, steps) if any(bodies.values()) else {}
+    known = operator_runs(control, steps) if any(bodies.values()) else {}
     sharers: dict[str, list[str]] = {}
     for name, body in bodies.items():
         if body:

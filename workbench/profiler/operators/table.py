@@ -8,6 +8,7 @@ from typing import Any
 from workbench.base.arrays import IntArray
 from workbench.profiler.operators.steps import StepsByOperator
 from workbench.profiler.schema import Table, table_from_rows
+from workbench.profiler.timeline.tree import ControlTree
 
 
 def operator_rows(
@@ -16,7 +17,7 @@ def operator_rows(
     per_tile: IntArray,
     code_bytes: Mapping[int, Mapping[str, int]],
     peak_flops_per_cycle: float,
-    trace: Mapping[str, Any],
+    control: ControlTree,
 ) -> Table:
     """A row per operator of `described` (`id, layer, direction, op, plan, body`, and of one run `flops, plan_cycles`).
     Its `repeated` says how often one run of the operator runs a step, where that is not once.
@@ -26,7 +27,7 @@ def operator_rows(
     share), `temporary_bytes` the most that temporaries its steps write take on one tile at one time.
     """
     steps = tables["steps"]
-    known = StepsByOperator([(operator["id"], operator["body"]) for operator in described], steps, trace)
+    known = StepsByOperator([(operator["id"], operator["body"]) for operator in described], steps, control)
     repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
     temporaries = _Temporaries(tables, per_tile)
     found = []

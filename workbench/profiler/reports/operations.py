@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -16,7 +15,8 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 from workbench.profiler.schema import Table
-from workbench.profiler.timeline.calls import LAYER, Arms
+from workbench.profiler.timeline.calls import Arms
+from workbench.profiler.timeline.tree import Call, ControlTree, Part, Repeat
 
 Caller: TypeAlias = "tuple[str, bool]"
 """The layer that an outlined body is called for ("": its own), and whether the call computes something again."""
@@ -79,7 +79,7 @@ class Operations(Report):
         caller's part of their runs. What a forward body does when it runs again is recomputation."""
         steps = self.profile.steps
         function = steps["parent"].map(lambda path: path.partition("/")[0])
-        callers = _callers(self.profile.meta["trace"], self.profile.tables["steps"])
+        callers = _callers(self.profile.control, self.profile.tables["steps"])
         shared = {name: found for name, found in callers.items() if set(found) != {OWN}}
         parts = [steps[~function.isin(list(shared))]]
         for name, found in shared.items():
@@ -126,35 +126,35 @@ class Operations(Report):
         return self.operators.copy(deep=False)
 
 
-def _callers(trace: Mapping[str, Any], steps: Table) -> dict[str, Counter[Caller]]:
+def _callers(control: ControlTree, steps: Table) -> dict[str, Counter[Caller]]:
     """Body → how often each caller runs it in one call of the program, as the control tree says; of an `if` the arm
     that is taken."""
     callers: dict[str, Counter[Caller]] = {}
-    walk = _Walk(functions=trace["functions"], arms=Arms(trace["functions"], steps))
-    for (name, caller), times in walk.runs(trace["entry"]).items():
+    walk = _Walk(control=control, arms=Arms(control.functions, steps))
+    for (name, caller), times in walk.runs(control.entry).items():
         callers.setdefault(name, Counter())[caller] += times
     return callers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    functions: Mapping[str, Any]
+    control: ControlTree
     arms: Arms
     known: dict[str, Counter[tuple[str, Caller]]] = field(default_factory=dict)  # below bodies that were counted
 
-    def runs(self, node: Any) -> Counter[tuple[str, Caller]]:
-        """How often each body runs below a node, by name and caller."""
+    def runs(self, part: Part) -> Counter[tuple[str, Caller]]:
+        """How often each body runs below a part, by name and caller."""
         found: Counter[tuple[str, Caller]] = Counter()
-        if node[0] == "call":
-            body, layer, again = node[1], node[LAYER] if len(node) > LAYER else "", node[5] == "recompute"
+        if isinstance(part, Call):
+            body, again = part.function, part.direction == "recompute"
             if body not in self.known:
-                self.known[body] = self.runs(self.functions[body])
-            found[body, (layer, again)] = 1
+                self.known[body] = self.runs(self.control.functions[body])
+            found[body, (part.layer, again)] = 1
             for (name, (own, inner)), times in self.known[body].items():
-                found[name, (own or layer, inner or again)] += times
-        elif node[0] == "repeat":
-            found.update({key: times * node[2] for key, times in self.runs(node[3]).items()})
-        elif node[0] != "step":
-            for child in self.arms.taken(node[-1]) if node[0] == "if" else node[-1]:
+                found[name, (own or part.layer, inner or again)] += times
+        elif isinstance(part, Repeat):
+            found.update({key: times * part.times for key, times in self.runs(part.body).items()})
+        else:
+            for child in self.arms.running(part):
                 found.update(self.runs(child))
         return found

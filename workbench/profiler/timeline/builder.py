@@ -1,4 +1,4 @@
-"""Makes the tree of a timeline from the trace of a profile."""
+"""Makes the tree of a timeline from the control tree of a profile and the table of its steps."""
 
 from __future__ import annotations
 
@@ -7,39 +7,48 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from workbench.base.causes import IDLE_BY_PHASE, Phase, idle_beside
+from workbench.base.causes import IDLE_BY_PHASE, idle_beside
 from workbench.base.collection import paused_collection
-from workbench.profiler.schema import Stored
+from workbench.profiler.schema import Table
+from workbench.profiler.timeline import tree
 from workbench.profiler.timeline.timeline import Context, Later, Node, Spent, Timeline, Totals, in_turn, repeated
 
 
-class Builder:
-    """Makes nodes from the JSON tree; a function's body is one node, shared by its calls (`made`)."""
+def timeline_of(profile: tree.Controlled) -> Timeline:
+    """The control tree of a profile with the durations of its steps table."""
+    builder = _Builder(profile.control.functions, profile.tables["steps"])
+    with paused_collection():
+        root = builder.node(profile.control.entry)
+    return Timeline(root=root, functions=builder.made, ipus=int(profile.meta["ipus"]))
 
-    def __init__(self, profile: Stored) -> None:
-        steps = profile.tables["steps"]
+
+class _Builder:
+    """Makes nodes from parts; a function's body is one node, shared by its calls (`made`)."""
+
+    def __init__(self, bodies: Mapping[str, tree.Part], steps: Table) -> None:
         columns = [steps[name].tolist() for name in ("id", "name", "cycles", "ipu", "to_ipu", "cause")]
         self.steps: Mapping[int, tuple[Any, ...]] = {row[0]: row for row in zip(*columns, strict=True)}
-        self.bodies: Mapping[str, Any] = profile.meta["trace"]["functions"]
+        self.bodies = bodies
         self.made: dict[str, Node] = {}
         self._calls: dict[tuple[Any, ...], Node] = {}
         self._lengths: dict[tuple[str, ...], tuple[int, Spent]] = {}
         self._spent: dict[tuple[Any, ...], Spent] = {}  # syncs and copies of one IPU often take the same
 
-    def node(self, tree: Sequence[Any]) -> Node:
-        """The node of a part of the trace."""
-        kind = tree[0]
-        if kind == "step":
-            return self._step(tree[1])
-        if kind == "sequence":
-            return self._sequence(tree[1], [self.node(child) for child in tree[2]])
-        if kind == "repeat":
-            return self._repeat(tree[1], int(tree[2]), self.node(tree[3]))
-        if kind == "call":
-            return self._call(tree)
-        if kind == "if":
-            return self._branch(tree[1], [self.node(child) for child in tree[2]])
-        return self._overlap(tree[1], tree[2], tree[3])
+    def node(self, part: tree.Part) -> Node:
+        """The node of a part of the control tree."""
+        match part:
+            case tree.Step():
+                return self._step(part.id)
+            case tree.Sequence():
+                return self._sequence(part.name, [self.node(child) for child in part.children])
+            case tree.Repeat():
+                return self._repeat(part.name, part.times, self.node(part.body))
+            case tree.Call():
+                return self._call(part)
+            case tree.If():
+                return self._branch(part.name, [self.node(arm) for arm in part.arms])
+            case tree.Overlap():
+                return self._overlap(part)
 
     def _step(self, step: int) -> Node:
         _, name, *key = self.steps[step]
@@ -54,30 +63,22 @@ class Builder:
     def _repeat(self, name: str, times: int, body: Node) -> Node:
         return _made("repeat", name, body.cycles * times, repeated(body.spent, times), parts=(body,), times=times)
 
-    def _call(self, tree: Sequence[Any]) -> Node:
-        key = tuple(tree[:8])  # for which operator it is made does not change what it does
+    def _call(self, call: tree.Call) -> Node:
+        key = (call.micro_batch, *call.work)
         if key not in self._calls:
-            self._calls[key] = self._new_call(*key[1:])
+            self._calls[key] = self._new_call(call)
         return self._calls[key]
 
-    def _new_call(
-        self,
-        function: str,
-        name: str,
-        ipu: int | None,
-        stage: int | None,
-        direction: str | None,
-        micro_batch: int | None,
-        layer: str = "",
-    ) -> Node:
-        body = self._body(function)
+    def _new_call(self, call: tree.Call) -> Node:
+        body = self._body(call.function)
         context = Context(
-            stage=-1 if stage is None else int(stage),
-            micro_batch=-1 if micro_batch is None else int(micro_batch),
-            direction=direction or "",
-            layer=layer,
+            stage=-1 if call.stage is None else call.stage,
+            micro_batch=-1 if call.micro_batch is None else call.micro_batch,
+            direction=call.direction,
+            layer=call.layer,
         )
-        return _made("call", name or function, body.cycles, body.spent, parts=(body,), function=function, call=context)
+        name, function = call.name or call.function, call.function
+        return _made("call", name, body.cycles, body.spent, parts=(body,), function=function, call=context)
 
     def _body(self, function: str) -> Node:
         if function not in self.made:
@@ -85,24 +86,27 @@ class Builder:
         return self.made[function]
 
     def _branch(self, name: str, arms: list[Node]) -> Node:
+        if not arms:
+            return _made("if", name, 0, in_turn([]))
         dearest = max(arms, key=lambda arm: arm.cycles)
         # An IPU that works in another arm only waits in this one.
         everywhere = [Spent(Counter(), Counter(), arm.ipus) for arm in arms]
         spent = in_turn([dearest.spent, *everywhere])
         return _made("if", name, dearest.cycles, spent, parts=tuple(arms), arm=arms.index(dearest))
 
-    def _overlap(self, name: str, phase: Phase, trees: Sequence[Any]) -> Node:
-        branches = [self._length(tree) for tree in trees]
+    def _overlap(self, overlap: tree.Overlap) -> Node:
+        branches = [self._length(branch) for branch in overlap.branches]
         cycles = max((length for length, _ in branches), default=0)
-        cause = IDLE_BY_PHASE[phase]
+        cause = IDLE_BY_PHASE[overlap.phase]
         spent = _beside(branches, cycles, cause)
-        return _made("overlap", name, cycles, spent, parts=Later(trees=trees, make=self.node), idle_cause=cause)
+        parts = Later(branches=overlap.branches, make=self.node)
+        return _made("overlap", overlap.name, cycles, spent, parts=parts, idle_cause=cause)
 
-    def _length(self, tree: Sequence[Any]) -> tuple[int, Spent]:
+    def _length(self, branch: tree.Part) -> tuple[int, Spent]:
         """Cycles of a branch and what it takes; calls are added up by function, without a node for each."""
-        functions = functions_of(tree)
+        functions = _functions_of(branch)
         if functions is None:
-            node = self.node(tree)
+            node = self.node(branch)
             return node.cycles, node.spent
         if functions not in self._lengths:
             bodies = [self._body(function) for function in functions]
@@ -110,23 +114,10 @@ class Builder:
         return self._lengths[functions]
 
 
-def timeline_of(profile: Stored) -> Timeline:
-    """The tree of `meta["trace"]` with the durations of the steps table."""
-    builder = Builder(profile)
-    with paused_collection():
-        root = builder.node(profile.meta["trace"]["entry"])
-    return Timeline(root=root, functions=builder.made, ipus=int(profile.meta["ipus"]))
-
-
-def functions_of(tree: Sequence[Any]) -> tuple[str, ...] | None:
+def _functions_of(branch: tree.Part) -> tuple[str, ...] | None:
     """The functions a branch calls one after another; None when it is anything else."""
-    calls = calls_of(tree)
-    return tuple([call[1] for call in calls]) if all(call[0] == "call" for call in calls) else None
-
-
-def calls_of(tree: Sequence[Any]) -> Sequence[Any]:
-    """The parts of a branch in turn."""
-    return tree[2] if tree[0] == "sequence" else (tree,)
+    calls = [part for part in tree.in_order(branch) if isinstance(part, tree.Call)]
+    return tuple([call.function for call in calls]) if len(calls) == len(tree.in_order(branch)) else None
 
 
 def _beside(branches: Sequence[tuple[int, Spent]], cycles: int, idle: str) -> Spent:

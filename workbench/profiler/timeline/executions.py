@@ -6,10 +6,10 @@ pipeline of many micro-batches costs as much as one of few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,9 +18,8 @@ import numpy.typing as npt
 from workbench.base.arrays import IntArray
 from workbench.base.causes import PHASE_BY_IDLE
 from workbench.base.collection import paused_collection
-from workbench.profiler.timeline.builder import calls_of
-from workbench.profiler.timeline.timeline import Later, Node, Timed, Timeline
-from workbench.profiler.timeline.update_pieces import busy, joined, units
+from workbench.profiler.timeline.timeline import Later, Node, Timed, Timeline, in_turn
+from workbench.profiler.timeline.tree import Call, Part, in_order
 
 Kind = Literal["stage", "copy", "collective", "other", "idle", "column"]
 Mix = tuple[tuple[str, float], ...]
@@ -95,13 +94,12 @@ class Executions:
 
     @classmethod
     def from_profile(cls, profile: Timed) -> Executions:
-        """The progressions of a profile's trace."""
-        steps = profile.tables["steps"]
+        """The progressions of a profile's timeline."""
+        steps, timeline = profile.tables["steps"], profile.timeline
         layers = dict(zip(steps["id"].tolist(), steps["layer"].tolist(), strict=True))
-        collector = _Collector(profile.timeline, layers)
-        root = profile.timeline.root
+        collector = _Collector(timeline, layers)
         with paused_collection():
-            collector.visit(root, _Place(0, 1, 1, 0), alone=True)
+            collector.visit(timeline.root, _Place(0, 1, 1, 0), alone=True)
         table = np.array(collector.rows, dtype=np.int64).reshape(-1, len(COLUMNS))
         return cls(bodies=tuple(collector.bodies), table=table[np.argsort(table[:, 2], kind="stable")])
 
@@ -244,17 +242,16 @@ class _Collector:
     def _branches(self, node: Node, at: _Place) -> list[tuple[int, frozenset[int]]]:
         """Add the branches of an overlap; cycles and IPUs of each. Calls are added without a node for each."""
         found = []
-        trees = _trees(node) or [None] * len(node.children)
-        for place, tree in enumerate(trees):
-            calls = None if tree is None else self._plain_calls(tree, node)
+        for place, branch in enumerate(_branches(node)):
+            calls = self._plain_calls(branch, node)
             if calls is None:
-                branch = node.children[place]
-                self.visit(branch, at, alone=False)
-                found.append((branch.cycles, branch.ipus))
+                inside = node.children[place]
+                self.visit(inside, at, alone=False)
+                found.append((inside.cycles, inside.ipus))
                 continue
             start, ipus = at.start, frozenset[int]()
-            for (cycles, pairs, staged, working), call in zip(calls, calls_of(tree), strict=True):
-                batch = call[6] if staged and call[6] is not None else -1
+            for (cycles, pairs, staged, working), micro_batch in calls:
+                batch = micro_batch if staged and micro_batch is not None else -1
                 row = (start, cycles, at.period, at.times, batch, at.stride)
                 for ipu, body in pairs:
                     self.rows.append((ipu, body, *row))
@@ -262,20 +259,23 @@ class _Collector:
             found.append((start - at.start, ipus))
         return found
 
-    def _plain_calls(self, tree: Sequence[Any], node: Node) -> list[_Plain] | None:
-        """What the calls of a branch add; None when it is more than calls that each stand for themselves."""
+    def _plain_calls(self, branch: Part, node: Node) -> list[tuple[_Plain, int | None]] | None:
+        """What the calls of a branch add, each with its micro-batch; None when it is more than calls that each stand
+        for themselves."""
         found = []
-        for call in calls_of(tree):
-            key = (call[0], *call[1:6], *call[7:8]) if call[0] == "call" else ()
+        for call in in_order(branch):
+            if not isinstance(call, Call):
+                return None
+            key = call.work
             if key not in self._plain:
-                self._plain[key] = self._plain_call(call, node) if key else None
+                self._plain[key] = self._plain_call(call, node)
             plain = self._plain[key]
             if plain is None:
                 return None
-            found.append(plain)
+            found.append((plain, call.micro_batch))
         return found
 
-    def _plain_call(self, call: Sequence[Any], node: Node) -> _Plain | None:
+    def _plain_call(self, call: Call, node: Node) -> _Plain | None:
         assert isinstance(node.parts, Later)
         made = node.parts.make(call)
         pieces = made.call.direction == "update" and "collective" in busy(made)
@@ -335,7 +335,7 @@ class _Collector:
         if node not in self._staged:
             self._staged[node] = (
                 is_stage(node)
-                or any(map(_has_stage, _trees(node)))
+                or any(map(_has_stage, _branches(node)))
                 or (any(self._has_stages(child) for child in node.children))
             )
         return self._staged[node]
@@ -366,17 +366,53 @@ def _any(node: Node, test: Callable[[Node], bool]) -> bool:
     return test(node) or (not is_stage(node) and any(_any(child, test) for child in node.children))
 
 
-def _trees(node: Node) -> Sequence[Any]:
-    """The parts of an overlap whose nodes may not have been made."""
-    return node.parts.trees if isinstance(node.parts, Later) else ()
+def _branches(node: Node) -> Sequence[Part]:
+    """The branches of an overlap, whose nodes may not have been made."""
+    return node.parts.branches if isinstance(node.parts, Later) else ()
 
 
-def _has_stage(tree: Sequence[Any], but: str = "") -> bool:
+def _has_stage(branch: Part, but: str = "") -> bool:
     """Whether a branch calls a stage, in a direction other than `but`."""
-    return any(call[0] == "call" and call[4] is not None and call[5] not in ("", None, but) for call in calls_of(tree))
+    calls = (call for call in in_order(branch) if isinstance(call, Call))
+    return any(call.stage is not None and call.direction not in ("", but) for call in calls)
 
 
 def _all_update(node: Node) -> bool:
-    if any(_has_stage(tree, but="update") for tree in _trees(node)):
+    if any(_has_stage(branch, but="update") for branch in _branches(node)):
         return False
     return node.call.direction == "update" if is_stage(node) else all(map(_all_update, node.children))
+
+
+# The pieces of an update with collectives in it: what replicas sum together, and the work between
+
+
+def busy(node: Node) -> set[str]:
+    """The causes that the IPUs which work in a node spend cycles on, but waiting."""
+    return {
+        cause for (ipu, cause), cycles in node.totals.items() if cycles and ipu in node.ipus and "idle" not in cause
+    }
+
+
+def units(node: Node) -> Iterator[Node]:
+    """What runs in a node in turn, in parts that are a collective or hold none, as far as its sequences go."""
+    if node.kind in ("sequence", "call") and _is_mixed(node):
+        for child in node.children:
+            yield from units(child)
+    elif node.cycles:
+        yield node
+
+
+def _is_mixed(node: Node) -> bool:
+    causes = busy(node)
+    return "collective" in causes and len(causes) > 1
+
+
+def joined(node: Node, run: tuple[Node, ...], *, whole: bool) -> Node:
+    """Neighbours as one node: as a call of what `node` calls when they are its own work."""
+    spent, cycles = in_turn([unit.spent for unit in run]), sum(unit.cycles for unit in run)
+    body = Node(
+        kind="sequence", name=run[0].name, cycles=cycles, totals=spent.own, rest=spent.rest, ipus=spent.ipus,
+        parts=run, offsets=(*accumulate((unit.cycles for unit in run[:-1]), initial=0),),
+    )  # fmt: skip
+    found = replace(node, cycles=cycles, totals=spent.own, rest=spent.rest, parts=(body,), sums={})
+    return found if whole else body

@@ -17,6 +17,7 @@ import pandas as pd
 
 from workbench.base.causes import CAUSES
 from workbench.profiler.schema import Stored
+from workbench.profiler.timeline.tree import Part
 
 Totals: TypeAlias = "Counter[tuple[int, str]]"
 
@@ -51,17 +52,17 @@ class Block(NamedTuple):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Later:
-    """Nodes that are made when they are first asked for: one of each part of the trace, by `make`."""
+    """Nodes that are made when they are first asked for: one of each branch of an overlap, by `make`."""
 
-    trees: Sequence[Sequence[Any]]
-    make: Callable[[Sequence[Any]], Node]
+    branches: Sequence[Part]
+    make: Callable[[Part], Node]
     _made: tuple[Node, ...] | None = None
 
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes."""
         if self._made is None:
-            self._made = tuple(self.make(tree) for tree in self.trees)
+            self._made = tuple(self.make(branch) for branch in self.branches)
         return self._made
 
 
