@@ -116,7 +116,7 @@ def test_numbers_are_those_of_keras(name: str, mode: str) -> None:
     """Two training steps and the variables after them, or a prediction; nothing by the generic rule."""
     case = {**CASES, **SMALL}[name]
     ours, theirs = checked(case, mode, live=True), case.model()
-    specs = ours._traced.specs
+    specs = ours.traced.specs
     data = data_for(case, specs)
     count = sum(spec.name.startswith("x") for spec in specs)
     x = structured(theirs, data[:count])

@@ -53,7 +53,7 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
         return Executable(request, measure(program, request.options, clock))
     listener("trace")
     start = time.perf_counter()
-    reused = like._traced if like is not None and request.same_trace(like.request) else None
+    reused = like.traced if like is not None and request.same_trace(like.request) else None
     traced = reused or trace_source(request)
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)

@@ -38,13 +38,14 @@ class Kept:
 class Executable:
     """A compiled source. `.graph`, `.program`, `.profile`, `.passes`, `.run`; `.request` says what was asked.
 
+    `traced` is what the front end made of the source, None when an earlier session's profile was enough.
     `key` is the content's, under which the profile is kept for later sessions; "" keeps nothing.
     """
 
     def __init__(self, request: Request, compiled: Compiled | Kept, traced: Any = None, key: str = "") -> None:
         self.request = request
         self._result = compiled
-        self._traced = traced
+        self.traced = traced
         self._key = key
 
     @cached_property
@@ -80,13 +81,13 @@ class Executable:
 
     @cached_property
     def _runner(self) -> Any:
-        if self._traced is None:
+        if self.traced is None:
             raise InputError("a program made by hand is run with its graph", todo="call graph.run(program)")
         from workbench.engine.run import Runner
         from workbench.ipu._numbers import Numbers
 
         options = self.request.options
-        source = recomputed_source(self._traced, options)
+        source = recomputed_source(self.traced, options)
         runner = Runner(source, schedule=str(options.get("pipeline.schedule")), devices=devices_of(options))
         return Numbers(runner, options, self.request.configured)
 

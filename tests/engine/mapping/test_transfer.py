@@ -97,9 +97,9 @@ def test_every_method_agrees_with_the_sweep(data: st.DataObject, shape: tuple[in
                 continue
             for name in ("sent", "received", "local"):
                 assert np.array_equal(getattr(found, name), getattr(expected, name)), (method, name)
-            if method.__name__ == "_by_axes":
+            if method.__name__ == "by_axes":
                 continue  # pieces in the order of memory, not of the index: check_transfer counts them
-            if not turned and (one_run_each or method.__name__ == "_by_elements"):
+            if not turned and (one_run_each or method.__name__ == "by_elements"):
                 assert np.array_equal(found.pieces, expected.pieces), method
             elif not turned:
                 assert (found.pieces >= expected.pieces).all()
@@ -111,8 +111,8 @@ def test_what_every_element_is_needed_by_one_tile_goes_by_elements(data: st.Data
     needed = m.demand(shape, *dst.intervals())
     expected = sweep(src.runs(), needed.intervals(), src.size, TILES)
     # However few its runs are: the choice is one of time alone.
-    with mock.patch.object(mapping_transfer, "_is_dense", lambda _rows, source: source.size > 0):
-        found = mapping_transfer._by_elements(src, needed, TILES)
+    with mock.patch.object(mapping_transfer, "is_dense", lambda _rows, source: source.size > 0):
+        found = mapping_transfer.by_elements(src, needed, TILES)
     if isinstance(src, m.Turned) or not src.size:
         assert found is None
         return
@@ -193,7 +193,7 @@ def test_sources_must_own() -> None:
 def test_lines_agree_with_elements(data: st.DataObject, shape: tuple[int, ...]) -> None:
     src, dst = data.draw(turned_of(shape)), data.draw(st.one_of(turned_of(shape), linears_of(shape)))
     with mock.patch.object(mapping_lines, "SHORTEST_LINE", 1):
-        found = mapping_transfer._by_lines(src, dst, TILES)
+        found = mapping_transfer.by_lines(src, dst, TILES)
     if found is None:
         return
     exact = owner_to_owner(src, dst, TILES)

@@ -79,7 +79,7 @@ def called_often() -> TileProgram:
 
 def test_positions_at_which_the_same_is_live_are_summed_once() -> None:
     found = of(called_often())
-    states = found._states(0, found.tables[0])
+    states = found.states(0, found.tables[0])
     assert states.of_position.tolist() == [0, 0, 1, 0, 0, 1, 2, 3, 3, 2, 3, 3, 2, 2]
     assert states.first.tolist() == [0, 2, 6, 7]
     assert found.live_bytes(0)[:, 0].tolist() == [32, 32, 0, 32, 32, 0, 8, 40, 40, 8, 40, 40, 8, 8]
@@ -88,10 +88,14 @@ def test_positions_at_which_the_same_is_live_are_summed_once() -> None:
 
 def test_sets_that_are_told_apart_only_further_on_are_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first 64 bits of every row equal: positions are then summed one by one."""
-    numbers = liveness_module._numbers
-    monkeypatch.setattr(liveness_module, "_numbers", lambda count: numbers(count) * np.array([[0], [1]], np.uint64))
+    numbers = liveness_module.distinct_numbers
+
+    def second_half(count: int) -> np.ndarray:
+        return numbers(count) * (np.arange(count, dtype=np.uint64) >= count // 2)
+
+    monkeypatch.setattr(liveness_module, "distinct_numbers", second_half)
     found = of(called_often())
-    assert found._states(0, found.tables[0]).first.tolist() == list(range(14))
+    assert found.states(0, found.tables[0]).first.tolist() == list(range(14))
     assert found.live_bytes(0)[:, 0].tolist() == [32, 32, 0, 32, 32, 0, 8, 40, 40, 8, 40, 40, 8, 8]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from workbench.engine import ops
 from workbench.engine.graph import Node, Value
-from workbench.engine.ops import Family, _ranked
+from workbench.engine.ops import Family, ranked
 from workbench.errors import WorkbenchError
 
 
@@ -26,7 +26,7 @@ class Third(Family):
 def test_families_stand_in_the_order_they_say_whenever_they_come(order: tuple[type[Family], ...]) -> None:
     found: list[Family] = []
     for each in order:
-        found = _ranked(each(), found, "both")
+        found = ranked(each(), found, "both")
     assert [family.name for family in found] == ["third", "first", "second"]
 
 
@@ -35,7 +35,7 @@ def test_two_that_do_not_say_which_comes_first_are_an_error() -> None:
         name, ops = "other", frozenset({"both"})
 
     with pytest.raises(WorkbenchError) as told:
-        _ranked(Other(), [Second()], "both")
+        ranked(Other(), [Second()], "both")
     assert str(told.value) == (
         "the operator families 'second' and 'other' both look at 'both'. Expected: one of them to come first. "
         "To mend it: name the other in its `before`."

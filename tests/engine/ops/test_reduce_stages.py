@@ -11,7 +11,7 @@ from tests.engine import reconcile
 from tests.engine.small_graphs import Draft
 from workbench.engine import mapping as m
 from workbench.engine.compile import Compiled, compile_graph
-from workbench.engine.ops.reduce import _partials_of_runs
+from workbench.engine.ops.reduce import partials_of
 from workbench.engine.options import options
 from workbench.engine.target import target
 
@@ -59,7 +59,7 @@ def test_partials_reach_their_stage_and_leave_it() -> None:
     [m.linear((6, 4), "float32", 8, vector_bytes=8), m.on_tile((6, 4), 5), m.runs((6, 4), [0, 3, 9, 20], [2, 7, 2, 0])],
 )
 def test_a_sum_of_everything_has_a_partial_on_each_tile_that_holds_something(held: m.Mapping) -> None:
-    found = _partials_of_runs(held, (0, 1), ())
+    found = partials_of(held, (0, 1), ())
     tiles = sorted(set(held.tile_of_elements().tolist()))
     assert found.depth == len(tiles)
     assert found.held.tile_of_elements().tolist() == tiles

@@ -152,20 +152,20 @@ def test_the_sums_fail_when_one_pass_is_broken(broken: str, monkeypatch: pytest.
     program = b.program(Repeat(times=3, body=b.compute(20)), b.sync())
     assert_breakdown_sums(execute(program))
     if broken == "durations":  # forgets that loops run several times
-        node = execute_module._Durations.node
+        node = execute_module.Durations.node
 
         def once(self: object, part: object) -> object:
             found = node(self, part)  # type: ignore[arg-type]
             return replace(found, cycles=found.children[0].cycles) if isinstance(part, Repeat) else found
 
-        monkeypatch.setattr(execute_module._Durations, "node", once)
+        monkeypatch.setattr(execute_module.Durations, "node", once)
     else:
-        step = execute_module._Counting._step
+        step = execute_module.Counting.step
 
         def dearer(self: object, part: object, scope: object) -> object:
             return Counter({key: cycles + 1 for key, cycles in step(self, part, scope).items()})  # type: ignore[arg-type]
 
-        monkeypatch.setattr(execute_module._Counting, "_step", dearer)
+        monkeypatch.setattr(execute_module.Counting, "step", dearer)
     with pytest.raises(AssertionError):
         assert_breakdown_sums(execute(program))
 

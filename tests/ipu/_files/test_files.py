@@ -28,10 +28,10 @@ def test_one_file_for_each_tensor_of_an_element(tmp_path: Path) -> None:
 
 
 def test_a_single_tensor_goes_to_the_file_itself_and_a_queue_names_it(tmp_path: Path) -> None:
-    queue = ipu.ipu_infeed_queue.IPUInfeedQueue([np.float32(number) for number in range(4)])
+    queue = ipu.ipu_infeed_queue.IPUInfeedQueue([np.float32(number) for number in range(4)], _internal_id=71)
     ipu.utils.export_dataset_to_file(queue, tmp_path / "feed.bin", 4)
     (name,) = tensors.read(tmp_path / "feed.bin")
-    assert name == f"{queue._id}.0"
+    assert name == "71.0"
     assert not list(tmp_path.glob("*.partial"))
 
 

@@ -64,7 +64,7 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _States:
+class States:
     """What is live together at some position, in order of the first one.
 
     `first` is int64[states], `of_position` int64[positions]; `changes` int64[changes, 3] are the state, the row of the
@@ -119,7 +119,7 @@ class Liveness:
     def live_bytes(self, ipu: int) -> IntArray:
         """Not-always-live bytes, int64[positions, tiles]."""
         table = self.tables[ipu]
-        states = self._states(ipu, table)
+        states = self.states(ipu, table)
         chunks = [chunk[:, table.class_of].astype(np.int64) for _, chunk in self._chunks(table, states)]
         return np.concatenate(chunks)[states.of_position] if chunks else np.zeros((0, len(table.class_of)), np.int64)
 
@@ -177,7 +177,7 @@ class Liveness:
         peak = np.zeros(len(exact), np.int64)
         if len(exact):
             fewer = replace(table, rows=rows[:, exact], members=wide(table.members), always=table.always[exact])
-            for _, chunk in self._chunks(fewer, self._states(ipu, fewer)):
+            for _, chunk in self._chunks(fewer, self.states(ipu, fewer)):
                 np.maximum(peak, chunk.max(axis=0), out=peak)
         needed[exact] = always[exact] + peak
         return np.asarray(needed[table.class_of], np.int64)
@@ -206,7 +206,7 @@ class Liveness:
         signs = np.repeat(np.array([1, -1], np.int64), len(row))
         return np.concatenate((first, last + 1)), np.concatenate((row, row)), signs
 
-    def _states(self, ipu: int, table: _Table) -> _States:
+    def states(self, ipu: int, table: _Table) -> States:
         """Positions at which the same is live are one: bodies are called many times, and steps between change little.
 
         What is live is told by a sum of numbers, one for each row, which come from 128 bits: that two sets have one
@@ -228,9 +228,9 @@ class Liveness:
         keys, which = np.unique(place[here] * len(table.rows) + row[here], return_inverse=True)
         times = np.bincount(which, weights=sign[here], minlength=len(keys)).astype(np.int64)
         found = np.stack((keys // max(1, len(table.rows)), keys % max(1, len(table.rows)), times), axis=1)
-        return _States(first=first[order], of_position=rank[state_of.reshape(-1)], changes=found[times != 0])
+        return States(first=first[order], of_position=rank[state_of.reshape(-1)], changes=found[times != 0])
 
-    def _chunks(self, table: _Table, states: _States) -> Iterator[tuple[int, IntArray]]:
+    def _chunks(self, table: _Table, states: States) -> Iterator[tuple[int, IntArray]]:
         """(first state, integers[some states, classes]) of live bytes, by summing what came and what went.
 
         Integers of 32 bits where all bytes together fit in them: they take half the time.
@@ -278,7 +278,7 @@ class Liveness:
 
     def _curves_of(self, ipu: int) -> _Curves:
         table = self.tables[ipu]
-        states = self._states(ipu, table)
+        states = self.states(ipu, table)
         worst, worst_bytes = np.zeros((2, len(states.first)), np.int64)
         peak, where = np.zeros((2, table.rows.shape[1]), np.int64)
         for start, chunk in self._chunks(table, states):

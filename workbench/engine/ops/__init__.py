@@ -93,11 +93,11 @@ def register(family: Family) -> Family:
     """Add a family; of several that look at one op, in the order they say, the first that claims the node has it."""
     families.add(family.name, family)
     for op in sorted(family.ops):
-        _by_op[op] = _ranked(family, _by_op.get(op, []), op)
+        _by_op[op] = ranked(family, _by_op.get(op, []), op)
     return family
 
 
-def _ranked(family: Family, others: list[Family], op: str) -> list[Family]:
+def ranked(family: Family, others: list[Family], op: str) -> list[Family]:
     """The families of an operation with one more; that neither of two comes first is an error."""
     for other in others:
         if (family.name in other.before) == (other.name in family.before):

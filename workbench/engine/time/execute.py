@@ -21,11 +21,11 @@ def execute(program: TileProgram, costs: StepCosts | None = None) -> Trace:
     """Cost every step, by `costs` if given, and the waiting between them."""
     costs = costs or costs_of(program)
     alone = {step.id: costs.cost(step) for step in program.steps}
-    steps = with_waits(program, alone, _Durations(program, alone).turn)
-    durations = _Durations(program, steps)
+    steps = with_waits(program, alone, Durations(program, alone).turn)
+    durations = Durations(program, steps)
     entry = durations.node(program.entry)
     functions = {name: durations.function(name) for name in program.functions}
-    counting = _Counting(program, steps)
+    counting = Counting(program, steps)
     scope = frozenset(range(program.ipus))
     spent = counting.spent(program.entry, scope)
     breakdown = tuple({cause: spent[ipu, cause] for cause in CAUSES} for ipu in range(program.ipus))
@@ -45,7 +45,7 @@ def costs_of(program: TileProgram, earlier: StepCosts | None = None) -> StepCost
     return StepCosts(program.target, program.topology, program.ipus, earlier)
 
 
-class _Durations:
+class Durations:
     """The tree of durations: a sequence adds, a repeat multiplies, an overlap and a branch take the longest."""
 
     def __init__(self, program: TileProgram, steps: Mapping[int, StepCost]) -> None:
@@ -90,7 +90,7 @@ class _Durations:
         return TraceNode(program=program, cycles=cycles, ipus=ipus, mixed=mixed, children=below, arm=arm)
 
 
-class _Counting:
+class Counting:
     """Cycles per IPU and cause by weighting each step with the number of its executions.
 
     Nothing is taken from the tree of durations: an idle stretch is what a column's longest branch has more than the
@@ -116,7 +116,7 @@ class _Counting:
     def spent(self, program: Program, scope: frozenset[int]) -> Spent:
         """Cycles by (IPU, cause) of one execution, for the IPUs of `scope` only."""
         if isinstance(program, Step):
-            return Counter(self._step(program, scope))
+            return Counter(self.step(program, scope))
         if isinstance(program, Call):
             key = (program.function, scope)
             if key not in self._calls:
@@ -128,14 +128,15 @@ class _Counting:
             return self.spent(program.arms[self.dearest(program)], scope) if program.arms else Counter()
         result: Spent = Counter()
         for child in children(program):
-            spent = self._step(child, scope) if isinstance(child, Step) else self.spent(child, scope)
+            spent = self.step(child, scope) if isinstance(child, Step) else self.spent(child, scope)
             for spent_by, cycles in spent.items():
                 result[spent_by] += cycles
         if isinstance(program, Repeat):
             return Counter({key: cycles * program.times for key, cycles in result.items()})
         return result
 
-    def _step(self, step: Step, scope: frozenset[int]) -> dict[tuple[int, Cause], int]:
+    def step(self, step: Step, scope: frozenset[int]) -> dict[tuple[int, Cause], int]:
+        """Cycles by (IPU, cause) of one step: its cause where it works, waiting elsewhere."""
         cost = self.steps[step.id]
         waiting = idle_beside(cost.cause)
         return {(ipu, cost.cause if ipu in step.ipus else waiting): cost.cycles for ipu in scope}

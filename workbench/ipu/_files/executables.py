@@ -107,7 +107,7 @@ def _stacked(feed: Feed, dataset: Any) -> list[np.ndarray[Any, Any]]:
 
 def save_executable(executable: Any, path: Path) -> Path:
     """Write an executable to a file."""
-    source = executable._traced
+    source = executable.traced
     if source is None:
         raise InputError("a program made by hand has no executable to save", todo="save its profile")
     names = [_unique(number, item.name) for number, item in enumerate(source.graph.inputs)]

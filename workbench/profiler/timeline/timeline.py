@@ -59,6 +59,11 @@ class Later:
     _made: tuple[Node, ...] | None = None
 
     @property
+    def asked_for(self) -> bool:
+        """Whether the nodes are made."""
+        return self._made is not None
+
+    @property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes."""
         if self._made is None:

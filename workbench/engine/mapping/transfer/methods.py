@@ -103,7 +103,7 @@ def transfer_counts(src: Mapping, dst: Placement, tiles: int) -> Counts:
     return sweep(src.runs(), dst.intervals(), src.size, tiles)
 
 
-def _by_parts(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+def by_parts(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     """What every part of a joined tensor sends: each is a variable, whose elements lie together."""
     pairs = pairs_of_parts(src, dst)
     if pairs is None:
@@ -133,14 +133,15 @@ def _total(per_tile: Sequence[IntArray]) -> IntArray:
     return total
 
 
-def _by_axes(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+def by_axes(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """Between grids, axis by axis: no element is looked at."""
     if not isinstance(src, Grid) or not isinstance(dst, Grid):
         return None
     ordered = in_memory_order(src, dst)
     return None if ordered is None else grid_to_grid(*ordered, tiles)
 
 
-def _by_turning(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+def by_turning(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     """What a view needs or holds, seen in the order of its base."""
     if isinstance(src, Turned) and isinstance(dst, Turned):
         same = (src.dims, src.perm, src.flipped) == (dst.dims, dst.perm, dst.flipped)
@@ -154,7 +155,8 @@ def _by_turning(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     return None
 
 
-def _by_products(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+def by_products(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """Between runs and a grid: each run cuts the axes of the grid."""
     if isinstance(dst, Grid) and is_simple(dst) and _goes_flat(src, dst):
         return runs_to_grid(_flat(src), dst, tiles)
     if isinstance(src, Grid) and is_simple(src) and isinstance(dst, Mapping) and _goes_flat(dst, src):
@@ -162,34 +164,37 @@ def _by_products(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     return None
 
 
-def _by_lines(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+def by_lines(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """Where one side is turned: line by line."""
     if not isinstance(dst, Mapping) or not (isinstance(src, Turned) or isinstance(dst, Turned)):
         return None
     have, need = as_turned(src, flat=True), as_turned(dst, flat=True)
     return None if have is None or need is None else turned_to_turned(have, need, tiles)
 
 
-def _by_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+def by_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """Element by element, where that is quicker than by rows."""
     if not isinstance(dst, Mapping):
         return _by_owned_elements(src, dst, tiles)
-    is_dense = dst.is_owner and _is_dense(_row_count(src) + _row_count(dst), src)
-    return owner_to_owner(src, dst, tiles) if is_dense else None
+    quicker = dst.is_owner and is_dense(_row_count(src) + _row_count(dst), src)
+    return owner_to_owner(src, dst, tiles) if quicker else None
 
 
 def _by_owned_elements(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     """The same where every element is needed by just one tile; a turned view is swept in the order of its index."""
     if not isinstance(dst, Demand) or isinstance(src, Turned):
         return None
-    need = owned(dst) if _is_dense(_row_count(src) + len(dst.tile), src) else None
+    need = owned(dst) if is_dense(_row_count(src) + len(dst.tile), src) else None
     return None if need is None else owner_to_owner(src, need, tiles)
 
 
-def _is_dense(rows: int, src: Mapping) -> bool:
+def is_dense(rows: int, src: Mapping) -> bool:
+    """Whether going through the elements takes less time than going through so many rows of runs."""
     return rows > FEW_ROWS and rows * 20 > src.size
 
 
 # Fastest first; the sweep takes what they leave.
-METHODS = (_by_parts, _by_axes, _by_turning, _by_products, _by_lines, _by_elements)
+METHODS = (by_parts, by_axes, by_turning, by_products, by_lines, by_elements)
 
 
 def _row_count(mapping: Mapping) -> int:
