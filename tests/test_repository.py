@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ def test_readme_names_only_commands_that_exist() -> None:
 # Tests
 
 
+@cache
 def modules(folder: Path) -> dict[str, ast.Module]:
     """Its Python files, read."""
     paths = sorted(path for path in folder.rglob("*.py"))
@@ -154,3 +156,65 @@ def test_a_helper_from_a_file_of_tests_is_noticed() -> None:
     found = ["tests.test_lab", "tests.engine.test_run", "tests.engine.test_run.a", "tests.engine.test_run.b"]
     assert sorted(taken_from_tests(ast.parse(source))) == sorted(found)
     assert taken_from_tests(ast.parse("from tests.engine.small_graphs import Draft")) == []
+
+
+# Names of others: Python's named tuples, Jupyter's faces, widgets' protocol, Graphcore's published classes, Keras.
+OTHERS_NAMES = re.compile(
+    r"_(asdict|replace|repr_\w+_|esm|dom_classes|handle_custom_msg"
+    r"|depth|all_metadata|type_spec|from_type_spec|gather_saveables_for_checkpoint|inverted_res_block)$"
+)
+
+
+TAKE_A_NAME = ("setattr", "getattr", "delattr", "hasattr", "object", "multiple")  # the last two of mock.patch
+
+
+def is_private(name: object) -> bool:
+    return isinstance(name, str) and bool(re.match(r"_[a-zA-Z]", name)) and not OTHERS_NAMES.match(name)
+
+
+def private_names(tree: ast.Module) -> list[str]:
+    """Names with an underscore in front that a test imports from the package, reads or patches.
+
+    Modules of `ipu` and `tf` may have one: it keeps them from those who look for what TensorFlow's users know.
+    """
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("workbench"):
+            is_face = str(node.module).startswith(("workbench.ipu", "workbench.tf"))
+            parts = [] if is_face else str(node.module).split(".")
+            names = [alias.name for alias in node.names if not (is_face and is_module(f"{node.module}.{alias.name}"))]
+            found += [name for name in [*parts, *names] if is_private(name)]
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            of_itself = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            found += [] if of_itself else [node.attr]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in TAKE_A_NAME:
+            given = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            found += [name for name in [*given, *(each.arg for each in node.keywords)] if is_private(name)]
+    return found
+
+
+def is_module(name: str) -> bool:
+    place = ROOT.joinpath(*name.split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def test_no_test_knows_what_is_private() -> None:
+    """What a test must reach is a seam: it has a public name. Files of tests use their own names as they like."""
+    known = {path: private_names(tree) for path, tree in modules(ROOT / "tests").items()}
+    assert {path: names for path, names in known.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("from workbench.engine.memory.liveness import _numbers", ["_numbers"]),
+        ("from workbench.engine.vertices._popops import supports", ["_popops"]),
+        ("from workbench.tf import _graph, _none", ["_none"]),
+        ("monkeypatch.setattr(module, '_step', 1)", ["_step"]),
+        ("mock.patch.multiple(module, _few=1, FEW=2)", ["_few"]),
+        ("found.states._first", ["_first"]),
+        ("self._first, row._asdict(), module.__name__", []),
+    ],
+)
+def test_a_private_name_is_noticed(source: str, names: list[str]) -> None:
+    assert private_names(ast.parse(source)) == names

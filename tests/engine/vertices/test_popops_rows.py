@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.engine.vertices.machine import MACHINE, flops_of
 from workbench.engine import vertices
-from workbench.engine.vertices import _popops
+from workbench.engine.vertices import popops
 from workbench.errors import InputError
 
 DATA = Path(__file__).parents[2] / "data"
@@ -232,8 +232,8 @@ def test_an_expression_refuses_what_is_no_operation():
         _fused([("CONVOLVE", "float")], 1, 10)
 
 
-@pytest.mark.parametrize("op", [*_popops.operations("unary"), *_popops.operations("binary"), "SELECT", "CAST"])
-@pytest.mark.parametrize("dtype", _popops.TYPE_BYTES)
+@pytest.mark.parametrize("op", [*popops.operations("unary"), *popops.operations("binary"), "SELECT", "CAST"])
+@pytest.mark.parametrize("dtype", popops.TYPE_BYTES)
 def test_an_expression_prices_every_operation_of_every_type(op, dtype):
     assert _fused([(op, dtype)], 1, 64) > 6 * 17
 
@@ -249,5 +249,5 @@ def test_an_expression_that_only_copies_loads_and_stores():
 
 
 def test_supports_names_what_has_a_codelet():
-    assert _popops.supports("binary", "ADD", "float")
-    assert not _popops.supports("unary", "NEGATE", "unsigned int")
+    assert popops.supports("binary", "ADD", "float")
+    assert not popops.supports("unary", "NEGATE", "unsigned int")

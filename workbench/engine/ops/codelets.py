@@ -15,7 +15,7 @@ from workbench.engine.emit import vertex_groups
 from workbench.engine.ops.expressions import Applied, Expression, Form, Operand
 from workbench.engine.program import VertexGroup
 from workbench.engine.target import Machine, targets
-from workbench.engine.vertices._popops import elements_per_load, vector_width
+from workbench.engine.vertices.popops import elements_per_load, vector_width
 from workbench.errors import InputError
 
 SINGLE_UNARY = "popops::UnaryOp1D"

@@ -15,7 +15,7 @@ from workbench.engine.mapping import runs_of_elements
 from workbench.engine.ops.codelets import counted
 from workbench.engine.program import VertexGroup
 from workbench.engine.target import Machine
-from workbench.engine.vertices._popops import vector_width
+from workbench.engine.vertices.popops import vector_width
 
 SUMS = frozenset({"ADD", "SQUARE_ADD"})
 CONTINUOUS = SUMS | {"MAX", "MIN"}

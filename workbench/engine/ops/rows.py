@@ -22,7 +22,7 @@ from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops.windows import distinct_parts
 from workbench.engine.target import Rates
-from workbench.engine.vertices._popops import type_bytes
+from workbench.engine.vertices.popops import type_bytes
 
 Shape = tuple[int, ...]
 INDEX_BYTES = 4

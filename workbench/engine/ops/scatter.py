@@ -32,7 +32,7 @@ from workbench.engine.ops.rows import (
 )
 from workbench.engine.program import VertexGroup
 from workbench.engine.target import Target
-from workbench.engine.vertices._popops import type_bytes
+from workbench.engine.vertices.popops import type_bytes
 
 OPERATIONS = {
     "scatter": "",

@@ -9,9 +9,9 @@ import numpy as np
 from workbench.base.arrays import ceil_div
 from workbench.engine.cost import formula
 from workbench.engine.planner.reduction import FAST_GRAIN, step_table, steps
-from workbench.engine.vertices._popops import multi
 from workbench.engine.vertices.conv import reduce_add_cycles
 from workbench.engine.vertices.copy import CALL_CYCLES
+from workbench.engine.vertices.popops import multi
 from workbench.engine.vertices.sizes import Sizes, smaller, where
 
 SHORTEST_RUN = 16

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workbench.base.arrays import ceil_div
-from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices import popops as p
 from workbench.errors import InputError
 
 CALL_CYCLES = 23  # what the popops estimators charge for calling the long memory copy

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from workbench.base.arrays import ceil_div
-from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices import popops as p
 
 _ASSEMBLED = {"ADD", "SUBTRACT", "MULTIPLY"}
 _LOOP_TEXT = "loops * (op cycles + loads, stores and loop control where the op's table row leaves them out)"

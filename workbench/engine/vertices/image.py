@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices import popops as p
 from workbench.errors import InputError
 
 # input type: cycles of a worker around its pixels, and of one pixel

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices._popops import vector_width
+from workbench.engine.vertices.popops import vector_width
 from workbench.errors import InputError
 
 _ESTIMATORS = "poplibs@7eac0f26 lib/popnn/popnnCycleEstimators.cpp"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices._popops import vector_width
+from workbench.engine.vertices.popops import vector_width
 from workbench.engine.vertices.sizes import Sizes, larger, where, worker_row_sums
 
 _SOURCE = "poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp:127"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workbench.base.arrays import ceil_div
-from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices import popops as p
 
 _SOURCE = "poplibs@7eac0f26 lib/poprand/poprandCycleEstimators.cpp"
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from math import gcd
 
 from workbench.base.arrays import ceil_div
-from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices import popops as p
 from workbench.errors import InputError
 
 _SOURCE = "poplibs@7eac0f26 lib/popops/reduction/CycleEstimationFunctions.cpp"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices import popops as p
 
 _TEXT = "27 + 8 a row (12 of halves, which are written by read and modify)"
 

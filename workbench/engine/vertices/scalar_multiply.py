@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.base.arrays import ceil_div
-from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices import popops as p
 
 
 @codelet(

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import lcm
 
 from workbench.base.arrays import ceil_div
-from workbench.engine.vertices import _popops as p
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices import popops as p
 from workbench.errors import InputError
 
 _ATOMIC_STORE_BYTES = 4

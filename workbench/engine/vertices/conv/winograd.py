@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices._popops import vector_width
+from workbench.engine.vertices.popops import vector_width
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _PATCH = 16  # elements of a 4x4 patch, each a vector of channels
