@@ -27,26 +27,10 @@ from workbench.engine.options.declaration import (
 
 DECLARED = (declared_system, declared_libraries, declared_optimizations, declared_offload)
 
-# The order of the app's form.
-_FORM = (
-    "matmuls.poplar_options.availableMemoryProportion",
-    "convolutions.poplar_options.availableMemoryProportion",
-    "matmuls.poplar_options.partialsType",
-    "convolutions.poplar_options.partialsType",
-    "ipu_model.version",
-    "ipu_model.tiles_per_ipu",
-    "auto_select_ipus",
-    "pipeline.schedule",
-    "pipeline.gradient_accumulation_steps",
-    "optimizations.enable_graph_outlining",
-    "ipu_model.compile_ipu_code",
-    "allow_recompute",
-)
-
 
 def form_options() -> tuple[Option, ...]:
-    """The twelve options of the app's form, in order; each has a label, a doc and choices or bounds."""
-    return tuple(OPTIONS.get(name) for name in _FORM)
+    """The options of the app's form, in order; each has a label, a doc and choices or bounds."""
+    return tuple(sorted((each for each in OPTIONS.values() if each.form_label), key=lambda each: each.form_place))
 
 
 def attributes() -> tuple[Option, ...]:

@@ -43,7 +43,8 @@ class Option:
     many: bool = False
     deprecated: str = ""
     source: str = ""
-    form_label: str = ""  # shown in the app's form when set
+    form_label: str = ""  # shown in the app's form when set, at this place from 1 on
+    form_place: int = 0
 
     @property
     def status(self) -> str:

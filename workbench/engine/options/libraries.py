@@ -40,6 +40,7 @@ option(
     "Plan each matmul as if it went forward, without regard to the pass it belongs to.",
     read_by=_PLANNER,
 )
+_FORM_PLACE = {"matmuls": 1, "convolutions": 2}
 for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
     _dictionary(_group, f"every {_label}")
     _key(
@@ -56,6 +57,7 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         many=True,
         source="poplibs@7eac0f26 lib/poplin/ConvOptions.hpp:37",
         form_label=f"availableMemoryProportion ({_group})",
+        form_place=_FORM_PLACE[_group],
     )
     _key(
         _group,
@@ -66,6 +68,7 @@ for _group, _label in (("convolutions", "convolution"), ("matmuls", "matmul")):
         read_by=_PLANNER,
         choices=("float", "half"),
         form_label=f"partialsType ({_group})",
+        form_place=2 + _FORM_PLACE[_group],
     )
     _key(
         _group,

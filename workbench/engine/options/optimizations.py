@@ -71,6 +71,7 @@ option(
     "Keep repeated operators once and call them; trades copies of arguments for code.",
     read_by="engine/lower/replay/bodies.py",
     form_label="outlining",
+    form_place=10,
 )
 option(
     "optimizations.merge_infeed_io_copies",

@@ -37,6 +37,7 @@ option(
     "with state are not computed again.",
     read_by=("executable/request.py", "executable/pipelines.py"),
     form_label="recomputation",
+    form_place=12,
 )
 option(
     "selection_order",
@@ -79,6 +80,7 @@ option(
     minimum=0,
     maximum=64,
     form_label="IPUs",
+    form_place=7,
 )
 option(
     "select_ipus",
@@ -224,6 +226,7 @@ option(
     "Count code (vertex, control and exchange code) in memory.",
     read_by="engine/compile/compile.py",
     form_label="count code",
+    form_place=11,
 )
 option(
     "ipu_model.tiles_per_ipu",
@@ -234,6 +237,7 @@ option(
     minimum=0,
     maximum=1472,
     form_label="tiles per IPU",
+    form_place=6,
 )
 option(
     "ipu_model.version",
@@ -243,6 +247,7 @@ option(
     read_by=("executable/request.py", _FROZEN),
     choices=("ipu1", "ipu2", "bow", "ipu21"),
     form_label="IPU version",
+    form_place=5,
 )
 
 option(
@@ -276,6 +281,7 @@ option(
     read_by="engine/lower/lower.py",
     choices=("Grouped", "Interleaved", "Sequential"),
     form_label="pipeline schedule",
+    form_place=8,
 )
 option(
     "pipeline.device_mapping",
@@ -316,4 +322,5 @@ option(
     read_by="executable/request.py",
     minimum=1,
     form_label="gradient accumulation",
+    form_place=9,
 )
