@@ -13,23 +13,23 @@ from workbench.engine.graph import Function, Graph
 
 @dataclass(slots=True)
 class Remembered:
-    """By pass and function (by identity) what was made of it: one function, or it and new bodies that it calls.
+    """By pass and function what was made of it: one function, or it and new bodies that it calls.
 
     `earlier` is what was remembered of another graph; of that only what is met again is kept.
     """
 
-    earlier: dict[tuple[str, int], tuple[Function, tuple[Function, ...]]] = field(default_factory=dict)
-    made: dict[tuple[str, int], tuple[Function, tuple[Function, ...]]] = field(default_factory=dict)
+    earlier: dict[tuple[str, Function], tuple[Function, ...]] = field(default_factory=dict)
+    made: dict[tuple[str, Function], tuple[Function, ...]] = field(default_factory=dict)
 
     def apply(self, name: str, run: Callable[[Graph], Graph], graph: Graph) -> Graph:
         """The graph after a pass that treats every function by itself."""
         functions: dict[str, Function] = {}
         for function in graph.functions.values():
-            key = (name, id(function))
+            key = (name, function)
             known = self.earlier.get(key)
             if known is None:
                 alone = replace(graph, functions={function.name: function})
-                known = (function, tuple(run(alone).functions.values()))
+                known = tuple(run(alone).functions.values())
             self.made[key] = known
-            functions.update((each.name, each) for each in known[1])
+            functions.update((each.name, each) for each in known)
         return replace(graph, functions=functions)

@@ -111,15 +111,15 @@ def _merged(function: Function, wait: Wait, limit_bytes: int, bodies: dict[str, 
 
 def _copied_early(function: Function) -> Function:
     """The function with every copy right behind what it copies, so that its readers do not cut the wait short."""
-    copies: dict[int, list[Node]] = {}
+    copies: dict[Value, list[Node]] = {}
     for node in function.nodes:
         if node.op == COPY:
-            copies.setdefault(id(node.operands[0]), []).append(node)
+            copies.setdefault(node.operands[0], []).append(node)
     nodes: list[Node] = []
 
     def after(values: Sequence[Value]) -> None:
         for value in values:
-            for copy in copies.get(id(value), ()):
+            for copy in copies.get(value, ()):
                 nodes.append(copy)
                 after(copy.results)
 
@@ -140,13 +140,13 @@ class _Waiting:
     limit_bytes: int
     bodies: dict[str, Function]
     nodes: list[Node] = field(default_factory=list)
-    made: set[int] = field(default_factory=set)  # results of those, by identity
+    made: set[Value] = field(default_factory=set)  # results of those
     size_bytes: int = 0
 
     def run(self, function: Function) -> Iterator[Node]:
         """The nodes of the function, those that can wait merged."""
         for node in function.nodes:
-            if any(id(value) in self.made for value in node.operands):
+            if not self.made.isdisjoint(node.operands):
                 yield from self.flush()
             if node.op not in self.wait.ops:
                 yield node
@@ -156,7 +156,7 @@ class _Waiting:
             if is_full or (self.nodes and self.wait.key(self.nodes[0]) != key):
                 yield from self.flush()
             self.nodes.append(node)
-            self.made.update(id(value) for value in node.results)
+            self.made.update(node.results)
             self.size_bytes += size_bytes
         yield from self.flush()
 

@@ -3,7 +3,7 @@
 The first run decides whether its class is worth a body: it is lowered on arguments of its own, and its code and that of
 the copies are measured. A body is kept when calling it at least halves the code on the fullest tile and leaves room for
 the arguments and results that then exist twice; where the copies take little of the time, as far as these rise over
-what is needed anyway (`outline_room.py`). What is the same value for all runs is read where it is; what a run
+what is needed anyway (`room.py`). What is the same value for all runs is read where it is; what a run
 overwrites must lie as in the body, and is overwritten by the copy of the result; what it loads and stores again comes
 from a row of the same remote buffer. A call whose operands lie so differently that bringing them would take more than
 half the body's code is lowered in its place instead.

@@ -4,7 +4,7 @@ A body keeps its vertices, exchange and control code once for all its calls. Its
 their own, which is live only around a call: each call copies its operands in and its results out, on their tiles where
 the layouts agree. Bodies are made by the first call; outlining stands behind planning, whose plans are equal for equal
 operators, and can be turned off (`optimizations.enable_graph_outlining`). What stands between the planned operators is
-shared as runs (`outline_runs.py`, `outline_calls.py`).
+shared as runs (`runs.py`, `calls.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Schedule: the order of a function's nodes, by the algorithm that `scheduling.algorithm` names.
 
 POST_ORDER is the order of the model, in which every value stands behind what it is made of; updates run as soon as they
-can, so that gradients die young. The others are in scheduler_orders.py. CHOOSE_BEST takes the order with the lowest
+can, so that gradients die young. The others are in orders.py. CHOOSE_BEST takes the order with the lowest
 peak by the schedulers' estimate, POST_ORDER if none is lower.
 """
 
