@@ -111,3 +111,64 @@ def test_nobody_asks_a_family_for_its_name() -> None:
     files = [name for name in FILES if name != "engine/ops/__init__.py"]  # the registry, which ranks them by name
     found = [name for name in files if asked.search((PACKAGE / name).read_text())]
     assert not found, f"{found} ask what a family is called; give it a trait"
+
+
+# Public classes of the engine that have a name twice, and why a reader is not led into the wrong room.
+HOMONYMS = dict.fromkeys(
+    ("ComputeSet", "Function", "If", "Repeat", "Sequence", "Step", "Tensor"),
+    "`by_hand` is the face of `wb.tiles`, whose words are Poplar's as those of programs and mappings are",
+)
+
+
+def public_classes() -> dict[str, list[str]]:
+    """Files of the engine by the name of a class that they define at their top."""
+    found: dict[str, list[str]] = {}
+    for name in FILES:
+        for node in ast.parse((PACKAGE / name).read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(name)
+    return found
+
+
+def test_no_two_public_classes_of_the_engine_have_one_name() -> None:
+    found = {name: files for name, files in public_classes().items() if len(files) > 1}
+    assert {name: files for name, files in found.items() if name not in HOMONYMS} == {}, "rename one of each"
+    assert set(HOMONYMS) <= set(found), "what is no longer there twice is taken from the list"
+
+
+DTYPE_TABLE = "base/dtypes.py"
+WORDS = {"float32", "float16", "int32", "uint32", "float", "half", "unsigned int"}
+
+
+def tables_of_types(source: str) -> list[int]:
+    """Lines of dictionaries from names of element types to their bytes, or to another name of theirs."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Dict) or len(node.keys) < 2:
+            continue
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        values = [value.value if isinstance(value, ast.Constant) else None for value in node.values]
+        named = all(value in WORDS for value in values) or (values, keys) == ([4, 2], ["float", "half"])
+        sized = all(value in (1, 2, 4, 8) for value in values) and len(values) > 2
+        if all(isinstance(key, str) and key in WORDS | {"quarter", "bool"} for key in keys) and (named or sized):
+            found.append(node.lineno)
+    return found
+
+
+def test_element_types_stand_in_one_table() -> None:
+    files = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py"))]
+    found = [f"{name}:{line}" for name in files for line in tables_of_types((PACKAGE / name).read_text())]
+    assert found == [], f"take it from {DTYPE_TABLE}"
+    assert 'ElementType(name="float32"' in (PACKAGE / DTYPE_TABLE).read_text()
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ('WORDS = {"float32": "float", "float16": "half"}', [1]),
+        ('BYTES = {"float": 4, "half": 2, "quarter": 1}', [1]),
+        ('CYCLES = {"float": (15, 8), "half": (36, 23)}', []),
+    ],
+)
+def test_the_count_finds_tables_of_types(source: str, lines: list[int]) -> None:
+    assert tables_of_types(source) == lines

@@ -35,7 +35,7 @@ from workbench.engine.by_hand import (
     check_graph,
 )
 from workbench.engine.by_hand.lower import lower_by_hand
-from workbench.engine.by_hand.run import Running
+from workbench.engine.by_hand.run import HandRun
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.mapping.types import row_major_strides
 from workbench.engine.program import TileProgram, VariableKind
@@ -158,7 +158,7 @@ class Graph:
         Errors: unknown names, wrong shapes, vertices without arithmetic.
         """
         self._own(program)
-        running = Running(self._variables.values(), given)
+        running = HandRun(self._variables.values(), given)
         running.run(program)
         if running.returned:
             return running.returned

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.engine.small_programs import Builder
 from workbench.engine.pipeline_schedule import (
     Column,
+    StageWork,
     Stretch,
-    Work,
     check_count,
     circular_union,
     overlap_length,
@@ -273,7 +273,7 @@ def executed_trace(plan: tuple[Stretch, ...], stages: int) -> Trace:
         b.functions[f"forward{stage}"] = b.compute(10, ipu=stage)  # 6 * 10 + 80 = 140 cycles
         b.functions[f"backward{stage}"] = b.compute(30, ipu=stage)  # 6 * 30 + 80 = 260 cycles
 
-    def branch(cell: tuple[Work, ...]) -> Program:
+    def branch(cell: tuple[StageWork, ...]) -> Program:
         calls = [Call(function=f"{w.direction}{w.stage}", ipu=w.stage, micro_batch=w.micro_batch) for w in cell]
         return Sequence(children=tuple(calls))
 

@@ -14,7 +14,7 @@ from workbench.engine.frontends.staging.stages import evenly
 from workbench.engine.pipeline_schedule import (
     IO_COLUMNS,
     Column,
-    Work,
+    StageWork,
     check_count,
     circular_union,
     overlap_length,
@@ -56,7 +56,7 @@ def _columns(
     ]
 
 
-def _works(column: Column) -> list[Work]:
+def _works(column: Column) -> list[StageWork]:
     return [work for cell in column.work for work in cell]
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from tests.engine.passes.staged_models import pipeline
 from workbench.engine.compile import compile_graph
 from workbench.engine.frontends.staging.scheduled import ScheduledProgram
-from workbench.engine.frontends.trace.staged_calls import Call, Program, assemble
+from workbench.engine.frontends.trace.staged_calls import Program, StagedCall, assemble
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
-from workbench.engine.program import Call as ProgramCall
 from workbench.engine.program import GlobalExchange, Overlap, Repeat, leaves
+from workbench.engine.program import StagedCall as ProgramCall
 from workbench.engine.target import target
 from workbench.engine.time.trace import TraceNode
 
@@ -28,17 +28,17 @@ Function = Callable[..., Any]
 
 
 def _call(stage: int, direction: Any, run: Function, operands: Sequence[str], results: Sequence[str],
-          types: dict[str, Any]) -> Call:  # fmt: skip
+          types: dict[str, Any]) -> StagedCall:  # fmt: skip
     closed = jax.make_jaxpr(lambda *values: list(run(*values)))(*(types[name] for name in operands))
     types.update(zip(results, (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in closed.out_avals), strict=True))
-    return Call(
+    return StagedCall(
         name=f"stage{stage}_{direction}", closed=closed, operands=tuple(operands), results=tuple(results),
         owners=("",) * len(results), stage=stage, direction=direction,
     )  # fmt: skip
 
 
 def _run(
-    calls: Sequence[Call], data: Mapping[str, Any], types: Mapping[str, Any], out: str, count: int, **how: Any
+    calls: Sequence[StagedCall], data: Mapping[str, Any], types: Mapping[str, Any], out: str, count: int, **how: Any
 ) -> Any:
     program = Program(
         calls=tuple(calls), inputs=tuple(Input(name=name, role="input") for name in data),

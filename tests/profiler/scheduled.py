@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from tests.profiler.builder import Builder, spread
-from workbench.engine.pipeline_schedule import Column, Stretch, Work, stretches
+from workbench.engine.pipeline_schedule import Column, StageWork, Stretch, stretches
 from workbench.profiler.profile import Profile
 
 HOST, COPY, UPDATE = 100, 20, 50
@@ -103,7 +103,7 @@ def _copy(column: Column, stage: int) -> list[Any]:
     return ["call", f"copy{stage}", "", None, stage, "forward", ran[0].micro_batch]
 
 
-def _work(work: Work, ipu: int) -> list[Any]:
+def _work(work: StageWork, ipu: int) -> list[Any]:
     return _call(work.direction, work.stage, ipu, work.micro_batch)
 
 

@@ -31,7 +31,7 @@ IO_COLUMNS = 2  # more columns when input and output overlap with compute: input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class StageWork:
     """One stage working on one micro-batch. In a repeated column the micro-batch is that of the first repetition.
 
     `row` is the offset the work belongs to, by number: of a recomputation that of the forward pass it stands behind.
@@ -54,7 +54,7 @@ class Column:
     has come and after the last: FIFOs turn with their element while something in them is still wanted.
     """
 
-    work: tuple[tuple[Work, ...], ...]
+    work: tuple[tuple[StageWork, ...], ...]
     phase: Phase
     turns: tuple[tuple[int, int], ...] = ()
 
@@ -201,7 +201,7 @@ class _Plan:
     def column(self, number: int, phase: Phase) -> Column:
         """All work of a column, by IPU. Elements of one IPU run from the last to the first: each frees what the one
         before hands on; recomputations come behind all of them."""
-        ran: list[tuple[int, Work]] = []
+        ran: list[tuple[int, StageWork]] = []
         turns = []
         for row, offset in enumerate(self.offsets):
             turn, element = divmod(number - offset, self.rounds)
@@ -217,13 +217,13 @@ class _Plan:
         )
         return Column(work=cells, phase=phase, turns=tuple(turns))
 
-    def _work(self, element: int, micro_batch: int, row: int) -> Work:
+    def _work(self, element: int, micro_batch: int, row: int) -> StageWork:
         stages = len(self.devices)
         if element < stages:
-            return Work(stage=element, direction="forward", micro_batch=micro_batch, row=row)
-        return Work(stage=self.rounds - 1 - element, direction="backward", micro_batch=micro_batch, row=row)
+            return StageWork(stage=element, direction="forward", micro_batch=micro_batch, row=row)
+        return StageWork(stage=self.rounds - 1 - element, direction="backward", micro_batch=micro_batch, row=row)
 
-    def _recomputations(self, number: int) -> list[Work]:
+    def _recomputations(self, number: int) -> list[StageWork]:
         """What has its backward pass in the next column."""
         found = []
         for row, offset in enumerate(self.offsets):
@@ -232,7 +232,7 @@ class _Plan:
             micro_batch = turn * len(self.offsets) + row
             if element >= len(self.devices) and stage in self.recomputed and 0 <= micro_batch < self.count:
                 beside = self.offsets.index((number - stage) % self.rounds)
-                found.append(Work(stage=stage, direction="recompute", micro_batch=micro_batch, row=beside))
+                found.append(StageWork(stage=stage, direction="recompute", micro_batch=micro_batch, row=beside))
         return sorted(found, key=lambda work: -work.stage)
 
     def period(self) -> tuple[int, int]:

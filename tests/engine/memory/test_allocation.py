@@ -15,7 +15,7 @@ from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, small_target
 from workbench.base.arrays import frozen
 from workbench.engine.memory import allocation as allocation_module
-from workbench.engine.memory.allocation import MEMORY_CATEGORIES, Allocation, Block, allocate, covered
+from workbench.engine.memory.allocation import MEMORY_CATEGORIES, Allocation, PlacedBlock, allocate, covered
 from workbench.engine.memory.footprint import CATEGORIES, Footprint, footprint
 from workbench.engine.memory.liveness import liveness
 from workbench.engine.memory.packing import Item, conflicts, place
@@ -140,8 +140,8 @@ def test_sums_beyond_32_bits_are_exact() -> None:
 
 
 def test_an_address_of_two_categories_counts_for_the_first() -> None:
-    def block(category: str, address: int, size: int) -> Block:
-        return Block(
+    def block(category: str, address: int, size: int) -> PlacedBlock:
+        return PlacedBlock(
             variable=0,
             label="",
             category=category,

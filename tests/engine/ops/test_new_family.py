@@ -112,7 +112,7 @@ from tests.engine.small_graphs import Draft
 from workbench.engine.compile import compile_graph
 from workbench.engine.graph import Node, Value
 from workbench.engine.lower.layout import hand_across
-from workbench.engine.lower.outline.runs import Runs
+from workbench.engine.lower.outline.runs import RunFinder
 from workbench.engine.mapping import linear
 from workbench.engine.options import Options
 from workbench.engine.passes.recognise import recognise
@@ -127,7 +127,7 @@ compiled = compile_graph(graph, target("ipu2", tiles_per_ipu=4), Options())
 rows = [row for row in compiled.lowered.operators if row.op == "hypotenuse of mine"]
 print("called", len(rows))
 print("outlined", *{row.body for row in rows})
-print("shareable", len(Runs(graph, graph.body, {}).classes()[0].runs))
+print("shareable", len(RunFinder(graph, graph.body, {}).classes()[0].runs))
 
 d = Draft()
 with d.at(layer="a", region="softmax"):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from workbench.engine.target import Target
 
 
-class Owner(Protocol):
+class StepOwner(Protocol):
     """The graph that steps belong to."""
 
     @property
@@ -40,7 +40,7 @@ class Step:
 
     __slots__ = ("graph", "name")
 
-    def __init__(self, graph: Owner, name: str) -> None:
+    def __init__(self, graph: StepOwner, name: str) -> None:
         self.graph = graph
         self.name = name
 
@@ -67,7 +67,7 @@ class ComputeSet(Step):
 
     __slots__ = ("vertices",)
 
-    def __init__(self, graph: Owner, name: str) -> None:
+    def __init__(self, graph: StepOwner, name: str) -> None:
         super().__init__(graph, name)
         self.vertices: list[Vertex] = []
 
@@ -94,7 +94,7 @@ class Sequence(Step):
 
     __slots__ = ("steps",)
 
-    def __init__(self, graph: Owner, steps: tuple[Step, ...], name: str = "") -> None:
+    def __init__(self, graph: StepOwner, steps: tuple[Step, ...], name: str = "") -> None:
         super().__init__(graph, name)
         self.steps = steps
 
@@ -109,7 +109,7 @@ class Repeat(Step):
 
     __slots__ = ("body", "times")
 
-    def __init__(self, graph: Owner, times: int, body: Step, name: str = "") -> None:
+    def __init__(self, graph: StepOwner, times: int, body: Step, name: str = "") -> None:
         super().__init__(graph, name)
         self.times = times
         self.body = body
@@ -125,7 +125,7 @@ class Copy(Step):
 
     __slots__ = ("destination", "source")
 
-    def __init__(self, graph: Owner, source: Tensor, destination: Tensor) -> None:
+    def __init__(self, graph: StepOwner, source: Tensor, destination: Tensor) -> None:
         super().__init__(graph, f"copy {source.variable.name} to {destination.variable.name}")
         self.source = source
         self.destination = destination
@@ -136,7 +136,7 @@ class HostCopy(Step):
 
     __slots__ = ("direction", "tensor")
 
-    def __init__(self, graph: Owner, tensor: Tensor, direction: Literal["to_device", "to_host"]) -> None:
+    def __init__(self, graph: StepOwner, tensor: Tensor, direction: Literal["to_device", "to_host"]) -> None:
         super().__init__(graph, f"host {direction} {tensor.variable.name}")
         self.tensor = tensor
         self.direction = direction
@@ -147,7 +147,7 @@ class Function(Step):
 
     __slots__ = ("body",)
 
-    def __init__(self, graph: Owner, name: str, body: Step) -> None:
+    def __init__(self, graph: StepOwner, name: str, body: Step) -> None:
         super().__init__(graph, name)
         self.body = body
 
@@ -162,7 +162,7 @@ class If(Step):
 
     __slots__ = ("arms", "condition")
 
-    def __init__(self, graph: Owner, condition: Tensor, arms: tuple[Step, Step]) -> None:
+    def __init__(self, graph: StepOwner, condition: Tensor, arms: tuple[Step, Step]) -> None:
         super().__init__(graph, f"if {condition.variable.name}")
         self.condition = condition
         self.arms = arms

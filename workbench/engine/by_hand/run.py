@@ -124,7 +124,7 @@ _FAMILIES: tuple[tuple[str, Callable[[Vertex, list[Array]], Array]], ...] = (
 )
 
 
-class Running:
+class HandRun:
     """The memory of one run: `values[variable]` is flat. What nothing has written is zero."""
 
     def __init__(self, variables: Iterable[HandVariable], given: Named[str, npt.ArrayLike]) -> None:

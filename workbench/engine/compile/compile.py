@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from workbench.base.collection import paused_collection
 from workbench.engine.compile.phases import Clock, Phase, Progress
-from workbench.engine.compile.reuse import Prepared, prepare
+from workbench.engine.compile.reuse import Optimised, prepare
 from workbench.engine.graph import Graph
 from workbench.engine.lower import Lowered, lower
 from workbench.engine.memory.allocation import Allocation, allocate
@@ -33,7 +33,7 @@ class Compiled:
     allocation: Allocation
     trace: Trace
     phases: tuple[Phase, ...]
-    prepared: Prepared | None = None
+    prepared: Optimised | None = None
     costs: StepCosts | None = field(default=None, repr=False)
 
 

@@ -23,7 +23,7 @@ Timed = Callable[[str], AbstractContextManager[list[str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Optimised:
     """What the graph passes made of `source`; `read` are the options they read, with the values they had.
 
     `bodies` keeps what lowerings of the graph have in common, `remembered` what passes made of its functions.
@@ -51,8 +51,8 @@ class Prepared:
 
 
 def prepare(
-    graph: Graph, options: Options, timed: Timed, phases: list[Phase], like: Prepared | None = None
-) -> Prepared:
+    graph: Graph, options: Options, timed: Timed, phases: list[Phase], like: Optimised | None = None
+) -> Optimised:
     """Run the graph passes and find what is updated in place; `timed` appends a row for each to `phases`.
 
     `like` is what was made of another graph, maybe of the same model: functions that both have are passed once, and
@@ -72,7 +72,7 @@ def prepare(
     with timed("in_place") as changed:
         in_place = verify_in_place(graph, find_in_place(graph))
         changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
-    return Prepared(
+    return Optimised(
         source=source, graph=graph, in_place=in_place, read=tuple(read.noted.items()), phases=tuple(phases[before:]),
         bodies=StageBodies() if like is None else like.bodies.of_another_graph(graph), remembered=remembered,
     )  # fmt: skip

@@ -18,15 +18,15 @@ from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.numbers.replicated import for_all
 from workbench.engine.frontends.staging.staged import check_steps, trace_staged
 from workbench.engine.frontends.staging.stages import stage_layers
-from workbench.engine.frontends.step.prepare import Prepared, new_step, packer, prepare, with_draws
+from workbench.engine.frontends.step.prepare import ModelToTrace, new_step, packer, prepare, with_draws
 from workbench.engine.frontends.step.shared_norms import check_members, shared_statistics
-from workbench.engine.frontends.step.training import Step
+from workbench.engine.frontends.step.training import TracedStep
 from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.trace.staged_calls import whole_batch
 from workbench.engine.graph import Output
 
 
-def trace_step(prepared: Prepared, *extra: jax.ShapeDtypeStruct) -> tuple[Step, Any]:
+def trace_step(prepared: ModelToTrace, *extra: jax.ShapeDtypeStruct) -> tuple[TracedStep, Any]:
     """Trace the step; the step (with what tracing found out) and its closed jaxpr."""
     step = new_step(prepared)
     with prepared.scope(), numbered_calls(prepared.model), traced_control_flow(), _shared(prepared):
@@ -34,13 +34,13 @@ def trace_step(prepared: Prepared, *extra: jax.ShapeDtypeStruct) -> tuple[Step, 
     return step, closed
 
 
-def _shared(prepared: Prepared) -> AbstractContextManager[None]:
+def _shared(prepared: ModelToTrace) -> AbstractContextManager[None]:
     """The batch statistics that replicas share are shared inside."""
     layers = [layer for _, layer in walk_layers(prepared.model)]
     return shared_statistics(layers, prepared.norm_members, prepared.replicas)
 
 
-def _outputs(prepared: Prepared, step: Step, closed: Any) -> tuple[Output, ...]:
+def _outputs(prepared: ModelToTrace, step: TracedStep, closed: Any) -> tuple[Output, ...]:
     described = prepared.inputs
     updates = [Output(name=described[i].name, role="update", updates=i) for i in step.updated]
     if prepared.mode == "training":
@@ -86,7 +86,7 @@ def trace_keras(
         return _trace_whole(prepared)
 
 
-def _trace_whole(prepared: Prepared) -> Source:
+def _trace_whole(prepared: ModelToTrace) -> Source:
     """One program for the whole step."""
     step, closed = trace_step(prepared)
     if step.asked > prepared.draws:
@@ -116,7 +116,7 @@ def _computer(closed: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:
     return lambda values: compiled(*values)
 
 
-def _weighted(prepared: Prepared) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
+def _weighted(prepared: ModelToTrace) -> Callable[[Sequence[Any], Any], Sequence[Any]]:
     step = new_step(prepared)
     compiled = jax.jit(lambda *arrays: step(*arrays))
 

@@ -38,7 +38,7 @@ _DECISIVE_LIMIT = 24  # tile classes allocated for the verdict; bounds of a prog
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Block:
+class PlacedBlock:
     """One variable (or code block: `variable` is -1) on one tile, at bytes `address` … `address + size_bytes - 1`.
 
     `category` is a variable kind or a footprint category. `region` is "non_interleaved", "interleaved" or "overflow"
@@ -66,7 +66,7 @@ class TileAllocation:
 
     ipu: int
     tile: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[PlacedBlock, ...]
     total_bytes: int
     total_with_gaps_bytes: int
     not_always_live_bytes: int
@@ -178,8 +178,10 @@ class _Sharing:
         ]
 
 
-def _block(label: str, variable: Variable | None, item: Item, address: int, region: str, liveness: Liveness) -> Block:
-    return Block(
+def _block(
+    label: str, variable: Variable | None, item: Item, address: int, region: str, liveness: Liveness
+) -> PlacedBlock:
+    return PlacedBlock(
         variable=-1 if variable is None else variable.id,
         label=label,
         category=label if variable is None else variable.kind,
@@ -191,7 +193,7 @@ def _block(label: str, variable: Variable | None, item: Item, address: int, regi
     )
 
 
-def _summary(ipu: int, tile: int, blocks: Sequence[Block], placed: Placed, memory: MemoryMap) -> TileAllocation:
+def _summary(ipu: int, tile: int, blocks: Sequence[PlacedBlock], placed: Placed, memory: MemoryMap) -> TileAllocation:
     sizes = np.array([block.size_bytes for block in blocks], dtype=np.int64)
     beyond = int((placed.addresses + sizes)[placed.regions == REGIONS.index("overflow")].max(initial=0))
     by_category = covered(blocks)
@@ -207,7 +209,7 @@ def _summary(ipu: int, tile: int, blocks: Sequence[Block], placed: Placed, memor
     )
 
 
-def covered(blocks: Sequence[Block]) -> dict[str, int]:
+def covered(blocks: Sequence[PlacedBlock]) -> dict[str, int]:
     """Addresses per category, each address once, for the first of its categories in `MEMORY_CATEGORIES`."""
     rank_of = {name: rank for rank, name in enumerate(MEMORY_CATEGORIES)}
     rows = np.array([(block.address, block.size_bytes, rank_of[block.category]) for block in blocks], dtype=np.int64)

@@ -180,7 +180,7 @@ class Branch(Family):
         lowering.emit.add(If(arms=tuple(arms), name=label))
 
 
-class Call(Family):
+class Calls(Family):
     """A body called from another body."""
 
     name = "call"
@@ -384,4 +384,4 @@ def _like(tensor: Tensor) -> Value:
 register(Scan())
 register(While())
 register(Branch())
-register(Call())
+register(Calls())

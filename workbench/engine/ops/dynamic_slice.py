@@ -18,7 +18,7 @@ from workbench.engine.mapping.axes import axes_of_shape
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
-from workbench.engine.ops.rows import Table, table_of
+from workbench.engine.ops.rows import RowTable, table_of
 from workbench.engine.program import VertexGroup
 
 SLICE = "popops::DynamicSlice1D"
@@ -102,7 +102,7 @@ class DynamicUpdate(Family):
         )
 
 
-def sliceable(table: Table, dtype: str, lowering: Lowering) -> Mapping:
+def sliceable(table: RowTable, dtype: str, lowering: Lowering) -> Mapping:
     """The columns of a table over all tiles, all rows of a column on one tile, however few bytes a row has there.
 
     Source: graphcore/tensorflow@b2127bba driver/tensor.cc, AddDynamicSliceTensor: a smallest grain of 0.
@@ -115,13 +115,13 @@ def sliceable(table: Table, dtype: str, lowering: Lowering) -> Mapping:
     )
 
 
-def spread_columns(table: Table, columns: Mapping) -> Mapping:
+def spread_columns(table: RowTable, columns: Mapping) -> Mapping:
     """The operand's mapping that has all rows of a column where `columns` has it."""
     tile, lo, hi = columns.intervals()
     return table.unseen(grid_of_cuts((table.rows, table.columns), [whole(table.rows), (lo, hi, tile)]))
 
 
-def home_of(table: Table, source: Tensor, lowering: Lowering) -> Mapping:
+def home_of(table: RowTable, source: Tensor, lowering: Lowering) -> Mapping:
     """Where the operand is sliced: where it lies if its sliced axes are whole there, else spread by columns."""
     seen = table.seen(source.mapping)
     groups = axes_of_shape(seen) if isinstance(seen, Grid) and seen.is_owner else None
@@ -130,7 +130,7 @@ def home_of(table: Table, source: Tensor, lowering: Lowering) -> Mapping:
     return sliceable(table, source.dtype, lowering)
 
 
-def slice_mapping(table: Table, home: Mapping) -> Mapping:
+def slice_mapping(table: RowTable, home: Mapping) -> Mapping:
     """The mapping of a slice: every column where the operand has it."""
     rows = slice_(table.seen(home), (0, 0), (table.rows_per_index, table.columns))
     window = dict(zip(table.row_axes, table.window, strict=True))
@@ -139,7 +139,7 @@ def slice_mapping(table: Table, home: Mapping) -> Mapping:
     return transpose(reshape(rows, [window.get(axis, table.shape[axis]) for axis in order]), back)
 
 
-def slice_groups(vertex: str, table: Table, home: Mapping, dtype: str, tiles: int) -> list[VertexGroup]:
+def slice_groups(vertex: str, table: RowTable, home: Mapping, dtype: str, tiles: int) -> list[VertexGroup]:
     """The copying vertices of the tiles that hold columns."""
     columns: IntArray = np.asarray(home.elements_per_tile(tiles) // table.rows, np.int64)
     return vertex_groups(
@@ -151,9 +151,9 @@ def slice_groups(vertex: str, table: Table, home: Mapping, dtype: str, tiles: in
     )
 
 
-def first_axis_table(value: Value) -> Table:
+def first_axis_table(value: Value) -> RowTable:
     """The table of a stacked value of which one entry of the first axis is read or written at a time."""
-    return Table(shape=value.shape, row_axes=(0,), window=(1,))
+    return RowTable(shape=value.shape, row_axes=(0,), window=(1,))
 
 
 register(DynamicSlice())

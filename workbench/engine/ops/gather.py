@@ -22,9 +22,9 @@ from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.rows import (
     Assumed,
-    Layout,
+    RowLayout,
     RowPlan,
-    Table,
+    RowTable,
     chosen_by_worker,
     grain_of,
     layout_rows,
@@ -84,7 +84,7 @@ class Gather(Family):
 
 
 def _choose(
-    node: Node, lowering: Lowering, candidates: Tensor, index: Tensor, layout: Layout, mapping: Mapping
+    node: Node, lowering: Lowering, candidates: Tensor, index: Tensor, layout: RowLayout, mapping: Mapping
 ) -> None:
     """The second stage: each tile gets all candidates of its share of the indices and slices again."""
     label, chosen = lowering.label(node), layout.chosen
@@ -100,7 +100,7 @@ def _choose(
     lowering.emit.compute(f"{label}/choose", groups, reads, result.variables)
 
 
-def _planned(node: Node, lowering: Lowering) -> tuple[Table, RowPlan, Layout]:
+def _planned(node: Node, lowering: Lowering) -> tuple[RowTable, RowPlan, RowLayout]:
     operand = node.operands[0]
     indexed = (*node.attr("start_index_map"), *(node.attr("operand_batching_dims") or ()))
     table = table_of(operand.shape, indexed, node.attr("slice_sizes"))
@@ -110,7 +110,7 @@ def _planned(node: Node, lowering: Lowering) -> tuple[Table, RowPlan, Layout]:
     return planned_table(table, lookups(node) * table.rows_per_index, operand, lowering, planned=plan)
 
 
-def unplanned(table: Table, operand: Value, lowering: Lowering) -> RowPlan:
+def unplanned(table: RowTable, operand: Value, lowering: Lowering) -> RowPlan:
     """Without a plan the columns are spread over the tiles, all rows of a column on one, which looks all indices up.
 
     As a gather that is no embedding look-up is done (poplibs@7eac0f26 lib/popops/GatherInternal.cpp:72-128).
@@ -120,14 +120,14 @@ def unplanned(table: Table, operand: Value, lowering: Lowering) -> RowPlan:
 
 
 def planned_table(
-    table: Table,
+    table: RowTable,
     indices: int,
     operand: Value,
     lowering: Lowering,
     *,
     split_indices: bool = True,
     planned: RowPlan | None = None,
-) -> tuple[Table, RowPlan, Layout]:
+) -> tuple[RowTable, RowPlan, RowLayout]:
     """The plan of a table and where it puts things."""
     plan = planned or plan_rows(
         table.rows,
@@ -217,7 +217,7 @@ def per_part(candidates: Grid, shares: FloatArray) -> tuple[IntArray, IntArray, 
     return offsets, np.tile(columns, len(parts) * len(indices)), share
 
 
-def result_mapping(node: Node, table: Table, chosen: Mapping) -> Mapping:
+def result_mapping(node: Node, table: RowTable, chosen: Mapping) -> Mapping:
     """The mapping of the result, given that of [indices and rows of each, columns]."""
     offset_dims = tuple(node.attr("offset_dims"))
     dropped = (*node.attr("collapsed_slice_dims"), *(node.attr("operand_batching_dims") or ()))

@@ -16,7 +16,7 @@ from workbench.engine.mapping import Grid, grid, grid_of_cuts
 from workbench.engine.mapping.grid import whole
 from workbench.engine.ops import Family, family_of, register
 from workbench.engine.ops.codelets import counted
-from workbench.engine.ops.control import Call
+from workbench.engine.ops.control import Calls
 
 
 class Cholesky(Family):
@@ -67,7 +67,7 @@ class TriangularSolve(Family):
         lowering.emit.compute(label, groups, [name for one in held for name in one.variables], result.variables)
 
 
-class Substitution(Call):
+class Substitution(Calls):
     """Several right-hand sides of a block, one unknown after another: a body that equal blocks share."""
 
     name = "substitution"

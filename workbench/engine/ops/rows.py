@@ -30,7 +30,7 @@ STORE_BYTES = 4  # the least that a codelet stores at once, poplibs@7eac0f26 lib
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class RowTable:
     """An operand of `shape` as rows and columns: `row_axes` are those an index chooses along, or is not whole along.
 
     An index stands for `window` elements along each row axis.
@@ -76,10 +76,10 @@ class Table:
         return tensor.view(self.seen(tensor.mapping), (self.rows, self.columns))
 
 
-def table_of(shape: Shape, indexed: Sequence[int], slice_sizes: Sequence[int]) -> Table:
+def table_of(shape: Shape, indexed: Sequence[int], slice_sizes: Sequence[int]) -> RowTable:
     """The table of an operand of which an index chooses along `indexed`, `slice_sizes` elements along each axis."""
     partly = [axis for axis, size in enumerate(shape) if axis in indexed or slice_sizes[axis] != size]
-    return Table(shape=shape, row_axes=tuple(partly), window=tuple(int(slice_sizes[axis]) for axis in partly))
+    return RowTable(shape=shape, row_axes=tuple(partly), window=tuple(int(slice_sizes[axis]) for axis in partly))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +291,7 @@ def ordering(indices: int, rows: int, assumed: Assumed) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class RowLayout:
     """Where a plan puts things.
 
     The table's `home` and where it is `used`; `indices`; `candidates` [row parts, indices, columns] of a lookup and
@@ -311,7 +311,7 @@ class Layout:
 
 
 @lru_cache(maxsize=512)
-def layout_rows(plan: RowPlan, rows: int, columns: int, indices: int, grain: int) -> Layout:
+def layout_rows(plan: RowPlan, rows: int, columns: int, indices: int, grain: int) -> RowLayout:
     """Tile (row part, column part, lookup part) is number (row part · column parts + column part) · lookup parts + …"""
     parts = plan.lookups
     row = even_cuts(rows, plan.rows, ceil=True)
@@ -325,7 +325,7 @@ def layout_rows(plan: RowPlan, rows: int, columns: int, indices: int, grain: int
     whole_tiles = (row_at[:, None] + column_at).reshape(-1)
     one = np.arange(plan.rows, dtype=np.int64)
     home_rows = _cut_again(row, row_at, np.arange(parts))
-    return Layout(
+    return RowLayout(
         home=grid_of_cuts((rows, columns), [home_rows, columns_cut]),
         used=grid_of_cuts((rows, columns), [rows_cut, columns_cut], replicas=lookup_at),
         indices=grid_of_cuts((indices,), [lookups_cut], replicas=whole_tiles),

@@ -21,9 +21,9 @@ from workbench.engine.ops.gather import assumed_of, linear_indices, lookups, per
 from workbench.engine.ops.reduce_tile import emit_reductions, tile_reduction
 from workbench.engine.ops.rows import (
     Assumed,
-    Layout,
+    RowLayout,
     RowPlan,
-    Table,
+    RowTable,
     grain_of,
     ordering,
     single_region,
@@ -126,7 +126,7 @@ def _casts(source: Tensor, result: Tensor, tiles: int) -> list[VertexGroup]:
 
 
 def _total_of_tables(
-    label: str, lowering: Lowering, groups: list[VertexGroup], reads: list[int], dtype: str, layout: Layout
+    label: str, lowering: Lowering, groups: list[VertexGroup], reads: list[int], dtype: str, layout: RowLayout
 ) -> Tensor:
     """Add into tables of zeros, one per cut of the indices; bring them together and add them."""
     emit, tiles = lowering.emit, lowering.tiles
@@ -147,7 +147,7 @@ def _total_of_tables(
     return total
 
 
-def _add_total(label: str, lowering: Lowering, total: Tensor, result: Tensor, layout: Layout) -> None:
+def _add_total(label: str, lowering: Lowering, total: Tensor, result: Tensor, layout: RowLayout) -> None:
     """Add the total to the table; a narrower table is widened for it and brought back (DynamicSlice.cpp:4700-4724)."""
     emit, tiles = lowering.emit, lowering.tiles
     owned = layout.home.elements_per_tile(tiles)
@@ -161,7 +161,7 @@ def _add_total(label: str, lowering: Lowering, total: Tensor, result: Tensor, la
     emit.compute(f"{label}/narrow", _casts(wide, result, tiles), wide.variables, result.variables)
 
 
-def _planned(node: Node, lowering: Lowering) -> tuple[Table, RowPlan, Layout]:
+def _planned(node: Node, lowering: Lowering) -> tuple[RowTable, RowPlan, RowLayout]:
     operand, updates = node.operands[0], node.operands[2]
     batching = tuple(node.attr("operand_batching_dims") or ())
     indexed = (*node.attr("scatter_dims_to_operand_dims"), *batching)
@@ -173,7 +173,7 @@ def _planned(node: Node, lowering: Lowering) -> tuple[Table, RowPlan, Layout]:
     return planned_table(table, lookups(node) * table.rows_per_index, operand, lowering, split_indices=adds)
 
 
-def _updates_mapping(node: Node, table: Table, mapping: Mapping) -> Mapping:
+def _updates_mapping(node: Node, table: RowTable, mapping: Mapping) -> Mapping:
     """The updates as [indices and rows of each, columns]."""
     window_dims = tuple(node.attr("update_window_dims"))
     dropped = (*node.attr("inserted_window_dims"), *(node.attr("operand_batching_dims") or ()))
@@ -185,7 +185,7 @@ def _updates_mapping(node: Node, table: Table, mapping: Mapping) -> Mapping:
 
 
 def update_groups(
-    op: str, dtype: str, layout: Layout, rows: int, assumed: Assumed, target: Target
+    op: str, dtype: str, layout: RowLayout, rows: int, assumed: Assumed, target: Target
 ) -> list[VertexGroup]:
     """Multi-updates of the tiles of a plan: workers share the tile's rows and each sees every index."""
     where: Grid = layout.candidates

@@ -25,7 +25,7 @@ from workbench.engine.program import VertexGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SortStep:
     """Compare elements `distance` apart among the first `size`; the order turns every `turn`; `keep` remain."""
 
     size: int
@@ -34,7 +34,7 @@ class Step:
     keep: int
 
 
-def bitonic_steps(size: int, k: int) -> Iterator[Step]:
+def bitonic_steps(size: int, k: int) -> Iterator[SortStep]:
     """The network that leaves the k extreme of `size` elements sorted.
 
     Sequences of k' (the next power of two) are sorted, then pairs of them merged, of which the lower half is dropped.
@@ -48,10 +48,10 @@ def bitonic_steps(size: int, k: int) -> Iterator[Step]:
         if level >= log_k and size > whole:
             pairs = size // (2 * whole)
             keep = pairs * whole + min(size - pairs * 2 * whole, whole)
-        yield Step(size, 1 << level, turn, keep)
+        yield SortStep(size, 1 << level, turn, keep)
         size = keep
         for inner in reversed(range(level)):
-            yield Step(size, 1 << inner, min(1 << level, 1 << max(0, log_k - 1)), size)
+            yield SortStep(size, 1 << inner, min(1 << level, 1 << max(0, log_k - 1)), size)
 
 
 class Sort(Family):
@@ -147,7 +147,7 @@ def _rows_back(mapping: Mapping, value: Value, axis: int, size: int) -> Mapping:
     return transpose(reshape(mapping, (value.shape[axis], *rest)), order)
 
 
-def _kept(tensor: Tensor, step: Step, others: int) -> Tensor:
+def _kept(tensor: Tensor, step: SortStep, others: int) -> Tensor:
     """What remains after a merge: the lower half of every pair of sequences."""
     if step.keep == step.size:
         return tensor
@@ -184,7 +184,7 @@ def pairs_per_tile(size: int, distance: int, tiles: int) -> IntArray:
 
 
 def _swap_groups(
-    held: Sequence[Tensor], pairs: IntArray, step: Step, others: int, *, secondary: bool
+    held: Sequence[Tensor], pairs: IntArray, step: SortStep, others: int, *, secondary: bool
 ) -> list[VertexGroup]:
     """Compare and swap the keys; every further operand is carried by a vertex of its own."""
     key = _sorted_word(held[0])

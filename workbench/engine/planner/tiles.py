@@ -236,7 +236,7 @@ def staged_needs(cutting: Cutting, labels: Labels, staged: Grid, shape: Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stage:
+class ReduceStage:
     """An intermediate step of a reduction: what tiles need of the partials before it, and where its sums lie.
 
     Both are over (partials left, outputs); `together` partials are added up.
@@ -261,7 +261,7 @@ class Places:
     partials: Grid
     depth: int
     result: Grid
-    stages: tuple[Stage, ...]
+    stages: tuple[ReduceStage, ...]
 
 
 @lru_cache(maxsize=2048)
@@ -302,7 +302,7 @@ def places_of(
 
 def _stages(
     plan: ConvPlan, offsets: IntArray, out: list[Pieces], dims: tuple[int, ...], tiles: int
-) -> tuple[Stage, ...]:
+) -> tuple[ReduceStage, ...]:
     """Intermediate steps, each over neighbours along the depth; their sums are spread over these neighbours."""
     found = []
     stride = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 0
@@ -318,7 +318,7 @@ def _stages(
         wanted = grid_of_cuts((left, *dims[1:]), [(first, np.minimum(first + together, left), at), *pieces])
         row = np.arange(groups, dtype=np.int64)
         held = grid_of_cuts((groups, *dims[1:]), [(row, row + 1, at), *pieces])
-        found.append(Stage(together=together, wanted=wanted, held=held))
+        found.append(ReduceStage(together=together, wanted=wanted, held=held))
         out, left, reach = pieces, groups, reach * together
     return tuple(found)
 

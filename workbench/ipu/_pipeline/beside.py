@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from workbench.engine.frontends.describe.replicas import axes
-from workbench.engine.frontends.trace.staged_calls import Call
+from workbench.engine.frontends.trace.staged_calls import StagedCall
 from workbench.errors import InputError
 from workbench.ipu._pipeline.recorded import Recorded
 from workbench.tf._graph import Effects, Graph, Operation, Tensor
@@ -37,7 +37,7 @@ class Part:
         """The variables it writes."""
         return _by_name(self.effects.writes)
 
-    def call(self, types: Mapping[str, Any], replicas: int) -> Call:
+    def call(self, types: Mapping[str, Any], replicas: int) -> StagedCall:
         """It as a call of the program."""
         touched = _by_name(self.effects.reads | self.effects.writes)
         names = [*(each.name for each in self.inputs), *(each.handle for each in touched)]
@@ -53,7 +53,7 @@ class Part:
 
         closed = jax.make_jaxpr(run, axis_env=axes(replicas))(*(types[name] for name in names))
         results = (*(each.name for each in self.outputs), *(each.handle for each in self.written))
-        return Call(
+        return StagedCall(
             name=f"{self.turn}_pipeline", closed=closed, operands=tuple(names), results=results,
             owners=(stage_scope(0),) * len(results), stage=0, repeated=False, turn=self.turn,
             direction="forward" if self.turn == "before" else "update",

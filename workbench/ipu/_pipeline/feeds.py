@@ -17,7 +17,7 @@ import jax.extend
 import numpy as np
 
 from workbench.engine.frontends.describe.replicas import axes
-from workbench.engine.frontends.trace.staged_calls import Call, Program
+from workbench.engine.frontends.trace.staged_calls import Program, StagedCall
 from workbench.errors import InputError
 from workbench.ipu._pipeline.recorded import Recorded
 from workbench.tf._graph import Tensor, known_shape
@@ -111,7 +111,9 @@ def serialised(program: Program, times: int, replicas: int = 1) -> Program:
     return replace(program, calls=tuple(calls), types=types)
 
 
-def _looped(call: Call, resident: frozenset[str], times: int, replicas: int, types: Mapping[str, Any]) -> Call:
+def _looped(
+    call: StagedCall, resident: frozenset[str], times: int, replicas: int, types: Mapping[str, Any]
+) -> StagedCall:
     """The call over `times` slices; resident results are carried from one to the next."""
     carried = [name for name in call.results if name in resident]
     shared = [name for name in call.operands if name in resident and name not in carried]

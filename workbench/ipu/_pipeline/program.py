@@ -15,7 +15,7 @@ from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.staging.pipeline import Pipeline
 from workbench.engine.frontends.staging.program import Described, program_of, staged_source, sum_input, updates_by_stage
 from workbench.engine.frontends.staging.vjp import accumulator, counter
-from workbench.engine.frontends.trace.staged_calls import Call, Program
+from workbench.engine.frontends.trace.staged_calls import Program, StagedCall
 from workbench.engine.graph import Input, Output, Role
 from workbench.ipu._pipeline.asked import with_stage_options
 from workbench.ipu._pipeline.beside import Beside, beside_of
@@ -126,12 +126,12 @@ def _program(parts: Parts, beside: Beside) -> Program:
     return program_of(calls, described, [(Output(name=name), name) for name in shown], types, int(asked.count))
 
 
-def _trained_in(calls: Sequence[Call], name: str) -> list[int]:
+def _trained_in(calls: Sequence[StagedCall], name: str) -> list[int]:
     """The stages that have gradients of a variable."""
     return sorted(call.stage for call in calls if accumulator(name) in call.results)
 
 
-def _updates(parts: Parts, types: Mapping[str, Any]) -> list[Call]:
+def _updates(parts: Parts, types: Mapping[str, Any]) -> list[StagedCall]:
     """The optimizer's update from the sums, one call for each stage, with the sums cleared behind it."""
     training = parts.recorded.training
     assert training is not None

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from workbench.engine.frontends.describe.name_stack import UPDATE_SCOPE
 from workbench.engine.frontends.describe.replicas import axes, mean
 from workbench.engine.frontends.staging.vjp import Sums, accumulator, plain_sum
-from workbench.engine.frontends.trace.staged_calls import Call
+from workbench.engine.frontends.trace.staged_calls import StagedCall
 from workbench.engine.graph.stages import body_name
 from workbench.errors import InputError
 from workbench.ipu._pipeline.asked import Asked
@@ -85,7 +85,9 @@ def outsums(recorded: Recorded) -> dict[str, jax.ShapeDtypeStruct]:
     return found
 
 
-def drained(calls: Sequence[Call], recorded: Recorded, types: Mapping[str, Any], replicas: int) -> list[Call]:
+def drained(
+    calls: Sequence[StagedCall], recorded: Recorded, types: Mapping[str, Any], replicas: int
+) -> list[StagedCall]:
     """The calls with the sums given out and cleared in the update of the last stage, or in one for them alone."""
     names = list(outsums(recorded))
     if not names:
@@ -104,7 +106,7 @@ def drained(calls: Sequence[Call], recorded: Recorded, types: Mapping[str, Any],
 
     closed = jax.make_jaxpr(update, axis_env=axes(replicas))(*(types[name] for name in (*taken, *names)))
     results = (*outfeed_names(recorded), *names)
-    made = Call(
+    made = StagedCall(
         name=body_name(last, "update"), closed=closed, operands=(*taken, *names),
         results=(*(own.results if own is not None else ()), *results),
         owners=(*(own.owners if own is not None else ()), *(stage_scope(last),) * len(results)),

@@ -17,7 +17,7 @@ from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Graph, GraphBuilder, Input, Node
 from workbench.engine.graph.origin import Origin
 from workbench.engine.lower.outline.room import Room, held_at_once
-from workbench.engine.lower.outline.runs import RunClass, Runs
+from workbench.engine.lower.outline.runs import RunClass, RunFinder
 from workbench.engine.options import options
 from workbench.engine.program import GlobalExchange, StreamCopy
 from workbench.engine.program import Sequence as ProgramSequence
@@ -112,7 +112,7 @@ def loading(*stored: bool, key: str = "") -> list[RunClass]:
         if is_stored:
             made.node("remote_store", (new,), (), origin=layer, **told)
     function = made.function(())
-    return Runs(Graph(functions={"f": function}, entry="f", inputs=(), outputs=()), function, {}).classes()
+    return RunFinder(Graph(functions={"f": function}, entry="f", inputs=(), outputs=()), function, {}).classes()
 
 
 def test_a_run_loads_what_it_stores_and_has_no_argument_of_it() -> None:

@@ -16,7 +16,7 @@ from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import Function, Graph, GraphBuilder, Node
 from workbench.engine.graph.origin import Origin
 from workbench.engine.lower.outline.calls import CODE
-from workbench.engine.lower.outline.runs import RunClass, Runs
+from workbench.engine.lower.outline.runs import RunClass, RunFinder
 from workbench.engine.memory.footprint import footprint
 from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.options import options
@@ -38,7 +38,7 @@ def _runs(made: GraphBuilder, results: tuple[int, ...] = (), reuse: dict[int, in
     function = made.function(tuple(values[number] for number in results))
     graph = Graph(functions={"f": function}, entry="f", inputs=(), outputs=())
     over = {id(values[new]): values[old] for new, old in (reuse or {}).items()}
-    return Runs(graph, function, over).classes()
+    return RunFinder(graph, function, over).classes()
 
 
 def _layers(*kinds: str) -> GraphBuilder:
@@ -247,4 +247,4 @@ def test_inputs_that_come_one_by_one_leave_the_runs_where_they_are() -> None:
 
 def test_a_function_without_equal_runs_has_no_class() -> None:
     empty = Function("f", (), (), ())
-    assert Runs(Graph(functions={"f": empty}, entry="f", inputs=(), outputs=()), empty, {}).classes() == []
+    assert RunFinder(Graph(functions={"f": empty}, entry="f", inputs=(), outputs=()), empty, {}).classes() == []

@@ -17,7 +17,7 @@ from workbench.engine.frontends.describe.name_stack import LOSS_LAYER, LayerName
 from workbench.engine.frontends.staging.stages import stage_of_path
 from workbench.engine.frontends.staging.vjp import Differentiated, Sums, Surroundings
 from workbench.engine.frontends.trace.jaxpr import cut, equation_stacks
-from workbench.engine.frontends.trace.staged_calls import Call
+from workbench.engine.frontends.trace.staged_calls import StagedCall
 from workbench.engine.graph.stages import body_name, stage_name
 from workbench.errors import InputError
 
@@ -166,7 +166,7 @@ class Pipeline:
         """The layer what makes a result belongs to when its name stack says nothing."""
         return self.forward.owners.get(name) or self.crossing_owners.get(name, "")
 
-    def forward_only(self) -> list[Call]:
+    def forward_only(self) -> list[StagedCall]:
         """The calls of an inference pass."""
         calls = []
         for piece in self.pieces:
@@ -175,13 +175,13 @@ class Pipeline:
             calls.append(self._call(piece.stage, closed, [self.names[var] for var in used], results))
         return calls
 
-    def _call(self, stage: int, closed: Any, operands: Sequence[str], results: Sequence[str]) -> Call:
-        return Call(
+    def _call(self, stage: int, closed: Any, operands: Sequence[str], results: Sequence[str]) -> StagedCall:
+        return StagedCall(
             name=body_name(stage, "forward"), closed=closed, operands=tuple(operands), results=tuple(results),
             owners=tuple(self.owner(name) for name in results), stage=stage, direction="forward",
         )  # fmt: skip
 
-    def training(self) -> list[Call]:
+    def training(self) -> list[StagedCall]:
         """Forward calls of all stages, then their backward calls from the last to the first."""
         around = Surroundings(
             names=self.names, trained=self.forward.trained, state=self.forward.state, head=self.forward.head,

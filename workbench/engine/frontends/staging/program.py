@@ -14,7 +14,7 @@ from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.staging.staged_program import Staged
 from workbench.engine.frontends.staging.vjp import accumulator, counter
 from workbench.engine.frontends.trace.jaxpr import cut
-from workbench.engine.frontends.trace.staged_calls import Call, Converted, Program, assemble
+from workbench.engine.frontends.trace.staged_calls import Converted, Program, StagedCall, assemble
 from workbench.engine.graph import Graph, Input, Output
 from workbench.engine.graph.stages import body_name
 
@@ -42,7 +42,7 @@ def sum_input(name: str, layer: str = "") -> Input:
 
 def updates_by_stage(
     closed: Any, names: Sequence[str], homes: Mapping[str, int], owners: Mapping[str, str], *, staged: bool = True
-) -> list[Call]:
+) -> list[StagedCall]:
     """A traced weight update, cut to one call for each stage.
 
     `names` are those of its parameters; its results are the next values of the first of these, each of which is made
@@ -58,7 +58,7 @@ def updates_by_stage(
         mine = [(var, name) for var, name in made if homes[name] == stage]
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, [var for var, _ in mine])
         calls.append(
-            Call(
+            StagedCall(
                 name=body_name(stage, "update") if staged else "update", closed=part,
                 operands=tuple(taken[var] for var in used), results=tuple(name for _, name in mine),
                 owners=tuple(owners[name] for _, name in mine), stage=stage, direction="update", repeated=False,
@@ -68,7 +68,7 @@ def updates_by_stage(
 
 
 def program_of(
-    calls: Sequence[Call], inputs: Sequence[Input], shown: Iterable[tuple[Output, str]], types: Mapping[str, Any],
+    calls: Sequence[StagedCall], inputs: Sequence[Input], shown: Iterable[tuple[Output, str]], types: Mapping[str, Any],
     micro_batches: int,
 ) -> Program:  # fmt: skip
     """The program of these calls; it gives what is shown, then every parameter that some call writes."""

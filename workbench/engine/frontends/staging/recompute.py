@@ -21,7 +21,7 @@ from jax.extend.core import Literal as Constant
 
 from workbench.engine.frontends.describe.name_stack import LayerNames, place_of
 from workbench.engine.frontends.trace.jaxpr import again, closed_of, cut, equation_stacks
-from workbench.engine.frontends.trace.staged_calls import Call, Program
+from workbench.engine.frontends.trace.staged_calls import Program, StagedCall
 from workbench.engine.graph.stages import body_name, stage_name
 from workbench.errors import InputError
 
@@ -67,7 +67,7 @@ def recomputed(program: Program, how: Recomputation, layers: Mapping[str, str], 
     backwards = {call.stage: call for call in program.calls if call.direction == "backward"}
     last = max(forwards)
     checkpoints = _Checkpoints(how.checkpoints, LayerNames(layers))
-    changed: dict[str, tuple[Call, ...]] = {}
+    changed: dict[str, tuple[StagedCall, ...]] = {}
     for stage, backward in backwards.items():
         others = [call for call in program.calls if call is not forwards[stage] and call is not backward]
         elsewhere = {name for call in others for name in call.operands} | {name for _, name in program.outputs}
@@ -90,7 +90,7 @@ class _Checkpoints:
     layers: LayerNames
     used: set[str] = field(default_factory=set)
 
-    def of(self, forward: Call) -> set[Any]:
+    def of(self, forward: StagedCall) -> set[Any]:
         """The variables of a stage's forward pass that are kept."""
         equations = forward.closed.jaxpr.eqns
         given = set(forward.closed.jaxpr.invars)
@@ -140,7 +140,7 @@ def _read(eqn: Any) -> list[Any]:
 class _Stage:
     """A forward and a backward call; `elsewhere` are the names that anybody but these two reads."""
 
-    def __init__(self, forward: Call, backward: Call, elsewhere: frozenset[str], cuts: Cuts) -> None:
+    def __init__(self, forward: StagedCall, backward: StagedCall, elsewhere: frozenset[str], cuts: Cuts) -> None:
         self.forward = forward
         self.backward = backward
         self.elsewhere = elsewhere
@@ -166,7 +166,7 @@ class _Stage:
         self.kept[before] = var
         return before
 
-    def _without(self, dropped: Sequence[str]) -> Call:
+    def _without(self, dropped: Sequence[str]) -> StagedCall:
         """The forward call without results that nobody reads any more, and with what is kept besides."""
         pairs = [
             (name, var, owner)
@@ -185,13 +185,13 @@ class _Stage:
             results=tuple(name for name, _, _ in pairs), owners=tuple(owner for _, _, owner in pairs),
         )  # fmt: skip
 
-    def then(self) -> tuple[Call, ...] | None:
+    def then(self) -> tuple[StagedCall, ...] | None:
         """Forward, recompute and backward calls; None when there is nothing to make again."""
         if not self.wanted:
             return None
         outvars = [self.made[name] for name in self.wanted]
         closed, used = cut(self.forward.closed, self.jaxpr.eqns, self.jaxpr.invars, outvars)
-        recompute = Call(
+        recompute = StagedCall(
             name=body_name(self.forward.stage, "recompute"), closed=closed,
             operands=tuple(self._name_of(var) for var in used), results=tuple(map(_again, self.wanted)),
             owners=tuple(self.owner[name] for name in self.wanted), stage=self.forward.stage, direction="recompute",
@@ -199,7 +199,7 @@ class _Stage:
         operands = tuple(_again(name) if name in self.wanted else name for name in self.backward.operands)
         return self._without(self.wanted), recompute, replace(self.backward, operands=operands)
 
-    def interleaved(self, checkpoints: set[Any], last: bool) -> tuple[Call, ...] | None:
+    def interleaved(self, checkpoints: set[Any], last: bool) -> tuple[StagedCall, ...] | None:
         """Forward and backward calls, the backward pass with what it makes again where it first reads it."""
         maker = {var: number for number, eqn in enumerate(self.jaxpr.eqns) for var in eqn.outvars}
         may = self._before(checkpoints, maker) if last else set(range(len(self.jaxpr.eqns)))
@@ -246,7 +246,7 @@ class _Merging:
         self.written: set[int] = set()
         self.equations: list[Any] = []
 
-    def backward(self, names: Sequence[str]) -> Call:
+    def backward(self, names: Sequence[str]) -> StagedCall:
         """The backward call that makes these residuals again."""
         gone = {self.operand_of[name]: self.stage.made[name] for name in names}
         for eqn in self.back.eqns:

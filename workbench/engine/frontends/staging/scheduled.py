@@ -14,8 +14,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from workbench.engine.frontends.trace.staged_calls import Call, Program, compiled_body, joined, micro_batch_of
-from workbench.engine.pipeline_schedule import Column, Work, stash_depth, stretches
+from workbench.engine.frontends.trace.staged_calls import Program, StagedCall, compiled_body, joined, micro_batch_of
+from workbench.engine.pipeline_schedule import Column, StageWork, stash_depth, stretches
 
 Values = dict[str, Any]
 Compiled = Mapping[str, Callable[..., Any]]
@@ -42,7 +42,7 @@ class _Stage:
     """A stage on the host: its calls, what it made, what arrived, and what left its FIFOs."""
 
     number: int
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: dict[str, StagedCall] = field(default_factory=dict)
     made: Values = field(default_factory=dict)
     arrived: Values = field(default_factory=dict)
     left: Values = field(default_factory=dict)
@@ -165,7 +165,7 @@ class ScheduledProgram:
             for work in cell:
                 self._hand_on(work)
 
-    def _run(self, work: Work, env: Values, outputs: dict[str, list[Any]]) -> None:
+    def _run(self, work: StageWork, env: Values, outputs: dict[str, list[Any]]) -> None:
         stage = self.stages[work.stage]
         call = stage.calls[work.direction]
         if work.direction == "forward":
@@ -202,7 +202,7 @@ class ScheduledProgram:
         ways = {name: value for name, value in stage.arrived.items() if (self.home[name] > stage.number) == back}
         stage.relayed[back] = ways
 
-    def _hand_on(self, work: Work) -> None:
+    def _hand_on(self, work: StageWork) -> None:
         """To the neighbour: what this pass made, and what came to it on its way further."""
         if work.direction == "recompute":
             return

@@ -20,9 +20,9 @@ from workbench.engine.frontends.staging.pipeline import Forward, Pipeline
 from workbench.engine.frontends.staging.program import Described, program_of, staged_source, sum_input, updates_by_stage
 from workbench.engine.frontends.staging.stages import assign_stages, stage_of_path
 from workbench.engine.frontends.staging.vjp import accumulator
-from workbench.engine.frontends.step.prepare import SAMPLE_WEIGHT, Prepared, new_step, packer, with_draws
+from workbench.engine.frontends.step.prepare import SAMPLE_WEIGHT, ModelToTrace, new_step, packer, with_draws
 from workbench.engine.frontends.trace.jaxpr import cut
-from workbench.engine.frontends.trace.staged_calls import Call, Program, whole_batch
+from workbench.engine.frontends.trace.staged_calls import Program, StagedCall, whole_batch
 from workbench.engine.graph import Input, Output
 from workbench.errors import InputError
 
@@ -37,7 +37,7 @@ def check_steps(steps: Any) -> int:
     return steps
 
 
-def _trace_forward(prepared: Prepared) -> tuple[Any, Forward]:
+def _trace_forward(prepared: ModelToTrace) -> tuple[Any, Forward]:
     """The forward program with its loss, undifferentiated."""
     step = replace(new_step(prepared), forward_only=True)
     with prepared.scope(), numbered_calls(prepared.model), traced_control_flow():
@@ -60,7 +60,7 @@ def _trace_forward(prepared: Prepared) -> tuple[Any, Forward]:
     )  # fmt: skip
 
 
-def _micro_batch(forward: Forward) -> Call:
+def _micro_batch(forward: Forward) -> StagedCall:
     """Loss and gradients of one micro-batch without stages, gradients added to the accumulators."""
     trained = [name for name in forward.names if name in forward.trained]
     buffers = [accumulator(name) for name in trained]
@@ -86,13 +86,13 @@ def _micro_batch(forward: Forward) -> Call:
     results = (*forward.results[1:], *buffers)
     part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, closed.jaxpr.outvars)
     owners = [forward.owners.get(name, "") for name in forward.results[1:]]
-    return Call(
+    return StagedCall(
         name="micro_batch", closed=part, operands=tuple(names[var] for var in used), results=results,
         owners=(*owners, *(forward.owners[name] for name in trained)), stage=0, direction="forward",
     )  # fmt: skip
 
 
-def _updates(prepared: Prepared, steps: int, stages: dict[str, int] | None) -> list[Call]:
+def _updates(prepared: ModelToTrace, steps: int, stages: dict[str, int] | None) -> list[StagedCall]:
     """The optimizer applied to the mean of the gradients, one call per stage."""
     assert prepared.recipe is not None
     trainable, slots = prepared.variables.trainable, prepared.variables.slots
@@ -119,7 +119,7 @@ def _updates(prepared: Prepared, steps: int, stages: dict[str, int] | None) -> l
     return updates_by_stage(closed, [item.name for item in updated], homes, owners, staged=stages is not None)
 
 
-def _sums(prepared: Prepared) -> list[Input]:
+def _sums(prepared: ModelToTrace) -> list[Input]:
     """The buffers gradients are added up in."""
     trained = [item for item in prepared.inputs if item.role == "parameter"]
     return [sum_input(item.name, item.layer) for item in trained] if prepared.recipe is not None else []
@@ -142,7 +142,7 @@ class _Traced:
     asked: int
 
 
-def _program(prepared: Prepared, assignment: dict[str, int] | None, steps: int) -> _Traced:
+def _program(prepared: ModelToTrace, assignment: dict[str, int] | None, steps: int) -> _Traced:
     step, forward = _trace_forward(prepared)
     training = prepared.recipe is not None
     if assignment is None:
@@ -161,7 +161,7 @@ def _program(prepared: Prepared, assignment: dict[str, int] | None, steps: int) 
     return _Traced(program=program, tree=step.tree, asked=step.asked)
 
 
-def _weighted(prepared: Prepared, assignment: dict[str, int] | None, steps: int) -> Program:
+def _weighted(prepared: ModelToTrace, assignment: dict[str, int] | None, steps: int) -> Program:
     """The same program with a sample weight behind the targets."""
     weight = ArraySpec(name=SAMPLE_WEIGHT, shape=(prepared.batch_size,), dtype="float32")
     heavier = replace(
@@ -171,7 +171,7 @@ def _weighted(prepared: Prepared, assignment: dict[str, int] | None, steps: int)
     return _program(heavier, assignment, steps).program
 
 
-def trace_staged(prepared: Prepared, stages: Any, steps: int) -> Source:
+def trace_staged(prepared: ModelToTrace, stages: Any, steps: int) -> Source:
     """Trace in stages, or as one micro-batch function and an update, over `steps` micro-batches per update."""
     assignment = None if stages is None else assign_stages(prepared.model, stages)
     traced = _program(prepared, assignment, steps)

@@ -12,7 +12,7 @@ from jax.extend.core import Literal
 
 from workbench.engine.frontends.describe.replicas import axes
 from workbench.engine.frontends.trace.jaxpr import cut
-from workbench.engine.frontends.trace.staged_calls import Call
+from workbench.engine.frontends.trace.staged_calls import StagedCall
 from workbench.engine.graph.stages import body_name, stage_name
 
 Add: TypeAlias = Callable[[Any, Any, Any, bool], Any]
@@ -106,7 +106,7 @@ class Differentiated:
         leaves, self.tree = jax.tree_util.tree_flatten(transposed)
         return [*active, *passive, *leaves]
 
-    def forward_call(self) -> Call:
+    def forward_call(self) -> StagedCall:
         """The forward function: results, then the residuals that are neither parameters nor results already."""
         traced = jax.make_jaxpr(self._vjp, axis_env=axes(self.around.replicas))
         closed = traced(*(_type(var.aval) for var in self.takes))
@@ -123,7 +123,7 @@ class Differentiated:
         self.avals.update((name, var.aval) for var, name in known.items())
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, [var for var, _ in kept])
         names = tuple(name for _, name in kept)
-        return Call(
+        return StagedCall(
             name=body_name(self.stage, "forward"), closed=part, operands=tuple(taken[var] for var in used),
             results=names, owners=tuple(self.around.owner(name) for name in names), stage=self.stage,
             direction="forward",
@@ -146,7 +146,7 @@ class Differentiated:
                 self.residuals.append(known[var])
         return kept
 
-    def backward_call(self) -> Call:
+    def backward_call(self) -> StagedCall:
         """The backward function: cotangents of results in; cotangents of inputs, and accumulators added to, out."""
         around = self.around
         wanted = [self.inputs[i] for i in self.wanted]
@@ -174,7 +174,7 @@ class Differentiated:
         around.summed.update(trained)
         taken = dict(zip(closed.jaxpr.invars, order, strict=True))
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, closed.jaxpr.outvars)
-        return Call(
+        return StagedCall(
             name=body_name(self.stage, "backward"), closed=part, operands=tuple(taken[var] for var in used),
             results=(*(self._gradient_name(name) for name in wanted), *counts),
             owners=(*(around.owner(name) for name in wanted), *("" for _ in counts)), stage=self.stage,

@@ -18,7 +18,7 @@ from workbench.engine.frontends.describe.unseeded import SessionState
 from workbench.engine.frontends.step import building
 from workbench.engine.frontends.step.building import Built
 from workbench.engine.frontends.step.losses import Recipe, find_recipe, fresh_optimizer, target_spec
-from workbench.engine.frontends.step.training import Step, Variables
+from workbench.engine.frontends.step.training import TracedStep, Variables
 from workbench.engine.graph import Input, Role
 from workbench.errors import InputError
 
@@ -28,7 +28,7 @@ Mode = Literal["training", "inference"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class ModelToTrace:
     """A built model with everything a trace of it needs."""
 
     built: Built
@@ -157,7 +157,7 @@ def prepare(
     loss: Any = None,
     precision: str | None = None,
     inputs: Sequence[Any] = (),
-) -> Prepared:
+) -> ModelToTrace:
     """Build the model, choose mode, optimizer and loss, and describe every array of the step."""
     check_backend()
     check_batch_size(batch_size)
@@ -185,16 +185,16 @@ def prepare(
         roles += ["target"] * len(targets)
     described = describe_variables(built.model, variables)
     data = tuple(Input(name=spec.name, role=role) for spec, role in zip(specs, roles, strict=True))
-    return Prepared(
+    return ModelToTrace(
         built=built, mode=chosen, batch_size=size, variables=variables, specs=tuple(specs),
         inputs=(*described, *data), recipe=recipe, structure=built.structure,
         assumptions=(*built.assumptions, *(recipe.assumptions if recipe else ())),
     )  # fmt: skip
 
 
-def new_step(prepared: Prepared) -> Step:
+def new_step(prepared: ModelToTrace) -> TracedStep:
     """The step of a prepared model, not traced yet."""
-    return Step(
+    return TracedStep(
         prepared.model, prepared.variables, prepared.structure,
         inputs=sum(item.role == "input" for item in prepared.inputs), recipe=prepared.recipe,
         targets=sum(item.role == "target" and item.name != SAMPLE_WEIGHT for item in prepared.inputs),
@@ -202,7 +202,7 @@ def new_step(prepared: Prepared) -> Step:
     )  # fmt: skip
 
 
-def with_draws(prepared: Prepared, draws: int) -> Prepared:
+def with_draws(prepared: ModelToTrace, draws: int) -> ModelToTrace:
     """The same with Keras' own generator among the variables, for so many draws of a step."""
     if draws <= prepared.draws:
         return prepared

@@ -45,7 +45,7 @@ def training_argument(model: Any, training: bool) -> dict[str, bool]:
 
 
 @dataclass(slots=True)
-class Step:
+class TracedStep:
     """A function of flat arrays under trace, and what it found out about its results while being traced.
 
     After tracing: `metrics` names the metric results, `updated` the places in `variables.all` whose new values are

@@ -17,7 +17,7 @@ from workbench.engine.graph.origin import Direction, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class StagedCall:
     """One function of a program: `results` are written over the names they carry, as `operands` are read by name.
 
     `owners` is the layer of each result, "" where none. `repeated`: called once per micro-batch. `turn`: where a call
@@ -44,13 +44,13 @@ class Call:
 class Program:
     """Calls in order, the described entry parameters, and the described results with the names they have."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[StagedCall, ...]
     inputs: tuple[Input, ...]
     outputs: tuple[tuple[Output, str], ...]
     types: Mapping[str, Any]
     micro_batches: int
 
-    def of_turn(self, turn: str) -> list[Call]:
+    def of_turn(self, turn: str) -> list[StagedCall]:
         """The calls that have their turn before all micro-batches, or after the updates."""
         return [call for call in self.calls if call.turn == turn]
 
@@ -114,7 +114,7 @@ def assemble(
     )  # fmt: skip
 
 
-def _function_of(call: Call, converter: Converter, known: Converted) -> tuple[Function, list[Any]]:
+def _function_of(call: StagedCall, converter: Converter, known: Converted) -> tuple[Function, list[Any]]:
     """A call's function, as before where it is of the same jaxpr and calls nothing, which is named by the graph."""
     key = (id(call.closed), call.name, call.owners, call.direction)
     if key in known:
@@ -141,7 +141,7 @@ def host_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
     compiled = {call.name: compiled_body(call.closed) for call in program.calls}
     data = [item.name for item in program.inputs if item.role in ("input", "target")]
 
-    def execute(calls: Sequence[Call], env: dict[str, Any]) -> None:
+    def execute(calls: Sequence[StagedCall], env: dict[str, Any]) -> None:
         for call in calls:
             env.update(zip(call.results, compiled[call.name](*(env[name] for name in call.operands)), strict=True))
 

@@ -21,7 +21,7 @@ from workbench.engine.emit.context import Lowering
 from workbench.engine.emit.loaded import home_of, leave, may_lie
 from workbench.engine.graph import Node, Value
 from workbench.engine.lower.outline.room import Room
-from workbench.engine.lower.outline.runs import LEAST_CALLS, Run, RunClass, Runs, is_view
+from workbench.engine.lower.outline.runs import LEAST_CALLS, Run, RunClass, RunFinder, is_view
 from workbench.engine.mapping import Mapping, reshape
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.memory.footprint import kept_by
@@ -63,14 +63,14 @@ class RunBody:
 class SharedRuns:
     """The runs of a program by their first operator, and the bodies made of them; a body per IPU and function."""
 
-    finders: dict[int, Runs] = field(default_factory=dict)  # id(class) → who found it
+    finders: dict[int, RunFinder] = field(default_factory=dict)  # id(class) → who found it
     starts: dict[int, tuple[RunClass, Run]] = field(default_factory=dict)
     bodies: dict[tuple[int, int, str], list[RunBody]] = field(default_factory=dict)
     paths: dict[int, str] = field(default_factory=dict)  # id(operator) → its part of the body that has been called
     room: Room = field(default_factory=Room)
     made: int = 0  # bodies
 
-    def add(self, found: Sequence[RunClass], runs: Runs) -> None:
+    def add(self, found: Sequence[RunClass], runs: RunFinder) -> None:
         """Take over classes of one function."""
         for each in found:
             self.finders[id(each)] = runs

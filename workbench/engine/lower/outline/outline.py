@@ -19,7 +19,7 @@ from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.graph.flow import callees_first
 from workbench.engine.lower.outline.calls import SharedRuns
 from workbench.engine.lower.outline.room import held_at_once
-from workbench.engine.lower.outline.runs import Runs
+from workbench.engine.lower.outline.runs import RunFinder
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import family_of
 from workbench.engine.program import Call
@@ -54,7 +54,7 @@ def outliner(graph: Graph, reuse: Mapping[int, Value], *, runs: bool = True) -> 
     made = Outliner(repeated(functions))
     made.runs.room.add(graph)
     for function in functions if runs else ():
-        found = Runs(graph, function, reuse)
+        found = RunFinder(graph, function, reuse)
         made.runs.add(found.classes(), found)
     return made
 

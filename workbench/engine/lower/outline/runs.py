@@ -64,7 +64,7 @@ def is_view(node: Node) -> bool:
 
 
 @dataclass(slots=True)
-class Runs:
+class RunFinder:
     """Finds classes of equal runs in one function. `reuse` maps a result (by identity) to the operand it overwrites."""
 
     graph: Graph

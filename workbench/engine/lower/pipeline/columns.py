@@ -15,7 +15,7 @@ from workbench.engine.graph.stages import body_name, direction_of, stage_name
 from workbench.engine.lower.pipeline.fifos import Fifos, bytes_of, variables_of
 from workbench.engine.lower.pipeline.stages import Stage, emitted
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.pipeline_schedule import Column, Stretch, Work
+from workbench.engine.pipeline_schedule import Column, StageWork, Stretch
 from workbench.engine.program import Call, Exchange, GlobalExchange, Overlap, Program, Repeat
 from workbench.engine.program import Sequence as ProgramSequence
 
@@ -68,7 +68,7 @@ class Columns:
         self.side_by_side(" ".join(map(str, ran)) or "FIFOs", branches, column.phase)
         self._cross(ran, column.phase, later)
 
-    def _cell(self, column: Column, ipu: int, work: tuple[Work, ...], later: int) -> ProgramSequence:
+    def _cell(self, column: Column, ipu: int, work: tuple[StageWork, ...], later: int) -> ProgramSequence:
         def calls(again: bool) -> list[Program]:
             chosen = [item for item in work if (item.direction == "recompute") == again]
             return [
@@ -89,7 +89,7 @@ class Columns:
 
     # -- what crosses ------------------------------------------------------------------------------------
 
-    def _moved(self, item: Work) -> tuple[Stage | None, list[tuple[Tensor, Tensor]]]:
+    def _moved(self, item: StageWork) -> tuple[Stage | None, list[tuple[Tensor, Tensor]]]:
         """The neighbour a pass hands its results to, and what it hands on: pairs of tensor and buffer."""
         number = item.stage + {"forward": 1, "backward": -1, "recompute": len(self.stages)}[item.direction]
         if not 0 <= number < len(self.stages):
@@ -101,7 +101,7 @@ class Columns:
     def _crossing_name(source: Stage, destination: Stage) -> str:
         return f"{stage_name(source.number)}/to_{stage_name(destination.number)}"
 
-    def _handing_on(self, item: Work) -> list[Program]:
+    def _handing_on(self, item: StageWork) -> list[Program]:
         """To a stage on the same IPU: copies inside its tiles."""
         source, (destination, moved) = self.stages[item.stage], self._moved(item)
         if destination is None or destination.ipu != source.ipu or not moved:
@@ -115,7 +115,7 @@ class Columns:
                     self.emit.compute(self._crossing_name(source, destination), groups, reads, writes)
         return [Call(function=name, ipu=source.ipu)]
 
-    def _cross(self, ran: Sequence[Work], phase: Any, later: int) -> None:
+    def _cross(self, ran: Sequence[StageWork], phase: Any, later: int) -> None:
         """Send what this column made to the neighbours; pairs of IPUs that share none cross at the same time."""
         for step in ("forward", "backward"):
             for parity in (0, 1):
@@ -130,7 +130,7 @@ class Columns:
                     waiting = [crossing for crossing in waiting if crossing not in together]
                     self.side_by_side("between IPUs", [call for _, call in together], phase)
 
-    def _crossing(self, item: Work, later: int) -> list[tuple[frozenset[int], Call]]:
+    def _crossing(self, item: StageWork, later: int) -> list[tuple[frozenset[int], Call]]:
         """The call that copies to a stage on another IPU, with both IPUs."""
         source, (destination, moved) = self.stages[item.stage], self._moved(item)
         if destination is None or destination.ipu == source.ipu or not moved:
@@ -143,7 +143,7 @@ class Columns:
         call = Call(function=name, stage=source.number, direction=item.direction, micro_batch=micro_batch)
         return [(frozenset((source.ipu, destination.ipu)), call)]
 
-    def _link(self, item: Work, destination: Stage, moved: Sequence[tuple[Tensor, Tensor]]) -> GlobalExchange:
+    def _link(self, item: StageWork, destination: Stage, moved: Sequence[tuple[Tensor, Tensor]]) -> GlobalExchange:
         source = self.stages[item.stage]
         self.emit.next_step += 1
         sources, buffers = [tensor for tensor, _ in moved], [buffer for _, buffer in moved]

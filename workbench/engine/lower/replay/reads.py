@@ -36,7 +36,7 @@ class Unsaid(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Table:
+class NotedTable:
     """A table of a lowering that is noted by key. `grows`: what a body writes stays in it, else a body writes none."""
 
     owner: str
@@ -58,23 +58,23 @@ OWNERS: dict[str, Callable[[Driver], Any]] = {
     "room": lambda lowering: lowering.outliner.runs.room,
 }
 TABLES = (
-    Table(owner="lowering", name="_tensors", key="value", answer="tensor", grows=True),
-    Table(owner="lowering", name="reuse", key="value", answer="value"),
-    Table(owner="lowering", name="wishes", key="value"),
-    Table(owner="lowering", name="destinations", key="value", answer="tensor"),
-    Table(owner="lowering", name="summed_halves", key="value", answer="there"),
-    Table(owner="lowering", name="names", key="label", grows=True),
-    Table(owner="lowering", name="next_tile", key="ipu", grows=True),
-    Table(owner="lowering", name="homes", key="plain", answer="there"),
-    Table(owner="emitter", name="settled", key="plain", answer="there"),
-    Table(owner="emitter", name="functions", key="plain", answer="there", grows=True),
-    Table(owner="outliner", name="keys", key="plain", answer="there"),
-    Table(owner="outliner", name="bodies", key="outlined", answer="there", grows=True),
-    Table(owner="runs", name="starts", key="node", answer="run", grows=True),
-    Table(owner="runs", name="paths", key="node", grows=True),
-    Table(owner="room", name="spans", key="function", answer="spans"),
-    Table(owner="room", name="places", key="node", answer="place"),
-    Table(owner="room", name="shares", key="function"),
+    NotedTable(owner="lowering", name="_tensors", key="value", answer="tensor", grows=True),
+    NotedTable(owner="lowering", name="reuse", key="value", answer="value"),
+    NotedTable(owner="lowering", name="wishes", key="value"),
+    NotedTable(owner="lowering", name="destinations", key="value", answer="tensor"),
+    NotedTable(owner="lowering", name="summed_halves", key="value", answer="there"),
+    NotedTable(owner="lowering", name="names", key="label", grows=True),
+    NotedTable(owner="lowering", name="next_tile", key="ipu", grows=True),
+    NotedTable(owner="lowering", name="homes", key="plain", answer="there"),
+    NotedTable(owner="emitter", name="settled", key="plain", answer="there"),
+    NotedTable(owner="emitter", name="functions", key="plain", answer="there", grows=True),
+    NotedTable(owner="outliner", name="keys", key="plain", answer="there"),
+    NotedTable(owner="outliner", name="bodies", key="outlined", answer="there", grows=True),
+    NotedTable(owner="runs", name="starts", key="node", answer="run", grows=True),
+    NotedTable(owner="runs", name="paths", key="node", grows=True),
+    NotedTable(owner="room", name="spans", key="function", answer="spans"),
+    NotedTable(owner="room", name="places", key="node", answer="place"),
+    NotedTable(owner="room", name="shares", key="function"),
 )
 NOTED = {(table.owner, table.name): table for table in TABLES}
 # Empty when a body begins; what it leaves there is added to what there was.
@@ -137,7 +137,7 @@ class Numbers:
         """The number of a variable."""
         return self.variables.setdefault(number, len(self.variables))
 
-    def answer(self, table: Table, held: Any, key: Any) -> Any:
+    def answer(self, table: NotedTable, held: Any, key: Any) -> Any:
         """What a table answers."""
         if table.answer == "there":
             return key in held
@@ -198,7 +198,7 @@ class Reads:
     """The questions of one body, with their answers; `variables` are those it met, `why_not` why it cannot be kept."""
 
     context: tuple[Any, ...]
-    notes: list[tuple[Table, Any, Any]] = field(default_factory=list)
+    notes: list[tuple[NotedTable, Any, Any]] = field(default_factory=list)
     of_variables: list[tuple[int, str, Any]] = field(default_factory=list)
     of_graph: list[tuple[Any, Any]] = field(default_factory=list)
     options: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -325,7 +325,7 @@ class _Views:
     def _spoiler(self, name: str) -> Callable[[str], None]:
         return lambda why: self.spoil(f"{name!r} {why}")
 
-    def _view(self, table: Table) -> Any:
+    def _view(self, table: NotedTable) -> Any:
         held = table.of(self.lowering)
 
         seen: set[Any] = set()
@@ -338,7 +338,7 @@ class _Views:
         view = SetView if isinstance(held, set | frozenset) else TableView
         return view(held, note, self._spoiler(table.name))
 
-    def _note(self, table: Table, held: Any, key: Any) -> None:
+    def _note(self, table: NotedTable, held: Any, key: Any) -> None:
         try:
             said = self.numbers.key(table.key, key)
             self.reads.notes.append((table, said, self.numbers.answer(table, held, key)))

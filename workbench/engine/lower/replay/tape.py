@@ -133,9 +133,7 @@ def _counted(name: str, later: int) -> str:
     return f"shared{int(head.removeprefix('shared')) + later}_{word}"
 
 
-def play(
-    tape: Tape, lowering: Driver, function: Function, form: Form, names: Renaming, outside: Sequence[int]
-) -> None:
+def play(tape: Tape, lowering: Driver, function: Function, form: Form, names: Renaming, outside: Sequence[int]) -> None:
     """Emit a body as it was lowered before, and leave the lowering as lowering it would have.
 
     `outside` are the variables in the place of those that it read.
