@@ -1,7 +1,7 @@
 """Profiles as plain data, the tables and reports derived from them, and the files they are kept in.
 
 `schema` names the tables, `profile` holds them, `storage` reads and writes them, `validity` checks what is read,
-`registry` knows reports, exports and views that registered, `fidelity` the typical errors. `collect` is the one
+`registry` knows the reports, exports and methods that registered, `fidelity` the typical errors. `collect` is the one
 reader of engine types. Imports `base`; the engine in `collect` only. Tests: tests/profiler.
 """
 
