@@ -218,3 +218,56 @@ def test_no_test_knows_what_is_private() -> None:
 )
 def test_a_private_name_is_noticed(source: str, names: list[str]) -> None:
     assert private_names(ast.parse(source)) == names
+
+
+TO_WRITE: list[str] = []  # packages whose docstring does not say yet where their tests are
+
+
+def places_named(docstring: str) -> list[str]:
+    """The places after "Tests:" in a package's docstring."""
+    return [found.rstrip("./") for found in re.findall(r"tests/[\w/.]*", docstring.partition("Tests:")[2])]
+
+
+def without_tests(docstring: str) -> str:
+    """What is wrong with the places that a package's docstring names, "" if nothing is."""
+    named = places_named(docstring)
+    if not named:
+        return "its docstring ends with no line `Tests: tests/...`"
+    for place in named:
+        path = ROOT / place
+        if not (path.is_file() or any(path.rglob("test_*.py"))):
+            return f"there is no test in {place}"
+    return ""
+
+
+def packages_with_code() -> dict[str, str]:
+    """Docstrings of the packages that define something; those of TensorFlow's names alone only import."""
+    found: dict[str, str] = {}
+    for path, tree in modules(ROOT / "workbench").items():
+        defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        if [name for name in defined if name not in ("__getattr__", "__dir__")]:
+            package = Path(path).parent
+            init = modules(ROOT / "workbench")[str(package / "__init__.py")]
+            found[str(package)] = ast.get_docstring(init) or ""
+    return found
+
+
+def test_a_package_says_where_its_tests_are() -> None:
+    told = {package: without_tests(docstring) for package, docstring in packages_with_code().items()}
+    assert len(told) > 40
+    missing = {package: wrong for package, wrong in told.items() if wrong}
+    assert {package: wrong for package, wrong in missing.items() if package not in TO_WRITE} == {}
+    assert [package for package in TO_WRITE if package not in missing] == []
+
+
+@pytest.mark.parametrize(
+    ("docstring", "wrong"),
+    [
+        ("Rooms. Tests: tests/engine, and tests/test_tiles.py.", ""),
+        ("Rooms. See tests/engine.", "its docstring ends with no line `Tests: tests/...`"),
+        ("Tests: tests/nowhere.", "there is no test in tests/nowhere"),
+        ("Tests: tests/engine and tests/data/.", "there is no test in tests/data"),
+    ],
+)
+def test_a_package_that_names_no_tests_is_noticed(docstring: str, wrong: str) -> None:
+    assert without_tests(docstring) == wrong

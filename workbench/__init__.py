@@ -1,7 +1,7 @@
 """See how a model meets the IPU: `import workbench as wb`.
 
 Importing this is light: neither Keras nor JAX is loaded, and `KERAS_BACKEND=jax` is set unless something else chose.
-Public names are loaded when first used.
+Public names are loaded when first used. Tests: tests/, by the same names of folders.
 """
 
 from __future__ import annotations

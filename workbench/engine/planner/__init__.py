@@ -16,4 +16,6 @@ candidates cuts of a variant with numbers of serial steps, their cycles and temp
 choice     the candidate that is cheapest and fits: it becomes the plan
 plan       how the problem is cut, and what that costs the planner as terms
 places     where a plan puts operands, partials and results
+
+Tests: tests/engine/planner.
 """

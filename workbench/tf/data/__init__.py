@@ -1,4 +1,7 @@
-"""`tf.data`: datasets as chains of generators, enough for the feeds of programs for the IPU."""
+"""`tf.data`: datasets as chains of generators, enough for the feeds of programs for the IPU.
+
+Tests: tests/tf/test_train.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python`: the modules whose names programs for the IPU import from."""
+"""`tensorflow.python`: the modules whose names programs for the IPU import from. Tests: tests/tf/test_programs.py."""
 
 from __future__ import annotations
 
