@@ -80,10 +80,17 @@ def test_the_gradient_of_a_strided_pointwise_convolution_puts_zeros_between() ->
     assert case.steps()[-1].name.endswith("/spread")
 
 
-def test_depthwise_convolution_in_half_uses_the_vertical_mac() -> None:
-    node = conv_node(8, (28, 28), (3, 3), (192, 192), groups=192, padding=((1, 1), (1, 1)), dtype="float16")
-    case = lowered(node, WHOLE)
-    assert "poplin::ConvPartialVerticalMac" in case.vertices()
+@pytest.mark.parametrize(
+    ("dilation", "vertex"), [(1, "poplin::ConvPartial1xNSLIC"), (2, "poplin::ConvPartialVerticalMac")]
+)
+def test_depthwise_convolution_in_half_uses_windows_or_where_dilated_the_vertical_mac(
+    dilation: int, vertex: str
+) -> None:
+    around = ((dilation, dilation),) * 2
+    node = conv_node(
+        8, (28, 28), (3, 3), (192, 192), groups=192, padding=around, dtype="float16", rhs_dilation=(dilation, dilation)
+    )
+    assert vertex in lowered(node, WHOLE).vertices()
 
 
 def test_little_memory_makes_convolutions_serial_and_small() -> None:

@@ -23,7 +23,8 @@ def temporary_bytes(problem: ConvProblem, method: Method, shares: Shares, rules:
     out_bytes = TYPE_BYTES[problem.out_type]
     staged_outputs = own_outputs(shares) * out_bytes * int(rules.rearrange_outputs)
     partials = shares.outputs * partial_bytes
-    computing = (shares.inputs + shares.weights) * item_bytes + partials
+    beside = method.zeros(problem, shares) * item_bytes + method.spare_bytes(problem, shares)
+    computing = (shares.inputs + shares.weights) * item_bytes + partials + beside
     travelling_bytes = TYPE_BYTES[rules.travels_as(method.partials_type)]
     beyond = larger(rules.target.tiles_per_ipu * shares.depth // shares.tiles - shares.depth, 0)
     landed = widest_partials(shares.outputs, shares.depth, rules.multi_stage, beyond) * travelling_bytes

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from workbench.base.arrays import IntArray
-from workbench.base.dtypes import DTYPE_OF_WORD, DTYPE_WORDS
+from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.dtypes import DTYPE_OF_WORD, DTYPE_WORDS, ITEMSIZE_BYTES
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
@@ -20,7 +20,7 @@ from workbench.engine.planner.plan import ConvPlan, step_of
 from workbench.engine.planner.problem import Planned
 from workbench.engine.planner.reduction import FAST_GRAIN
 from workbench.engine.planner.tiles import Places, oriented, packed_places, places_of, step_places
-from workbench.engine.planner.vertices import strided_copies, vertices_of
+from workbench.engine.planner.vertices import beside, strided_copies, vertices_of
 from workbench.engine.program import VertexGroup
 
 
@@ -123,15 +123,39 @@ def _partials(work: Work, operands: Sequence[int]) -> Tensor:
     groups = vertices_of(plan, work.lowering.target)
     word = plan.method.partials_type
     dtype = work.dtype if DTYPE_WORDS[work.dtype] == word else DTYPE_OF_WORD[word]
+    zeros, spare = _beside(work, dtype)
+    operands = [*operands, *zeros]
     if places.depth == 1 and dtype == work.dtype:
         result = work.finish(places.result)
-        emit.compute(f"{work.label}/compute", groups, operands, result.variables)
+        emit.compute(f"{work.label}/compute", groups, operands, [*result.variables, *spare])
         return result
     shape = places.partials.shape
     interleaved = plan.method.interleaved
     variable = emit.new(f"{work.label}/partials", shape, dtype, places.partials, "temporary", interleaved=interleaved)
-    emit.compute(f"{work.label}/compute", groups, operands, [variable])
+    emit.compute(f"{work.label}/compute", groups, operands, [variable, *spare])
     return Tensor(variables=(variable,), mapping=places.partials, shape=shape, dtype=dtype, ipu=emit.ipu)
+
+
+def _beside(work: Work, dtype: str) -> tuple[list[int], list[int]]:
+    """Zeros beside the operands, and what the vertex needs to spare: a variable each, if the method wants them."""
+    plan, emit, lowering = work.plan, work.lowering.emit, work.lowering
+    zeros, spare_bytes = beside(plan)
+    found: list[list[int]] = []
+    in_dtype = DTYPE_OF_WORD[plan.problem.in_type]
+    wanted = (("zeros", zeros, in_dtype), ("spare", ceil_div(spare_bytes, ITEMSIZE_BYTES[dtype]), dtype))
+    for name, elements, kind in wanted:
+        tiles = np.flatnonzero(elements)
+        ends = np.cumsum(elements[tiles])
+        made: list[int] = []
+        if len(tiles):
+            place = grid_of_cuts((int(ends[-1]),), [(ends - elements[tiles], ends, tiles)])
+            made = [emit.new(f"{work.label}/{name}", place.shape, kind, place, "temporary")]
+        found.append(made)
+    if found[0]:
+        workers = lowering.target.workers_per_tile
+        fills = vertex_groups("popops::Fill", {"n": ceil_div(zeros, workers)}, type=plan.problem.in_type)
+        emit.compute(f"{work.label}/pad", [replace(group, count=workers) for group in fills], (), found[0])
+    return found[0], found[1]
 
 
 def _reduced(work: Work, partials: Tensor) -> Tensor:

@@ -63,6 +63,8 @@ def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -
     inputs, weights = _arriving(shares)
     reduced = {"elements": shares.outputs, "depth": shares.depth, "multi_stage": rules.multi_stage}
     types = {"partials_type": travelling, "out_type": problem.out_type}
+    zeros = method.zeros(problem, shares)
+    beside = {"size_bytes": zeros * item_bytes, "rate": rate}
     return [
         ("inputs", "plan.exchange", {"size_bytes": inputs * item_bytes, "rate": paired}),
         ("weights", "plan.exchange", {"size_bytes": weights * item_bytes, "rate": rate}),
@@ -73,6 +75,7 @@ def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -
             "plan.reduce",
             {**reduced, **types, **target.machine._asdict()} | ({"fast": True} if rules.fast_reduce else {}),
         ),
+        *([] if isinstance(zeros, int) and zeros == 0 else [("zeros", "plan.exchange", beside)]),
     ]
 
 

@@ -56,12 +56,14 @@ class Shares:
     """
 
     groups: Sizes
+    batch: Sizes
     positions: Sizes
     active: Sizes
     row_width: Sizes
     rows: Sizes
     kernel_outer: Sizes
     kernel_inner: Sizes
+    kernel_width: Sizes  # of the last axis
     kernel: Sizes
     in_chans: Sizes
     out_chans: Sizes
@@ -171,6 +173,14 @@ class Method:
     def grouping(self) -> int:
         """Input channels that must lie together: operands with others are filled up to whole groups of them."""
         return self.in_block
+
+    def zeros(self, problem: ConvProblem, shares: Shares) -> Sizes:
+        """Elements of zero that a tile puts beside its operands before it multiplies them."""
+        return 0
+
+    def spare_bytes(self, problem: ConvProblem, shares: Shares) -> Sizes:
+        """What the vertex needs on its tile beyond operands and partials."""
+        return 0
 
     def in_blocks(self, shares: Shares) -> Sizes:
         """Blocks of input channels on a tile."""

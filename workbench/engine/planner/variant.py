@@ -187,6 +187,7 @@ def shares_of(
         **_rows_of(variant, share, batch, positions),
         **_kernel_of(variant, share, kernel),
         groups=groups,
+        batch=batch,
         positions=positions,
         in_chans=in_chans,
         out_chans=out_chans,
@@ -219,7 +220,13 @@ def _kernel_of(variant: Variant, share: Mapping[str, Sizes], kernel: Sizes) -> d
     outer = share[axes[0]] if axes else 1
     inner = kernel // outer
     one_by_one = _one_by_one(variant, share, kernel)
-    return {"kernel": kernel, "kernel_outer": outer, "kernel_inner": inner, "one_by_one": one_by_one}
+    return {
+        "kernel": kernel,
+        "kernel_outer": outer,
+        "kernel_inner": inner,
+        "kernel_width": share[axes[-1]] if axes else 1,
+        "one_by_one": one_by_one,
+    }
 
 
 def _slice(share: Sizes, block: int, serial: Sizes) -> Sizes:

@@ -9,7 +9,7 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.base.dtypes import TYPE_BYTES
 from workbench.engine.emit import vertex_groups
-from workbench.engine.planner.method import OnTiles
+from workbench.engine.planner.method import OnTiles, Shares
 from workbench.engine.planner.plan import ConvPlan, cutting_of, variant_of
 from workbench.engine.planner.variant import shares_of
 from workbench.engine.program import VertexGroup
@@ -19,18 +19,13 @@ from workbench.engine.target import Target
 @lru_cache(maxsize=2048)
 def vertices_of(plan: ConvPlan, target: Target) -> tuple[VertexGroup, ...]:
     """The vertices that compute the partials, by tile; in one serial step if the plan has several."""
-    cutting, variant = cutting_of(plan), variant_of(plan)
-    lengths = cutting.lengths()
+    cutting = cutting_of(plan)
+    sizes, active = _sizes_of(plan)
+    fullest = {axis: int(length.max()) for axis, length in cutting.lengths().items()}
     parts = {axis: cutting.parts(axis) for axis in cutting.order}
-    ones = np.ones(cutting.tiles, np.int64)
-    # Empty parts have no vertex; 1 in place of 0 keeps the sizes of the others computable.
-    active = np.minimum.reduce([ones, *lengths.values()])
-    filled = {axis: np.maximum(length, 1) for axis, length in lengths.items()}
-    sizes = shares_of(variant, filled, parts, plan.serial_in, plan.serial_out)
-    fullest = {axis: int(length.max()) for axis, length in lengths.items()}
-    one_by_one = bool(np.all(shares_of(variant, fullest, parts).one_by_one))
+    one_by_one = bool(np.all(shares_of(variant_of(plan), fullest, parts).one_by_one))
     groups: list[VertexGroup] = []
-    outer, inner = np.broadcast_arrays(sizes.kernel_outer, sizes.kernel_inner, ones)[:2]
+    outer, inner = np.broadcast_arrays(sizes.kernel_outer, sizes.kernel_inner, active)[:2]
     for kernel in np.unique(np.stack([outer, inner]), axis=1).T.tolist():
         groups += plan.method.groups(
             OnTiles(
@@ -44,6 +39,25 @@ def vertices_of(plan: ConvPlan, target: Target) -> tuple[VertexGroup, ...]:
             )
         )
     return tuple(groups)
+
+
+def _sizes_of(plan: ConvPlan) -> tuple[Shares, IntArray]:
+    """Sizes on every computing tile, and 1 where there is something to compute."""
+    cutting = cutting_of(plan)
+    lengths = cutting.lengths()
+    parts = {axis: cutting.parts(axis) for axis in cutting.order}
+    # Empty parts have no vertex; 1 in place of 0 keeps the sizes of the others computable.
+    active = np.minimum.reduce([np.ones(cutting.tiles, np.int64), *lengths.values()])
+    filled = {axis: np.maximum(length, 1) for axis, length in lengths.items()}
+    return shares_of(variant_of(plan), filled, parts, plan.serial_in, plan.serial_out), active
+
+
+def beside(plan: ConvPlan) -> tuple[IntArray, IntArray]:
+    """Elements of zero beside the operands of every computing tile, and spare bytes that its vertex needs."""
+    sizes, active = _sizes_of(plan)
+    problem = variant_of(plan).problem
+    zeros, spare = plan.method.zeros(problem, sizes), plan.method.spare_bytes(problem, sizes)
+    return np.asarray(zeros) * active, np.asarray(spare) * active
 
 
 def strided_copies(elements: IntArray, item_type: str, run: int = 1) -> list[VertexGroup]:
