@@ -11,6 +11,7 @@ import pytest
 
 from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, model
 from tests.engine.small_graphs import functions_before_and_after
+from tests.engine.unrolled import unrolled
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.frontends.staging.recompute import Recomputation
@@ -91,7 +92,7 @@ def test_the_code_is_there_once_and_runs_in_both_passes(compiled: Compiled) -> N
             assert not any(
                 "matmul" in step.name for step in leaves(program.functions[name]) if isinstance(step, OnTileExecute)
             )
-        rows = compiled.trace.window(ipu=stage, max_rows=10**6)
+        rows = unrolled(compiled.trace, stage)
         body = {step.id for step in leaves(program.functions[f"stage{stage}_forward"])}
         ran = Counter((row.direction, row.micro_batch) for row in rows if row.step == min(body))
         assert ran == {(direction, number): 1 for direction in ("forward", "recompute") for number in range(STEPS)}
@@ -108,7 +109,7 @@ def test_what_the_body_reads_is_copied_into_places_of_its_own(compiled: Compiled
 
 def test_a_layer_says_what_it_costs_to_compute_again(compiled: Compiled) -> None:
     """Summed over the blocks of the trace, in which a step says in which pass it ran."""
-    rows = compiled.trace.window(max_rows=10**6)
+    rows = unrolled(compiled.trace)
     origin = {step.id: step.origin for body in compiled.program.functions.values() for step in leaves(body)}
     spent: Counter[tuple[str, str]] = Counter()
     for row in rows:

@@ -1,4 +1,4 @@
-"""Windows of a trace against the same program unrolled in full, and by hand."""
+"""The cycles of a trace by cause, against the same program unrolled in full and by hand."""
 
 from __future__ import annotations
 
@@ -11,57 +11,11 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence
-from workbench.engine.graph.origin import Origin
+from tests.engine.unrolled import unrolled
 from workbench.engine.program import Call, Overlap, Repeat, TileProgram
 from workbench.engine.time import execute as execute_module
 from workbench.engine.time.execute import execute
 from workbench.engine.time.trace import Trace
-from workbench.errors import InputError
-
-
-def test_window_skips_whole_iterations() -> None:
-    b = Builder()
-    step = b.compute(20)  # 200 cycles
-    trace = execute(b.program(Repeat(times=10**9, body=step)))
-    rows = trace.window(0, cycles_from=200 * 10**6 + 50, cycles_to=200 * 10**6 + 450)
-    assert [(row.iteration, row.cycles_from) for row in rows] == [
-        (10**6, 200 * 10**6),
-        (10**6 + 1, 200 * 10**6 + 200),
-        (10**6 + 2, 200 * 10**6 + 400),
-    ]
-    assert len(trace.window(0, max_rows=7)) == 7
-
-
-def test_blocks_name_stage_micro_batch_direction_and_layer() -> None:
-    b = Builder(ipus=2)
-    b.functions["first"] = b.compute(20, ipu=0, origin=Origin(layer="dense", direction="recompute"))
-    b.functions["second"] = b.compute(70, ipu=1)  # 200 and 500 cycles
-    first = Call(function="first", stage=0, direction="forward", micro_batch=3)
-    second = Call(function="second", stage=1, direction="backward", micro_batch=0)
-    column = Overlap(branches=(first, second), phase="steady")
-    trace = execute(b.program(Repeat(times=4, body=sequence(column))))
-    rows = trace.window(cycles_from=1500, cycles_to=2000)
-    told = [(r.ipu, r.step, r.stage, r.micro_batch, r.direction, r.layer, r.cause) for r in rows]
-    assert told == [
-        (0, 0, 0, 6, "recompute", "dense", "compute"),
-        (1, 1, 1, 3, "backward", "", "compute"),
-        (0, -1, None, None, "", "", "idle_wait_stage"),
-    ]
-    assert [(r.cycles_from, r.cycles_to) for r in rows] == [(1500, 1700), (1500, 2000), (1700, 2000)]
-
-
-def test_waits_of_one_cause_are_one_block() -> None:
-    b = Builder(ipus=2)
-    busy = [b.compute(20, ipu=0) for _ in range(3)]
-    idle = Overlap(branches=(b.compute(20, ipu=0),), phase="fill")
-    trace = execute(b.program(*busy, b.stream(7980, ipu=0), idle, b.compute(20, ipu=1)))
-    rows = trace.window(1)
-    assert [(r.cause, r.cycles_to - r.cycles_from) for r in rows] == [
-        ("idle_wait_stage", 600),
-        ("idle_wait_host", 3365),
-        ("idle_fill", 200),
-        ("compute", 200),
-    ]
 
 
 def pipeline() -> Trace:
@@ -82,7 +36,7 @@ def pipeline() -> Trace:
 def test_all_blocks_of_an_ipu_are_its_cycle_breakdown() -> None:
     trace = pipeline()
     for ipu in (0, 1):
-        rows = trace.window(ipu)
+        rows = unrolled(trace, ipu)
         assert rows[0].cycles_from == 0
         assert rows[-1].cycles_to == trace.total_cycles
         assert all(left.cycles_to == right.cycles_from for left, right in pairwise(rows))
@@ -93,21 +47,6 @@ def test_all_blocks_of_an_ipu_are_its_cycle_breakdown() -> None:
         assert told == {cause: cycles for cause, cycles in spent.items() if cycles}
     assert trace.cycle_breakdown[1]["idle_fill"] > 0
     assert trace.cycle_breakdown[0]["idle_wait_host"] == 0  # the host copy of IPU 1 is inside a column
-
-
-def test_any_window_is_a_cut_of_the_whole() -> None:
-    trace = pipeline()
-    whole = trace.window(1)
-    for start in range(0, trace.total_cycles, 97):
-        cut = trace.window(1, start, start + 350)
-        expected = [row for row in whole if row.cycles_from < start + 350 and row.cycles_to > start]
-        assert [row.step for row in cut] == [row.step for row in expected]
-        assert [row.micro_batch for row in cut] == [row.micro_batch for row in expected]
-
-
-def test_unknown_ipu() -> None:
-    with pytest.raises(InputError, match=r"^no IPU 2. Expected: 0 to 1.$"):
-        pipeline().window(2)
 
 
 # -- properties ------------------------------------------------------------------------------------------
@@ -138,7 +77,7 @@ def test_unrolled_blocks_are_the_breakdown(program: TileProgram) -> None:
     for ipu in range(program.ipus):
         spent: Counter[str] = Counter()
         end = 0
-        for row in trace.window(ipu, max_rows=100_000):
+        for row in unrolled(trace, ipu):
             assert row.cycles_from == end
             end = row.cycles_to
             spent[row.cause] += row.cycles_to - row.cycles_from

@@ -69,25 +69,22 @@ class Durations:
         if isinstance(program, Step):
             cost = self.steps[program.id]
             ipus = self._places.setdefault(program.ipus, frozenset(program.ipus))
-            return TraceNode(program=program, cycles=cost.cycles, ipus=ipus, mixed=cost.cause == "host")
+            return TraceNode(program=program, cycles=cost.cycles, ipus=ipus)
         if isinstance(program, Call):
             body = self.function(program.function)
-            return TraceNode(program=program, cycles=body.cycles, ipus=body.ipus, mixed=body.mixed)
+            return TraceNode(program=program, cycles=body.cycles, ipus=body.ipus)
         below = tuple(self.node(child) for child in children(program))
         ipus = frozenset[int]().union(*{child.ipus for child in below})
         durations = [child.cycles for child in below]
-        arm = 0
         if isinstance(program, Sequence):
             cycles = sum(durations)
         elif isinstance(program, Repeat):
             cycles = program.times * sum(durations)
         else:
             cycles = max(durations, default=0)
-            arm = durations.index(cycles) if durations else 0
         if isinstance(program, Overlap) and sum(len(child.ipus) for child in below) != len(ipus):
             raise VerificationError(f"two branches of the overlap {program.name!r} use one IPU")
-        mixed = isinstance(program, Overlap) or any(child.mixed for child in below)
-        return TraceNode(program=program, cycles=cycles, ipus=ipus, mixed=mixed, children=below, arm=arm)
+        return TraceNode(program=program, cycles=cycles, ipus=ipus, children=below)
 
 
 class Counting:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.engine import reconcile
+from tests.engine.unrolled import unrolled
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import Function, Graph, GraphBuilder, Node
@@ -217,7 +218,7 @@ def test_blocks_name_the_layer_of_their_call() -> None:
     inside = {step.id for step in leaves(compiled.program.functions[body])}
     layers = [call.origin.layer for call in _calls(compiled) if call.function == body]
     assert layers == [f"layer_{number}" for number in range(LAYERS)]
-    blocks = [block.layer for block in compiled.trace.window(0) if block.step in inside]
+    blocks = [block.layer for block in unrolled(compiled.trace, 0) if block.step in inside]
     assert list(dict.fromkeys(blocks)) == layers
     profile = collect(compiled)
     rows = profile.blocks()

@@ -11,6 +11,7 @@ from tests.engine import reconcile
 from tests.engine.passes import staged_models
 from tests.engine.passes.owners import Owners
 from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, graph_of, pipeline
+from tests.engine.unrolled import unrolled
 from workbench.engine import pipeline_schedule as schedule_module
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.lower.pipeline import buffers as pipeline_buffers
@@ -127,7 +128,7 @@ def test_a_map_of_another_length_is_an_error() -> None:
 
 def stage_blocks(compiled: Compiled, ipu: int) -> list[tuple[str, int]]:
     """(direction, micro-batch) of the forward and backward passes an IPU executes, each once, in order."""
-    rows = compiled.trace.window(ipu=ipu, max_rows=10**6)
+    rows = unrolled(compiled.trace, ipu)
     found = [
         (row.direction, row.micro_batch)
         for row in rows
@@ -149,7 +150,7 @@ def test_every_stage_runs_every_micro_batch_once_in_each_direction(arguments: An
 
 @each_pipeline
 def test_blocks_say_their_stage(arguments: Any) -> None:
-    for row in pipeline(*arguments).trace.window(max_rows=10**6):
+    for row in unrolled(pipeline(*arguments).trace):
         if row.step >= 0 and row.cause in ("compute", "exchange", "sync"):
             assert row.stage == row.ipu
 
@@ -260,7 +261,7 @@ def test_waiting_and_working_is_all_the_time_there_is(arguments: Any) -> None:
     trace = pipeline(*arguments).trace
     for ipu, spent in enumerate(trace.cycle_breakdown):
         assert sum(spent.values()) == trace.total_cycles
-        rows = trace.window(ipu=ipu, max_rows=10**6)
+        rows = unrolled(trace, ipu)
         assert [row.cycles_from for row in rows] == [0, *(row.cycles_to for row in rows[:-1])]
         lengths: Counter[str] = Counter()
         for row in rows:

@@ -11,6 +11,7 @@ import pytest
 from tests.engine import reconcile
 from tests.engine.passes.owners import Owners
 from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, model
+from tests.engine.unrolled import unrolled
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.keras import trace_keras
@@ -84,7 +85,7 @@ def test_time_rises_by_the_recomputations(schedule: str, mode: str) -> None:
 
 def directions(result: Compiled, ipu: int) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
-    for row in result.trace.window(ipu=ipu, max_rows=10**6):
+    for row in unrolled(result.trace, ipu):
         if row.step >= 0 and row.layer and row.micro_batch is not None:
             found.setdefault(row.direction, set()).add(row.micro_batch)
     return found

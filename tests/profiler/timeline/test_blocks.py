@@ -1,0 +1,45 @@
+"""The blocks of a profile: what they say of the calls and loops around them, and that long loops are not walked."""
+
+from __future__ import annotations
+
+from tests.engine.small_programs import Builder, sequence
+from tests.profiler.measured import compiled
+from workbench.engine.graph.origin import Origin
+from workbench.engine.program import Call, If, Overlap, Repeat
+from workbench.profiler.collect import collect
+
+
+def test_a_window_skips_whole_iterations() -> None:
+    b = Builder()
+    step = b.compute(20)  # 200 cycles
+    profile = collect(compiled(b.program(Repeat(times=10**9, body=step))))
+    rows = profile.blocks(0, cycles_from=200 * 10**6 + 50, cycles_to=200 * 10**6 + 450)
+    assert list(zip(rows["iteration"], rows["cycles_from"], strict=True)) == [
+        (10**6, 200 * 10**6),
+        (10**6 + 1, 200 * 10**6 + 200),
+        (10**6 + 2, 200 * 10**6 + 400),
+    ]
+    assert len(profile.blocks(0, max_rows=7)) == 7
+
+
+def test_blocks_name_stage_micro_batch_direction_and_layer() -> None:
+    b = Builder(ipus=2)
+    b.functions["first"] = b.compute(20, ipu=0, origin=Origin(layer="dense", direction="recompute"))
+    b.functions["second"] = b.compute(70, ipu=1)  # 200 and 500 cycles
+    first = Call(function="first", stage=0, direction="forward", micro_batch=3)
+    second = Call(function="second", stage=1, direction="backward", micro_batch=0)
+    column = Overlap(branches=(first, second), phase="steady")
+    profile = collect(compiled(b.program(Repeat(times=4, body=sequence(column)))))
+    rows = profile.blocks(cycles_from=1500, cycles_to=2000)
+    told = rows[["ipu", "step", "stage", "micro_batch", "layer", "cause", "cycles_from", "cycles_to"]]
+    assert list(told.itertuples(index=False, name=None)) == [
+        (0, 0, 0, 6, "dense", "compute", 1500, 1700),
+        (1, 1, 1, 3, "", "compute", 1500, 2000),
+    ]
+
+
+def test_a_branch_without_arms_takes_no_time() -> None:
+    b = Builder()
+    profile = collect(compiled(b.program(If(arms=(), name="none"), b.compute(20))))
+    assert profile.timeline.root.cycles == profile.total_cycles == 200
+    assert len(profile.blocks()) == 1
