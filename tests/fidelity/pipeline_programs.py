@@ -19,8 +19,8 @@ from workbench.engine.frontends.staging.scheduled import ScheduledProgram
 from workbench.engine.frontends.trace.staged_calls import Program, StagedCall, assemble
 from workbench.engine.graph import Input, Output
 from workbench.engine.options import Options
+from workbench.engine.program import Call as ProgramCall
 from workbench.engine.program import GlobalExchange, Overlap, Repeat, leaves
-from workbench.engine.program import StagedCall as ProgramCall
 from workbench.engine.target import target
 from workbench.engine.time.trace import TraceNode
 
