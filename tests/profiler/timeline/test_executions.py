@@ -15,7 +15,7 @@ from tests.profiler.scheduled import COPY, HOST, UPDATE, scheduled_profile
 from workbench.engine.pipeline_schedule import SCHEDULES, stash_depth
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
-from workbench.profiler.timeline import Later, Node
+from workbench.profiler.timeline import Later, TimedNode
 from workbench.profiler.timeline.executions import Executions
 from workbench.profiler.timeline.levels import WORK, level
 
@@ -180,7 +180,7 @@ def test_branches_are_made_when_somebody_looks_into_them() -> None:
     assert sum(sum(part["by_ipu"]) for part in parts) == sum(spent["by_ipu"])
 
 
-def every(node: Node) -> Iterator[Node]:
+def every(node: TimedNode) -> Iterator[TimedNode]:
     """A node and those below it that have been made."""
     yield node
     if not isinstance(node.parts, Later):

@@ -13,7 +13,7 @@ from workbench.base.units import cycles_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
-from workbench.profiler.timeline import Node
+from workbench.profiler.timeline import TimedNode
 
 _KINDS = {"sequence": "Sequence", "repeat": "Repeat", "call": "Call", "if": "If", "overlap": "Overlap"}
 
@@ -49,7 +49,7 @@ class ProgramTree(Report):
         rows = zip(*(steps[name].tolist() for name in names), strict=True)
         return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
 
-    def _add(self, node: Node, parent: int, depth: int, function: str, found: list[dict[str, Any]]) -> None:
+    def _add(self, node: TimedNode, parent: int, depth: int, function: str, found: list[dict[str, Any]]) -> None:
         row: dict[str, Any] = {
             "id": len(found),
             "parent": parent,

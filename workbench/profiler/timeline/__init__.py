@@ -8,9 +8,9 @@ from workbench.profiler.timeline.builder import timeline_of
 from workbench.profiler.timeline.timeline import (
     BLOCK_COLUMNS,
     Block,
-    Context,
+    Enclosing,
     Later,
-    Node,
+    TimedNode,
     Timeline,
     block_rows,
     blocks,
@@ -21,9 +21,9 @@ from workbench.profiler.timeline.timeline import (
 __all__ = [
     "BLOCK_COLUMNS",
     "Block",
-    "Context",
+    "Enclosing",
     "Later",
-    "Node",
+    "TimedNode",
     "Timeline",
     "block_rows",
     "blocks",

@@ -11,7 +11,7 @@ from workbench.base.causes import IDLE_BY_PHASE, idle_beside
 from workbench.base.collection import paused_collection
 from workbench.profiler.schema import Table
 from workbench.profiler.timeline import tree
-from workbench.profiler.timeline.timeline import Context, Later, Node, Spent, Timeline, Totals, in_turn, repeated
+from workbench.profiler.timeline.timeline import Enclosing, Later, Spent, TimedNode, Timeline, Totals, in_turn, repeated
 
 
 def timeline_of(profile: tree.Controlled) -> Timeline:
@@ -29,12 +29,12 @@ class _Builder:
         columns = [steps[name].tolist() for name in ("id", "name", "cycles", "ipu", "to_ipu", "cause")]
         self.steps: Mapping[int, tuple[Any, ...]] = {row[0]: row for row in zip(*columns, strict=True)}
         self.bodies = bodies
-        self.made: dict[str, Node] = {}
-        self._calls: dict[tuple[Any, ...], Node] = {}
+        self.made: dict[str, TimedNode] = {}
+        self._calls: dict[tuple[Any, ...], TimedNode] = {}
         self._lengths: dict[tuple[str, ...], tuple[int, Spent]] = {}
         self._spent: dict[tuple[Any, ...], Spent] = {}  # syncs and copies of one IPU often take the same
 
-    def node(self, part: tree.Part) -> Node:
+    def node(self, part: tree.Part) -> TimedNode:
         """The node of a part of the control tree."""
         match part:
             case tree.Step():
@@ -50,28 +50,28 @@ class _Builder:
             case tree.Overlap():
                 return self._overlap(part)
 
-    def _step(self, step: int) -> Node:
+    def _step(self, step: int) -> TimedNode:
         _, name, *key = self.steps[step]
         spent = self._spent.get(tuple(key)) or self._spent.setdefault(tuple(key), _spent(*key))
         return _made("step", name, key[0], spent, step=step)
 
-    def _sequence(self, name: str, children: list[Node]) -> Node:
+    def _sequence(self, name: str, children: list[TimedNode]) -> TimedNode:
         ends = list(accumulate((child.cycles for child in children), initial=0))
         spent = in_turn([child.spent for child in children])
         return _made("sequence", name, ends[-1], spent, parts=tuple(children), offsets=tuple(ends[:-1]))
 
-    def _repeat(self, name: str, times: int, body: Node) -> Node:
+    def _repeat(self, name: str, times: int, body: TimedNode) -> TimedNode:
         return _made("repeat", name, body.cycles * times, repeated(body.spent, times), parts=(body,), times=times)
 
-    def _call(self, call: tree.Call) -> Node:
+    def _call(self, call: tree.Call) -> TimedNode:
         key = (call.micro_batch, *call.work)
         if key not in self._calls:
             self._calls[key] = self._new_call(call)
         return self._calls[key]
 
-    def _new_call(self, call: tree.Call) -> Node:
+    def _new_call(self, call: tree.Call) -> TimedNode:
         body = self._body(call.function)
-        context = Context(
+        context = Enclosing(
             stage=-1 if call.stage is None else call.stage,
             micro_batch=-1 if call.micro_batch is None else call.micro_batch,
             direction=call.direction,
@@ -80,12 +80,12 @@ class _Builder:
         name, function = call.name or call.function, call.function
         return _made("call", name, body.cycles, body.spent, parts=(body,), function=function, call=context)
 
-    def _body(self, function: str) -> Node:
+    def _body(self, function: str) -> TimedNode:
         if function not in self.made:
             self.made[function] = self.node(self.bodies[function])
         return self.made[function]
 
-    def _branch(self, name: str, arms: list[Node]) -> Node:
+    def _branch(self, name: str, arms: list[TimedNode]) -> TimedNode:
         if not arms:
             return _made("if", name, 0, in_turn([]))
         dearest = max(arms, key=lambda arm: arm.cycles)
@@ -94,7 +94,7 @@ class _Builder:
         spent = in_turn([dearest.spent, *everywhere])
         return _made("if", name, dearest.cycles, spent, parts=tuple(arms), arm=arms.index(dearest))
 
-    def _overlap(self, overlap: tree.Overlap) -> Node:
+    def _overlap(self, overlap: tree.Overlap) -> TimedNode:
         branches = [self._length(branch) for branch in overlap.branches]
         cycles = max((length for length, _ in branches), default=0)
         cause = IDLE_BY_PHASE[overlap.phase]
@@ -140,5 +140,5 @@ def _spent(cycles: int, ipu: int, to_ipu: int, cause: str) -> Spent:
     return Spent(own, Counter({idle_beside(cause): cycles}), working)
 
 
-def _made(kind: str, name: str, cycles: int, spent: Spent, **more: Any) -> Node:
-    return Node(kind=kind, name=name, cycles=cycles, totals=spent.own, rest=spent.rest, ipus=spent.ipus, **more)
+def _made(kind: str, name: str, cycles: int, spent: Spent, **more: Any) -> TimedNode:
+    return TimedNode(kind=kind, name=name, cycles=cycles, totals=spent.own, rest=spent.rest, ipus=spent.ipus, **more)

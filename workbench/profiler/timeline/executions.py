@@ -18,7 +18,7 @@ import numpy.typing as npt
 from workbench.base.arrays import IntArray
 from workbench.base.causes import PHASE_BY_IDLE
 from workbench.base.collection import paused_collection
-from workbench.profiler.timeline.timeline import Later, Node, Timed, Timeline, in_turn
+from workbench.profiler.timeline.timeline import Later, Timed, TimedNode, Timeline, in_turn
 from workbench.profiler.timeline.tree import Call, Part, in_order
 
 Kind = Literal["stage", "copy", "collective", "other", "idle", "column"]
@@ -27,7 +27,7 @@ Mix = tuple[tuple[str, float], ...]
 MANY_LAYERS = 3
 
 
-class Body(NamedTuple):
+class Activity(NamedTuple):
     """What recurs: a stage in one direction, a copy between IPUs, a collective of replicas, other work, waiting, or a
     column. An update is cut where collectives stand in it.
 
@@ -89,7 +89,7 @@ class Executions:
     A row runs `times` times from `start` on, `period` cycles apart, each with a micro-batch that is `stride` higher.
     """
 
-    bodies: tuple[Body, ...]
+    bodies: tuple[Activity, ...]
     table: IntArray
 
     @classmethod
@@ -190,14 +190,14 @@ class _Collector:
     timeline: Timeline
     layers: Mapping[int, str]
     rows: list[tuple[int, ...]] = field(default_factory=list)
-    bodies: dict[Body, int] = field(default_factory=dict)
-    _staged: dict[Node, bool] = field(default_factory=dict)
-    _layers: dict[Node, tuple[str, ...]] = field(default_factory=dict)
-    _mixes: dict[tuple[Node, int], Mix] = field(default_factory=dict)
+    bodies: dict[Activity, int] = field(default_factory=dict)
+    _staged: dict[TimedNode, bool] = field(default_factory=dict)
+    _layers: dict[TimedNode, tuple[str, ...]] = field(default_factory=dict)
+    _mixes: dict[tuple[TimedNode, int], Mix] = field(default_factory=dict)
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _plain: dict[tuple[Any, ...], _Plain | None] = field(default_factory=dict)
 
-    def visit(self, node: Node, at: _Place, *, alone: bool) -> None:
+    def visit(self, node: TimedNode, at: _Place, *, alone: bool) -> None:
         """Add a node. `alone`: nothing runs beside it, so the other IPUs wait."""
         if not node.cycles:
             return
@@ -215,7 +215,7 @@ class _Collector:
         else:
             self.visit(node.children[node.arm], at._replace(stride=0), alone=alone)
 
-    def _repeat(self, node: Node, at: _Place, alone: bool) -> None:
+    def _repeat(self, node: TimedNode, at: _Place, alone: bool) -> None:
         body = node.children[0]
         if at.times == 1 and not _any(body, _is_repeat):
             self.visit(body, _Place(at.start, body.cycles, node.times, 1), alone=alone)
@@ -223,11 +223,11 @@ class _Collector:
         for turn in range(node.times):
             self.visit(body, at.later(turn * body.cycles), alone=alone)
 
-    def _overlap(self, node: Node, at: _Place) -> None:
+    def _overlap(self, node: TimedNode, at: _Place) -> None:
         branches = self._branches(node, at)
         slowest = max(branches, key=lambda branch: branch[0])[1]
         waited = min(slowest, default=-1)
-        idle = self._place(Body(kind="idle", mix=((node.idle_cause, 1.0),), ipu=waited))
+        idle = self._place(Activity(kind="idle", mix=((node.idle_cause, 1.0),), ipu=waited))
         resting = set(range(self.timeline.ipus))
         for cycles, ipus in branches:
             resting -= ipus
@@ -237,9 +237,9 @@ class _Collector:
             self._add(ipu, idle, at, node.cycles)
         if busy(node) != {"inter_ipu"}:
             phase = "update" if _all_update(node) else PHASE_BY_IDLE[node.idle_cause]
-            self._add(-1, self._place(Body(kind="column", ipu=waited, phase=phase)), at, node.cycles)
+            self._add(-1, self._place(Activity(kind="column", ipu=waited, phase=phase)), at, node.cycles)
 
-    def _branches(self, node: Node, at: _Place) -> list[tuple[int, frozenset[int]]]:
+    def _branches(self, node: TimedNode, at: _Place) -> list[tuple[int, frozenset[int]]]:
         """Add the branches of an overlap; cycles and IPUs of each. Calls are added without a node for each."""
         found = []
         for place, branch in enumerate(_branches(node)):
@@ -259,7 +259,7 @@ class _Collector:
             found.append((start - at.start, ipus))
         return found
 
-    def _plain_calls(self, branch: Part, node: Node) -> list[tuple[_Plain, int | None]] | None:
+    def _plain_calls(self, branch: Part, node: TimedNode) -> list[tuple[_Plain, int | None]] | None:
         """What the calls of a branch add, each with its micro-batch; None when it is more than calls that each stand
         for themselves."""
         found = []
@@ -275,7 +275,7 @@ class _Collector:
             found.append((plain, call.micro_batch))
         return found
 
-    def _plain_call(self, call: Call, node: Node) -> _Plain | None:
+    def _plain_call(self, call: Call, node: TimedNode) -> _Plain | None:
         assert isinstance(node.parts, Later)
         made = node.parts.make(call)
         pieces = made.call.direction == "update" and "collective" in busy(made)
@@ -284,16 +284,16 @@ class _Collector:
         pairs = tuple((ipu, self._body(made, ipu)) for ipu in sorted(made.ipus)) if made.cycles else ()
         return made.cycles, pairs, is_stage(made), made.ipus
 
-    def _leaf(self, node: Node, at: _Place, alone: bool) -> None:
+    def _leaf(self, node: TimedNode, at: _Place, alone: bool) -> None:
         for ipu in sorted(node.ipus):
             self._add(ipu, self._body(node, ipu), at, node.cycles, node.call.micro_batch if is_stage(node) else -1)
         if alone:
             waited = -1 if "host" in busy(node) else min(node.ipus, default=-1)
             for ipu in set(range(self.timeline.ipus)) - node.ipus:
-                idle = self._place(Body(kind="idle", mix=self._mix(node, ipu), ipu=waited))
+                idle = self._place(Activity(kind="idle", mix=self._mix(node, ipu), ipu=waited))
                 self._add(ipu, idle, at, node.cycles)
 
-    def _update(self, node: Node, at: _Place, alone: bool) -> None:
+    def _update(self, node: TimedNode, at: _Place, alone: bool) -> None:
         """An update with collectives in it, piece by piece."""
         start = 0
         for collective, run in groupby(units(node), lambda unit: busy(unit) == {"collective"}):
@@ -301,28 +301,28 @@ class _Collector:
             self._leaf(piece, at.later(start), alone)
             start += piece.cycles
 
-    def _body(self, node: Node, ipu: int) -> int:
+    def _body(self, node: TimedNode, ipu: int) -> int:
         """The place of what a node does on an IPU; calls of one function differ by micro-batch alone."""
         key = (node.name, node.call[:1], node.call.direction, node.children[0] if node.kind == "call" else node, ipu)
         if key not in self._known:
             mix, copies = self._mix(node, ipu), busy(node) == {"inter_ipu"}
             if is_stage(node):
                 kind: Kind = "copy" if copies else "stage"
-                body = Body(kind, node.name, node.call.stage, node.call.direction, self._layers_of(node), mix)
+                body = Activity(kind, node.name, node.call.stage, node.call.direction, self._layers_of(node), mix)
             else:
                 kind = "copy" if copies else "collective" if busy(node) == {"collective"} else "other"
-                body = Body(kind=kind, name=node.name or node.function, mix=mix)
+                body = Activity(kind=kind, name=node.name or node.function, mix=mix)
             self._known[key] = self._place(body)
         return self._known[key]
 
-    def _place(self, body: Body) -> int:
+    def _place(self, body: Activity) -> int:
         return self.bodies.setdefault(body, len(self.bodies))
 
     def _add(self, ipu: int, body: int, at: _Place, cycles: int, micro_batch: int = -1) -> None:
         if cycles:
             self.rows.append((ipu, body, at.start, cycles, at.period, at.times, micro_batch, at.stride))
 
-    def _mix(self, node: Node, ipu: int) -> Mix:
+    def _mix(self, node: TimedNode, ipu: int) -> Mix:
         # The bodies of calls are shared, so what a call holds is worked out once.
         key = (node.children[0] if node.kind == "call" else node, ipu)
         if key not in self._mixes:
@@ -331,7 +331,7 @@ class _Collector:
             self._mixes[key] = tuple((cause, cycles / node.cycles) for cause, cycles in parts)
         return self._mixes[key]
 
-    def _has_stages(self, node: Node) -> bool:
+    def _has_stages(self, node: TimedNode) -> bool:
         if node not in self._staged:
             self._staged[node] = (
                 is_stage(node)
@@ -340,7 +340,7 @@ class _Collector:
             )
         return self._staged[node]
 
-    def _layers_of(self, node: Node) -> tuple[str, ...]:
+    def _layers_of(self, node: TimedNode) -> tuple[str, ...]:
         if node.kind == "step":
             layer = self.layers[node.step]
             return (layer,) if layer else ()
@@ -353,20 +353,20 @@ class _Collector:
         return self._layers[body]
 
 
-def is_stage(node: Node) -> bool:
+def is_stage(node: TimedNode) -> bool:
     """Whether a node is the call of a stage's work in some direction."""
     return node.kind == "call" and node.call.stage >= 0 and bool(node.call.direction)
 
 
-def _is_repeat(node: Node) -> bool:
+def _is_repeat(node: TimedNode) -> bool:
     return node.kind == "repeat"
 
 
-def _any(node: Node, test: Callable[[Node], bool]) -> bool:
+def _any(node: TimedNode, test: Callable[[TimedNode], bool]) -> bool:
     return test(node) or (not is_stage(node) and any(_any(child, test) for child in node.children))
 
 
-def _branches(node: Node) -> Sequence[Part]:
+def _branches(node: TimedNode) -> Sequence[Part]:
     """The branches of an overlap, whose nodes may not have been made."""
     return node.parts.branches if isinstance(node.parts, Later) else ()
 
@@ -377,7 +377,7 @@ def _has_stage(branch: Part, but: str = "") -> bool:
     return any(call.stage is not None and call.direction not in ("", but) for call in calls)
 
 
-def _all_update(node: Node) -> bool:
+def _all_update(node: TimedNode) -> bool:
     if any(_has_stage(branch, but="update") for branch in _branches(node)):
         return False
     return node.call.direction == "update" if is_stage(node) else all(map(_all_update, node.children))
@@ -386,14 +386,14 @@ def _all_update(node: Node) -> bool:
 # The pieces of an update with collectives in it: what replicas sum together, and the work between
 
 
-def busy(node: Node) -> set[str]:
+def busy(node: TimedNode) -> set[str]:
     """The causes that the IPUs which work in a node spend cycles on, but waiting."""
     return {
         cause for (ipu, cause), cycles in node.totals.items() if cycles and ipu in node.ipus and "idle" not in cause
     }
 
 
-def units(node: Node) -> Iterator[Node]:
+def units(node: TimedNode) -> Iterator[TimedNode]:
     """What runs in a node in turn, in parts that are a collective or hold none, as far as its sequences go."""
     if node.kind in ("sequence", "call") and _is_mixed(node):
         for child in node.children:
@@ -402,15 +402,15 @@ def units(node: Node) -> Iterator[Node]:
         yield node
 
 
-def _is_mixed(node: Node) -> bool:
+def _is_mixed(node: TimedNode) -> bool:
     causes = busy(node)
     return "collective" in causes and len(causes) > 1
 
 
-def joined(node: Node, run: tuple[Node, ...], *, whole: bool) -> Node:
+def joined(node: TimedNode, run: tuple[TimedNode, ...], *, whole: bool) -> TimedNode:
     """Neighbours as one node: as a call of what `node` calls when they are its own work."""
     spent, cycles = in_turn([unit.spent for unit in run]), sum(unit.cycles for unit in run)
-    body = Node(
+    body = TimedNode(
         kind="sequence", name=run[0].name, cycles=cycles, totals=spent.own, rest=spent.rest, ipus=spent.ipus,
         parts=run, offsets=(*accumulate((unit.cycles for unit in run[:-1]), initial=0),),
     )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
-from workbench.profiler.timeline.executions import Blocks, Body, Executions, Kind
+from workbench.profiler.timeline.executions import Activity, Blocks, Executions, Kind
 
 WORK: tuple[Kind, ...] = ("stage", "copy", "collective", "other", "idle")
 MAX_SLOTS = 400
@@ -31,7 +31,7 @@ class Level:
     """
 
     group: int
-    bodies: tuple[Body, ...]
+    bodies: tuple[Activity, ...]
     ipu: IntArray
     body: IntArray
     start: IntArray
@@ -140,9 +140,9 @@ def _with_slots(
     )
 
 
-def _sum_of(body: Body) -> Body:
+def _sum_of(body: Activity) -> Activity:
     """What a body is counted under between the stages: its kind and main cause; an update stays what it is."""
     if body.kind in ("stage", "column"):
         return body
     main = max(body.mix, key=lambda part: part[1], default=("compute", 1.0))[0]
-    return Body(kind=body.kind, name="" if body.kind == "idle" else main, mix=((main, 1.0),))
+    return Activity(kind=body.kind, name="" if body.kind == "idle" else main, mix=((main, 1.0),))

@@ -22,7 +22,7 @@ from workbench.profiler.timeline.tree import Part
 Totals: TypeAlias = "Counter[tuple[int, str]]"
 
 
-class Context(NamedTuple):
+class Enclosing(NamedTuple):
     """What the enclosing calls and loops say about a block; a stage or micro-batch of -1 is none.
 
     `iteration` is that of the innermost loop, `lexical` that of the innermost loop of the same body. `layer` is the one
@@ -40,9 +40,9 @@ class Context(NamedTuple):
 class Block(NamedTuple):
     """A node of the tree at one time."""
 
-    node: Node
+    node: TimedNode
     start: int
-    context: Context
+    context: Enclosing
 
     @property
     def end(self) -> int:
@@ -55,8 +55,8 @@ class Later:
     """Nodes that are made when they are first asked for: one of each branch of an overlap, by `make`."""
 
     branches: Sequence[Part]
-    make: Callable[[Part], Node]
-    _made: tuple[Node, ...] | None = None
+    make: Callable[[Part], TimedNode]
+    _made: tuple[TimedNode, ...] | None = None
 
     @property
     def asked_for(self) -> bool:
@@ -64,7 +64,7 @@ class Later:
         return self._made is not None
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[TimedNode, ...]:
         """The nodes."""
         if self._made is None:
             self._made = tuple(self.make(branch) for branch in self.branches)
@@ -72,7 +72,7 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Node:
+class TimedNode:
     """One node: `cycles` of one execution; `totals` cycles by (ipu, cause) of the IPUs that work in it, busy and idle,
     summing per IPU to `cycles`; `rest` cycles by cause of each other IPU, summing to `cycles` too.
 
@@ -88,18 +88,18 @@ class Node:
     totals: Totals
     rest: Counter[str]
     ipus: frozenset[int]
-    parts: tuple[Node, ...] | Later = ()
+    parts: tuple[TimedNode, ...] | Later = ()
     offsets: tuple[int, ...] = ()
     times: int = 1
     step: int = -1
     idle_cause: str = ""
     arm: int = 0
     function: str = ""
-    call: Context = field(default=Context())
+    call: Enclosing = field(default=Enclosing())
     sums: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
 
     @property
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[TimedNode, ...]:
         """The nodes below."""
         return self.parts.nodes if isinstance(self.parts, Later) else self.parts
 
@@ -113,7 +113,7 @@ class Node:
         return self.totals[ipu, cause] if ipu in self.ipus else self.rest[cause]
 
 
-def _is_step(node: Node) -> bool:
+def _is_step(node: TimedNode) -> bool:
     return node.kind == "step"
 
 
@@ -121,8 +121,8 @@ def _is_step(node: Node) -> bool:
 class Timeline:
     """The tree of a whole call of the program on `ipus` IPUs."""
 
-    root: Node
-    functions: Mapping[str, Node]
+    root: TimedNode
+    functions: Mapping[str, TimedNode]
     ipus: int
 
     def walk(
@@ -131,7 +131,7 @@ class Timeline:
         last: int,
         ipu: int | None = None,
         *,
-        whole: Callable[[Node], bool] = _is_step,
+        whole: Callable[[TimedNode], bool] = _is_step,
         smallest: int = 0,
     ) -> Iterator[Block]:
         """Blocks that touch cycles [first, last), in order of start: steps, and the nodes that are to come `whole`.
@@ -139,7 +139,7 @@ class Timeline:
         What is shorter than `smallest` comes whole too, neighbours of one sequence together as a node of kind "run"
         up to that length. Nodes without duration are left out.
         """
-        return _walk(Block(self.root, 0, Context()), (first, last, ipu, whole, smallest))
+        return _walk(Block(self.root, 0, Enclosing()), (first, last, ipu, whole, smallest))
 
     def totals(self, first: int, last: int) -> Totals:
         """Cycles by (ipu, cause) inside [first, last); each IPU sums to the window's length within the program."""
@@ -149,7 +149,7 @@ class Timeline:
         return Counter({key: own[key] for ipu in range(self.ipus) for cause in CAUSES if own[key := (ipu, cause)]})
 
 
-_Window: TypeAlias = "tuple[int, int, int | None, Callable[[Node], bool], int]"
+_Window: TypeAlias = "tuple[int, int, int | None, Callable[[TimedNode], bool], int]"
 
 
 def _walk(block: Block, window: _Window) -> Iterator[Block]:
@@ -189,7 +189,7 @@ def _inside(block: Block, first: int, last: int, smallest: int = 0) -> Iterator[
         yield Block(node.children[node.arm], start, called(node, context))
 
 
-def _run(node: Node, first: int, stop: int) -> Node:
+def _run(node: TimedNode, first: int, stop: int) -> TimedNode:
     """Children [first, stop) of a sequence as one node, by sums kept with the sequence."""
     if not node.sums:
         for key in node.totals:
@@ -200,7 +200,7 @@ def _run(node: Node, first: int, stop: int) -> Node:
         if sums[stop] > sums[first]:
             totals[key] = sums[stop] - sums[first]
     longest = max(node.children[first:stop], key=lambda child: child.cycles)
-    return Node(
+    return TimedNode(
         kind="run",
         name=longest.name,
         cycles=node.offsets[stop] - node.offsets[first]
@@ -213,12 +213,12 @@ def _run(node: Node, first: int, stop: int) -> Node:
     )
 
 
-def called(node: Node, context: Context) -> Context:
+def called(node: TimedNode, context: Enclosing) -> Enclosing:
     """What holds inside a node: of a call its own stage, micro-batch and direction, else what held before."""
     call = node.call
     if node.kind != "call":
         return context
-    return Context(
+    return Enclosing(
         call.stage if call.stage >= 0 else context.stage,
         call.micro_batch + context.lexical if call.micro_batch >= 0 else context.micro_batch,
         context.iteration,
@@ -227,7 +227,7 @@ def called(node: Node, context: Context) -> Context:
     )
 
 
-def direction_of(own: str, context: Context) -> str:
+def direction_of(own: str, context: Enclosing) -> str:
     """The direction in which a step of an `own` direction runs: what a forward body does when a recomputing call runs
     it again is recomputation. A call that runs several directions, as that of an accumulated micro-batch, leaves each
     step its own."""
@@ -284,7 +284,7 @@ def repeated(part: Spent, times: int) -> Spent:
     return Spent(Counter(own), Counter({cause: cycles * times for cause, cycles in part.rest.items()}), part.ipus)
 
 
-def _window(node: Node, start: int, first: int, last: int) -> Spent:
+def _window(node: TimedNode, start: int, first: int, last: int) -> Spent:
     begin, end = max(start, first), min(start + node.cycles, last)
     if begin >= end:
         return Spent(Counter(), Counter(), node.ipus)
@@ -297,11 +297,11 @@ def _window(node: Node, start: int, first: int, last: int) -> Spent:
         return side_by_side([_window(child, start, first, last) for child in node.children], length, node.idle_cause)
     if node.kind == "repeat":
         return in_turn(_turns(node, start, begin, end))
-    inside = _inside(Block(node, start, Context()), first, last)
+    inside = _inside(Block(node, start, Enclosing()), first, last)
     return in_turn([_window(child.node, child.start, first, last) for child in inside])
 
 
-def _turns(node: Node, start: int, begin: int, end: int) -> list[Spent]:
+def _turns(node: TimedNode, start: int, begin: int, end: int) -> list[Spent]:
     """The first and the last turn inside a window as far as they are, those between them as a product."""
     body = node.children[0]
     low, high = (begin - start) // body.cycles, -((start - end) // body.cycles)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
 from workbench.profiler.profile import Profile
-from workbench.profiler.timeline import Context, Node, called
+from workbench.profiler.timeline import Enclosing, TimedNode, called
 
 BUSY = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
 MAX_RECTANGLES = 20_000
@@ -82,14 +82,14 @@ class Detail:
         names = ("id", "layer", "direction", "cause")
         rows = zip(*(steps[name].tolist() for name in names), strict=True)
         self._steps: dict[int, tuple[str, str, str]] = {row[0]: row[1:] for row in rows}
-        self._mixes: dict[Node, Counter[Layer]] = {}
-        self._rows: dict[tuple[Node, int], _Row] = {}
+        self._mixes: dict[TimedNode, Counter[Layer]] = {}
+        self._rows: dict[tuple[TimedNode, int], _Row] = {}
 
     def lane(self, ipu: int, window: Window) -> Lane:
         """What one IPU does in a window."""
         lane = Lane(bins=np.zeros((window.bins, len(BUSY))))
         if window.last > window.first:
-            _Visit(self, lane, ipu, window).node(self.profile.timeline.root, 0, Context())
+            _Visit(self, lane, ipu, window).node(self.profile.timeline.root, 0, Enclosing())
         lane.blocks.sort()
         lane.layers = _joined(sorted(lane.layers), window.each if window.least < 0 else 0.0)
         return lane
@@ -98,12 +98,12 @@ class Detail:
         """What a step's cycles are spent on."""
         return self._steps[step][2]
 
-    def main_layer(self, node: Node) -> Layer:
+    def main_layer(self, node: TimedNode) -> Layer:
         """The layer and direction with most cycles inside a node."""
         mix = self._mix(node)
         return max(mix, key=lambda key: mix[key]) if mix else ("", "")
 
-    def _mix(self, node: Node) -> Counter[Layer]:
+    def _mix(self, node: TimedNode) -> Counter[Layer]:
         found = self._mixes.get(node)
         if found is None:
             if node.kind == "step":
@@ -114,7 +114,7 @@ class Detail:
             self._mixes[node] = found
         return found
 
-    def _of_children(self, node: Node) -> Counter[Layer]:
+    def _of_children(self, node: TimedNode) -> Counter[Layer]:
         taken = (node.children[node.arm],) if node.kind == "if" else node.children
         called_for, direction = node.call.layer, node.call.direction
         found: Counter[Layer] = Counter()
@@ -123,7 +123,7 @@ class Detail:
                 found[called_for or layer, direction or own] += cycles * node.times
         return found
 
-    def row(self, node: Node, ipu: int) -> _Row:
+    def row(self, node: TimedNode, ipu: int) -> _Row:
         """The children of a sequence for one IPU; those in which it does nothing count as no work."""
         found = self._rows.get((node, ipu))
         if found is None:
@@ -154,7 +154,7 @@ class _Visit:
     ipu: int
     window: Window
 
-    def node(self, node: Node, start: int, context: Context) -> None:
+    def node(self, node: TimedNode, start: int, context: Enclosing) -> None:
         """Add a node that stands at `start`."""
         window = self.window
         outside = start >= window.last or start + node.cycles <= window.first
@@ -178,14 +178,14 @@ class _Visit:
     def _fine(self) -> float:
         return min(self.window.each, self.window.shortest)
 
-    def _step(self, node: Node, start: int, context: Context) -> None:
+    def _step(self, node: TimedNode, start: int, context: Enclosing) -> None:
         if node.cycles < self.window.shortest:
             self._whole(node, start, context)
             return
         self.lane.blocks.append((start, node.cycles, node.step, context.micro_batch))
         self._layer(start, start + node.cycles, self.detail.main_layer(node), context)
 
-    def _whole(self, node: Node, start: int, context: Context) -> None:
+    def _whole(self, node: TimedNode, start: int, context: Enclosing) -> None:
         """Spread a node's cycles by cause evenly over the bins it covers."""
         busy = np.array([node.totals.get((self.ipu, cause), 0) for cause in BUSY], dtype=np.float64)
         end = start + node.cycles
@@ -194,12 +194,12 @@ class _Visit:
         self.lane.bins[low:high] += (np.diff(edges) / node.cycles)[:, None] * busy[None, :]
         self._layer(start, end, self.detail.main_layer(node), context)
 
-    def _layer(self, start: float, end: float, layer: Layer, context: Context) -> None:
+    def _layer(self, start: float, end: float, layer: Layer, context: Enclosing) -> None:
         name, direction = context.layer or layer[0], context.direction or layer[1]
         if name or direction:
             self.lane.layers.append((start, end, name, direction))
 
-    def _repeat(self, node: Node, start: int, context: Context) -> None:
+    def _repeat(self, node: TimedNode, start: int, context: Enclosing) -> None:
         body = node.children[0]
         if body.cycles < self._fine:
             # Many short turns are an even mix, however many there are.
@@ -210,7 +210,7 @@ class _Visit:
         for turn in range(first, last):
             self.node(body, start + turn * body.cycles, context._replace(iteration=turn, lexical=turn))
 
-    def _sequence(self, node: Node, start: int, context: Context) -> None:
+    def _sequence(self, node: TimedNode, start: int, context: Enclosing) -> None:
         """Long children one by one; the short ones together, by their running sums at the edges of bins."""
         row = self.detail.row(node, self.ipu)
         low = max(0, int(np.searchsorted(row.starts, self.window.first - start, side="right")) - 1)
@@ -233,7 +233,7 @@ class _Visit:
             values = np.stack([sums[:-1], sums[1:]], axis=1).reshape(-1)
             self.lane.bins[first:last, cause] += np.diff(np.interp(edges, knots, values))
 
-    def _short_layers(self, row: _Row, places: IntArray, start: int, context: Context) -> None:
+    def _short_layers(self, row: _Row, places: IntArray, start: int, context: Enclosing) -> None:
         """What is too short to be seen is sampled, once a bin."""
         begins, ends = row.starts[places] + start, row.starts[places] + row.cycles[places] + start
         first, last = self.window.span(float(begins[0]), float(ends[-1]))

@@ -10,7 +10,7 @@ import traitlets
 
 from workbench.base.causes import CAUSES as CAUSE_NAMES
 from workbench.base.units import percent_text
-from workbench.profiler.timeline.executions import Body
+from workbench.profiler.timeline.executions import Activity
 from workbench.profiler.timeline.levels import Level, level
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets
@@ -120,7 +120,7 @@ def _columns(found: pd.DataFrame) -> dict[str, tuple[str, Any]]:
     }
 
 
-def _body(body: Body) -> dict[str, Any]:
+def _body(body: Activity) -> dict[str, Any]:
     """What recurs, in words and paint; where the colour is empty it is that of the micro-batch, or the bubble's."""
     main = max(body.mix, key=lambda part: part[1], default=("compute", 1.0))[0]
     note, painted = body.layer, CAUSES[main]

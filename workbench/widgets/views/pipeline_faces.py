@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.base.units import count_text, cycles_text
-from workbench.profiler.timeline.executions import Body
+from workbench.profiler.timeline.executions import Activity
 from workbench.profiler.timeline.levels import Level, level
 from workbench.widgets.kit import svg
 from workbench.widgets.kit.palette import CAUSES, DIRECTIONS, GREY, MICRO_BATCHES, Paint, paint
@@ -61,7 +61,7 @@ def keys(seen: set[str]) -> list[Paint]:
     return [*found, {"label": "other work", "colour": WORK["other"], "pattern": ""}] if "other" in seen else found
 
 
-def row_of(body: Body) -> str:
+def row_of(body: Activity) -> str:
     """The row of a lane that it belongs to, where several blocks share a rectangle."""
     return body.direction if body.kind == "stage" else body.kind
 
