@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.categories import VariableKind
 from workbench.base.dtypes import HAND_WORDS
 from workbench.engine import vertices
 from workbench.engine.by_hand import (
@@ -38,7 +39,7 @@ from workbench.engine.by_hand.lower import lower_by_hand
 from workbench.engine.by_hand.run import HandRun
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.mapping.types import row_major_strides
-from workbench.engine.program import TileProgram, VariableKind
+from workbench.engine.program import TileProgram
 from workbench.engine.target import Target
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.categories import FOOTPRINT_CATEGORIES
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES, SCHEMA, table_from_rows
+from workbench.profiler.schema import SCHEMA, table_from_rows
 
 TILES = 16
 FORMULAS = {

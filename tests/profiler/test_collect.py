@@ -15,11 +15,11 @@ from tests.engine.small_programs import Builder
 from tests.engine.unrolled import unrolled
 from tests.profiler.measured import compiled
 from tests.profiler.report_names import REPORTS
+from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import MEMORY_CATEGORIES
 from workbench.profiler.storage import load_profile
 from workbench.profiler.validity import validate
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tests.profiler.builder import FORMULAS
+from workbench.base.categories import FOOTPRINT_CATEGORIES
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES, SCHEMA, table
+from workbench.profiler.schema import SCHEMA, table
 
 DIRECTIONS = ("forward", "backward", "update")
 CAUSES = ("exchange", "compute", "compute", "sync")

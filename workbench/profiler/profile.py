@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from workbench.base.arrays import IntArray
+from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.errors import WorkbenchError
 from workbench.profiler import tables
 from workbench.profiler.memory import live_bytes
@@ -21,7 +22,7 @@ from workbench.profiler.memory.addresses import Addresses, Placer, Placing, byte
 from workbench.profiler.offers import Offers
 from workbench.profiler.registry import exports
 from workbench.profiler.report import face, plain_html
-from workbench.profiler.schema import MEMORY_CATEGORIES, Column, Stored, Table
+from workbench.profiler.schema import Column, Stored, Table
 from workbench.profiler.timeline import Timeline, blocks, timeline_of
 from workbench.profiler.timeline.tree import ControlTree, parse
 

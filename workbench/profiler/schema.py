@@ -37,31 +37,6 @@ FORMAT_VERSION = 3
 LATER_COLUMNS: Mapping[tuple[str, str], int] = {("operators", "body"): 2, ("operators", "plan_cycles"): 3}
 
 # An address used by several categories at different steps counts for the first of this list.
-VARIABLE_CATEGORIES = (
-    "parameter",
-    "optimizer",
-    "state",
-    "constant",
-    "stash",
-    "stream",
-    "input",
-    "activation",
-    "gradient",
-    "temporary",
-)
-FOOTPRINT_CATEGORIES = (
-    "vertex_code",
-    "internal_exchange_code",
-    "host_exchange_code",
-    "global_exchange_code",
-    "control_code",
-    "vertex_instance_state",
-    "copy_descriptor",
-    "host_exchange_packet_headers",
-    "stack",
-)
-MEMORY_CATEGORIES = VARIABLE_CATEGORIES + FOOTPRINT_CATEGORIES
-
 # Columns by table; the letter is the numpy kind: i int64, f float64, b bool, U text.
 SCHEMA: Mapping[str, Mapping[str, str]] = {
     "variables": {

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
-from workbench.profiler.schema import MEMORY_CATEGORIES, SCHEMA, Stored
+from workbench.base.categories import MEMORY_CATEGORIES
+from workbench.profiler.schema import SCHEMA, Stored
 
 STEP_COLUMNS = tuple(name for name in SCHEMA["steps"] if not name.endswith("_index"))
 VARIABLE_COLUMNS = tuple(name for name in SCHEMA["variables"] if not name.endswith("_index"))

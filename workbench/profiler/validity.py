@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.base.causes import CAUSES
-from workbench.profiler.schema import ARRAYS, MEMORY_CATEGORIES, Column, Stored
+from workbench.profiler.schema import ARRAYS, Column, Stored
 from workbench.profiler.timeline.tree import DIRECTIONS, MOST_UNROLLED, Controlled
 
 NONE = -1

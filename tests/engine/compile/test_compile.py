@@ -132,10 +132,7 @@ def _wrong_recipe(before: Graph, after: Graph) -> Graph:
     assert again
     return _with_nodes(
         after,
-        (
-            replace(node, op="ge", operands=node.operands[::-1]) if node in again else node
-            for node in after.body.nodes
-        ),
+        (replace(node, op="ge", operands=node.operands[::-1]) if node in again else node for node in after.body.nodes),
     )
 
 

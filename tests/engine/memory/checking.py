@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from workbench.base.categories import CODE_CATEGORIES
 from workbench.engine.memory.allocation import TileAllocation
-from workbench.engine.memory.footprint import CODE_CATEGORIES
 from workbench.engine.target import Target
 
 

@@ -14,9 +14,10 @@ from tests.engine.memory.checking import check
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, small_target
 from workbench.base.arrays import frozen
+from workbench.base.categories import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES
 from workbench.engine.memory import allocation as allocation_module
-from workbench.engine.memory.allocation import MEMORY_CATEGORIES, Allocation, PlacedBlock, allocate, covered
-from workbench.engine.memory.footprint import CATEGORIES, Footprint, footprint
+from workbench.engine.memory.allocation import Allocation, PlacedBlock, allocate, covered
+from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import liveness
 from workbench.engine.memory.packing import Item, conflicts, place
 from workbench.engine.program import TileProgram
@@ -27,7 +28,7 @@ from workbench.errors import InputError
 def no_code(program: TileProgram, **bytes_of: int) -> Footprint:
     """A footprint of stated bytes on every tile."""
     shape = (program.ipus, program.target.tiles_per_ipu)
-    return Footprint(categories={name: frozen(np.full(shape, bytes_of.get(name, 0))) for name in CATEGORIES})
+    return Footprint(categories={name: frozen(np.full(shape, bytes_of.get(name, 0))) for name in FOOTPRINT_CATEGORIES})
 
 
 def allocated(program: TileProgram, **bytes_of: int) -> Allocation:

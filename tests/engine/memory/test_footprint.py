@@ -6,10 +6,11 @@ from hypothesis import given
 
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence
+from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES
 from workbench.engine import vertices
 from workbench.engine.cost import formulas
 from workbench.engine.mapping.tileset import tile_set
-from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES, footprint
+from workbench.engine.memory.footprint import footprint
 from workbench.engine.program import Call, Repeat, TileProgram, VertexGroup
 
 STUB = vertices.find("stub")
@@ -103,7 +104,7 @@ def test_a_body_that_runs_often_is_stored_once() -> None:
     call = Call(function="f")
     once = footprint(b.program(call))
     often = footprint(b.program(call, Repeat(times=9, body=call), call))
-    for name in CATEGORIES:
+    for name in FOOTPRINT_CATEGORIES:
         assert (once.categories[name] == often.categories[name]).all(), name
 
 
@@ -112,14 +113,14 @@ def test_without_ipu_code_there_is_no_code_and_no_stack() -> None:
     program = b.program(b.compute(), b.stream(64))
     with_code, without = footprint(program), footprint(program, compile_ipu_code=False)
     assert all(without.categories[name].sum() == 0 for name in (*CODE_CATEGORIES, "stack"))
-    rest = set(CATEGORIES) - {*CODE_CATEGORIES, "stack"}
+    rest = set(FOOTPRINT_CATEGORIES) - {*CODE_CATEGORIES, "stack"}
     assert all((without.categories[name] == with_code.categories[name]).all() for name in rest)
 
 
 @given(programs())
 def test_every_figure_is_a_term_of_a_registered_formula(program: TileProgram) -> None:
     found = footprint(program)
-    for name in CATEGORIES:
+    for name in FOOTPRINT_CATEGORIES:
         for ipu in range(program.ipus):
             for tile in (0, 3):
                 cost = found.cost(name, ipu, tile)

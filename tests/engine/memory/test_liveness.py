@@ -13,8 +13,9 @@ from hypothesis import given
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence, small_target
 from workbench.base.arrays import frozen
+from workbench.base.categories import FOOTPRINT_CATEGORIES
 from workbench.engine.memory import liveness as liveness_module
-from workbench.engine.memory.footprint import CATEGORIES, Footprint, footprint
+from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.memory.liveness import Liveness, liveness
 from workbench.engine.program import (
@@ -325,7 +326,7 @@ def test_reconciliation_fails_when_one_pass_is_broken(broken: str) -> None:
         table = replace(found.tables[0], rows=found.tables[0].rows + 4)
         wrong = replace(found, tables=(table,))
     else:
-        more = {name: frozen(found.footprint.categories[name] + (name == "stack")) for name in CATEGORIES}
+        more = {name: frozen(found.footprint.categories[name] + (name == "stack")) for name in FOOTPRINT_CATEGORIES}
         wrong = replace(found, footprint=Footprint(categories=more))
     with pytest.raises(AssertionError):
         assert_reconciled(wrong)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from tests.engine.random_programs import programs
 from tests.profiler.measured import compiled
+from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect
 from workbench.profiler.memory import addresses
 from workbench.profiler.memory.addresses import bytes_by_category
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import MEMORY_CATEGORIES, Table
+from workbench.profiler.schema import Table
 
 
 def amounts(vectors: list[list[int]], always: list[int], lives: list[tuple[int, int, int]]) -> addresses.Amounts:

@@ -17,7 +17,7 @@ from workbench.engine.mapping.types import Linear, intern
 from workbench.errors import InputError
 
 if TYPE_CHECKING:
-    from workbench.engine.program import VariableKind
+    from workbench.base.categories import VariableKind
     from workbench.engine.target import Target
 
 Key: TypeAlias = "int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.base.arrays import IntArray, frozen
+from workbench.base.categories import VariableKind
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine import cost
 from workbench.engine.graph.origin import NOWHERE, Origin
@@ -29,7 +30,6 @@ from workbench.engine.program import (
     StreamCopy,
     Sync,
     Variable,
-    VariableKind,
     VertexGroup,
 )
 from workbench.engine.program import (

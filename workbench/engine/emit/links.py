@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.base.categories import VariableKind
 from workbench.engine.emit.emitter import Emitter
-from workbench.engine.program import Exchange, GlobalExchange, StreamCopy, Variable, VariableKind
+from workbench.engine.program import Exchange, GlobalExchange, StreamCopy, Variable
 
 
 def part(amounts: IntArray, members: int, of: int) -> IntArray:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from workbench.engine.program import VariableKind
+from collections.abc import Mapping
+from typing import cast, get_args
 
-KIND_OF_ROLE: dict[str, VariableKind] = {
-    "parameter": "parameter",
-    "optimizer": "optimizer",
-    "accumulator": "optimizer",
-    "state": "state",
-    "seed": "state",
-    "constant": "constant",
-    "input": "input",
-    "target": "input",
-    "argument": "input",
+from workbench.base.categories import VariableKind
+from workbench.engine.graph.graph import Role
+
+_HELD_AS: Mapping[str, VariableKind] = {
+    "accumulator": "optimizer", "seed": "state", "target": "input", "argument": "input",
+}  # fmt: skip
+
+KIND_OF_ROLE: Mapping[str, VariableKind] = {
+    role: _HELD_AS.get(role, cast(VariableKind, role)) for role in get_args(Role)
 }
+"""A role is a kind of its own name, but for those that are held as another."""

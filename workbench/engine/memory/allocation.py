@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from workbench.base.arrays import IntArray, frozen
+from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES
 from workbench.base.spans import covered_by_rank
-from workbench.engine.memory.footprint import CATEGORIES, CODE_CATEGORIES, Footprint
+from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.intervals import Interval
-from workbench.engine.memory.liveness import KINDS, Liveness
+from workbench.engine.memory.liveness import Liveness
 from workbench.engine.memory.packing import (
     ALIGNMENT_BYTES,
     INTERLEAVED_ALIGNMENT_BYTES,
@@ -30,9 +31,6 @@ from workbench.engine.program import TileProgram, Variable
 from workbench.engine.program.columns import columns_of
 from workbench.engine.target import MemoryMap
 from workbench.errors import InputError
-
-MEMORY_CATEGORIES = (*KINDS, *CATEGORIES)
-"""Every category of memory. An address of several categories counts for the first."""
 
 _DECISIVE_LIMIT = 24  # tile classes allocated for the verdict; bounds of a program are close together or far apart
 
@@ -135,7 +133,7 @@ class Allocation:
         sharing = self._sharing[ipu]
         parts = [
             (name, None, Item(size_bytes=int(self.footprint.categories[name][ipu, tile]), code=name in CODE_CATEGORIES))
-            for name in CATEGORIES
+            for name in FOOTPRINT_CATEGORIES
         ]
         held: list[tuple[str, Variable | None, Item]] = [part for part in parts if part[2].size_bytes]
         held += sharing.items(tile)
@@ -268,11 +266,11 @@ def plain_placer(
     It takes int64[categories + variables] of bytes, footprint categories first, and the most bytes that are live
     together without the always-live ones. It returns addresses in the same order, 0 where there are no bytes.
     """
-    fixed = len(CATEGORIES)
+    fixed = len(FOOTPRINT_CATEGORIES)
     rows: dict[tuple[Interval, ...], int] = {}
     life = [ALWAYS] * fixed + [rows.setdefault(spans, len(rows)) if spans else ALWAYS for spans in lives]
     duration = [0] * fixed + [sum(last - first + 1 for first, last in spans) for spans in lives]
-    code = [name in CODE_CATEGORIES for name in CATEGORIES] + [False] * len(lives)
+    code = [name in CODE_CATEGORIES for name in FOOTPRINT_CATEGORIES] + [False] * len(lives)
     wide = [False] * fixed + list(interleaved)
     meets = conflicts(list(rows))
 

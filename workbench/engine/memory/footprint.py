@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, Inputs, formula, term
 from workbench.engine.mapping.tileset import TileSet
@@ -28,18 +29,6 @@ from workbench.engine.program import (
 )
 from workbench.engine.target import Machine, Target
 from workbench.engine.time.exchange_cost import exchange_instructions, piece_instructions
-
-CODE_CATEGORIES = (
-    "vertex_code",
-    "internal_exchange_code",
-    "host_exchange_code",
-    "global_exchange_code",
-    "control_code",
-)
-"""Categories that hold instructions, so they must lie in the executable region."""
-
-CATEGORIES = (*CODE_CATEGORIES, "vertex_instance_state", "copy_descriptor", "host_exchange_packet_headers", "stack")
-"""Every category of a footprint, code first."""
 
 COMPILED_CATEGORIES = (*CODE_CATEGORIES, "stack")
 """What there is only of a compiled program: code, and the stack, whose size the compiled codelets state.
@@ -169,7 +158,7 @@ class CodeVariant:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Footprint:
-    """Bytes per category: `categories[name]` is int64[ipus, tiles], one entry per name of `CATEGORIES`.
+    """Bytes per category: `categories[name]` is int64[ipus, tiles], one entry per name of `FOOTPRINT_CATEGORIES`.
 
     `variants` are the codelets behind "vertex_code", `inputs[category]` the per-tile inputs of the other formulas.
     """
@@ -210,7 +199,7 @@ def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footpri
         categories[category] = np.broadcast_to(np.asarray(evaluate(**inputs[category]), np.int64), shape)
     if not compile_ipu_code:
         categories.update({name: np.zeros(shape, np.int64) for name in COMPILED_CATEGORIES})
-    ordered = {name: frozen(categories[name]) for name in CATEGORIES}
+    ordered = {name: frozen(categories[name]) for name in FOOTPRINT_CATEGORIES}
     return Footprint(categories=ordered, variants=variants, inputs=inputs)
 
 

@@ -9,25 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, ceil_div, distinct_numbers, frozen
-from workbench.engine.memory.footprint import CATEGORIES, Footprint
+from workbench.base.categories import FOOTPRINT_CATEGORIES, VARIABLE_CATEGORIES
+from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.intervals import Intervals
 from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.program import TileProgram
 from workbench.engine.program.columns import columns_of
-
-KINDS = (
-    "parameter",
-    "optimizer",
-    "state",
-    "constant",
-    "stash",
-    "stream",
-    "input",
-    "activation",
-    "gradient",
-    "temporary",
-)
-"""Categories of variables: their kinds, the long-lived first."""
 
 _CHUNK_BYTES = 1 << 20  # of one array at a time, so that it stays in cache
 
@@ -147,13 +134,13 @@ class Liveness:
         Summed from the variables one by one, so that it checks `live_bytes`, which takes another way.
         """
         tiles = self.program.target.tiles_per_ipu
-        result = {kind: np.zeros(tiles, np.int64) for kind in KINDS}
+        result = {kind: np.zeros(tiles, np.int64) for kind in VARIABLE_CATEGORIES}
         for variable in self.program.variables:
             spans = () if variable.ipu != ipu or variable.always_live else self.intervals[variable.id]
             live = variable.always_live or any(first <= position <= last for first, last in spans)
             if variable.ipu == ipu and live:
                 result[variable.kind] += variable.bytes_per_tile
-        return result | {name: self.footprint.categories[name][ipu].copy() for name in CATEGORIES}
+        return result | {name: self.footprint.categories[name][ipu].copy() for name in FOOTPRINT_CATEGORIES}
 
     def aligned_bytes(
         self, ipu: int, alignment_bytes: int, interleaved_alignment_bytes: int, *, above: int = -1
@@ -169,7 +156,7 @@ class Liveness:
             variable, row = members.T
             return np.column_stack((variable, row + count * columns_of(self.program).interleaved[variable]))
 
-        costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in CATEGORIES])
+        costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in FOOTPRINT_CATEGORIES])
         always = _up(costs, alignment_bytes).sum(axis=0) + rows[wide(table.kept)[:, 1]].sum(axis=0)
         most_rounding = max(alignment_bytes, interleaved_alignment_bytes) - 1
         needed = always + self._curves(ipu).peak + most_rounding * self._most_members(ipu)
@@ -330,7 +317,7 @@ def _table(program: TileProgram, footprint: Footprint, ipu: int, intervals: Inte
     held, row = _rows(program, mine)
     kept = columns.always_live[mine]
     live = ~kept & (intervals.counts[mine] > 0)
-    categories = np.stack([footprint.categories[name][ipu] for name in CATEGORIES])
+    categories = np.stack([footprint.categories[name][ipu] for name in FOOTPRINT_CATEGORIES])
     class_of, first_tile, counts = _classes(np.concatenate((held, categories)))
     rows = held[:, first_tile]
     always = categories[:, first_tile].sum(axis=0) + rows[row[kept]].sum(axis=0)

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 from workbench.base.arrays import IntArray
+from workbench.base.categories import VariableKind
 from workbench.base.causes import Phase
 from workbench.engine.cost import Inputs
 from workbench.engine.graph.origin import NOWHERE, Origin
@@ -25,10 +26,6 @@ from workbench.engine.mapping.tileset import TileSet
 from workbench.engine.program.links import Topology
 from workbench.engine.program.remote_buffers import RemoteBuffer
 from workbench.engine.target import Target
-
-VariableKind = Literal[
-    "parameter", "optimizer", "state", "input", "activation", "gradient", "temporary", "constant", "stash", "stream"
-]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.categories import FOOTPRINT_CATEGORIES
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes
@@ -17,7 +18,6 @@ from workbench.profiler.operators.steps import OperatorSteps, StepsByOperator
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import method
 from workbench.profiler.report import records
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES
 
 MAX_PARTS_SHOWN = 12
 # Sources of numbers that are read from the program itself rather than computed by a formula of the engine.

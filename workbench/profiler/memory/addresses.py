@@ -15,9 +15,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.base.categories import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES
 from workbench.base.spans import covered_by_rank
 from workbench.errors import InputError
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, Stored, Table, table
+from workbench.profiler.schema import Stored, Table, table
 
 KEPT_TILES = 16
 PLACED_BY_THEMSELVES = 64

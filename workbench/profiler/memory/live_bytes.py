@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
-from workbench.profiler.schema import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES, Stored
+from workbench.base.categories import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES
+from workbench.profiler.schema import Stored
 
 
 def positions(profile: Stored, ipu: int) -> IntArray:

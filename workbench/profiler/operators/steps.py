@@ -64,9 +64,7 @@ class StepsByOperator:
         return OperatorSteps(own=tuple(own), shared=tuple(shared), own_runs=runs.get(name, 0), runs=sum(runs.values()))
 
 
-def _runs_of_sharers(
-    bodies: Mapping[str, str], control: ControlTree, steps: Table
-) -> Mapping[str, Mapping[str, int]]:
+def _runs_of_sharers(bodies: Mapping[str, str], control: ControlTree, steps: Table) -> Mapping[str, Mapping[str, int]]:
     """Body → how often each operator that shares it runs it, in the order of the operators.
 
     A run of several operators calls its body once, for the first of them: the others, which share another part of the

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.base.categories import VariableKind
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import RESIDENT_ROLES, Input, Node, Value
 from workbench.engine.graph.origin import Origin
@@ -15,7 +16,6 @@ from workbench.engine.lower.pipeline.stages import Arrival, Fifo, Stage
 from workbench.engine.lower.roles import KIND_OF_ROLE
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.pipeline_schedule import stash_depth
-from workbench.engine.program import VariableKind
 
 
 @dataclass(slots=True)
