@@ -22,15 +22,18 @@ class TableView(MutableMapping[Any, Any]):
     def __init__(self, held: Any, note: NoteOf, spoil: Spoil, own: set[Any] | None = None) -> None:
         self.held = held
         self.own: set[Any] = set() if own is None else own
+        self._known = set(self.own)  # and what was noted
         self._note = note
         self._spoil = spoil
 
     def _read(self, key: Any) -> None:
-        if key not in self.own:
+        if key not in self._known:
+            self._known.add(key)
             self._note(self.held, key)
 
     def __getitem__(self, key: Any) -> Any:
-        self._read(key)
+        if key not in self._known:
+            self._read(key)
         return self.held[key]
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -44,10 +47,12 @@ class TableView(MutableMapping[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.own.add(key)
+        self._known.add(key)
         self.held[key] = value
 
     def __delitem__(self, key: Any) -> None:
         self.own.add(key)
+        self._known.add(key)
         del self.held[key]
 
     def __iter__(self) -> Iterator[Any]:
