@@ -20,6 +20,7 @@ SAMPLES: dict[str, Sample] = collected("ops")
 MK2 = targets["ipu2"]
 WIDE = dataclasses.replace(MK2, name="wide", workers_per_tile=8, data_path_bytes=16, exchange_bytes_per_cycle=8)
 HALVES = {"op": "ADD", "type": "half", "n": 960}
+SAMPLES = collected("ops")
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.errors import InputError
 
 # Sources named below:
@@ -133,10 +132,6 @@ class Target:
         """Peak float16 rate of one IPU: two operations per multiply-accumulate, half partials."""
         macs_per_cycle = self.conv_units_half_partials * 4
         return 2.0 * macs_per_cycle * self.tiles_per_ipu * self.clock_hz
-
-    def vector_width(self, dtype: str) -> int:
-        """Elements of this type that a vector instruction takes: those of one access of the data path."""
-        return max(1, self.data_path_bytes // ITEMSIZE_BYTES[dtype])
 
     def replace(self, **changes: Any) -> Target:
         """A what-if machine: the same target with fields changed (`bytes_per_tile` scales both regions)."""
