@@ -90,7 +90,7 @@ def _spread(work: Work, node: Node, planned: Planned, outputs: Tensor) -> None:
         wished = pad(outputs.mapping, low, high, between)
     result = lowering.result(node, 0, wished)
     workers = lowering.target.workers_per_tile
-    zeros = -(-result.elements_per_tile(lowering.tiles) // workers)
+    zeros = ceil_div(result.elements_per_tile(lowering.tiles), workers)
     fills = vertex_groups("popops::Fill", {"n": zeros}, type=DTYPE_WORDS[result.dtype])
     if "outputs" in work.plan.transforms:
         copies = strided_copies(outputs.elements_per_tile(lowering.tiles), work.plan.problem.out_type)
@@ -211,7 +211,7 @@ def _adds(work: Work, wanted: Placement, owned: Mapping, from_dtype: str, to_dty
     tiles = work.lowering.tiles
     results = owned.elements_per_tile(tiles)
     held = wanted.elements_per_tile(tiles)
-    depth: IntArray = np.where(results > 0, -(-held // np.maximum(results, 1)), 0)
+    depth: IntArray = np.where(results > 0, ceil_div(held, np.maximum(results, 1)), 0)
     types = {"partials_type": DTYPE_WORDS[from_dtype], "out_type": DTYPE_WORDS[to_dtype]}
     group = "matmuls" if work.plan.problem.kind == "matmul" else "convolutions"
     if not work.lowering.options.get(f"{group}.poplar_options.enableFastReduce"):

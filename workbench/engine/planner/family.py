@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.base.arrays import ceil_div
 from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.context import Lowering
@@ -81,7 +82,7 @@ def _zeros(node: Node, lowering: Lowering) -> None:
     value = node.results[0]
     result = lowering.result(node, 0, lowering.wish(value) or lowering.default_mapping(value))
     workers = lowering.target.workers_per_tile
-    share = -(-result.elements_per_tile(lowering.tiles) // workers)
+    share = ceil_div(result.elements_per_tile(lowering.tiles), workers)
     groups = vertex_groups("popops::Fill", {"n": share}, type=DTYPE_WORDS[value.dtype])
     filled = [replace(group, count=workers) for group in groups]
     lowering.emit.compute(lowering.label(node), filled, (), result.variables)

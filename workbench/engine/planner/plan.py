@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, frozen
+from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.engine.cost import Cost
 from workbench.engine.planner.method import Method
 from workbench.engine.planner.problem import ConvProblem, swapped_problem
@@ -111,8 +111,8 @@ def axis_cuts(size: int, parts: int, grain: int = 1) -> AxisCuts:
 
     Source: poplibs@7eac0f26 lib/poplin/ConvUtilInternal.cpp (partitions are rounded up).
     """
-    grains = -(-size // grain)
-    bounds = np.minimum(np.arange(parts + 1, dtype=np.int64) * -(-grains // parts) * grain, size)
+    grains = ceil_div(size, grain)
+    bounds = np.minimum(np.arange(parts + 1, dtype=np.int64) * ceil_div(grains, parts) * grain, size)
     return AxisCuts(size=size, lo=frozen(bounds[:-1]), hi=frozen(bounds[1:]))
 
 
@@ -174,10 +174,10 @@ def step_of(plan: ConvPlan) -> ConvPlan:
     for role, steps in (("c", plan.serial_in), ("o", plan.serial_out)):
         axes = [axis for axis in variant.axes(role) if axis[0] == role]
         if steps > 1 and axes:
-            blocks = [-(-int(cutting.cuts[axis].lengths.max()) // variant.grain(axis)) for axis in axes]
+            blocks = [ceil_div(int(cutting.cuts[axis].lengths.max()), variant.grain(axis)) for axis in axes]
             for axis, held, cut in zip(axes, blocks, evenest(tuple(blocks), steps), strict=True):
                 if cut > 1:
-                    sizes[axis] = min(sizes[axis], -(-held // cut) * variant.grain(axis) * cutting.parts(axis))
+                    sizes[axis] = min(sizes[axis], ceil_div(held, cut) * variant.grain(axis) * cutting.parts(axis))
     problem = replace(
         cutting.problem,
         in_chans=tuple(sizes[f"c{index}"] for index in range(len(cutting.problem.in_chans))),
@@ -197,7 +197,7 @@ def evenest(blocks: tuple[int, ...], steps: int) -> tuple[int, ...]:
     ways = [cuts for cuts in product(divisors, repeat=len(blocks)) if prod(cuts) == steps]
 
     def order(cuts: tuple[int, ...]) -> tuple[int, ...]:
-        largest = prod(-(-held // cut) for held, cut in zip(blocks, cuts, strict=True))
+        largest = prod(ceil_div(held, cut) for held, cut in zip(blocks, cuts, strict=True))
         longest = max(held for held, cut in zip(blocks, cuts, strict=True) if cut > 1)
         return largest, sum(cut > 1 for cut in cuts), -longest
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, frozen
+from workbench.base.arrays import IntArray, ceil_div, frozen
 
 # Results of one tile that the vertex for one block of partials adds up together, poplibs@7eac0f26 ConvReduce.cpp:49.
 FAST_GRAIN = {"float": 4, "half": 8}
@@ -43,9 +43,9 @@ def steps(depth: int, multi_stage: bool) -> tuple[int, ...]:
     """How many partials each step adds up, one step after the other; their product is at least the depth."""
     sums, left = [], depth
     for after in stages(depth, multi_stage):
-        together = -(-left // after)
+        together = ceil_div(left, after)
         sums.append(together)
-        left = -(-left // together)
+        left = ceil_div(left, together)
     if left > 1:
         sums.append(left)
     return tuple(sums)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.cost import Cost, term
 from workbench.engine.options import Options
 from workbench.engine.planner.bytes import bounds, floor_bytes, temporary_bytes
@@ -148,7 +148,7 @@ def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: i
     for serial in (ONCE, SERIAL):
         for number, variant in enumerate(variants_of(problem, target)):
             below = best.order[0] if best else UNREACHED
-            if below <= -(-macs // (variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu)):
+            if below <= ceil_div(macs, variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu):
                 continue
             tried: Candidates | None = _candidates(variant, target, settings)
             if serial != ONCE:

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.mapping import Grid, grid_of_cuts
 from workbench.engine.planner.formulas import SHORTEST_RUN
 from workbench.engine.planner.plan import ConvPlan, Cutting, Pieces, cutting_of
@@ -180,10 +180,10 @@ def cuts_for(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
     best: tuple[float, tuple[int, ...]] = (float("inf"), (1,) * len(lengths))  # cuts innermost first
     for cuts in _all_cuts(lengths[:-1], count) if lengths else ():
         left = count // max(1, prod(cuts))
-        part = prod(-(-length // cut) for length, cut in zip(lengths[:-1], cuts, strict=True))
-        runs = -(-lengths[-1] // SHORTEST_RUN)
+        part = prod(ceil_div(length, cut) for length, cut in zip(lengths[:-1], cuts, strict=True))
+        runs = ceil_div(lengths[-1], SHORTEST_RUN)
         for inner in {1, min(runs, left)}:
-            share = max(SHORTEST_RUN, part * min(lengths[-1], -(-runs // inner) * SHORTEST_RUN))
+            share = max(SHORTEST_RUN, part * min(lengths[-1], ceil_div(runs, inner) * SHORTEST_RUN))
             scattered = AXIS_PENALTY ** sum(cut > 1 for cut in cuts) * (INNER_PENALTY if inner > 1 else 1)
             best = min(best, (share * scattered, (inner, *cuts[::-1])))
     return best[1][::-1]
@@ -308,8 +308,8 @@ def _stages(
     stride = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 0
     left, reach = len(offsets), 1
     for after in plan.stages:
-        together = -(-left // after)
-        groups = -(-left // together)
+        together = ceil_div(left, after)
+        groups = ceil_div(left, together)
         first = np.arange(groups, dtype=np.int64) * together
         at = first * stride * reach
         beyond = int(at[-1]) + sum(int(part[2].max(initial=0)) for part in out)
@@ -334,7 +334,7 @@ def packed_places(plan: ConvPlan, planned: Planned, places: Places, tiles: int) 
 
     def padded(role: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         named = [(size, grains.get(f"{role}{index}", 1)) for index, size in enumerate(sizes)]
-        return tuple(-(-size // grain) * grain for size, grain in named)
+        return tuple(ceil_div(size, grain) * grain for size, grain in named)
 
     filled = replace(problem, in_chans=padded("c", problem.in_chans), out_chans=padded("o", problem.out_chans))
     if filled == problem or plan.serial_in * plan.serial_out > 1:

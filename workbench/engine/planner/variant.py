@@ -80,11 +80,11 @@ def parts_of_axis(size: int, grain: int, ratio: float = 1.0) -> tuple[int, ...]:
     PopLibs tries them all: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:3276-3409 (ceildivConstrainDivisor). One part and,
     up to 2048, a part per grain are always among them. Nothing here depends on the target.
     """
-    grains = -(-size // grain)
+    grains = ceil_div(size, grain)
     chosen = [1]
     share = grains
     for parts in range(2, min(grains, MOST_PARTS) + 1):
-        new = -(-grains // parts)
+        new = ceil_div(grains, parts)
         if new < share and (share >= ratio * new or new == 1):
             chosen.append(parts)
             share = new
@@ -137,8 +137,8 @@ def _largest_shares(rows: IntArray, sizes: Sequence[int], grains: Sequence[int])
     """Elements of the largest part for each row of parts."""
     if not len(sizes):
         return np.ones((len(rows), 0), np.int64)
-    whole = np.asarray([-(-size // grain) for size, grain in zip(sizes, grains, strict=True)])
-    shares: IntArray = np.minimum(-(-whole // rows) * np.asarray(grains), np.asarray(sizes))
+    whole = np.asarray([ceil_div(size, grain) for size, grain in zip(sizes, grains, strict=True)])
+    shares: IntArray = np.minimum(ceil_div(whole, rows) * np.asarray(grains), np.asarray(sizes))
     return shares
 
 
