@@ -17,7 +17,7 @@ def chosen(graph: Graph) -> dict[str, str]:
     """result → the operand it overwrites, by number; the choice verified."""
     found = verify_in_place(graph, find_in_place(graph))
     values = {
-        id(value): f"%{value.id}"
+        value: f"%{value.id}"
         for function in graph.functions.values()
         for node in function.nodes
         for value in (*node.results, *node.operands)
@@ -124,7 +124,7 @@ def test_another_size_of_element_does_not_fit() -> None:
 
 def test_a_carry_is_added_to_where_it_is() -> None:
     graph, new, carry = carried_loop()
-    assert find_in_place(graph).reuse[id(new)] is carry
+    assert find_in_place(graph).reuse[new] is carry
 
 
 # -- the verifier ---------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_a_wrong_choice_is_caught() -> None:
     graph = step(read_after=True)
     w = graph.body.params[0]
     update = next(node for node in graph.body.nodes if node.op == "sub")
-    wrong = InPlace(reuse={id(update.results[0]): w}, updated=frozenset({0}))
+    wrong = InPlace(reuse={update.results[0]: w}, updated=frozenset({0}))
     with pytest.raises(VerificationError, match=r"^%5.* = dot_general\(%2, %0\).* reads %0:float32\[8,8\], which %4"):
         verify_in_place(graph, wrong)
 
@@ -146,7 +146,7 @@ def test_a_wrong_choice_through_a_view_is_caught() -> None:
     seen = d.transpose(y, 1, 0)
     z = d.point("exp", y)
     graph = d.graph(d.dot(seen, z))
-    wrong = InPlace(reuse={id(z): y}, updated=frozenset())
+    wrong = InPlace(reuse={z: y}, updated=frozenset())
     with pytest.raises(VerificationError, match=r"reads %2:float32\[8,8\], which %3"):
         verify_in_place(graph, wrong)
 
@@ -165,4 +165,4 @@ def test_a_wrong_choice_inside_a_region_is_caught() -> None:
     graph = d.graph(out, bodies=(body,))
     assert verify_in_place(graph, find_in_place(graph))
     with pytest.raises(VerificationError, match="reads %1"):
-        verify_in_place(graph, InPlace(reuse={id(z): y}, updated=frozenset()))
+        verify_in_place(graph, InPlace(reuse={z: y}, updated=frozenset()))

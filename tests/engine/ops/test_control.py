@@ -131,7 +131,7 @@ def test_the_verifier_finds_a_read_of_overwritten_memory() -> None:
     (result,) = builder.nodes[0].results
     builder.node("add", (builder.params[0], result), (VECTOR,))
     graph = compiled(builder, [result], roles=["parameter"], bodies=arms).graph
-    wrong = InPlace(reuse={id(result): builder.params[0]}, updated=frozenset())
+    wrong = InPlace(reuse={result: builder.params[0]}, updated=frozenset())
     verify_in_place(graph, find_in_place(graph))
     with pytest.raises(VerificationError, match="overwrote"):
         verify_in_place(graph, wrong)

@@ -139,9 +139,9 @@ d = Draft()
 w, g = d.weight("a/w", (640,)), d.param("g", (640,))
 with d.at(layer="a", direction="update"):
     d.node("hypot_of_mine", (w, g), (640,), "float32")
-wishes = {id(w): linear((640,), "float32", 4, vector_bytes=8)}
+wishes = {w: linear((640,), "float32", 4, vector_bytes=8)}
 hand_across(d.b.nodes[-1], wishes)
-print("pointwise", wishes.get(id(g)) == wishes[id(w)])
+print("pointwise", wishes.get(g) == wishes[w])
 
 angle = Node("atan2", (w, g), (Value(2, (640,), "float32"),))
 print("before", ops.family_of(angle).name, ops.family_of(Node("add", angle.operands, angle.results)).name)

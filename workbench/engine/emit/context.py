@@ -52,7 +52,7 @@ class Lowering(ABC):
 
     `destinations` maps a result to memory that exists already and is free for it.
 
-    `reuse` maps a result (by identity) to the operand whose memory it may take. `wishes` maps a value to the mapping
+    `reuse` maps a result to the operand whose memory it may take. `wishes` maps a value to the mapping
     its readers would like. `plans` maps a node to what its family planned for it.
     `names` counts the operators of each label, `next_tile` is where linear mappings of each IPU begin next.
     """
@@ -61,15 +61,15 @@ class Lowering(ABC):
     target: Target
     options: Options
     emit: Emitter
-    reuse: Table[int, Value] = field(default_factory=dict)
-    wishes: Table[int, Mapping] = field(default_factory=dict)
-    summed_halves: set[int] = field(default_factory=set)
-    destinations: dict[int, Tensor] = field(default_factory=dict)
+    reuse: Table[Value, Value] = field(default_factory=dict)
+    wishes: Table[Value, Mapping] = field(default_factory=dict)
+    summed_halves: set[Value] = field(default_factory=set)
+    destinations: dict[Value, Tensor] = field(default_factory=dict)
     homes: dict[str, tuple[Value, Tensor]] = field(default_factory=dict)  # loaded variables, by key of their load
-    plans: dict[int, Any] = field(default_factory=dict)
+    plans: dict[Node, Any] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     unmodelled: list[tuple[str, str]] = field(default_factory=list)
-    _tensors: dict[int, Tensor] = field(default_factory=dict)
+    _tensors: dict[Value, Tensor] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     next_tile: dict[int, int] = field(default_factory=dict)
 
@@ -83,19 +83,19 @@ class Lowering(ABC):
     def get(self, value: Value) -> Tensor:
         """Where the value is; reading one that was never placed is a defect of the schedule."""
         try:
-            return self._tensors[id(value)]
+            return self._tensors[value]
         except KeyError:
             raise VerificationError(f"{value} is read before it is placed") from None
 
     def has(self, value: Value) -> bool:
         """Whether the value has been placed."""
-        return id(value) in self._tensors
+        return value in self._tensors
 
     def bind(self, value: Value, tensor: Tensor) -> None:
         """Say where the value is."""
         if tensor.shape != value.shape:
             raise VerificationError(f"{value} is bound to {tensor}")
-        self._tensors[id(value)] = tensor
+        self._tensors[value] = tensor
 
     def marked(self) -> Callable[[], None]:
         """Remember what has been placed and emitted; the answer forgets everything made since, outside open bodies."""
@@ -126,7 +126,7 @@ class Lowering(ABC):
         float for halves that are summed).
         """
         first = self.next_tile.get(self.emit.ipu, 0)
-        counted = dtype or ("float32" if id(value) in self.summed_halves else value.dtype)
+        counted = dtype or ("float32" if value in self.summed_halves else value.dtype)
 
         def spread(first: int) -> Mapping:
             vector = self.target.data_path_bytes
@@ -140,19 +140,19 @@ class Lowering(ABC):
 
     def wish(self, value: Value) -> Mapping | None:
         """The mapping the readers of the value would like, if any said so."""
-        return self.wishes.get(id(value))
+        return self.wishes.get(value)
 
     def reusable(self, value: Value) -> Tensor | None:
         """The tensor whose memory this result may take."""
-        operand = self.reuse.get(id(value))
+        operand = self.reuse.get(value)
         return None if operand is None or not self.has(operand) else self.get(operand)
 
     def result(self, node: Node, number: int, mapping: Mapping, *, name: str = "") -> Tensor:
         """Place result `number`: over the operand it may overwrite if that has this mapping, else in new memory."""
         value = node.results[number]
-        if id(value) in self.destinations:
-            self.bind(value, self.destinations[id(value)])
-            return self.destinations[id(value)]
+        if value in self.destinations:
+            self.bind(value, self.destinations[value])
+            return self.destinations[value]
         old = self.reusable(value)
         if old is not None and old.mapping == mapping and old.itemsize_bytes == value.itemsize_bytes:
             tensor = replace(old, shape=value.shape, dtype=value.dtype)

@@ -16,11 +16,11 @@ from workbench.errors import VerificationError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InPlace:
-    """`reuse[id(result)]` is the operand it overwrites, or the parameter it is the next value of that nobody reads any
+    """`reuse[result]` is the operand it overwrites, or the parameter it is the next value of that nobody reads any
     more; `updated[i]` says entry parameter i is written in place.
     """
 
-    reuse: Mapping[int, Value]
+    reuse: Mapping[Value, Value]
     updated: frozenset[int]
 
 
@@ -37,13 +37,13 @@ def flat_nodes(graph: Graph, function: Function) -> Iterator[Node]:
 class _Aliases:
     """The memories each value is a view of (a joined value: of several), and the last place each is read."""
 
-    memories: dict[int, tuple[int, ...]]
-    last_read: dict[int, int]
+    memories: dict[Value, tuple[Value, ...]]
+    last_read: dict[Value, int]
 
-    def of(self, value: Value) -> tuple[int, ...]:
-        return self.memories.get(id(value), (id(value),))
+    def of(self, value: Value) -> tuple[Value, ...]:
+        return self.memories.get(value, (value,))
 
-    def read_after(self, memories: tuple[int, ...], place: int) -> bool:
+    def read_after(self, memories: tuple[Value, ...], place: int) -> bool:
         """Whether any of the memories is read after a place."""
         return any(self.last_read.get(memory, -1) > place for memory in memories)
 
@@ -55,7 +55,7 @@ def _aliases(graph: Graph, function: Function) -> _Aliases:
         shown = dict.fromkeys(memory for value in node.operands for memory in found.of(value))
         found.last_read.update(dict.fromkeys(shown, place))
         if ops.family_of(node).pure_view and shown:
-            found.memories.update((id(value), tuple(shown)) for value in node.results)
+            found.memories.update((value, tuple(shown)) for value in node.results)
     for value in function.results:
         found.last_read.update(dict.fromkeys(found.of(value), place + 1))
     return found
@@ -63,17 +63,17 @@ def _aliases(graph: Graph, function: Function) -> _Aliases:
 
 def find_in_place(graph: Graph) -> InPlace:
     """Choose, for every function, the results that overwrite an operand; callers before what they call."""
-    reuse: dict[int, Value] = {}
+    reuse: dict[Value, Value] = {}
     updated: set[int] = set()
     pairs = carried(graph)
     private = private_params(graph)
     for function in reversed(callees_first(graph)):
         targets = {
-            id(function.results[result]): (param, function.params[param])
+            function.results[result]: (param, function.params[param])
             for result, param in pairs.get(function.name, {}).items()
         }
-        kept = {id(value) for n, value in enumerate(function.params) if n not in private.get(function.name, ())}
-        kept |= {id(v) for node in flat_nodes(graph, function) if node.op == "constant" for v in node.results}
+        kept = {value for n, value in enumerate(function.params) if n not in private.get(function.name, ())}
+        kept |= {v for node in flat_nodes(graph, function) if node.op == "constant" for v in node.results}
         found = _in_function(graph, function, targets, kept)
         reuse.update(found)
         for node in flat_nodes(graph, function):
@@ -84,10 +84,10 @@ def find_in_place(graph: Graph) -> InPlace:
     return InPlace(reuse=reuse, updated=frozenset(updated))
 
 
-def _through_branches(node: Node, found: Mapping[int, Value], pairs: dict[str, dict[int, int]]) -> None:
+def _through_branches(node: Node, found: Mapping[Value, Value], pairs: dict[str, dict[int, int]]) -> None:
     """What a branch node overwrites, its bodies may overwrite too: in every call of a body, or not at all."""
-    place = {id(value): number for number, value in enumerate(node.operands[1:])}
-    taken = {number: place[id(found[id(value)])] for number, value in enumerate(node.results) if id(value) in found}
+    place = {value: number for number, value in enumerate(node.operands[1:])}
+    taken = {number: place[found[value]] for number, value in enumerate(node.results) if value in found}
     for name in node.calls:
         known = pairs.get(name)
         pairs[name] = dict(taken if known is None else known.items() & taken.items())
@@ -98,16 +98,16 @@ class _Choosing:
     """The choice within one function: `kept` memory may only be overwritten by its own next value, a target."""
 
     aliases: _Aliases
-    targets: Mapping[int, tuple[int, Value]]
-    kept: set[int]
-    reuse: dict[int, Value]
-    taken: set[int]
+    targets: Mapping[Value, tuple[int, Value]]
+    kept: set[Value]
+    reuse: dict[Value, Value]
+    taken: set[Value]
 
     def over_operand(self, node: Node, place: int, result: int, operand: int) -> None:
         """Let a result overwrite an operand that is read for the last time, once, by this node."""
         value, old = node.results[result], node.operands[operand]
         memories = self.aliases.of(old)
-        if id(value) in self.reuse or self.taken.intersection(memories) or self.aliases.read_after(memories, place):
+        if value in self.reuse or self.taken.intersection(memories) or self.aliases.read_after(memories, place):
             return
         if self.kept.intersection(memories) and not self._is_target(value, old):
             return
@@ -116,25 +116,25 @@ class _Choosing:
 
     def over_parameter(self, value: Value, place: int) -> None:
         """Let a parameter's next value, a target, take its memory if nobody reads it any more."""
-        _, param = self.targets[id(value)]
-        if id(value) in self.reuse:
+        _, param = self.targets[value]
+        if value in self.reuse:
             return
         memories = self.aliases.of(param)
         if not self.taken.intersection(memories) and not self.aliases.read_after(memories, place - 1):
             self._take(value, param, memories)
 
     def _is_target(self, value: Value, old: Value) -> bool:
-        target = self.targets.get(id(value))
+        target = self.targets.get(value)
         return target is not None and target[1] is old
 
-    def _take(self, value: Value, old: Value, memories: tuple[int, ...]) -> None:
-        self.reuse[id(value)] = old
+    def _take(self, value: Value, old: Value, memories: tuple[Value, ...]) -> None:
+        self.reuse[value] = old
         self.taken.update(memories)
 
 
 def _in_function(
-    graph: Graph, function: Function, targets: Mapping[int, tuple[int, Value]], kept: set[int]
-) -> dict[int, Value]:
+    graph: Graph, function: Function, targets: Mapping[Value, tuple[int, Value]], kept: set[Value]
+) -> dict[Value, Value]:
     choosing = _Choosing(_aliases(graph, function), targets, kept, {}, set())
     for place, node in enumerate(flat_nodes(graph, function)):
         family = ops.family_of(node)
@@ -142,7 +142,7 @@ def _in_function(
             continue
         # A parameter that is free already before its operand: an update in several steps ends where it began.
         for value in node.results:
-            if id(value) in targets:
+            if value in targets:
                 choosing.over_parameter(value, place)
         for result, operand in _ordered(node, family.in_place(node), targets):
             choosing.over_operand(node, place, result, operand)
@@ -150,14 +150,14 @@ def _in_function(
 
 
 def _ordered(
-    node: Node, pairs: tuple[tuple[int, int], ...], targets: Mapping[int, tuple[int, Value]]
+    node: Node, pairs: tuple[tuple[int, int], ...], targets: Mapping[Value, tuple[int, Value]]
 ) -> list[tuple[int, int]]:
     """Updates of parameters first, then pairs as the family gave them."""
-    if len(pairs) < 2 or targets.keys().isdisjoint(map(id, node.results)):
+    if len(pairs) < 2 or targets.keys().isdisjoint(node.results):
         return list(pairs)
 
     def is_update(pair: tuple[int, int]) -> bool:
-        target = targets.get(id(node.results[pair[0]]))
+        target = targets.get(node.results[pair[0]])
         return target is not None and target[1] is node.operands[pair[1]]
 
     return sorted(pairs, key=lambda pair: not is_update(pair))
@@ -166,18 +166,18 @@ def _ordered(
 def verify_in_place(graph: Graph, chosen: InPlace) -> InPlace:
     """Check by a plain walk that no overwritten memory is read afterwards; a broken rule is a `VerificationError`."""
     for function in callees_first(graph):
-        dead: dict[int, Node] = {}
-        view_of: dict[int, set[int]] = {}
+        dead: dict[Value, Node] = {}
+        view_of: dict[Value, set[Value]] = {}
         for node in flat_nodes(graph, function):
             for value in node.operands:
-                for memory in view_of.get(id(value), {id(value)}):
+                for memory in view_of.get(value, {value}):
                     if memory in dead:
                         raise VerificationError(f"{node} reads {value}, which {dead[memory]} overwrote")
-            memories = set().union(*(view_of.get(id(value), {id(value)}) for value in node.operands))
+            memories = set().union(*(view_of.get(value, {value}) for value in node.operands))
             for value in node.results:
-                old = chosen.reuse.get(id(value))
+                old = chosen.reuse.get(value)
                 if old is not None:
-                    dead.update(dict.fromkeys(view_of.get(id(old), {id(old)}), node))
+                    dead.update(dict.fromkeys(view_of.get(old, {old}), node))
                 if ops.family_of(node).pure_view:
-                    view_of[id(value)] = set(memories)
+                    view_of[value] = set(memories)
     return chosen

@@ -10,11 +10,11 @@ from workbench.engine.lower.in_place import flat_nodes
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import same_type
 
-Wishes = dict[int, Mapping]
+Wishes = dict[Value, Mapping]
 
 
 def find_wishes(lowering: Lowering) -> Wishes:
-    """id(value) → the mapping its readers would like.
+    """value → the mapping its readers would like.
 
     Planned operators speak first (the reader written first wins, whatever the schedule made of it: the forward pass
     decides for the weights), then elementwise chains and views hand wishes from results to operands, and what an update
@@ -28,7 +28,7 @@ def find_wishes(lowering: Lowering) -> Wishes:
         nodes = list(flat_nodes(graph, function))
         for node in sorted(nodes, key=_written, reverse=True):
             for number, mapping in ops.family_of(node).layouts(node, lowering).items():
-                wishes[id(node.operands[number])] = mapping
+                wishes[node.operands[number]] = mapping
         for _ in range(2):  # wishes of parameters reach optimizer slots, then the gradients that meet them there
             for node in reversed(nodes):
                 _hand_back(node, wishes)
@@ -39,21 +39,21 @@ def find_wishes(lowering: Lowering) -> Wishes:
     return wishes
 
 
-def _summands(nodes: list[Node]) -> set[int]:
+def _summands(nodes: list[Node]) -> set[Value]:
     """Halves that are summed: ids of the values that nothing here makes, of which sums of halves are made.
 
     Sums of halves have float partials. By PopLibs' 128 bytes a tile their terms lie on half the tiles of floats, and a
     product with a vector, which the driver rewrites to such a sum, would cost more in half than in single precision.
     """
-    makers = {id(value): node for node in nodes for value in node.results}
+    makers = {value: node for node in nodes for value in node.results}
     ahead = [node.operands[0] for node in nodes if node.op == "reduce_sum" and node.operands[0].dtype == "float16"]
-    seen = {id(value) for value in ahead}
+    seen = set(ahead)
     while ahead:
-        node = makers.get(id(ahead.pop()))
+        node = makers.get(ahead.pop())
         if node is not None and ops.family_of(node).light:
-            halves = [one for one in node.operands if one.dtype == "float16" and id(one) not in seen]
+            halves = [one for one in node.operands if one.dtype == "float16" and one not in seen]
             ahead += halves
-            seen |= {id(one) for one in halves}
+            seen |= set(halves)
     return seen - makers.keys()
 
 
@@ -66,8 +66,8 @@ def _anchor_parameters(lowering: Lowering, wishes: Wishes) -> None:
     """Place parameters that nobody has a wish for, so that what updates them follows: else slots lie elsewhere."""
     graph = lowering.graph
     for value, described in zip(graph.body.params, graph.inputs, strict=True):
-        if described.role == "parameter" and id(value) not in wishes:
-            wishes[id(value)] = lowering.default_mapping(value)
+        if described.role == "parameter" and value not in wishes:
+            wishes[value] = lowering.default_mapping(value)
     for node in flat_nodes(graph, graph.body):
         hand_across(node, wishes)
     _place_slots(graph, wishes)
@@ -81,31 +81,31 @@ def _place_slots(graph: Graph, wishes: Wishes) -> None:
     described = list(zip(graph.body.params, graph.inputs, strict=True))
     homes: dict[tuple[str, tuple[int, ...]], Mapping] = {}
     for value, each in described:
-        if each.role == "parameter" and id(value) in wishes:
-            homes.setdefault((each.layer, value.shape), wishes[id(value)])
+        if each.role == "parameter" and value in wishes:
+            homes.setdefault((each.layer, value.shape), wishes[value])
     for value, each in described:
         if each.role in ("optimizer", "accumulator", "state") and (each.layer, value.shape) in homes:
-            wishes.setdefault(id(value), homes[each.layer, value.shape])
+            wishes.setdefault(value, homes[each.layer, value.shape])
 
 
 def _hand_back(node: Node, wishes: Wishes) -> None:
     """From results to operands of the same shape, and through views."""
-    wished = wishes.get(id(node.results[0])) if node.results else None
+    wished = wishes.get(node.results[0]) if node.results else None
     if wished is None:
         return
     for number, mapping in ops.family_of(node).handed_back(node, wished).items():
-        wishes.setdefault(id(node.operands[number]), mapping)
+        wishes.setdefault(node.operands[number], mapping)
 
 
 def hand_across(node: Node, wishes: Wishes) -> None:
     """Hand wishes on among the operands of an update: gradient and slots follow the parameter."""
     if node.origin.direction != "update" or not ops.family_of(node).pointwise:
         return
-    known = [value for value in node.operands if id(value) in wishes]
+    known = [value for value in node.operands if value in wishes]
     for value in (*node.operands, *node.results):
         leader = _leader(value, known)
         if leader is not None:
-            wishes.setdefault(id(value), wishes[id(leader)])
+            wishes.setdefault(value, wishes[leader])
 
 
 def _leader(value: Value, known: list[Value]) -> Value | None:

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.engine import ops
 from workbench.engine.emit import Emitter
 from workbench.engine.emit.context import Operator
-from workbench.engine.graph import RESIDENT_ROLES, Graph, Input, Value
+from workbench.engine.graph import RESIDENT_ROLES, Graph, Input, Node, Value
 from workbench.engine.graph.origin import Origin
 from workbench.engine.graph.stages import stage_calls
 from workbench.engine.lower.driver import Driver
@@ -35,7 +35,7 @@ class Lowered:
     operators: tuple[Operator, ...]
     unmodelled: tuple[tuple[str, str], ...]
     bodies: tuple[StageBody, ...]
-    plans: dict[int, object]
+    plans: dict[Node, object]
 
 
 def lower(
@@ -142,11 +142,11 @@ def _load_each_before_use(arriving: Sequence[tuple[Value, Input]], lowering: Dri
     The driver appends copies that are not merged to the sequence of their own instruction
     (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/visitors/deferred_visitor.cc:1723-1729).
     """
-    waiting = {id(value): (value, described) for value, described in arriving}
+    waiting = {value: (value, described) for value, described in arriving}
     for node in lowering.graph.body.nodes:
         for operand in node.operands:
-            if id(operand) in waiting:
-                _load_inputs([waiting.pop(id(operand))], lowering)
+            if operand in waiting:
+                _load_inputs([waiting.pop(operand)], lowering)
         lowering.lower_operator(node)
     for last in waiting.values():
         _load_inputs([last], lowering)

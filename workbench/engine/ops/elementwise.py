@@ -95,17 +95,17 @@ def seen_as(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _expression(node: Node, lowering: Lowering) -> Expression:
     """The expression of a node, read once per compile."""
-    known = lowering.plans.get(id(node))
+    known = lowering.plans.get(node)
     if not isinstance(known, Expression):
         known = expression_of(node, lowering.body(node) if node.op == "fused" else None)
-        lowering.plans[id(node)] = known
+        lowering.plans[node] = known
     return known
 
 
 def _overwritten(node: Node, expression: Expression, mapping: Mapping, lowering: Lowering) -> int | None:
     """The number of the full operand whose memory the result takes."""
     for value in node.results:
-        old = lowering.reuse.get(id(value))
+        old = lowering.reuse.get(value)
         if old is None or not lowering.has(old) or reshape(lowering.get(old).mapping, mapping.shape) != mapping:
             continue
         for number, operand in enumerate(expression.full):

@@ -123,9 +123,9 @@ class _Reader:
     def __init__(self, members: Sequence[Node], shape: Shape) -> None:
         self.shape = shape
         self.axes = tuple(axis for axis, size in enumerate(shape) if size != 1)
-        self.made = {id(value): member for member in members for value in member.results}
-        self.full: dict[int, Value] = {}
-        self.broadcast: dict[tuple[int, Shape], tuple[Value, Shape]] = {}
+        self.made = {value: member for member in members for value in member.results}
+        self.full: dict[Value, Value] = {}
+        self.broadcast: dict[tuple[Value, Shape], tuple[Value, Shape]] = {}
         self._operands: dict[object, Operand] = {}
 
     def axes_of(self, value: Value, member: Node) -> Shape:
@@ -140,27 +140,27 @@ class _Reader:
 
     def origin(self, value: Value, axes: Shape) -> tuple[Value, Shape]:
         """What a broadcast inside the chain repeats, and along which axes of the chain."""
-        made_by = self.made.get(id(value))
+        made_by = self.made.get(value)
         while made_by is not None and made_by.op == "broadcast_in_dim":
             long = [axis for axis, size in enumerate(value.shape) if size != 1]
             along = dict(zip(long, axes, strict=True))
             operand = made_by.operands[0]
             dims = made_by.attr("broadcast_dimensions")
             axes = tuple(along[axis] for axis, size in zip(dims, operand.shape, strict=True) if size != 1)
-            value, made_by = operand, self.made.get(id(operand))
+            value, made_by = operand, self.made.get(operand)
         return value, axes
 
     def operand(self, value: Value, axes: Shape) -> Operand | None:
         """An operand (met for the first time: the next of its kind) or a number; None if the chain computes it."""
         value, axes = self.origin(value, axes)
-        made_by = self.made.get(id(value))
+        made_by = self.made.get(value)
         if made_by is not None:
             return Operand("number", value=made_by.attr("value")) if made_by.op == "constant" else None
         if axes == self.axes:
-            self.full[id(value)] = value
-            return self._next(id(value), "full")
-        self.broadcast[id(value), axes] = (value, axes)
-        return self._next((id(value), axes), "scalar" if value.elements == 1 else "vector")
+            self.full[value] = value
+            return self._next(value, "full")
+        self.broadcast[value, axes] = (value, axes)
+        return self._next((value, axes), "scalar" if value.elements == 1 else "vector")
 
     def _next(self, key: object, kind: Letters) -> Operand:
         known = self._operands.get(key)
@@ -174,7 +174,7 @@ class _Reader:
         known = self.operand(value, axes)
         if known is not None:
             return known
-        made_by = self.made[id(value)]
+        made_by = self.made[value]
         if is_unit_reshape(made_by):
             return self.form(made_by.operands[0], self.axes)
         inside = tuple(self.form(operand, self.axes_of(operand, made_by)) for operand in made_by.operands)

@@ -54,7 +54,7 @@ class Broadcast(Family):
         """Fill, or bring the operand to every tile that repeats it and copy it out."""
         value = node.results[0]
         source = lowering.get(node.operands[0])
-        there = lowering.destinations.get(id(value))
+        there = lowering.destinations.get(value)
         mapping = there.mapping if there else lowering.wish(value) or lowering.default_mapping(value)
         label = lowering.label(node)
         if source.elements == value.elements:

@@ -171,14 +171,14 @@ def faster_convolution(node: Node, lowering: Lowering) -> Node | None:
     """
     if not lowering.options.get("pooling.poplar_options.optimizeForSpeed") or MODES[node.op] != "sum":
         return None
-    known = lowering.plans.get(id(node))
+    known = lowering.plans.get(node)
     if isinstance(known, _Chosen):
         return known.convolution
     convolution = _as_convolution(node)
     if convolution is not None:
         cycles = planned_cycles(convolution, lowering)
         convolution = convolution if cycles < _plan(node, lowering).cycles else None
-    lowering.plans[id(node)] = _Chosen(convolution)
+    lowering.plans[node] = _Chosen(convolution)
     return convolution
 
 

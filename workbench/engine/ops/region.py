@@ -28,8 +28,8 @@ class Regions(Family):
         """Lower the body's nodes under the region's operator, reductions as late and as many at once as may be."""
         waiting: list[Node] = []
         for inner in lowering.body(node).nodes:
-            awaited = {id(value) for reduction in waiting for value in reduction.results}
-            if any(id(value) in awaited for value in inner.operands):
+            awaited = {value for reduction in waiting for value in reduction.results}
+            if any(value in awaited for value in inner.operands):
                 _together(waiting, lowering)
                 waiting = []
             if inner.op in OPERATIONS:

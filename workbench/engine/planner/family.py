@@ -33,7 +33,7 @@ def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
         planned = replace(planned, problem=replace(planned.problem, direction="forward"))
     settings = settings_of(planned.problem, lowering.options, node.attr(PROPORTION))
     found = plan(planned.problem, lowering.target, settings)
-    lowering.plans[id(node)] = found
+    lowering.plans[node] = found
     return planned, found
 
 

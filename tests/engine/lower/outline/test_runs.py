@@ -38,7 +38,7 @@ def _runs(made: GraphBuilder, results: tuple[int, ...] = (), reuse: dict[int, in
     values = {value.id: value for node in made.nodes for value in node.results} | {v.id: v for v in made.params}
     function = made.function(tuple(values[number] for number in results))
     graph = Graph(functions={"f": function}, entry="f", inputs=(), outputs=())
-    over = {id(values[new]): values[old] for new, old in (reuse or {}).items()}
+    over = {values[new]: values[old] for new, old in (reuse or {}).items()}
     return RunFinder(graph, function, over).classes()
 
 

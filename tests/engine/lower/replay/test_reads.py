@@ -91,12 +91,12 @@ def asks_reuse(body: Body) -> Any:
 
 
 def wishing(body: Body) -> Body:
-    body.lowering.wishes = {id(body.sum): lying(3)}
+    body.lowering.wishes = {body.sum: lying(3)}
     return body
 
 
 def reusing(body: Body) -> Body:
-    body.lowering.reuse = {id(body.sum): body.y}
+    body.lowering.reuse = {body.sum: body.y}
     return body
 
 

@@ -63,35 +63,35 @@ class RunBody:
 class SharedRuns:
     """The runs of a program by their first operator, and the bodies made of them; a body per IPU and function."""
 
-    finders: dict[int, RunFinder] = field(default_factory=dict)  # id(class) → who found it
-    starts: dict[int, tuple[RunClass, Run]] = field(default_factory=dict)
-    bodies: dict[tuple[int, int, str], list[RunBody]] = field(default_factory=dict)
-    paths: dict[int, str] = field(default_factory=dict)  # id(operator) → its part of the body that has been called
+    finders: dict[RunClass, RunFinder] = field(default_factory=dict)  # class → who found it
+    starts: dict[Node, tuple[RunClass, Run]] = field(default_factory=dict)
+    bodies: dict[tuple[RunClass, int, str], list[RunBody]] = field(default_factory=dict)
+    paths: dict[Node, str] = field(default_factory=dict)  # operator → its part of the body that has been called
     room: Room = field(default_factory=Room)
     made: int = 0  # bodies
 
     def add(self, found: Sequence[RunClass], runs: RunFinder) -> None:
         """Take over classes of one function."""
         for each in found:
-            self.finders[id(each)] = runs
-            self.starts.update((id(run.nodes[0]), (each, run)) for run in each.runs)
+            self.finders[each] = runs
+            self.starts.update((run.nodes[0], (each, run)) for run in each.runs)
 
     def lower(self, node: Node, lowering: Lowering, number: int) -> str | None:
         """The part of a body that stands for the operator; None if it has to be lowered. `number` is for a new body."""
-        while id(node) in self.starts:
-            shared, run = self.starts[id(node)]
+        while node in self.starts:
+            shared, run = self.starts[node]
             for each in run.nodes:
-                self.paths.pop(id(each), None)
-            bodies = self.bodies.setdefault((id(shared), lowering.emit.ipu, lowering.emit.function), [])
+                self.paths.pop(each, None)
+            bodies = self.bodies.setdefault((shared, lowering.emit.ipu, lowering.emit.function), [])
             body = next((each for each in bodies if call(each, shared, run, lowering)), None)
             if body is None:
                 body = self._new(shared, run, bodies, lowering, number)
             if body is not None:
-                self.paths.update((id(each), path) for each, path in zip(run.nodes, body.paths, strict=True))
+                self.paths.update((each, path) for each, path in zip(run.nodes, body.paths, strict=True))
             if bodies:
                 break
             self._part(shared)
-        return self.paths.get(id(node))
+        return self.paths.get(node)
 
     def _new(
         self, shared: RunClass, run: Run, bodies: list[RunBody], lowering: Lowering, number: int
@@ -109,9 +109,9 @@ class SharedRuns:
     def _part(self, shared: RunClass) -> None:
         """Look one by one at the operators of a class that is not worth a body."""
         for run in shared.runs:
-            del self.starts[id(run.nodes[0])]
+            del self.starts[run.nodes[0]]
         if len(shared.runs[0].nodes) > 1:
-            runs = self.finders[id(shared)]
+            runs = self.finders[shared]
             self.add(runs.equal([node] for run in shared.runs for node in run.nodes if not is_view(node)), runs)
 
 
@@ -201,7 +201,7 @@ def code_bytes(programs: Sequence[Program], lowering: Lowering) -> IntArray:
 def _body(shared: RunClass, run: Run, lowering: Lowering, number: int) -> RunBody | None:
     """Lower the run on arguments of its own; None when what it leaves cannot be taken from there."""
     emit = lowering.emit
-    if any(id(value) in lowering.destinations for value in run.values):
+    if any(value in lowering.destinations for value in run.values):
         return None
     if run.loads and lowering.options.get("optimizations.merge_remote_buffers") == "NO_MERGING":
         return None
@@ -275,7 +275,7 @@ class _Copies:
 
 def _copies(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> _Copies | None:
     """What a call takes for a run; None when it overwrites what lies otherwise than in the body, or has its place."""
-    if any(id(value) in lowering.destinations for value in run.values):
+    if any(value in lowering.destinations for value in run.values):
         return None
     homes = zip(run.loads, body.homes, strict=True)
     if not all(may_lie(load, mapping, lowering) for load, mapping in homes):

@@ -48,7 +48,7 @@ def repeated(functions: Iterable[Function]) -> frozenset[Key]:
     return frozenset(found)
 
 
-def outliner(graph: Graph, reuse: Mapping[int, Value], *, runs: bool = True) -> Outliner:
+def outliner(graph: Graph, reuse: Mapping[Value, Value], *, runs: bool = True) -> Outliner:
     """An outliner for a graph; without `runs` only single planned operators are shared."""
     functions = callees_first(graph)
     made = Outliner(repeated(functions))
@@ -77,7 +77,7 @@ class Outliner:
 
     def covers(self, node: Node) -> bool:
         """Whether a body that has been called stands for the node."""
-        return id(node) in self.runs.paths
+        return node in self.runs.paths
 
     def lower(self, node: Node, lowering: Lowering) -> str | None:
         """Lower the node as a call, if it is to be one; the name of the body, or of the part of a body, it shares."""
@@ -99,7 +99,7 @@ class Outliner:
             emit.add(Call(function=body.name, name=label, ipu=emit.ipu, origin=node.origin))
             results = []
             for value, inside in zip(node.results, body.results, strict=True):
-                made = lowering.destinations.get(id(value)) or emit.tensor(
+                made = lowering.destinations.get(value) or emit.tensor(
                     label, value.shape, value.dtype, inside.mapping, emit.result_kind()
                 )
                 lowering.bind(value, made)

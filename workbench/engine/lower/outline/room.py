@@ -49,7 +49,7 @@ class Room:
     """What has been needed so far, int64[tiles] by IPU; known in the entry and what it calls as stages."""
 
     spans: dict[str, _Spans] = field(default_factory=dict)
-    places: dict[int, tuple[str, int]] = field(default_factory=dict)  # id(node) → function and place in it
+    places: dict[Node, tuple[str, int]] = field(default_factory=dict)  # node → function and place in it
     shares: dict[str, float] = field(default_factory=dict)  # function → runs of it, of those of what runs most
     needed: dict[int, IntArray] = field(default_factory=dict)
     heard: Heard | None = None
@@ -60,19 +60,19 @@ class Room:
         most = max((node.times for node in calls.values()), default=1)
         self.shares = {name: node.times / most for name, node in calls.items()}
         described = zip(graph.body.params, graph.inputs, strict=True)
-        resident = {id(value) for value, given in described if given.role in RESIDENT_ROLES}
+        resident = {value for value, given in described if given.role in RESIDENT_ROLES}
         for function in (graph.functions[name] for name in (graph.entry, *calls)):
             if function.name in calls:
                 pairs = zip(function.params, calls[function.name].operands, strict=True)
-                resident |= {id(param) for param, value in pairs if id(value) in resident}
-            self.places.update((id(node), (function.name, place)) for place, node in enumerate(function.nodes))
+                resident |= {param for param, value in pairs if value in resident}
+            self.places.update((node, (function.name, place)) for place, node in enumerate(function.nodes))
             self.spans[function.name] = _spans(graph, function, resident)
 
     def live_bytes(self, node: Node, lowering: Lowering) -> IntArray | None:
         """What is live where a node stands, of the values of its function, int64[tiles]; None if that is unknown."""
-        if id(node) not in self.places:
+        if node not in self.places:
             return None
-        name, place = self.places[id(node)]
+        name, place = self.places[node]
         live = {
             variable
             for value in self.spans[name].live(place)
@@ -85,7 +85,7 @@ class Room:
         """How often the function of a node runs, of the times that those run which run most: once for many
         micro-batches, or with each.
         """
-        return self.share_of(self.places.get(id(node), ("", 0))[0])
+        return self.share_of(self.places.get(node, ("", 0))[0])
 
     def share_of(self, function: str) -> float:
         """The same of a function by name."""
@@ -128,18 +128,18 @@ class Room:
         return answer
 
 
-def _spans(graph: Graph, function: Function, resident: Collection[int]) -> _Spans:
-    """The spans of a function's values, but for those (by identity) that are always there."""
-    made = {id(value): -1 for value in function.params}
-    values = {id(value): value for value in function.params}
-    last: dict[int, int] = {}
+def _spans(graph: Graph, function: Function, resident: Collection[Value]) -> _Spans:
+    """The spans of a function's values, but for those that are always there."""
+    made = dict.fromkeys(function.params, -1)
+    values = {value: value for value in function.params}
+    last: dict[Value, int] = {}
     for place, node in enumerate(function.nodes):
         for value in node.results:
-            made[id(value)], values[id(value)] = place, value
+            made[value], values[value] = place, value
         inner = flat(graph, graph.functions[node.calls[0]]) if node.op in INLINE else ()
         for value in (value for each in (node, *inner) for value in each.operands):
-            last[id(value)] = place
-    last.update((id(value), len(function.nodes)) for value in function.results)
+            last[value] = place
+    last.update((value, len(function.nodes)) for value in function.results)
     read = [name for name in values if name in last and name not in resident]
     return _Spans(
         values=tuple(values[name] for name in read),

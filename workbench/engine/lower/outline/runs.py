@@ -65,30 +65,32 @@ def is_view(node: Node) -> bool:
 
 @dataclass(slots=True)
 class RunFinder:
-    """Finds classes of equal runs in one function. `reuse` maps a result (by identity) to the operand it overwrites."""
+    """Finds classes of equal runs in one function. `reuse` maps a result to the operand it overwrites."""
 
     graph: Graph
     function: Function
-    reuse: Mapping[int, Value]
-    _constants: dict[int, Node] = field(default_factory=dict)
-    _readers: dict[int, set[int]] = field(default_factory=dict)  # value → top-level nodes that read it
+    reuse: Mapping[Value, Value]
+    _constants: dict[Value, Node] = field(default_factory=dict)
+    _readers: dict[Value, set[Node | None]] = field(
+        default_factory=dict
+    )  # value → top-level nodes that read it, None for the caller
 
     def __post_init__(self) -> None:
         for node in flat(self.graph, self.function):
             if node.op == "constant":
-                self._constants[id(node.results[0])] = node
+                self._constants[node.results[0]] = node
         for node in self.function.nodes:
             for value in self._read_by(node):
-                self._readers.setdefault(id(value), set()).add(id(node))
+                self._readers.setdefault(value, set()).add(node)
         for value in self.function.results:
-            self._readers.setdefault(id(value), set()).add(0)
+            self._readers.setdefault(value, set()).add(None)
 
     def classes(self) -> list[RunClass]:
         """Runs that are as long as they can be, then the operators of those that occur too seldom, one by one."""
         longest = list(self._stretches())
         found = self.equal(longest)
-        taken = {id(node) for each in found for run in each.runs for node in run.nodes}
-        left = [[node] for run in longest for node in run if id(node) not in taken and not is_view(node)]
+        taken = {node for each in found for run in each.runs for node in run.nodes}
+        left = [[node] for run in longest for node in run if node not in taken and not is_view(node)]
         return [*found, *self.equal(left)]
 
     def equal(self, stretches: Iterable[Sequence[Node]]) -> list[RunClass]:
@@ -111,10 +113,10 @@ class RunFinder:
         return RunClass(tuple(runs), results, shown, frozenset(common))
 
     def _leaving(self, run: Run) -> Iterator[int]:
-        own = {id(node) for node in run.nodes}
-        gone = {id(node.operands[0]) for node in run.stores}  # they are where they were stored
+        own = set[Node | None](run.nodes)
+        gone = {node.operands[0] for node in run.stores}  # they are where they were stored
         for number, value in enumerate(run.values):
-            if id(value) not in gone and self._readers.get(id(value), set()) - own:
+            if value not in gone and self._readers.get(value, set()) - own:
                 yield number
 
     def _read_by(self, node: Node) -> Iterator[Value]:
@@ -146,15 +148,15 @@ class RunFinder:
 
 def _bases(run: Run, leaving: set[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """What has to leave a run so that `leaving` can be seen outside, and the numbers of the views that show it."""
-    wanted = {id(run.values[number]) for number in leaving}
+    wanted = {run.values[number] for number in leaving}
     shown: list[int] = []
     for number in reversed(range(len(run.nodes))):
         node = run.nodes[number]
-        if is_view(node) and any(id(value) in wanted for value in node.results):
+        if is_view(node) and any(value in wanted for value in node.results):
             shown.append(number)
-            wanted -= {id(value) for value in node.results}
-            wanted |= {id(value) for value in node.operands}
-    bases = tuple(number for number, value in enumerate(run.values) if id(value) in wanted)
+            wanted.difference_update(node.results)
+            wanted.update(node.operands)
+    bases = tuple(number for number, value in enumerate(run.values) if value in wanted)
     return bases, tuple(reversed(shown))
 
 
@@ -170,10 +172,10 @@ class _Reading:
     """Reads a stretch and numbers its values: what makes it equal to another, and its arguments."""
 
     graph: Graph
-    reuse: Mapping[int, Value]
-    constants: Mapping[int, Node]
+    reuse: Mapping[Value, Value]
+    constants: Mapping[Value, Node]
     arguments: list[Value] = field(default_factory=list)
-    known: dict[int, Signature] = field(default_factory=dict)
+    known: dict[Value, Signature] = field(default_factory=dict)
     loaded: dict[object, int] = field(default_factory=dict)  # key of a load → its number
     stored: set[object] = field(default_factory=set)
     made: int = 0
@@ -196,10 +198,10 @@ class _Reading:
         else:
             operands = tuple(self._reference(value) for value in node.operands)
         for value in node.results:
-            if id(value) not in self.known:
-                self.known[id(value)] = ("made", self.made)
+            if value not in self.known:
+                self.known[value] = ("made", self.made)
                 self.made += 1
-        results = tuple((*self.known[id(value)], value.shape, value.dtype) for value in node.results)
+        results = tuple((*self.known[value], value.shape, value.dtype) for value in node.results)
         yield (node.op, node.attrs, node.times, operands, results, node.origin.direction, node.origin.region)
 
     def _remote(self, node: Node) -> Signature:
@@ -210,16 +212,16 @@ class _Reading:
             return (STORE, self.loaded.get(key, key), self._reference(value), node.origin.direction)
         number = self.loaded.setdefault(key, len(self.loaded))
         told = (LOAD, number, node.attr("remote"), node.attr("shards"), value.shape, value.dtype, node.origin.direction)
-        return told if self.known.setdefault(id(value), ("loaded", number)) == ("loaded", number) else (*told, key)
+        return told if self.known.setdefault(value, ("loaded", number)) == ("loaded", number) else (*told, key)
 
     def _reference(self, value: Value) -> Signature:
-        if id(value) not in self.known:
-            constant = self.constants.get(id(value))
+        if value not in self.known:
+            constant = self.constants.get(value)
             if constant is not None:
                 return ("constant", constant.attrs, value.shape, value.dtype)
-            self.known[id(value)] = ("argument", len(self.arguments))
+            self.known[value] = ("argument", len(self.arguments))
             self.arguments.append(value)
-        return self.known[id(value)]
+        return self.known[value]
 
     def _overwritten(self, nodes: Sequence[Node]) -> Signature | None:
         """What each result overwrites; None when that is none of the values the stretch knows."""
@@ -227,8 +229,8 @@ class _Reading:
         for node in nodes:
             inner = flat(self.graph, self.graph.functions[node.calls[0]]) if node.op in INLINE else ()
             for value in (value for each in (node, *inner) for value in each.results):
-                old = self.reuse.get(id(value))
-                if old is not None and id(old) not in self.known:
+                old = self.reuse.get(value)
+                if old is not None and old not in self.known:
                     return None
-                found.append(None if old is None else self.known[id(old)])
+                found.append(None if old is None else self.known[old])
         return tuple(found)

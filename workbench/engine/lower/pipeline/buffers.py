@@ -25,9 +25,9 @@ class Buffers:
     lowering: Lowering
     schedule: str
     stages: list[Stage]
-    inputs: dict[int, Input]  # id(entry parameter) → what it is
-    placed: dict[tuple[int, str], Tensor] = field(default_factory=dict)
-    made: dict[int, tuple[int, Tensor]] = field(default_factory=dict)  # id(entry value) → (stage, tensor)
+    inputs: dict[Value, Input]  # entry parameter → what it is
+    placed: dict[tuple[Value, str], Tensor] = field(default_factory=dict)
+    made: dict[Value, tuple[int, Tensor]] = field(default_factory=dict)  # entry value → (stage, tensor)
     by_name: dict[tuple[str, int], Tensor] = field(default_factory=dict)
 
     def stamped(self, stage: Stage, origin: Origin) -> AbstractContextManager[None]:
@@ -36,27 +36,27 @@ class Buffers:
 
     def is_data(self, value: Value) -> bool:
         """Whether the host delivers a value for every micro-batch."""
-        described = self.inputs.get(id(value))
+        described = self.inputs.get(value)
         return described is not None and described.role not in RESIDENT_ROLES
 
-    def place(self, stage: Stage, value: Value) -> tuple[int, str]:
+    def place(self, stage: Stage, value: Value) -> tuple[Value, str]:
         """The key of an entry parameter: one of an IPU; data are of a stage, which has its own micro-batch."""
-        return (id(value), f"stage {stage.number}" if self.is_data(value) else f"ipu {stage.ipu}")
+        return (value, f"stage {stage.number}" if self.is_data(value) else f"ipu {stage.ipu}")
 
     def operand(self, stage: Stage, value: Value, param: Value) -> Tensor:
         """The tensor on the stage's IPU that a call reads for an entry value."""
-        if id(value) in self.inputs:
+        if value in self.inputs:
             return self._param(stage, value, param)
-        home, tensor = self.made[id(value)]
+        home, tensor = self.made[value]
         if home == stage.number or (self._is_constant(tensor) and self.stages[home].ipu == stage.ipu):
             return tensor
         return self._receive(stage, value, self.lowering.wish(param) or self.lowering.default_mapping(param))
 
     def _receive(self, stage: Stage, value: Value, mapping: Any) -> Tensor:
         """The buffer for a value made elsewhere; stages on its way hand it on a column later each."""
-        if id(value) in stage.received:
-            return stage.received[id(value)].buffer
-        home, source = self.made[id(value)]
+        if value in stage.received:
+            return stage.received[value].buffer
+        home, source = self.made[value]
         earlier = self._on_same_ipu(stage, home)
         if earlier is not None:
             return self._across(stage, earlier, value, mapping)
@@ -75,7 +75,7 @@ class Buffers:
         with self.stamped(stage, held.origin):
             name = f"{stage_name(home)}/to_{stage_name(stage.number)}"
             buffer = emit.tensor(name, value.shape, value.dtype, mapping, kind)
-        stage.received[id(value)] = Arrival(buffer, neighbour, source)
+        stage.received[value] = Arrival(buffer, neighbour, source)
         return buffer
 
     def _on_same_ipu(self, stage: Stage, home: int) -> Stage | None:
@@ -98,13 +98,13 @@ class Buffers:
 
     def _across(self, stage: Stage, earlier: Stage, value: Value, mapping: Any) -> Tensor:
         """What an earlier stage of the same IPU has, as many turns later as there are stages between."""
-        if id(value) in stage.across:
-            return stage.across[id(value)]
-        home, made = self.made[id(value)]
+        if value in stage.across:
+            return stage.across[value]
+        home, made = self.made[value]
         held = made if home == earlier.number else self._receive(earlier, value, mapping)
         if self.schedule == "Grouped":
             held = self.kept(earlier, value, held, stage.number - earlier.number - 1, "pass")
-        stage.across[id(value)] = held
+        stage.across[value] = held
         return held
 
     def kept(self, stage: Stage, value: Value, current: Tensor, slots: int, name: str, *, back: bool = False) -> Tensor:
@@ -129,7 +129,7 @@ class Buffers:
         key = self.place(stage, value)
         if key in self.placed:
             return self.placed[key]
-        described = self.inputs[id(value)]
+        described = self.inputs[value]
         resident = described.role in RESIDENT_ROLES
         owner = self.by_name.get((described.of, stage.ipu)) if described.role == "accumulator" else None
         mapping = self.lowering.wish(param) if owner is None else owner.mapping
@@ -155,7 +155,7 @@ class Buffers:
         slots = stash_depth(self.schedule, len(self.stages), stage.number)
         params = self.lowering.graph.functions[reader.calls[0]].params
         for value, param in zip(reader.operands, params, strict=True):
-            if id(value) in self.made:
+            if value in self.made:
                 tensor = self.operand(stage, value, param)
             elif self.is_data(value) and self.place(stage, value) in self.placed:
                 tensor = self.placed[self.place(stage, value)]

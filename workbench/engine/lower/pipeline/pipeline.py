@@ -48,7 +48,7 @@ class _PipelineLowering:
         self.training = self.stages[0].backward is not None
         self.carries = carried(self.graph)
         described = zip(self.graph.body.params, self.graph.inputs, strict=True)
-        self.buffers = Buffers(lowering, schedule, self.stages, {id(value): item for value, item in described})
+        self.buffers = Buffers(lowering, schedule, self.stages, dict(described))
 
     def run(self) -> dict[str, int | str]:
         overlapped = bool(self.lowering.options.get("io_tiles.place_ops_on_io_tiles"))
@@ -115,7 +115,7 @@ class _PipelineLowering:
                 left = stashed.get(tensor.variables)
                 self.lowering.bind(param, replace(tensor, variables=left.variables) if left else tensor)
                 if new and buffers.is_data(value) and value.elements:
-                    self.emit.stream(f"{buffers.inputs[id(value)].name}/from_host", tensor, "to_device")
+                    self.emit.stream(f"{buffers.inputs[value].name}/from_host", tensor, "to_device")
             before = self._before(function)
             self._hand_wishes(function)
             self._set_destinations(function)
@@ -126,7 +126,7 @@ class _PipelineLowering:
         for number, (value, result) in enumerate(zip(node.results, function.results, strict=True)):
             held = function.params[carries[number]] if number in carries else result
             tensor = before.get(number) or self.lowering.get(held)
-            buffers.made[id(value)] = (stage.number, tensor)
+            buffers.made[value] = (stage.number, tensor)
 
     def _twice(self, stage: Stage) -> None:
         """Lower a body that computing again runs too, then the forward pass: that body with copies around it."""
@@ -139,17 +139,17 @@ class _PipelineLowering:
             self.bodies.lower(lowering, function)
         with emitted(self.emit, stage, stage.program(stage.forward)):
             for value, tensor in arriving:
-                self.emit.stream(f"{self.buffers.inputs[id(value)].name}/from_host", tensor, "to_device")
+                self.emit.stream(f"{self.buffers.inputs[value].name}/from_host", tensor, "to_device")
             forward_pass(lowering, self.buffers, stage, real, carries)
             self._send_out(stage.forward, function)
 
     def _before(self, function: Function) -> dict[int, Tensor]:
         """Result number → a copy of a parameter that is returned as it was, though the body overwrites it."""
         carries = self.carries.get(function.name, {})
-        overwritten = {id(function.params[param]) for param in carries.values()}
+        overwritten = {function.params[param] for param in carries.values()}
         copies: dict[int, Tensor] = {}
         for number, value in enumerate(function.results):
-            if number not in carries and id(value) in overwritten and value.elements:
+            if number not in carries and value in overwritten and value.elements:
                 old = self.lowering.get(value)
                 name = f"{self.emit.variables[old.variables[0]].name}/before"
                 copies[number] = self.emit.tensor(name, value.shape, value.dtype, old.mapping, "activation")
@@ -159,26 +159,26 @@ class _PipelineLowering:
     def _hand_wishes(self, function: Function) -> None:
         """A gradient wants to be where its accumulator is."""
         accumulators = {
-            id(function.results[result]): function.params[param]
+            function.results[result]: function.params[param]
             for result, param in self.carries.get(function.name, {}).items()
         }
         for node in function.nodes:
             for value in node.results:
-                target = accumulators.get(id(value))
+                target = accumulators.get(value)
                 if target is None:
                     continue
                 mapping = self.lowering.get(target).mapping
                 for operand in node.operands:
                     if operand.shape == target.shape and operand is not target:
-                        self.lowering.wishes[id(operand)] = mapping  # type: ignore[index]
+                        self.lowering.wishes[operand] = mapping  # type: ignore[index]
 
     def _set_destinations(self, function: Function) -> None:
         """What is made last from nothing (accumulators set back to zero) is made where it belongs."""
-        made_last = {id(value) for node in function.nodes if node.op == "broadcast_in_dim" for value in node.results}
+        made_last = {value for node in function.nodes if node.op == "broadcast_in_dim" for value in node.results}
         for result, param in self.carries.get(function.name, {}).items():
             value = function.results[result]
-            if id(value) in made_last:
-                self.lowering.destinations[id(value)] = self.lowering.get(function.params[param])
+            if value in made_last:
+                self.lowering.destinations[value] = self.lowering.get(function.params[param])
 
     def _write_back(self, function: Function) -> None:
         for result, param in self.carries.get(function.name, {}).items():
@@ -189,13 +189,13 @@ class _PipelineLowering:
     def _send_out(self, node: Node, function: Function) -> None:
         """Losses, metrics and outputs leave for the host with each micro-batch."""
         leaving = {
-            id(value): output.name
+            value: output.name
             for output, value in zip(self.graph.outputs, self.graph.body.results, strict=True)
             if output.updates is None
         }
         for value, result in zip(node.results, function.results, strict=True):
-            if id(value) in leaving and value.elements:
-                self.emit.stream(f"{leaving[id(value)]}/to_host", self.lowering.get(result), "to_host")
+            if value in leaving and value.elements:
+                self.emit.stream(f"{leaving[value]}/to_host", self.lowering.get(result), "to_host")
 
     def _forward(self, stage: Stage) -> None:
         if stage.reuses:
@@ -220,10 +220,10 @@ class _PipelineLowering:
         function = self.graph.functions[stage.update.calls[0]]
         wishes: Wishes = self.lowering.wishes  # type: ignore[assignment]
         for value, param in zip(stage.update.operands, function.params, strict=True):
-            home, made = self.buffers.made.get(id(value), (-1, None))  # sums of gradients; LAMB's slots meet no weights
+            home, made = self.buffers.made.get(value, (-1, None))  # sums of gradients; LAMB's slots meet no weights
             placed = made if home == stage.number else self.buffers.placed.get(self.buffers.place(stage, value))
             if placed is not None:
-                wishes[id(param)] = placed.mapping
+                wishes[param] = placed.mapping
         for node in flat_nodes(self.graph, function):
             hand_across(node, wishes)
         self._body(stage, stage.update, {})

@@ -31,7 +31,7 @@ def own_inputs(
         real.append(tensor)
         if new and buffers.is_data(value) and value.elements:
             arriving.append((value, tensor))
-        changes = id(value) not in buffers.inputs or buffers.is_data(value) or value is not other
+        changes = value not in buffers.inputs or buffers.is_data(value) or value is not other
         if value.elements and (changes or number in overwritten):
             held = lowering.emit.variables[tensor.variables[0]]
             own = lowering.emit.tensor(f"{held.name}/read", value.shape, value.dtype, tensor.mapping, "activation")
@@ -48,23 +48,23 @@ def forward_pass(
     emit, node = lowering.emit, stage.forward
     function = lowering.graph.functions[node.calls[0]]
     emit.move_all(f"{function.name}/read", [(real[number], own) for number, own in stage.inputs.items()])
-    number_of = {id(param): number for number, param in enumerate(function.params)}
+    number_of = {param: number for number, param in enumerate(function.params)}
     outside = _read_outside(lowering, stage)
     leaving: list[tuple[Tensor, Tensor]] = []
     for number, (value, inner) in enumerate(zip(node.results, function.results, strict=True)):
         if number in carries:
             made = real[carries[number]]
-        elif id(value) not in outside or not value.elements:
+        elif value not in outside or not value.elements:
             continue
         else:
-            source = real[number_of[id(inner)]] if id(inner) in number_of else lowering.get(inner)
-            name = f"{emit.variables[source.variables[0]].name}/{'before' if id(inner) in number_of else 'result'}"
+            source = real[number_of[inner]] if inner in number_of else lowering.get(inner)
+            name = f"{emit.variables[source.variables[0]].name}/{'before' if inner in number_of else 'result'}"
             made = emit.tensor(name, value.shape, value.dtype, source.mapping, "activation")
-            if id(inner) in number_of:
+            if inner in number_of:
                 emit.move_into(name, source, made)
             else:
                 leaving.append((source, made))
-        buffers.made[id(value)] = (stage.number, made)
+        buffers.made[value] = (stage.number, made)
     _run(lowering, stage, node)
     leaving += [(lowering.get(function.results[result]), real[number]) for result, number in carries.items()]
     emit.move_all(f"{function.name}/result", leaving)
@@ -83,14 +83,14 @@ def compute_again(lowering: Lowering, buffers: Buffers, stage: Stage) -> None:
         emit.move_all(f"{function.name}/read", moves)
         _run(lowering, stage, node)
     for value, inner in zip(node.results, function.results, strict=True):
-        buffers.made[id(value)] = (stage.number, lowering.get(inner))
+        buffers.made[value] = (stage.number, lowering.get(inner))
 
 
 def _run(lowering: Lowering, stage: Stage, node: Node) -> None:
     lowering.emit.add(Call(function=node.calls[0], name=node.calls[0], ipu=stage.ipu))
 
 
-def _read_outside(lowering: Lowering, stage: Stage) -> set[int]:
+def _read_outside(lowering: Lowering, stage: Stage) -> set[Value]:
     """Values of the entry that somebody reads."""
     body = lowering.graph.body
-    return {id(value) for node in body.nodes for value in node.operands} | {id(value) for value in body.results}
+    return {value for node in body.nodes for value in node.operands} | set(body.results)

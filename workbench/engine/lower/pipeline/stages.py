@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from workbench.engine.emit import Emitter
-from workbench.engine.graph import RESIDENT_ROLES, Graph, Node
+from workbench.engine.graph import RESIDENT_ROLES, Graph, Node, Value
 from workbench.engine.graph.stages import StageCall, Turn, body_name, direction_of
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.program import Sequence as ProgramSequence
@@ -49,8 +49,8 @@ class Stage:
     update: Node | None = None
     before: Node | None = None  # runs once, before all micro-batches; of the first stage alone
     after: Node | None = None  # runs once, after the updates; of the first stage alone
-    received: dict[int, Arrival] = field(default_factory=dict)  # id(value made elsewhere) → its buffer here
-    across: dict[int, Tensor] = field(default_factory=dict)  # id(value) → what an earlier stage of the IPU keeps for it
+    received: dict[Value, Arrival] = field(default_factory=dict)  # value made elsewhere → its buffer here
+    across: dict[Value, Tensor] = field(default_factory=dict)  # value → what an earlier stage of the IPU keeps for it
     fifos: list[Fifo] = field(default_factory=list)  # turn with the forward pass
     fifos_back: list[Fifo] = field(default_factory=list)  # turn with the backward pass
     stashed: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # variables → what backward reads instead
@@ -117,11 +117,11 @@ def stages_of(calls: Sequence[StageCall], devices: Sequence[int] = ()) -> list[S
 
 def check_one_place(graph: Graph, stages: Sequence[Stage]) -> None:
     """A variable used by stages on two IPUs is an `InputError` that names its layer."""
-    read = [{id(value) for node in stage.calls for value in node.operands} for stage in stages]
+    read = [{value for node in stage.calls for value in node.operands} for stage in stages]
     for value, described in zip(graph.body.params, graph.inputs, strict=True):
         if described.role not in ONE_PLACE or described.role not in RESIDENT_ROLES:
             continue
-        users = [stage for stage, values in zip(stages, read, strict=True) if id(value) in values]
+        users = [stage for stage, values in zip(stages, read, strict=True) if value in values]
         if len({stage.ipu for stage in users}) > 1:
             where = ", ".join(f"stage {stage.number} on IPU {stage.ipu}" for stage in users)
             raise InputError(

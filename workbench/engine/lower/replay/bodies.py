@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.engine.graph import Function, Graph
+from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.layout import find_wishes
 from workbench.engine.lower.outline import Outliner, outliner
 from workbench.engine.lower.outline.room import Room
+from workbench.engine.lower.outline.runs import RunClass
 from workbench.engine.lower.replay.form import Form, form_of
 from workbench.engine.lower.replay.tape import Tape, play, playing, record
 from workbench.engine.options import NotedOptions, answers_alike
@@ -36,13 +37,13 @@ class _Start:
 
     target: Target
     options: Mapping[tuple[str, str], Any]
-    wishes: Mapping[int, Any]
-    summed_halves: frozenset[int]
-    plans: Mapping[int, Any]
+    wishes: Mapping[Value, Any]
+    summed_halves: frozenset[Value]
+    plans: Mapping[Node, Any]
     next_tile: Mapping[int, int]
     keys: frozenset[Any]
-    finders: Mapping[int, Any]
-    starts: Mapping[int, Any]
+    finders: Mapping[RunClass, Any]
+    starts: Mapping[Node, Any]
     room: Room
 
 
@@ -65,7 +66,7 @@ class StageBodies:
     made: list[StageBody] = field(default_factory=list)
     _start: _Start | None = None
     _tapes: dict[Any, list[Tape]] = field(default_factory=dict)
-    _forms: dict[int, Form] = field(default_factory=dict)  # by identity of the function
+    _forms: dict[Function, Form] = field(default_factory=dict)
 
     def of_another_graph(self, graph: Graph) -> StageBodies:
         """For another graph of the same model: bodies of one form are shared."""
@@ -111,9 +112,9 @@ class StageBodies:
         return ""
 
     def _form(self, lowering: Driver, function: Function) -> Form:
-        known = self._forms.get(id(function))
+        known = self._forms.get(function)
         if known is None:
-            known = self._forms[id(function)] = form_of(lowering.graph, function)
+            known = self._forms[function] = form_of(lowering.graph, function)
         return known
 
 

@@ -26,13 +26,13 @@ class Form:
     model: str
     functions: tuple[Function, ...]
     values: tuple[Value, ...]
-    number: dict[int, int]  # id(value) → its number
+    number: dict[Value, int]  # value → its number
     nodes: tuple[Node, ...]
     origins: tuple[Origin, ...]
     layers: tuple[str, ...]
     sources: tuple[str, ...]
     labels: tuple[str, ...]
-    place: dict[int, int] = field(default_factory=dict)  # id(node) → its number
+    place: dict[Node, int] = field(default_factory=dict)  # node → its number
 
     def is_of(self, graph: Graph) -> bool:
         """Whether a graph has the body and all it calls."""
@@ -55,7 +55,7 @@ def form_of(graph: Graph, function: Function) -> Form:
         values=tuple(reading.values),
         number=reading.number,
         nodes=tuple(reading.nodes),
-        place={id(node): place for place, node in enumerate(reading.nodes)},
+        place={node: place for place, node in enumerate(reading.nodes)},
         origins=tuple(reading.origins),
         layers=tuple(reading.layers),
         sources=tuple(reading.sources),
@@ -70,7 +70,7 @@ class _Reading:
     graph: Graph
     functions: list[Function] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
-    number: dict[int, int] = field(default_factory=dict)
+    number: dict[Value, int] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     origins: dict[Origin, int] = field(default_factory=dict)
     layers: dict[str, int] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class _Reading:
         return (node.op, node.attrs, node.times, operands, results, self._origin(node.origin), inside)
 
     def _value(self, value: Value) -> int:
-        known = self.number.setdefault(id(value), len(self.values))
+        known = self.number.setdefault(value, len(self.values))
         if known == len(self.values):
             self.values.append(value)
         return known

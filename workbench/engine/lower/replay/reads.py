@@ -131,7 +131,7 @@ class Numbers:
             return form.functions[said].name
         if kind == "label":
             return form.labels[said]
-        return id(form.values[said] if kind == "value" else form.nodes[said])
+        return form.values[said] if kind == "value" else form.nodes[said]
 
     def variable(self, number: int) -> int:
         """The number of a variable."""
@@ -147,11 +147,11 @@ class Numbers:
         if table.answer == "tensor":
             return self.tensor(found)
         if table.answer == "value":
-            return self.form.number.get(id(found), ABSENT)
+            return self.form.number.get(found, ABSENT)
         if table.answer == "run":
             return self._run(*found)
         if table.answer == "spans":
-            values = tuple(_known(self.form.number, id(value)) for value in found.values)
+            values = tuple(_known(self.form.number, value) for value in found.values)
             return (values, found.made.tobytes(), found.last.tobytes())
         if table.answer == "place":
             return (_known(self._functions, found[0]), found[1])
@@ -165,11 +165,9 @@ class Numbers:
     def _run(self, shared: Any, run: Any) -> tuple[Any, ...]:
         """A run of operators, and those that are equal to it: of which nodes, with what memory for their results."""
         reuse = self.lowering.reuse
-        held = reuse.held if isinstance(reuse, TableView) else reuse
-        runs = tuple(tuple(_known(self.form.place, id(node)) for node in each.nodes) for each in shared.runs)
-        over = tuple(
-            self.form.number.get(id(held.get(id(value))), ABSENT) for each in shared.runs for value in each.values
-        )
+        held: Any = reuse.held if isinstance(reuse, TableView) else reuse
+        runs = tuple(tuple(_known(self.form.place, node) for node in each.nodes) for each in shared.runs)
+        over = tuple(self.form.number.get(held.get(value), ABSENT) for each in shared.runs for value in each.values)
         number = next(place for place, each in enumerate(shared.runs) if each is run)
         return (number, runs, over, shared.results, shared.shown, shared.common)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.engine.emit.context import Operator
-from workbench.engine.graph import Function
+from workbench.engine.graph import Function, Node
 from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.replay.form import Form, Renaming
 from workbench.engine.lower.replay.reads import Reads, reading
@@ -52,7 +52,7 @@ class Tape:
     functions: Mapping[str, Program]
     operators: tuple[Operator, ...]
     unmodelled: tuple[tuple[str, str], ...]
-    plans: Mapping[int, Any]
+    plans: Mapping[Node, Any]
     results: tuple[Tensor, ...]
     counts: Mapping[int, int]
     next_tile: Mapping[int, int]
@@ -163,13 +163,13 @@ def play(tape: Tape, lowering: Driver, function: Function, form: Form, names: Re
     lowering.outliner.runs.made += tape.bodies
 
 
-def _plans(tape: Tape, form: Form) -> Iterator[tuple[int, Any]]:
+def _plans(tape: Tape, form: Form) -> Iterator[tuple[Node, Any]]:
     """What was planned, by node; of another function only what says nothing of its values."""
-    stands_for = {id(old): id(new) for old, new in zip(tape.form.nodes, form.nodes, strict=True)}
+    stands_for = dict(zip(tape.form.nodes, form.nodes, strict=True))
     for node, plan in tape.plans.items():
-        place = stands_for.get(node)
-        if place is not None and (place == node or isinstance(plan, ConvPlan)):
-            yield place, plan
+        same = stands_for.get(node)
+        if same is not None and (same is node or isinstance(plan, ConvPlan)):
+            yield same, plan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
