@@ -96,8 +96,16 @@ PIPELINE: tuple[GraphPass, ...] = (
         again="the body of a chain is a function, and would become a chain in it",
         reason="one codelet per elementwise chain, in bodies of regions too",
     ),
-    GraphPass(name="merge", configured=merge, reason="before the schedule, which runs a sum or copy once it can"),
-    GraphPass(name="schedule", configured=schedule, reason="after fusion: an update is one node that can move early"),
+    GraphPass(
+        name="merge", configured=merge,
+        reason="before the schedule, which runs a sum or copy once it can",
+        again="what waits runs before it is read, later than it stood, and from there it may wait once more",
+    ),
+    GraphPass(
+        name="schedule", configured=schedule,
+        reason="after fusion: an update is one node that can move early",
+        again="an update that waits for no gradient runs where the order it is given first reads it, or has it",
+    ),
     GraphPass(name="accumulate", run=accumulate, reason="after fusion too, in bodies that the schedule leaves alone"),
     GraphPass(
         name="memory_proportions", configured=memory_proportions,
