@@ -93,10 +93,10 @@ def values_for(graph: Graph) -> list[Any]:
     return [rng.uniform(-1, 1, value.shape).astype(value.dtype) for value in graph.body.params]
 
 
-def assert_same_meaning(before: Graph, after: Graph) -> None:
+def assert_same_meaning(before: Graph, after: Graph, tolerance: float = 1e-3) -> None:
     """Both graphs compute the same numbers."""
     values = values_for(before)
     with np.errstate(all="ignore"):
         pairs = zip(evaluate(before, values), evaluate(after, values), strict=True)
         for one, other in pairs:
-            np.testing.assert_allclose(one.astype("float64"), other.astype("float64"), rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(one.astype("float64"), other.astype("float64"), rtol=tolerance, atol=tolerance)

@@ -42,7 +42,7 @@ def is_done(graph_pass: GraphPass, once: Graph, chosen: Options) -> bool:
 @given(drawn=graphs())
 def test_passes_keep_the_rules_and_the_numbers_and_are_done_after_one_run(chosen: Options, drawn: Drawing) -> None:
     for graph_pass, before, once in after_each_pass(drawn.graph, chosen):
-        assert_same_meaning(before, once)
+        assert_same_meaning(before, once, tolerance=1e-2)  # products of halves, joined, round otherwise
         assert graph_pass.again or is_done(graph_pass, once, chosen), graph_pass.name
 
 
