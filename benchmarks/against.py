@@ -84,8 +84,11 @@ def cold_start() -> float:
 
 
 FIGURES: dict[str, Callable[[], float]] = {
-    "cold_start": cold_start, "resnet50": resnet50, "schedules": schedules, "bert_large": bert_large,
-}  # fmt: skip
+    "cold_start": cold_start,
+    "resnet50": resnet50,
+    "schedules": schedules,
+    "bert_large": bert_large,
+}
 
 
 def in_checkout(name: str, checkout: Path) -> float:
@@ -126,7 +129,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=9, help="pairs of processes per figure")
     parser.add_argument(
         "--figures", nargs="+", choices=FIGURES, default=list(FIGURES), metavar="figure", help=", ".join(FIGURES)
-    )  # fmt: skip
+    )
     parser.add_argument("--measure", choices=FIGURES, help="take one figure here and print it as JSON")
     asked = parser.parse_args()
     if asked.measure:

@@ -12,9 +12,14 @@ from typing import Any
 from harness import Budgets, Figures, main
 
 IMAGE_SIZES = {
-    "ResNet50": 224, "VGG16": 224, "MobileNetV2": 224, "EfficientNetB0": 224, "DenseNet121": 224, "InceptionV3": 299,
+    "ResNet50": 224,
+    "VGG16": 224,
+    "MobileNetV2": 224,
+    "EfficientNetB0": 224,
+    "DenseNet121": 224,
+    "InceptionV3": 299,
     "ConvNeXtTiny": 224,
-}  # fmt: skip
+}
 PROPORTIONS = [0.05 * step for step in range(1, 13)]
 OPTION = "convolutions.poplar_options.availableMemoryProportion"
 
@@ -79,8 +84,10 @@ def measure_sweep() -> Figures:
         executable = compile_request(request.replace(options={OPTION: proportion}), like=executable)
         seconds.append(time.perf_counter() - start)
     return {
-        "sweep_first_seconds": seconds[0], "sweep_seconds": sum(seconds), "sweep_ratio": sum(seconds) / seconds[0],
-    }  # fmt: skip
+        "sweep_first_seconds": seconds[0],
+        "sweep_seconds": sum(seconds),
+        "sweep_ratio": sum(seconds) / seconds[0],
+    }
 
 
 MEASUREMENTS = {"applications": measure_applications, "bert": measure_bert, "sweep": measure_sweep}

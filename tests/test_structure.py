@@ -78,9 +78,9 @@ def test_no_list_of_operator_names_stands_beside_the_table() -> None:
         if name != TABLE
         for line, names in lists_of_operators((PACKAGE / name).read_text(), claimed().get(name, frozenset()))
     ]
-    assert not found, "\n".join([
-        "take kinds and traits of the table, or say in the comment above because of what these and no others:", *found
-    ])  # fmt: skip
+    assert not found, "\n".join(
+        ["take kinds and traits of the table, or say in the comment above because of what these and no others:", *found]
+    )
 
 
 @pytest.mark.parametrize(

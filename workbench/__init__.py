@@ -23,9 +23,22 @@ _hooks.ipu.set(lambda: importlib.import_module("workbench.ipu"))
 __version__ = "0.1.0"
 
 _IN_API = (
-    "app", "challenge", "compare", "compare_schedules", "compile", "diagnose", "load_profile", "profile", "ready",
-    "target", "targets", "views", "Executable", "Profile", "Target",
-)  # fmt: skip
+    "app",
+    "challenge",
+    "compare",
+    "compare_schedules",
+    "compile",
+    "diagnose",
+    "load_profile",
+    "profile",
+    "ready",
+    "target",
+    "targets",
+    "views",
+    "Executable",
+    "Profile",
+    "Target",
+)
 _MODULES = ("datasets", "ipu", "tf", "tiles", "errors")
 _IN_ERRORS = ("OutOfMemoryError", "InputError", "OptionError", "ProfileFileError", "WorkbenchError")
 

@@ -26,9 +26,9 @@ def stored() -> dict[str, Any]:
 def write(added: list[str], programs: Mapping[str, Digests]) -> None:
     """A line per table, so that a difference reads by program and table."""
     blocks = [
-        f' {json.dumps(name)}: {{\n' + ",\n".join(f"  {json.dumps(t)}: {json.dumps(c)}" for t, c in found.items()) + "}"
+        f" {json.dumps(name)}: {{\n" + ",\n".join(f"  {json.dumps(t)}: {json.dumps(c)}" for t, c in found.items()) + "}"
         for name, found in sorted(programs.items())
-    ]  # fmt: skip
+    ]
     text = f'{{"added": {json.dumps(sorted(added))},\n"programs": {{\n' + ",\n".join(blocks) + "}}\n"
     json.loads(text)
     PATH.write_text(text, encoding="utf-8")
@@ -64,7 +64,7 @@ def columns_in(checkout: Path, program: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.corpus.write", "--columns", program]
     done = subprocess.run(
         command, cwd=checkout, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=True
-    )  # fmt: skip
+    )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -27,9 +27,18 @@ import numpy as np
 DIGITS = 12
 META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "passes")
 REPORTS = (
-    "summary", "insights", "memory", "tile_map", "liveness_view", "xray", "trace", "pipeline", "program_tree",
-    "operations", "roofline",
-)  # fmt: skip
+    "summary",
+    "insights",
+    "memory",
+    "tile_map",
+    "liveness_view",
+    "xray",
+    "trace",
+    "pipeline",
+    "program_tree",
+    "operations",
+    "roofline",
+)
 BLOCKS = 2000
 
 Column: TypeAlias = Sequence[Any]

@@ -66,9 +66,7 @@ def jax_windows() -> Any:
         x = lax.conv_general_dilated(image, kernel, (2, 2), "SAME", dimension_numbers=words)
         x = lax.conv_general_dilated(x, small, (1, 1), "VALID", rhs_dilation=(2, 1), dimension_numbers=words)
         deep = jnp.ones((3, 3, 1, x.shape[-1]), x.dtype)
-        x = lax.conv_general_dilated(
-            x, deep, (1, 2), "SAME", feature_group_count=x.shape[-1], dimension_numbers=words
-        )  # fmt: skip
+        x = lax.conv_general_dilated(x, deep, (1, 2), "SAME", feature_group_count=x.shape[-1], dimension_numbers=words)
         x = lax.conv_transpose(x, small, (2, 2), "SAME", dimension_numbers=words)
         most = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
         mean = lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")

@@ -140,10 +140,13 @@ def transformer_io_tiles() -> Any:
     """Host copies on tiles of their own, another order of operations, and nothing outlined."""
     source = wb.ready("transformer-encoder", layers=1, hidden=64, heads=4, sequence_length=16)
     config = configured(
-        io_tiles__num_io_tiles=32, io_tiles__place_ops_on_io_tiles=True, optimizations__enable_graph_outlining=False,
-        optimizations__combine_matmuls=True, optimizations__prefetch_data_streams=False,
+        io_tiles__num_io_tiles=32,
+        io_tiles__place_ops_on_io_tiles=True,
+        optimizations__enable_graph_outlining=False,
+        optimizations__combine_matmuls=True,
+        optimizations__prefetch_data_streams=False,
         scheduling__algorithm=ipu.config.SchedulingAlgorithm.CLUSTERING,
-    )  # fmt: skip
+    )
     return training(source, batch_size=2, optimizer="sgd", target=ipu2(128), config=config)
 
 
@@ -151,9 +154,10 @@ def transformer_io_tiles() -> Any:
 def transformer_shortest_path() -> Any:
     source = wb.ready("transformer-encoder", layers=1, hidden=64, heads=2, sequence_length=16)
     config = configured(
-        scheduling__algorithm=ipu.config.SchedulingAlgorithm.SHORTEST_PATH, optimizations__math__fast=True,
+        scheduling__algorithm=ipu.config.SchedulingAlgorithm.SHORTEST_PATH,
+        optimizations__math__fast=True,
         matmuls__poplar_options={"availableMemoryProportion": "0.05", "enableFastReduce": "true"},
-    )  # fmt: skip
+    )
     return training(source, batch_size=2, optimizer="rmsprop", target=ipu2(64), config=config)
 
 

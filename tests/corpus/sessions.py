@@ -93,9 +93,16 @@ def _pipelined(repeats: int = 1, **arguments: Any) -> Any:
 
     def model(rate: Any) -> Any:
         return pipelining_ops.pipeline(
-            [first, second], gradient_accumulation_count=4, repeat_count=repeats, inputs=[rate], infeed_queue=infeed,
-            outfeed_queue=outfeed, optimizer_function=optimizer, outfeed_loss=True, **arguments,
-        )  # fmt: skip
+            [first, second],
+            gradient_accumulation_count=4,
+            repeat_count=repeats,
+            inputs=[rate],
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=optimizer,
+            outfeed_loss=True,
+            **arguments,
+        )
 
     return ran(compiled(model, [rate]), {rate: 0.03}, infeed.initializer)
 

@@ -67,9 +67,14 @@ def stages_on_few_ipus() -> Any:
     """Three stages on two IPUs, one of them named as a checkpoint; proportions by stage."""
     config = configured(selection_order="HOOF", optimizations__maximum_inter_ipu_copies_buffer_size=10**4)
     return staged_mlp(
-        stages=[0, 1, 2, 2], device_mapping=[0, 1, 0], optimizer=sgd(), config=config, pipeline_schedule="Sequential",
-        recomputation="RecomputeAndBackpropagateInterleaved", recomputation_checkpoints=("hidden_*",),
-    )  # fmt: skip
+        stages=[0, 1, 2, 2],
+        device_mapping=[0, 1, 0],
+        optimizer=sgd(),
+        config=config,
+        pipeline_schedule="Sequential",
+        recomputation="RecomputeAndBackpropagateInterleaved",
+        recomputation_checkpoints=("hidden_*",),
+    )
 
 
 @slow

@@ -14,9 +14,7 @@ from tests.corpus.comparing import differences, first_differences, stored
 from tests.corpus.digest import columns, digests, of_table
 from tests.corpus.programs import PROGRAMS, Program
 
-EVERY = [
-    pytest.param(each, id=name, marks=[pytest.mark.slow] if each.slow else []) for name, each in PROGRAMS.items()
-]  # fmt: skip
+EVERY = [pytest.param(each, id=name, marks=[pytest.mark.slow] if each.slow else []) for name, each in PROGRAMS.items()]
 
 
 @pytest.mark.parametrize("program", EVERY)
@@ -25,10 +23,13 @@ def test_profile_is_as_it_was(program: Program) -> None:
     old = found["programs"].get(program.name)
     assert old is not None, f"{program.name} is new: `make corpus` stores its digests"
     lines = differences(old, digests(program.profile()), found["added"])
-    assert not lines, "\n  ".join([
-        f"{program.name} is another program. First rows that differ from a checkout of the commit before:",
-        f"python -m tests.corpus.write --against DIR {program.name}", *lines,
-    ])  # fmt: skip
+    assert not lines, "\n  ".join(
+        [
+            f"{program.name} is another program. First rows that differ from a checkout of the commit before:",
+            f"python -m tests.corpus.write --against DIR {program.name}",
+            *lines,
+        ]
+    )
 
 
 def test_every_digest_has_its_program() -> None:
@@ -100,6 +101,7 @@ def test_what_is_new_must_be_listed_and_what_is_gone_is_missed() -> None:
     assert differences(old, new, []) == ["terms: the table is gone", f"waits: {words}", f"steps.plan_cycles: {words}"]
     assert differences(old, {**old, **new}, ["waits", "steps.plan_cycles"]) == []
     assert differences(new, old, ["terms"]) == [
-        "waits: the table is gone", "steps.plan_cycles: the column is gone",
-    ]  # fmt: skip
+        "waits: the table is gone",
+        "steps.plan_cycles: the column is gone",
+    ]
     assert differences(old, {**old, "steps": {"rows": 3, "id": "c"}}, []) == ["steps: 3 rows, were 2"]

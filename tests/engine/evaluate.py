@@ -12,14 +12,27 @@ from workbench.engine.graph import Function, Graph, Node
 Array = Any
 
 POINTWISE: dict[str, Callable[..., Array]] = {
-    "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-    "max": np.maximum, "min": np.minimum, "neg": np.negative, "exp": np.exp, "tanh": np.tanh,
-    "square": np.square, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
-}  # fmt: skip
+    "add": np.add,
+    "add_any": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+    "neg": np.negative,
+    "exp": np.exp,
+    "tanh": np.tanh,
+    "square": np.square,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+}
 REDUCTIONS: dict[str, Callable[..., Array]] = {
-    "reduce_sum": np.sum, "reduce_max": np.max, "reduce_min": np.min,
+    "reduce_sum": np.sum,
+    "reduce_max": np.max,
+    "reduce_min": np.min,
     "reduce_square_sum": lambda value, axis: np.sum(np.square(value), axis),
-}  # fmt: skip
+}
 
 
 def evaluate(graph: Graph, values: Sequence[Array]) -> list[Array]:

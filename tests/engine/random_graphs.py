@@ -10,9 +10,22 @@ from workbench.engine.graph import Graph, Value
 SIZES = (1, 2, 3, 4, 7, 8, 16)
 MOST_ELEMENTS = 4096
 KINDS = (
-    "binary", "relu", "tanh", "dense", "multiply", "conv", "reduce", "transpose", "flatten", "halve", "join",
-    "bias", "softmax", "mask", "cast",
-)  # fmt: skip
+    "binary",
+    "relu",
+    "tanh",
+    "dense",
+    "multiply",
+    "conv",
+    "reduce",
+    "transpose",
+    "flatten",
+    "halve",
+    "join",
+    "bias",
+    "softmax",
+    "mask",
+    "cast",
+)
 
 
 class _Drawn:

@@ -75,9 +75,14 @@ class Draft:
     def slice(self, value: Value, starts: Sequence[int], limits: Sequence[int]) -> Value:
         shape = [high - low for low, high in zip(starts, limits, strict=True)]
         return self.node(
-            "slice", (value,), shape, value.dtype,
-            start_indices=tuple(starts), limit_indices=tuple(limits), strides=(1,) * len(shape),
-        )  # fmt: skip
+            "slice",
+            (value,),
+            shape,
+            value.dtype,
+            start_indices=tuple(starts),
+            limit_indices=tuple(limits),
+            strides=(1,) * len(shape),
+        )
 
     def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
         shape = list(values[0].shape)
@@ -95,9 +100,15 @@ class Draft:
         """[m, k] x [k, n] by default; `contract` names the contracted axis of each."""
         shape = [value.shape[1 - axis] for value, axis in zip((left, right), contract, strict=True)]
         return self.node(
-            "dot_general", (left, right), shape, left.dtype,
-            lhs_contract=(contract[0],), rhs_contract=(contract[1],), lhs_batch=(), rhs_batch=(),
-        )  # fmt: skip
+            "dot_general",
+            (left, right),
+            shape,
+            left.dtype,
+            lhs_contract=(contract[0],),
+            rhs_contract=(contract[1],),
+            lhs_batch=(),
+            rhs_batch=(),
+        )
 
     def conv(self, images: Value, kernel: Value, **attributes: Any) -> Value:
         """[n, h, w, c] * [kh, kw, c, o], stride 1, padded to the same size."""
@@ -105,10 +116,17 @@ class Draft:
         high, wide, _, out = kernel.shape
         pads = tuple(((size - 1) // 2, size // 2) for size in (high, wide))
         chosen: dict[str, Any] = {
-            "window_strides": (1, 1), "padding": pads, "lhs_dilation": (1, 1), "rhs_dilation": (1, 1),
-            "lhs_spec": (0, 3, 1, 2), "rhs_spec": (3, 2, 0, 1), "out_spec": (0, 3, 1, 2),
-            "feature_group_count": 1, "batch_group_count": 1, **attributes,
-        }  # fmt: skip
+            "window_strides": (1, 1),
+            "padding": pads,
+            "lhs_dilation": (1, 1),
+            "rhs_dilation": (1, 1),
+            "lhs_spec": (0, 3, 1, 2),
+            "rhs_spec": (3, 2, 0, 1),
+            "out_spec": (0, 3, 1, 2),
+            "feature_group_count": 1,
+            "batch_group_count": 1,
+            **attributes,
+        }
         return self.node("conv_general_dilated", (images, kernel), (count, height, width, out), images.dtype, **chosen)
 
     # -- whole functions ---------------------------------------------------------------------------------
@@ -164,9 +182,16 @@ def carried_loop() -> tuple[Graph, Value, Value]:
     x = d.param("x", (5, 8))
     first = d.point("neg", d.param("first", (8,)))
     (last,) = d.nodes(
-        "scan", (first, x), (((8,), "float32"),), calls=("body",), times=5, num_consts=0, num_carry=1, length=5,
+        "scan",
+        (first, x),
+        (((8,), "float32"),),
+        calls=("body",),
+        times=5,
+        num_consts=0,
+        num_carry=1,
+        length=5,
         reverse=False,
-    )  # fmt: skip
+    )
     return d.graph(last, bodies=(body.function(new),)), new, carry
 
 

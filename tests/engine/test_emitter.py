@@ -22,8 +22,10 @@ def test_inside_stamps_what_is_given_and_leaves_the_rest() -> None:
     emit.sync()
     steps = emit.finish().children
     assert [(s.ipu, s.stage, s.origin.layer, s.operator) for s in steps] == [  # type: ignore[union-attr]
-        (2, 1, "dense", "dense/add"), (2, 1, "", ""), (0, None, "", ""),
-    ]  # fmt: skip
+        (2, 1, "dense", "dense/add"),
+        (2, 1, "", ""),
+        (0, None, "", ""),
+    ]
     assert (emit.variables[0].ipu, emit.variables[0].function, emit.variables[0].origin) == (2, "", layer)
 
 

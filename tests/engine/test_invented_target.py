@@ -83,8 +83,15 @@ def test_a_profile_by_hand_has_these_cycles() -> None:
 
 def test_a_fill_has_a_vertex_on_each_worker() -> None:
     """64 floats on each of two tiles: eight a worker."""
-    case = single("broadcast_in_dim", [((), "float32")], [((8, 16), "float32")], kind="wide", tiles=2,
-                  broadcast_dimensions=(), shape=(8, 16))  # fmt: skip
+    case = single(
+        "broadcast_in_dim",
+        [((), "float32")],
+        [((8, 16), "float32")],
+        kind="wide",
+        tiles=2,
+        broadcast_dimensions=(),
+        shape=(8, 16),
+    )
     fills = [found for found in case.vertices() if found[0] == "popops::Fill"]
     assert [(arguments["n"], count) for _, arguments, _, count in fills] == [(8, 8)]
 

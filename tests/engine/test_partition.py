@@ -60,5 +60,7 @@ def test_a_transfer_by_hand() -> None:
 def test_what_is_carried_past_a_layer_is_read_behind_it() -> None:
     """Three layers; the third reads what the first made as well."""
     assert carried_elements([4, 5, 6, 7], [[0], [1], [2, 1]]) == {
-        "carry": [0, 5, 0], "input": [4, 5, 11], "output": [5, 11, 7],
-    }  # fmt: skip
+        "carry": [0, 5, 0],
+        "input": [4, 5, 11],
+        "output": [5, 11, 7],
+    }

@@ -91,8 +91,11 @@ def test_backward_stands_before_forward_in_a_column(stages: int, count: int) -> 
     for column in runs(stretches("Grouped", stages, count)):
         for cell in column:
             assert [direction for direction, _ in cell] in (
-                [], ["forward"], ["backward"], ["backward", "forward"],
-            )  # fmt: skip
+                [],
+                ["forward"],
+                ["backward"],
+                ["backward", "forward"],
+            )
 
 
 @each_size

@@ -198,9 +198,7 @@ def test_the_loss_falls_on_the_digits() -> None:
     images, labels = digits()
     source = trace_keras("mlp", batch_size=64, mode="training", optimizer=keras.optimizers.SGD(0.1, momentum=0.9))
     runner = Runner(source)
-    losses = [
-        runner.run(images[i : i + 64].reshape(64, 64), labels[i : i + 64])["loss"] for i in range(0, 1280, 64)
-    ]  # fmt: skip
+    losses = [runner.run(images[i : i + 64].reshape(64, 64), labels[i : i + 64])["loss"] for i in range(0, 1280, 64)]
     assert losses[-1] < 0.5 * losses[0]
 
 
@@ -218,13 +216,17 @@ def test_arrays_of_another_shape_are_an_error() -> None:
     ("array", "message"),
     [
         (np.ones((4, 6)), "x is float64. Expected: float32 or float16. To mend it: convert it: x.astype('float32')."),
-        (np.ones((4, 6), "complex64"),
-         "x is complex64. Expected: real numbers. To mend it: pass real and imaginary parts as two arrays."),
-        (np.full((4, 6), "a"),
-         "x holds strings. Expected: numbers. To mend it: turn it into numbers before it reaches the model "
-         "(a vocabulary or StringLookup on the host)."),
+        (
+            np.ones((4, 6), "complex64"),
+            "x is complex64. Expected: real numbers. To mend it: pass real and imaginary parts as two arrays.",
+        ),
+        (
+            np.full((4, 6), "a"),
+            "x holds strings. Expected: numbers. To mend it: turn it into numbers before it reaches the model "
+            "(a vocabulary or StringLookup on the host).",
+        ),
     ],
-)  # fmt: skip
+)
 def test_arrays_the_ipu_does_not_have_are_an_error(array: Any, message: str) -> None:
     runner = Runner(trace_keras(mlp(), batch_size=4, mode="inference"))
     with pytest.raises(InputError) as error:

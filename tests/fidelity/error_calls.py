@@ -253,11 +253,9 @@ _LOOPS: dict[tuple[str, str], Call] = {
     ("while_loop", "body_arg_error"): on_ipu(lambda: waited(small, lambda: None)),
     ("while_loop", "condition_arg_error"): on_ipu(lambda: waited(lambda: True, same)),
     ("while_loop", "not infeed_queue.dequeued"): on_ipu(lambda: waited(small, lambda one, more: one, Unmarked(_DATA))),
-    ("while_loop.body_wrapper", "output_operations"): on_ipu(
-        lambda: waited(small, lambda one: (tf.no_op(), one))
-    ),
+    ("while_loop.body_wrapper", "output_operations"): on_ipu(lambda: waited(small, lambda one: (tf.no_op(), one))),
     ("while_loop.body_wrapper", "input_types"): on_ipu(lambda: waited(small, lambda one: tf.cast(one, tf.int32))),
-}  # fmt: skip
+}
 _SCOPES: dict[tuple[str, str], Call] = {
     ("outside_compilation_scope", "XlaContext"): in_graph(_outside),
     ("outside_compilation_scope", "current_attrs"): on_ipu(_nested),
@@ -270,10 +268,12 @@ _COMPILER: dict[tuple[str, str], Call] = {
 _MINI_BATCHES: dict[tuple[str, str], Call] = {
     (f"{kind}.__init__", "num_mini_batches < 1"): lambda: piped(stages=None, gradient_accumulation_steps=0)
     for kind in (
-        "GradientAccumulationOptimizer", "GradientAccumulationOptimizerV2",
-        "CrossReplicaGradientAccumulationOptimizer", "CrossReplicaGradientAccumulationOptimizerV2",
+        "GradientAccumulationOptimizer",
+        "GradientAccumulationOptimizerV2",
+        "CrossReplicaGradientAccumulationOptimizer",
+        "CrossReplicaGradientAccumulationOptimizerV2",
     )
-}  # fmt: skip
+}
 
 _REDUCTION: dict[tuple[str, str], Call] = {
     ("GradientAccumulationReductionMethod.parse", ""): lambda: heard(
@@ -319,4 +319,4 @@ NAMED: dict[str, Call] = {
     "ERR-EXCEPTED": excepted,
     "ERR-OOM": too_large,
     "ERR-POPART-depth": lambda: heard(lambda: check_count("Grouped", 3, 2, training=True)),
-}  # fmt: skip
+}

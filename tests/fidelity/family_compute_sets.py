@@ -276,10 +276,12 @@ PROGRAMS: dict[str, Program] = {
     "testScaledSubtractFromVariable": _broadcast(lambda x, y, z: x - z * y),
     "testScaledAddaXbY": _halves(3, lambda x, y: 2 * x + 3 * y, 2),
     "testScaledAddToVariableFor2Scales": (
-        lambda x, y, a, b: a * x + b * y, (struct(3, dtype="float16"),) * 2 + (struct(1, dtype="float16"),) * 2,
+        lambda x, y, a, b: a * x + b * y,
+        (struct(3, dtype="float16"),) * 2 + (struct(1, dtype="float16"),) * 2,
     ),
     "testScaledSubtractFromVariableFor2Scales": (
-        lambda x, y, a, b: a * x - b * y, (struct(3, dtype="float16"),) * 2 + (struct(1, dtype="float16"),) * 2,
+        lambda x, y, a, b: a * x - b * y,
+        (struct(3, dtype="float16"),) * 2 + (struct(1, dtype="float16"),) * 2,
     ),
     "testFullyConnectedWithBias": (lambda x, w, b: x @ w + b, (struct(2, 2), struct(2, 2), struct(2))),
     "testBatchedMatmulWithBias": (lambda x, w, b: x @ w + b, (struct(2, 2, 2), struct(2, 2), struct(2))),
@@ -293,7 +295,8 @@ PROGRAMS: dict[str, Program] = {
     "testReduceMax": _halves((2, 10_000), lambda x: _reduced("max", axis=1)(x.astype("float32"))),
     "testInplaceAddCopyWithInplacePeer": _of((2,) * 4, lambda x, y: x.T / (x + y), 2),
     "testInplaceAddCopyWithInplacePeer2": (
-        lambda x, y, z: (x + y * z) / (x.T * y + z), (struct(2, 2), struct(2, 2), struct()),
+        lambda x, y, z: (x + y * z) / (x.T * y + z),
+        (struct(2, 2), struct(2, 2), struct()),
     ),
     "testInplaceOpAddCopyWithInplaceParent": (_cut, (struct(3), struct(3), struct())),
     "testConv3x3_WithBias": _with_bias(1, "SAME", (1, 14, 14, 64), (3, 3, 64, 128), (128,)),
@@ -317,4 +320,4 @@ PROGRAMS: dict[str, Program] = {
     "testUniformRandomInitalizer": _random("uniform", (), 4.0, -2.0),
     "testUniformRandomNonScalarInitalizer": _random("uniform", (2,), 4.0, -2.0),
     **dict(_scaled_sums()),
-}  # fmt: skip
+}

@@ -248,9 +248,13 @@ def _categories() -> list[str]:
 
 def _enums() -> dict[str, list[str]]:
     names = (
-        "SelectionOrder", "ExecutionProfileType", "DeviceConnectionType", "MergeRemoteBuffersBehaviour",
-        "SchedulingAlgorithm", "StochasticRoundingBehaviour",
-    )  # fmt: skip
+        "SelectionOrder",
+        "ExecutionProfileType",
+        "DeviceConnectionType",
+        "MergeRemoteBuffersBehaviour",
+        "SchedulingAlgorithm",
+        "StochasticRoundingBehaviour",
+    )
     return {name: list(getattr(ipu.config, name).__members__) for name in names}
 
 

@@ -33,9 +33,11 @@ from workbench.ipu.ops.pipelining_ops import (
 Stage = Callable[..., Any]
 IPUS = 4
 SETTINGS = {
-    "auto_select_ipus": IPUS, "ipu_model.compile_ipu_code": True,
-    "device_connection.type": DeviceConnectionType.PRE_COMPILE.name, "device_connection.version": "ipu2",
-}  # fmt: skip
+    "auto_select_ipus": IPUS,
+    "ipu_model.compile_ipu_code": True,
+    "device_connection.type": DeviceConnectionType.PRE_COMPILE.name,
+    "device_connection.version": "ipu2",
+}
 
 
 def _weights(name: str, shape: Sequence[int], value: float) -> Any:
@@ -189,10 +191,17 @@ def _checkpointed() -> tuple[list[Stage], list[Any], Any]:
 
 # What the test of each pipeline sets beside its schedule: micro-batches an update, by file where files differ.
 COUNTS = {
-    ("1", "Interleaved"): 20, ("3", "Interleaved"): 20, ("4", "Interleaved"): 20, ("5", "Interleaved"): 20,
-    ("1", "rec"): 16, ("3", "rec"): 16, ("4", "rec"): 16, ("5", "rec"): 16, ("7", "rec"): 16,
+    ("1", "Interleaved"): 20,
+    ("3", "Interleaved"): 20,
+    ("4", "Interleaved"): 20,
+    ("5", "Interleaved"): 20,
+    ("1", "rec"): 16,
+    ("3", "rec"): 16,
+    ("4", "rec"): 16,
+    ("5", "rec"): 16,
+    ("7", "rec"): 16,
     ("5", "Sequential"): 8,
-}  # fmt: skip
+}
 WORDS = {"int": "Interleaved", "grp": "Grouped", "seq": "Sequential"}
 SMALL = ((3, 4), 4, 50)  # the residual pipeline of Interleaved with recomputation and of Sequential
 LARGE = ((7, 16), 64, 50)
@@ -247,8 +256,13 @@ class Asked:
 
 
 NETWORKS: dict[str, Callable[[], tuple[list[Stage], list[Any], Any]]] = {
-    "1": _compare1, "4": _compare1, "5": _handed_on, "7": lambda: _late(20), "ckpt": _checkpointed, "shared": _shared,
-}  # fmt: skip
+    "1": _compare1,
+    "4": _compare1,
+    "5": _handed_on,
+    "7": lambda: _late(20),
+    "ckpt": _checkpointed,
+    "shared": _shared,
+}
 
 
 def asked(case: Case) -> Asked | None:
@@ -283,11 +297,16 @@ def pipeline_of(which: Asked, tiles: int) -> Executable:
 
         def net(*given: Any) -> Any:
             return pipeline(
-                stages, count, inputs=list(given), infeed_queue=infeed, outfeed_queue=outfeed,
-                optimizer_function=descend, pipeline_schedule=PipelineSchedule[which.schedule],
+                stages,
+                count,
+                inputs=list(given),
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                optimizer_function=descend,
+                pipeline_schedule=PipelineSchedule[which.schedule],
                 recomputation_mode=RecomputationMode[recomputed] if recomputed else None,
                 device_mapping=[0, 1, 2, 3, 0] if which.network == "shared" else None,
-            )  # fmt: skip
+            )
 
         with ipu.scopes.ipu_scope("/device:IPU:0"):
             operation = ipu.ipu_compiler.compile(net, feeds)

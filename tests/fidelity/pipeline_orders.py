@@ -73,9 +73,14 @@ def _deep(cuts: list[str], steps: int) -> Source:
     layers: list[Any] = [keras.layers.Dense(WIDTH, activation="gelu", name=f"d{n}") for n in range(LAYERS)]
     model = keras.Sequential([keras.Input((WIDTH,)), *layers])
     return trace_keras(
-        model, SAMPLES, "training", stages=cuts, gradient_accumulation_steps=steps,
-        loss="mean_squared_error", optimizer=keras.optimizers.SGD(0.1),
-    )  # fmt: skip
+        model,
+        SAMPLES,
+        "training",
+        stages=cuts,
+        gradient_accumulation_steps=steps,
+        loss="mean_squared_error",
+        optimizer=keras.optimizers.SGD(0.1),
+    )
 
 
 def _compiled(source: Source, schedule: str, ipus: int) -> Compiled:

@@ -27,23 +27,32 @@ from workbench.engine.time.trace import TraceNode
 Function = Callable[..., Any]
 
 
-def _call(stage: int, direction: Any, run: Function, operands: Sequence[str], results: Sequence[str],
-          types: dict[str, Any]) -> StagedCall:  # fmt: skip
+def _call(
+    stage: int, direction: Any, run: Function, operands: Sequence[str], results: Sequence[str], types: dict[str, Any]
+) -> StagedCall:
     closed = jax.make_jaxpr(lambda *values: list(run(*values)))(*(types[name] for name in operands))
     types.update(zip(results, (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in closed.out_avals), strict=True))
     return StagedCall(
-        name=f"stage{stage}_{direction}", closed=closed, operands=tuple(operands), results=tuple(results),
-        owners=("",) * len(results), stage=stage, direction=direction,
-    )  # fmt: skip
+        name=f"stage{stage}_{direction}",
+        closed=closed,
+        operands=tuple(operands),
+        results=tuple(results),
+        owners=("",) * len(results),
+        stage=stage,
+        direction=direction,
+    )
 
 
 def _run(
     calls: Sequence[StagedCall], data: Mapping[str, Any], types: Mapping[str, Any], out: str, count: int, **how: Any
 ) -> Any:
     program = Program(
-        calls=tuple(calls), inputs=tuple(Input(name=name, role="input") for name in data),
-        outputs=((Output(name=out), out),), types=types, micro_batches=count,
-    )  # fmt: skip
+        calls=tuple(calls),
+        inputs=tuple(Input(name=name, role="input") for name in data),
+        outputs=((Output(name=out), out),),
+        types=types,
+        micro_batches=count,
+    )
     return np.asarray(ScheduledProgram(program, **how)(list(data.values()))[0])
 
 
@@ -135,9 +144,12 @@ def worked_together(schedule: str, count: int) -> tuple[int, int]:
         _call(0, "backward", lambda g, kept: (g + kept,), ["gradient", "handed"], ["out"], types),
     ]
     program = Program(
-        calls=tuple(calls), inputs=tuple(Input(name=name, role="state") for name in ("a", "out")),
-        outputs=((Output(name="out", role="update", updates=1), "out"),), types=types, micro_batches=count,
-    )  # fmt: skip
+        calls=tuple(calls),
+        inputs=tuple(Input(name=name, role="state") for name in ("a", "out")),
+        outputs=((Output(name="out", role="update", updates=1), "out"),),
+        types=types,
+        micro_batches=count,
+    )
     options = Options().with_values({"pipeline.schedule": schedule})
     compiled = compile_graph(assemble(program, {}), target("ipu2", tiles_per_ipu=4), options, ipus=2)
     columns = list(_columns(compiled.trace.entry, 1))

@@ -33,9 +33,12 @@ def piped(stages: Any = (_first, _second), **changed: Any) -> Call:
 
     def build() -> Any:
         given = {
-            "gradient_accumulation_count": 4, "infeed_queue": IPUInfeedQueue([np.zeros((2, 3), np.float32)] * 4),
-            "outfeed_queue": IPUOutfeedQueue(), "optimizer_function": _descending, **changed,
-        }  # fmt: skip
+            "gradient_accumulation_count": 4,
+            "infeed_queue": IPUInfeedQueue([np.zeros((2, 3), np.float32)] * 4),
+            "outfeed_queue": IPUOutfeedQueue(),
+            "optimizer_function": _descending,
+            **changed,
+        }
         return pipeline(stages, **given)
 
     def call() -> str:

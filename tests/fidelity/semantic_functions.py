@@ -80,9 +80,11 @@ def scaled(*, small: bool = False, minus: bool = False) -> Any:
 
     if small:
         found = given(
-            lambda x, y, b: x + b.astype(jnp.float16) * y, half([4e-4, 1e-4, 2e-4]), half([1e4, 2e4, 3e4]),
+            lambda x, y, b: x + b.astype(jnp.float16) * y,
+            half([4e-4, 1e-4, 2e-4]),
+            half([1e4, 2e4, 3e4]),
             np.float32(3e-8),
-        )  # fmt: skip
+        )
         return [round(float(each), 4) for each in found]
     found = given(program, half([2, 0.5, 1]), half([1, 2, 3]), np.float32(2), np.float32(3))
     return np.asarray(found, np.float64).tolist()
@@ -130,8 +132,10 @@ def looked_up() -> Any:
         return list(np.shape(found))
 
     return {
-        "flat": shape((1200, 200), (8,)), "auto": shape((32, 16), (3, 4, 2)), "4d": shape((12, 2, 200, 4), (8,)),
-    }  # fmt: skip
+        "flat": shape((1200, 200), (8,)),
+        "auto": shape((32, 16), (3, 4, 2)),
+        "4d": shape((12, 2, 200, 4), (8,)),
+    }
 
 
 def normalised() -> Any:

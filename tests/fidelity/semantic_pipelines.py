@@ -26,9 +26,15 @@ class Piped:
     """A pipeline run once or more: everything its outfeed has, and its variables behind each run by name."""
 
     def __init__(
-        self, stages: Sequence[Any], count: int, *inputs: Any, infeed: Any = None, runs: int = 1,
-        between: Callable[[Any], None] = lambda session: None, **arguments: Any,
-    ) -> None:  # fmt: skip
+        self,
+        stages: Sequence[Any],
+        count: int,
+        *inputs: Any,
+        infeed: Any = None,
+        runs: int = 1,
+        between: Callable[[Any], None] = lambda session: None,
+        **arguments: Any,
+    ) -> None:
         outfeed = IPUOutfeedQueue()
         with machine(auto_select_ipus=4, ipu_model__tiles_per_ipu=4):
             values = [np.asarray(value, np.float32) for value in inputs]
@@ -95,9 +101,14 @@ def loss_out() -> Any:
     """The loss of every mini-batch: of a weight of one times zero, and one."""
     stages = [lambda _, x: _weight(x), _same, _same, _same]
     out = Piped(
-        stages, COUNT, 10.0, 0.0, optimizer_function=_descending(more=1.0), outfeed_loss=True,
+        stages,
+        COUNT,
+        10.0,
+        0.0,
+        optimizer_function=_descending(more=1.0),
+        outfeed_loss=True,
         reduction_method=METHODS.MEAN,
-    ).out  # fmt: skip
+    ).out
     return "ones(8)" if np.array_equal(np.ravel(out), np.ones(COUNT)) else np.ravel(out).tolist()
 
 
@@ -108,9 +119,13 @@ def masked() -> Any:
     """
     stages = [lambda x: (x, _weight(x)), *[lambda x, other: (x, other + 1)] * 3]
     out = Piped(
-        stages, COUNT, 1.0, optimizer_function=lambda _, y: _descending()(y), outfeed_mask=[True, False],
+        stages,
+        COUNT,
+        1.0,
+        optimizer_function=lambda _, y: _descending()(y),
+        outfeed_mask=[True, False],
         reduction_method=METHODS.MEAN,
-    ).out  # fmt: skip
+    ).out
     kept = out if isinstance(out, list | tuple) else [out]
     return "full((1,8),4)" if np.array_equal(np.asarray(kept), np.full((1, COUNT), 4)) else np.asarray(kept).tolist()
 
@@ -145,9 +160,13 @@ def summed_wide() -> Any:
     """Halves of 30,001 summed as floats."""
     far = lambda x: tf.cast(x + 10000, tf.float16)  # noqa: E731
     out = Piped(
-        [_weight, far, far, far], COUNT, 1.0, optimizer_function=_descending(more=1.0), accumulate_outfeed=True,
+        [_weight, far, far, far],
+        COUNT,
+        1.0,
+        optimizer_function=_descending(more=1.0),
+        accumulate_outfeed=True,
         accumulate_outfeed_dtype=tf.float32,
-    ).out  # fmt: skip
+    ).out
     return [[float(np.ravel(out)[0])]]
 
 
@@ -197,9 +216,15 @@ def own_variable() -> Any:
         session.run(variable.assign(4.0))
 
     found = Piped(
-        [_weight, _same, _same, _same], COUNT, 1.0, runs=2, between=four, outfeed_loss=True,
-        optimizer_function=lambda x: OptimizerFunctionOutput(Adding(0.5), x), reduction_method=METHODS.SUM,
-    )  # fmt: skip
+        [_weight, _same, _same, _same],
+        COUNT,
+        1.0,
+        runs=2,
+        between=four,
+        outfeed_loss=True,
+        optimizer_function=lambda x: OptimizerFunctionOutput(Adding(0.5), x),
+        reduction_method=METHODS.SUM,
+    )
     return [float(next(value for name, value in each.items() if name.startswith("w"))) for each in found.variables]
 
 

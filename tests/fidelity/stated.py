@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 
 
 def arithmetic(text: str) -> Callable[[Mapping[str, Any]], Any] | None:

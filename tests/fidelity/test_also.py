@@ -67,9 +67,11 @@ def test_sizes_are_those_of_the_words() -> None:
 def test_a_pipeline_is_found_by_the_words_or_by_the_test() -> None:
     told = {"id": "MEM-PIPE-x", "description": "Grouped + recomputation Compare3", "quantity": "max tile bytes"}
     taken = {
-        "id": "MEM-PIPE-y", "description": "", "quantity": "max tile bytes",
+        "id": "MEM-PIPE-y",
+        "description": "",
+        "quantity": "max tile bytes",
         "source": "python/ipu/tests/pipelining_grouped_recomputation_test.py:283 [testPipelineCompare3]",
-    }  # fmt: skip
+    }
     assert asked(told) == asked(taken) == Asked(network="3", schedule="Grouped", recomputed=True)
     assert asked({**told, "description": "Sequential Compare2"}) == Asked(
         network="2", schedule="Sequential", recomputed=False

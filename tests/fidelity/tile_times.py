@@ -73,9 +73,13 @@ def run_times(program: Step, *, prefetched: bool = True) -> Times:
             host += times * cost.cost.terms[0].value
             delivered += mean
     return Times(
-        total=trace.total_cycles, idle_included=incl, idle_excluded=excl, between=between, delivered=delivered,
+        total=trace.total_cycles,
+        idle_included=incl,
+        idle_excluded=excl,
+        between=between,
+        delivered=delivered,
         host=host,
-    )  # fmt: skip
+    )
 
 
 def issued(step: OnTileExecute) -> list[tuple[str, int, int]]:

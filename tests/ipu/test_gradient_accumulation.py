@@ -9,8 +9,10 @@ from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMet
 
 def test_a_method_is_parsed_from_itself_or_its_name() -> None:
     assert [Method.parse(each) for each in (Method.MEAN, "sum", "Running_Mean")] == [
-        Method.MEAN, Method.SUM, Method.RUNNING_MEAN,
-    ]  # fmt: skip
+        Method.MEAN,
+        Method.SUM,
+        Method.RUNNING_MEAN,
+    ]
 
 
 @pytest.mark.parametrize("given", ["most", 1, None])

@@ -104,14 +104,15 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "slope of nested control flow": (nested_slope, (floats(3, 4), floats(4, 4))),
     "graph network": (messages, ([floats(10, 5), floats(10, 5)], floats(7, 5), EDGES[0], EDGES[1])),
     "slope of a graph network": (
-        jax.grad(lambda *given: (messages(*given) ** 2).sum()), ([floats(10, 5)], floats(7, 5), EDGES[0], EDGES[1])
+        jax.grad(lambda *given: (messages(*given) ** 2).sum()),
+        ([floats(10, 5)], floats(7, 5), EDGES[0], EDGES[1]),
     ),
     "quantised dense": (quantised, (floats(4, 16), RNG.integers(-127, 127, (16, 8)).astype("int8"), floats(8))),
     "beam search": (beams, (floats(4, 3, 5),)),
     "mutable array": (counted, (floats(3),)),
     "Schur form": (lambda a: jnp.abs(jnp.linalg.det(lax.linalg.schur(a)[1])), (floats(4, 4),)),
     "random key": (lambda key, logits: jax.random.categorical(key, logits), (jax.random.key(3), floats(3, 5))),
-}  # fmt: skip
+}
 SLOW = ("Schur form", "graph network", "nested control flow")
 
 
@@ -141,9 +142,15 @@ def siamese() -> Any:
     """Two images through one tower; how far apart they are."""
     left, right = keras.Input((12, 12, 1), name="left"), keras.Input((12, 12, 1), name="right")
     tower = keras.Sequential(
-        [keras.Input((12, 12, 1)), layers.Conv2D(4, 3, activation="relu"), layers.MaxPooling2D(), layers.Flatten(),
-         layers.Dense(6)], name="tower",
-    )  # fmt: skip
+        [
+            keras.Input((12, 12, 1)),
+            layers.Conv2D(4, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(6),
+        ],
+        name="tower",
+    )
     apart = layers.Lambda(lambda pair: ops.sqrt(ops.sum(ops.square(pair[0] - pair[1]), -1, keepdims=True) + 1e-6))
     return keras.Model([left, right], layers.Dense(1, "sigmoid")(apart([tower(left), tower(right)])))
 

@@ -47,9 +47,12 @@ def curve(**arguments: Any) -> list[float]:
     images, labels = wb.datasets.digits()
     size = BATCH * STEPS
     executable = wb.compile(
-        digits_model(), batch_size=BATCH, gradient_accumulation_steps=STEPS,
-        target=wb.target("ipu2", tiles_per_ipu=32), **arguments,
-    )  # fmt: skip
+        digits_model(),
+        batch_size=BATCH,
+        gradient_accumulation_steps=STEPS,
+        target=wb.target("ipu2", tiles_per_ipu=32),
+        **arguments,
+    )
     return [
         executable.run(images[n * size : (n + 1) * size].reshape(size, 64), labels[n * size : (n + 1) * size])["loss"]
         for n in range(UPDATES)

@@ -33,9 +33,13 @@ TILES = 64
 def trained(request: pytest.FixtureRequest) -> Any:
     name, optimizer = request.param
     return wb.compile(
-        MODELS[name], batch_size=4, mode="training", optimizer=OPTIMIZERS[optimizer](),
-        loss="sparse_categorical_crossentropy", target=wb.target("ipu2", tiles_per_ipu=TILES),
-    )  # fmt: skip
+        MODELS[name],
+        batch_size=4,
+        mode="training",
+        optimizer=OPTIMIZERS[optimizer](),
+        loss="sparse_categorical_crossentropy",
+        target=wb.target("ipu2", tiles_per_ipu=TILES),
+    )
 
 
 @pytest.fixture(scope="module", params=[*MODELS], ids=str)
@@ -57,9 +61,7 @@ def test_inference_reconciles(inferred: Any, part: Any) -> None:
 
 HARDER: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "cnn in two stages": (small_models.cnn, {"stages": ["pool"], "gradient_accumulation_steps": 8}),
-    "cnn in four stages": (
-        small_models.cnn, {"stages": ["relu_a", "skip", "drop"], "gradient_accumulation_steps": 8}
-    ),
+    "cnn in four stages": (small_models.cnn, {"stages": ["relu_a", "skip", "drop"], "gradient_accumulation_steps": 8}),
     "cnn in sequence": (
         small_models.cnn,
         {"stages": ["pool"], "gradient_accumulation_steps": 3, "pipeline_schedule": "Sequential"},
@@ -69,7 +71,7 @@ HARDER: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "accumulated encoder": (small_models.encoder, {"gradient_accumulation_steps": 4}),
     "mixed cnn": (small_models.cnn, {"precision": "mixed_float16"}),
     "half encoder": (small_models.encoder, {"precision": "float16"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HARDER)
@@ -77,9 +79,13 @@ HARDER: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
 def test_stages_accumulation_and_precision_reconcile(name: str, optimizer: str) -> None:
     build, arguments = HARDER[name]
     found = wb.compile(
-        build, batch_size=4, mode="training", optimizer=OPTIMIZERS[optimizer](),
-        target=wb.target("ipu2", tiles_per_ipu=TILES), **arguments,
-    ).compiled  # fmt: skip
+        build,
+        batch_size=4,
+        mode="training",
+        optimizer=OPTIMIZERS[optimizer](),
+        target=wb.target("ipu2", tiles_per_ipu=TILES),
+        **arguments,
+    ).compiled
     reconcile.reconciles(found)
     if found.program.pipeline:
         Owners(found.program).run(found.program.entry)

@@ -29,13 +29,34 @@ SMALL = {f"small: {name}": case for name, case in applications.SMALL.items()}
 WHOLE = {f"whole: {name}": case for name, case in applications.WHOLE.items()}
 DEEP = {**SMALL, **WHOLE}
 # Layers that prepare data on the host, or only say how others are made.
-ELSEWHERE = frozenset({
-    "AugMix", "AutoContrast", "ContrastLimitedAdaptiveHistogramEqualization", "CutMix", "Equalization", "MixUp",
-    "MaxNumBoundingBoxes", "Pipeline", "RandAugment", "Solarization",  # images on their way in
-    "HashedCrossing", "Hashing", "IntegerLookup", "StringLookup", "TextVectorization", "MelSpectrogram",
-    "FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper",  # other libraries
-    "InputLayer", "InputSpec", "Layer", "Wrapper",
-})  # fmt: skip
+ELSEWHERE = frozenset(
+    {
+        "AugMix",
+        "AutoContrast",
+        "ContrastLimitedAdaptiveHistogramEqualization",
+        "CutMix",
+        "Equalization",
+        "MixUp",
+        "MaxNumBoundingBoxes",
+        "Pipeline",
+        "RandAugment",
+        "Solarization",  # images on their way in
+        "HashedCrossing",
+        "Hashing",
+        "IntegerLookup",
+        "StringLookup",
+        "TextVectorization",
+        "MelSpectrogram",
+        "FlaxLayer",
+        "JaxLayer",
+        "TFSMLayer",
+        "TorchModuleWrapper",  # other libraries
+        "InputLayer",
+        "InputSpec",
+        "Layer",
+        "Wrapper",
+    }
+)
 
 
 def modes(cases: dict[str, Case]) -> Iterator[tuple[str, str]]:

@@ -140,5 +140,11 @@ def whole(profile: Profile) -> Iterator[str]:
 
 
 CHECKS: tuple[Callable[[Profile], Iterator[str]], ...] = (
-    steps_and_blocks, layers, trace, operators, peak, variables, whole,
-)  # fmt: skip
+    steps_and_blocks,
+    layers,
+    trace,
+    operators,
+    peak,
+    variables,
+    whole,
+)

@@ -27,10 +27,16 @@ def compiled(replicas: int = 1, optimizer: str = "Adam", recomputation: bool = F
         return keras.Sequential([keras.Input((32,)), *layers, keras.layers.Dense(4, activation="softmax", name="out")])
 
     return wb.compile(
-        build, batch_size=8, mode="training", optimizer=getattr(keras.optimizers, optimizer)(),
-        stages=[0, 0, 1, 1], replicas=replicas, recomputation=recomputation, gradient_accumulation_steps=MICRO_BATCHES,
+        build,
+        batch_size=8,
+        mode="training",
+        optimizer=getattr(keras.optimizers, optimizer)(),
+        stages=[0, 0, 1, 1],
+        replicas=replicas,
+        recomputation=recomputation,
+        gradient_accumulation_steps=MICRO_BATCHES,
         target=wb.target("ipu2", tiles_per_ipu=8),
-    )  # fmt: skip
+    )
 
 
 def fifo_blocks() -> Any:
@@ -113,9 +119,15 @@ def test_interleaved_inference_enters_at_uneven_offsets(devices: tuple[int, ...]
     layers = [keras.layers.Dense(16, activation="relu", name=f"d{number}") for number in range(len(devices))]
     model = keras.Sequential([keras.Input((16,)), *layers])
     found = wb.compile(
-        model, batch_size=4, mode="inference", stages=list(range(len(devices))), device_mapping=devices,
-        pipeline_schedule="Interleaved", gradient_accumulation_steps=count, target=wb.target("ipu2", tiles_per_ipu=4),
-    )  # fmt: skip
+        model,
+        batch_size=4,
+        mode="inference",
+        stages=list(range(len(devices))),
+        device_mapping=devices,
+        pipeline_schedule="Interleaved",
+        gradient_accumulation_steps=count,
+        target=wb.target("ipu2", tiles_per_ipu=4),
+    )
     inputs = np.random.default_rng(0).normal(size=(4 * count, 16)).astype("float32")
     np.testing.assert_allclose(found.run(inputs), model.predict_on_batch(inputs), atol=1e-6)
     spent = found.profile.cycle_breakdown.groupby("ipu")["cycles"].sum()

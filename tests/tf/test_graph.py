@@ -189,8 +189,11 @@ def test_keras_layers_are_parts_of_a_graph() -> None:
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
     feeds = {x: np.random.default_rng(0).normal(size=(4, 3))}
     assert [each.name for each in tf.trainable_variables()] == [
-        "dense/kernel:0", "dense/bias:0", "last/kernel:0", "last/bias:0",
-    ]  # fmt: skip
+        "dense/kernel:0",
+        "dense/bias:0",
+        "last/kernel:0",
+        "last/bias:0",
+    ]
     before = np.array(dense.kernel.value)
     with tf.Session() as session:
         losses = [session.run([loss, train], feeds)[0] for _ in range(20)]

@@ -42,9 +42,10 @@ def whole_file(path: str | Path, *, text: bool = False) -> Iterator[IO[Any]]:
 def _check(target: Path) -> None:
     if not target.parent.is_dir():
         raise InputError(
-            f"there is no folder {str(target.parent)!r} to write {target.name!r} to", expected="a folder that exists",
+            f"there is no folder {str(target.parent)!r} to write {target.name!r} to",
+            expected="a folder that exists",
             todo="make the folder first, or give another path",
-        )  # fmt: skip
+        )
     if target.is_dir():
         raise InputError(
             f"{str(target)!r} is a folder", expected="the path of a file", todo="add the file's name to the path"

@@ -39,9 +39,14 @@ class Wire:
 
 
 def transfer_cycles(
-    layers: Sequence[ChainLayer], receive: Sequence[Wire], send: Sequence[Wire], ipu: int, first: int, last: int,
+    layers: Sequence[ChainLayer],
+    receive: Sequence[Wire],
+    send: Sequence[Wire],
+    ipu: int,
+    first: int,
+    last: int,
     clock_hz: float,
-) -> int:  # fmt: skip
+) -> int:
     """Cycles in which an IPU with the layers `first` to `last` waits for data to move.
 
     Its own receiving (not the first IPU) and sending (not the last), then the host's: the model's output from the last
@@ -128,8 +133,10 @@ def carried_elements(sizes: Sequence[int], reads: Sequence[Sequence[int]]) -> di
 
     `sizes[0]` is the model's input, `sizes[i + 1]` what layer i makes; `reads[i]` names by those places what it reads.
     """
-    last = {place: max((layer for layer, read in enumerate(reads) if place in read), default=len(reads))
-            for place in range(len(sizes))}  # fmt: skip
+    last = {
+        place: max((layer for layer, read in enumerate(reads) if place in read), default=len(reads))
+        for place in range(len(sizes))
+    }
 
     def crossing(made_before: int, needed_from: int) -> int:
         return sum(size for place, size in enumerate(sizes) if place <= made_before and last[place] >= needed_from)

@@ -94,8 +94,9 @@ def circular_union(devices: Sequence[int]) -> tuple[int, ...]:
     """Rotations of a path that differ from each other at every position, the first ones found from 0 up."""
     size, found = len(devices), [0]
     for shift in range(1, size):
-        apart = (devices[(place + shift) % size] != devices[(place + kept) % size]
-                 for kept in found for place in range(size))  # fmt: skip
+        apart = (
+            devices[(place + shift) % size] != devices[(place + kept) % size] for kept in found for place in range(size)
+        )
         if all(apart):
             found.append(shift)
     return tuple(found)

@@ -92,9 +92,13 @@ class IPUInfeedQueue:
         """Tensors that stand for the next element; loops call it."""
         types = self.element_types
         operation = Operation(
-            "InfeedDequeue", (), types, lambda run, values: self._take_all(),
-            name=f"infeed_{self._id}", effects=Effects(queues=frozenset({self})),
-        )  # fmt: skip
+            "InfeedDequeue",
+            (),
+            types,
+            lambda run, values: self._take_all(),
+            name=f"infeed_{self._id}",
+            effects=Effects(queues=frozenset({self})),
+        )
         self._dequeued = True
         tree = jax.tree_util.tree_structure(self.structure)
         return jax.tree_util.tree_unflatten(tree, operation.outputs)

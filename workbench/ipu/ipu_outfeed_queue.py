@@ -86,9 +86,13 @@ class IPUOutfeedQueue:
             return ()
 
         self._operation = Operation(
-            "OutfeedEnqueue", found, (), compute,
-            name=f"outfeed_{self._feed_name}", effects=Effects(queues=frozenset({self})),
-        )  # fmt: skip
+            "OutfeedEnqueue",
+            found,
+            (),
+            compute,
+            name=f"outfeed_{self._feed_name}",
+            effects=Effects(queues=frozenset({self})),
+        )
         return self._operation
 
     def put(self, values: Sequence[Any]) -> None:
@@ -138,9 +142,12 @@ class IPUOutfeedQueue:
         types = [((None, *shape) if many else shape, dtype) for shape, dtype in self._types]
         with _graph.scoped(device="cpu", outside="", shard=None):
             made = Operation(
-                "OutfeedDequeue", (), types, lambda run, values: self._drain(),
+                "OutfeedDequeue",
+                (),
+                types,
+                lambda run, values: self._drain(),
                 effects=Effects(queues=frozenset({self})),
-            )  # fmt: skip
+            )
         return jax.tree_util.tree_unflatten(self._structure, made.outputs)
 
     def _drain(self) -> list[Any]:

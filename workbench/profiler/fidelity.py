@@ -42,8 +42,15 @@ def fidelity_table() -> pd.DataFrame:
     rows = []
     for group, line in _read()["groups"].items():
         counts = {name: line[name] for name in ("cases", "run", "exact", "within")}
-        rows.append({"group": group, **counts, "median_factor": _factor(line["median"]),
-                     "p90_factor": _factor(line["p90"]), "worst": line["worst"]})  # fmt: skip
+        rows.append(
+            {
+                "group": group,
+                **counts,
+                "median_factor": _factor(line["median"]),
+                "p90_factor": _factor(line["p90"]),
+                "worst": line["worst"],
+            }
+        )
     return pd.DataFrame(rows)
 
 

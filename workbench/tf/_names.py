@@ -147,8 +147,12 @@ def get_or_create_global_step(graph: Any = None) -> Any:
     if not root.get_collection(_STEP):
         with root.as_default():
             made = _variables.get_variable(
-                _STEP, (), "int32", _initializers.zeros_initializer("int32"), trainable=False,
-            )  # fmt: skip
+                _STEP,
+                (),
+                "int32",
+                _initializers.zeros_initializer("int32"),
+                trainable=False,
+            )
         root.add_to_collection(_STEP, made)
     return root.get_collection(_STEP)[0]
 

@@ -224,9 +224,14 @@ def test_values_are_stacked_where_they_lie(axis: int) -> None:
 def test_phases_are_timed_and_say_what_changed() -> None:
     phases = compiled(example()).phases
     assert [phase.phase for phase in phases] == [
-        *(graph_pass.name for graph_pass in PIPELINE), "in_place", "lower", "footprint", "liveness", "allocate",
+        *(graph_pass.name for graph_pass in PIPELINE),
+        "in_place",
+        "lower",
+        "footprint",
+        "liveness",
+        "allocate",
         "execute",
-    ]  # fmt: skip
+    ]
     assert all(phase.seconds >= 0 for phase in phases)
     told = {phase.phase: phase.changed for phase in phases}
     assert told["in_place"].endswith("4 updates")

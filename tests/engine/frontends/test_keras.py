@@ -46,9 +46,19 @@ def test_every_operation_has_a_layer_and_a_direction() -> None:
     assert classes["norm"] == "BatchNormalization"
     assert classes["conv_a"] == "Conv2D"
     assert set(classes) == {
-        "conv_a", "norm", "relu", "twice", "skip", "pool", "drop", "add", "<script>alert(1)",
-        "loss", "metrics", "optimizer",
-    }  # fmt: skip
+        "conv_a",
+        "norm",
+        "relu",
+        "twice",
+        "skip",
+        "pool",
+        "drop",
+        "add",
+        "<script>alert(1)",
+        "loss",
+        "metrics",
+        "optimizer",
+    }
     assert {node.origin.direction for _, node in walk(graph)} == {"forward", "backward", "update"}
 
 
@@ -60,9 +70,7 @@ def test_a_name_with_markup_stays_text() -> None:
 
 def test_calls_of_a_shared_layer_are_numbered() -> None:
     graph = trace_keras(residual(), batch_size=2, mode="training").graph
-    calls = {
-        (node.origin.call, node.origin.direction) for node in graph.body.nodes if node.origin.layer == "twice"
-    }  # fmt: skip
+    calls = {(node.origin.call, node.origin.direction) for node in graph.body.nodes if node.origin.layer == "twice"}
     assert {(1, "forward"), (2, "forward"), (1, "backward"), (2, "backward"), (1, "update")} == calls
 
 
@@ -137,8 +145,9 @@ def test_float16_runs_through_the_whole_step() -> None:
 
 def test_mixed_precision_keeps_float32_weights() -> None:
     graph = trace_keras("mlp", batch_size=2, mode="training", precision="mixed_float16").graph
-    assert {value.dtype for item, value in zip(graph.inputs, graph.body.params, strict=True)
-            if item.role == "parameter"} == {"float32"}  # fmt: skip
+    assert {
+        value.dtype for item, value in zip(graph.inputs, graph.body.params, strict=True) if item.role == "parameter"
+    } == {"float32"}
     assert "float16" in {node.results[0].dtype for node in graph.body.nodes if node.op == "dot_general"}
 
 
@@ -211,7 +220,7 @@ def test_equal_models_have_equal_graphs() -> None:
     """Keras counts in the names it makes up; what is cached by content must not see that."""
     first, second = (
         str(trace_keras(residual, batch_size=2, mode="training", optimizer="adam").graph) for _ in range(2)
-    )  # fmt: skip
+    )
     assert first == second
 
 

@@ -18,8 +18,10 @@ def test_what_the_table_does_not_know_is_of_no_kind_and_has_no_trait() -> None:
 def test_names_have_all_the_traits() -> None:
     assert names(Kind.REDUCTION, exact=True) == {"reduce_max", "reduce_min"}
     assert names(Kind.REDUCTION, Kind.PRODUCT, rounds_once=True) == {
-        "reduce_sum", "dot_general", "conv_general_dilated",
-    }  # fmt: skip
+        "reduce_sum",
+        "dot_general",
+        "conv_general_dilated",
+    }
     assert names(reshapes=True) == {"reshape", "squeeze", "expand_dims"}
 
 

@@ -19,11 +19,12 @@ def renamed(graph: Graph) -> Graph:
     names = {name: f"f{place}" for place, name in enumerate(graph.functions) if name != graph.entry}
     functions = {
         names.get(name, name): replace(
-            body, name=names.get(name, name),
+            body,
+            name=names.get(name, name),
             nodes=tuple(replace(node, calls=tuple(names[each] for each in node.calls)) for node in body.nodes),
         )
         for name, body in graph.functions.items()
-    }  # fmt: skip
+    }
     return replace(graph, functions=functions)
 
 
@@ -44,12 +45,16 @@ def test_pairs_are_those_of_one_stage_in_the_order_of_the_second() -> None:
     graph = three()
     pairs = stage_pairs(graph)
     assert [(first.direction, first.number, second.number) for first, second in pairs] == [
-        ("forward", 2, 2), ("forward", 1, 1), ("forward", 0, 0),
-    ]  # fmt: skip
+        ("forward", 2, 2),
+        ("forward", 1, 1),
+        ("forward", 0, 0),
+    ]
     assert stage_pairs(graph, first=("recompute", "forward")) != []
     assert [call.direction for call, _ in stage_pairs(graph, first=("recompute", "update"), second="forward")] == [
-        "update", "update", "update",
-    ]  # fmt: skip
+        "update",
+        "update",
+        "update",
+    ]
     assert stage_pairs(three(training=False)) == []
     assert stage_pairs(graph, second="recompute") == []
 

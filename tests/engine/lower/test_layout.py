@@ -44,11 +44,20 @@ def dense_step(kind: str) -> Graph:
 def weight_gradient(d: Draft, x: Any, slope: Any, shape: tuple[int, ...]) -> Any:
     """The convolution of the input with the output's gradient that autodiff makes of a same-padded convolution."""
     return d.node(
-        "conv_general_dilated", (x, slope), shape, x.dtype,
-        window_strides=(1, 1), padding=((1, 1), (1, 1)), lhs_dilation=(1, 1), rhs_dilation=(1, 1),
-        lhs_spec=(3, 0, 1, 2), rhs_spec=(3, 0, 1, 2), out_spec=(2, 3, 0, 1),
-        feature_group_count=1, batch_group_count=1,
-    )  # fmt: skip
+        "conv_general_dilated",
+        (x, slope),
+        shape,
+        x.dtype,
+        window_strides=(1, 1),
+        padding=((1, 1), (1, 1)),
+        lhs_dilation=(1, 1),
+        rhs_dilation=(1, 1),
+        lhs_spec=(3, 0, 1, 2),
+        rhs_spec=(3, 0, 1, 2),
+        out_spec=(2, 3, 0, 1),
+        feature_group_count=1,
+        batch_group_count=1,
+    )
 
 
 @functools.cache

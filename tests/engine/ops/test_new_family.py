@@ -80,9 +80,13 @@ def test_a_family_of_one_file_compiles_is_profiled_and_is_in_the_table(tmp_path:
     (tmp_path / "hypotenuse.py").write_text(FAMILY)
     root = Path(workbench.engine.ops.__file__).parents[3]
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(tmp_path)], cwd=root, text=True, capture_output=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(tmp_path)],
+        cwd=root,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert said["operator"] == "hypot_of_mine 2560 0"
@@ -153,9 +157,13 @@ def test_what_a_family_says_of_itself_is_seen_where_it_counts(tmp_path: Path) ->
     (tmp_path / "hypotenuse.py").write_text(told)
     root = Path(workbench.engine.ops.__file__).parents[3]
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(TRAITS_SCRIPT), str(tmp_path)], cwd=root, text=True,
-        capture_output=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(TRAITS_SCRIPT), str(tmp_path)],
+        cwd=root,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert said == {

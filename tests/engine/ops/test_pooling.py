@@ -64,9 +64,13 @@ def test_a_larger_target_never_plans_a_slower_pool() -> None:
 
 
 @given(
-    size=st.integers(2, 9), window=st.integers(1, 3), stride=st.integers(1, 3), low=st.integers(0, 1),
-    high=st.integers(0, 1), tiles=st.integers(1, 9),
-)  # fmt: skip
+    size=st.integers(2, 9),
+    window=st.integers(1, 3),
+    stride=st.integers(1, 3),
+    low=st.integers(0, 1),
+    high=st.integers(0, 1),
+    tiles=st.integers(1, 9),
+)
 def test_a_tile_reads_just_what_its_outputs_cover(
     size: int, window: int, stride: int, low: int, high: int, tiles: int
 ) -> None:
@@ -74,9 +78,14 @@ def test_a_tile_reads_just_what_its_outputs_cover(
     if outputs < 1:
         return
     windows = Windows(
-        inputs=(size, 2), outputs=(outputs, 2), window=(window, 1), stride=(stride, 1), low=(low, 0),
-        base_dilation=(1, 1), window_dilation=(1, 1),
-    )  # fmt: skip
+        inputs=(size, 2),
+        outputs=(outputs, 2),
+        window=(window, 1),
+        stride=(stride, 1),
+        low=(low, 0),
+        base_dilation=(1, 1),
+        window_dilation=(1, 1),
+    )
     owned = planned_grid(windows.outputs, plan_pool(windows, "max", 4, tiles, RATES), windows.channels)
     wanted = reading_grid(windows, owned)
     needs = _needs(wanted.intervals(), windows.inputs, tiles)
@@ -99,9 +108,14 @@ def test_the_gradient_gets_every_window_that_covers_it(size: int, window: int, s
     if outputs < 1:
         return
     windows = Windows(
-        inputs=(size, 2), outputs=(outputs, 2), window=(window, 1), stride=(stride, 1), low=(0, 0),
-        base_dilation=(1, 1), window_dilation=(1, 1),
-    )  # fmt: skip
+        inputs=(size, 2),
+        outputs=(outputs, 2),
+        window=(window, 1),
+        stride=(stride, 1),
+        low=(0, 0),
+        base_dilation=(1, 1),
+        window_dilation=(1, 1),
+    )
     owned = planned_grid(windows.inputs, plan_pool(windows, "max_grad", 4, tiles, RATES), windows.channels)
     reached, _ = readers_grid(windows, owned)
     needs = _needs(reached.intervals(), windows.outputs, tiles)

@@ -13,13 +13,20 @@ from workbench.engine.ops.rows import Assumed, RowPlan, layout_rows, plan_rows, 
 
 I32 = "int32"
 TAKE = {
-    "offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "slice_sizes": (1, 4),
-    "operand_batching_dims": (), "start_indices_batching_dims": (),
-}  # fmt: skip
+    "offset_dims": (1,),
+    "collapsed_slice_dims": (0,),
+    "start_index_map": (0,),
+    "slice_sizes": (1, 4),
+    "operand_batching_dims": (),
+    "start_indices_batching_dims": (),
+}
 PUT = {
-    "update_window_dims": (1,), "inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,),
-    "operand_batching_dims": (), "scatter_indices_batching_dims": (),
-}  # fmt: skip
+    "update_window_dims": (1,),
+    "inserted_window_dims": (0,),
+    "scatter_dims_to_operand_dims": (0,),
+    "operand_batching_dims": (),
+    "scatter_indices_batching_dims": (),
+}
 
 
 def test_a_small_table_is_copied_to_the_tiles_that_share_the_indices() -> None:

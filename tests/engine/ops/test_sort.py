@@ -37,8 +37,12 @@ def test_the_largest_two_of_eight_drop_half_twice() -> None:
     """Sequences of 2 are sorted (1 step), then merged twice: 8 to 4 to 2 elements, each merge sorted again."""
     steps = list(bitonic_steps(8, 2))
     assert [(step.size, step.distance, step.keep) for step in steps] == [
-        (8, 1, 8), (8, 2, 4), (4, 1, 4), (4, 2, 2), (2, 1, 2),
-    ]  # fmt: skip
+        (8, 1, 8),
+        (8, 2, 4),
+        (4, 1, 4),
+        (4, 2, 2),
+        (2, 1, 2),
+    ]
     case = single("top_k", [((8,), F32)], [((2,), F32), ((2,), I32)], k=2)
     assert case.vertices()[0][0] == "popops::Iota"
     assert case.streamed() == [8, 8]

@@ -51,9 +51,13 @@ except wb.OptionError as error:
 def test_an_option_of_one_declaration_is_read_frozen_shown_and_listed() -> None:
     """In a process of its own, so that the table of the others stays as it is."""
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT)], cwd=Path(workbench.__file__).parents[1], text=True,
-        capture_output=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(SCRIPT)],
+        cwd=Path(workbench.__file__).parents[1],
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert said["default"] == "1"

@@ -27,9 +27,16 @@ def before_each_pass() -> dict[str, Graph]:
 
 def test_what_looks_at_other_functions_says_so() -> None:
     assert {each.name for each in PIPELINE if not each.per_function} == {
-        "shard", "rematerialise", "reuse", "norms_in_half", "merge", "schedule", "accumulate", "memory_proportions",
+        "shard",
+        "rematerialise",
+        "reuse",
+        "norms_in_half",
+        "merge",
+        "schedule",
+        "accumulate",
+        "memory_proportions",
         "offload",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", [each.name for each in PIPELINE if each.per_function])

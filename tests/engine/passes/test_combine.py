@@ -86,12 +86,18 @@ def test_look_ups_in_one_table_become_one_with_all_indices() -> None:
     table = builder.param((16, 8), F32)
     found = [
         builder.node(
-            "gather", (table, builder.param((*shape, 1), "int32")), (((*shape, 8), F32),),
-            offset_dims=(len(shape),), operand_batching_dims=(),
-            collapsed_slice_dims=(0,), start_index_map=(0,), slice_sizes=(1, 8), mode="clip",
+            "gather",
+            (table, builder.param((*shape, 1), "int32")),
+            (((*shape, 8), F32),),
+            offset_dims=(len(shape),),
+            operand_batching_dims=(),
+            collapsed_slice_dims=(0,),
+            start_index_map=(0,),
+            slice_sizes=(1, 8),
+            mode="clip",
         )[0]
         for shape in ((2, 3), (5,))
-    ]  # fmt: skip
+    ]
     graph = graph_of(builder, *found)
     after = verify_graph(combine(graph, options({"optimizations.combine_embedding_lookups": True})))
     (lookup,) = [node for node in after.body.nodes if node.op == "gather"]

@@ -17,11 +17,13 @@ from workbench.engine.passes import PIPELINE, GraphPass
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "passes"
 # But for those of the arithmetic, which round halves otherwise: test_simplify.py has their numbers.
-EVERY_CHOICE = options({
-    "optimizations.maximum_reduce_many_buffer_size": 1 << 20,
-    "optimizations.combine_matmuls": True,
-    "optimizations.combine_embedding_lookups": True,
-})  # fmt: skip
+EVERY_CHOICE = options(
+    {
+        "optimizations.maximum_reduce_many_buffer_size": 1 << 20,
+        "optimizations.combine_matmuls": True,
+        "optimizations.combine_embedding_lookups": True,
+    }
+)
 
 
 def after_each_pass(graph: Graph, chosen: Options) -> Iterator[tuple[GraphPass, Graph, Graph]]:

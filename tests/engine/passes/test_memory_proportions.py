@@ -25,9 +25,13 @@ MATMULS = "matmuls.poplar_options.availableMemoryProportion"
 def graph() -> Graph:
     """Three stages of a dense layer each."""
     return trace_keras(
-        model(False), BATCH, "training", stages=["a", "b"], gradient_accumulation_steps=6,
+        model(False),
+        BATCH,
+        "training",
+        stages=["a", "b"],
+        gradient_accumulation_steps=6,
         optimizer=keras.optimizers.SGD(0.1),
-    ).graph  # fmt: skip
+    ).graph
 
 
 def chosen(made: Graph) -> dict[str, set[float]]:

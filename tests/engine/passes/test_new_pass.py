@@ -64,9 +64,14 @@ def test_a_pass_is_its_file_and_its_line(tmp_path: Path) -> None:
     text = text.replace("from workbench.engine.graph import", IMPORT + "from workbench.engine.graph import", 1)
     listed.write_text(text.replace(before, LINE + before, 1))
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False,
+        [sys.executable, "-c", SCRIPT],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
         env={"PYTHONPATH": str(tmp_path), "KERAS_BACKEND": "jax", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert said["from"].startswith(str(tmp_path))

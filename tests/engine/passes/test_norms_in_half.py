@@ -79,9 +79,13 @@ def test_no_float_tensor_of_a_norm_is_as_large_as_its_input(kind: str) -> None:
     import keras
 
     traced = trace_keras(
-        lambda: small(kind), 4, "training", loss="mean_squared_error", optimizer=keras.optimizers.SGD(0.1),
+        lambda: small(kind),
+        4,
+        "training",
+        loss="mean_squared_error",
+        optimizer=keras.optimizers.SGD(0.1),
         precision="float16",
-    )  # fmt: skip
+    )
     compiled = compile_graph(traced.graph, target("ipu2", tiles_per_ipu=16), Options())
     whole = 4 * 8 * 8 * 16
     of_norm = [v for _, node in walk(compiled.graph) if node.origin.layer == "norm" for v in node.results]

@@ -32,9 +32,13 @@ STEPS = 12
 def graph() -> Graph:
     """Three stages, of which the first two are computed again; before any pass."""
     found = trace_keras(
-        model(False), BATCH, "training", stages=["a", "b"], gradient_accumulation_steps=STEPS,
+        model(False),
+        BATCH,
+        "training",
+        stages=["a", "b"],
+        gradient_accumulation_steps=STEPS,
         optimizer=keras.optimizers.SGD(0.1),
-    )  # fmt: skip
+    )
     return with_recomputation(found, Recomputation(mode="RecomputeThenBackpropagate")).graph
 
 

@@ -30,9 +30,14 @@ def dot(left: tuple[int, ...], right: tuple[int, ...], contract: tuple[Any, Any]
     kept = [size for at, size in enumerate(left) if at not in contract[0]]
     kept += [size for at, size in enumerate(right) if at not in contract[1]]
     (out,) = builder.node(
-        "dot_general", operands, ((tuple(kept), dtype),),
-        lhs_contract=contract[0], rhs_contract=contract[1], lhs_batch=(), rhs_batch=(),
-    )  # fmt: skip
+        "dot_general",
+        operands,
+        ((tuple(kept), dtype),),
+        lhs_contract=contract[0],
+        rhs_contract=contract[1],
+        lhs_batch=(),
+        rhs_batch=(),
+    )
     return graph_of(builder, out)
 
 

@@ -59,9 +59,11 @@ def test_half_sums_over_tiles_travel_as_floats() -> None:
     builder = GraphBuilder("main")
     (total,) = builder.node("reduce_sum", (builder.param(*HALVES),), (((8,), "float16"),), axes=(0,))
     graph = Graph(
-        functions={"main": builder.function((total,))}, entry="main",
-        inputs=(Input(name="x", role="input"),), outputs=(Output(name="out"),),
-    )  # fmt: skip
+        functions={"main": builder.function((total,))},
+        entry="main",
+        inputs=(Input(name="x", role="input"),),
+        outputs=(Output(name="out"),),
+    )
     case = lowered_graph(verify_graph(graph))
     types = [
         (given["type"], given.get("out_type")) for name, given, _, _ in case.vertices() if name == "popops::Reduce"

@@ -81,9 +81,13 @@ def said(folder: Path, cycles: int) -> dict[str, str]:
     (folder / "systolic.py").write_text(VERTEX.replace("CYCLES", str(cycles)))
     root = Path(workbench.engine.planner.methods.__file__).parents[4]
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(folder)], cwd=root, text=True, capture_output=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(folder)],
+        cwd=root,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 

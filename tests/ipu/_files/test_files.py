@@ -42,8 +42,13 @@ def test_the_layout_is_a_mark_a_header_and_the_numbers(tmp_path: Path) -> None:
     header = json.loads(raw[16 : 16 + length])
     assert raw[:8] == b"WBTENSOR"
     assert header["tensors"][0] | {"name": ""} == {
-        "name": "", "dtype": "float32", "shape": [2], "elements": 2, "offset_bytes": 0, "size_bytes": 16,
-    }  # fmt: skip
+        "name": "",
+        "dtype": "float32",
+        "shape": [2],
+        "elements": 2,
+        "offset_bytes": 0,
+        "size_bytes": 16,
+    }
     assert np.frombuffer(raw[16 + length :], "<f4").tolist() == [1, 2, 1, 2]
 
 

@@ -156,7 +156,7 @@ def test_programs_that_nobody_can_tell_the_feeds_of_are_saved_with_their_profile
     def unknown(x: Any) -> Any:
         return ipu.loops.while_loop(
             lambda v: tf.reduce_sum(v) < 100.0, lambda v: (v * 2.0, queue.enqueue(v)), [x + 1.0]
-        )  # fmt: skip
+        )
 
     result = compiled(on_host if kind == "function" else unknown, [tf.constant(X)])
     tf.Session().run(result)

@@ -88,12 +88,16 @@ def looked_ahead(depth: int, width: int) -> int:
     """Bytes of the peak in the order found within `depth` operators, `width` orders tried."""
     return int(
         profile(
-            chains, (64, 64), (64, 64), tiles=8, dtype="float32",
+            chains,
+            (64, 64),
+            (64, 64),
+            tiles=8,
+            dtype="float32",
             scheduling__algorithm=SchedulingAlgorithm.LOOK_AHEAD.value,
             scheduling__maximum_scheduler_lookahead_depth=depth,
             scheduling__maximum_scheduler_search_space_size=width,
         ).peak.bytes
-    )  # fmt: skip
+    )
 
 
 def test_maximum_scheduler_search_space_size_finds_orders_with_a_lower_peak() -> None:

@@ -39,9 +39,13 @@ class Ran:
     """A pipeline compiled and run once: what the outfeed has, the weights, the profile."""
 
     def __init__(
-        self, stages: Any = (first, second), mode: Any = IPUOutfeedMode.ALL, inputs: Any = 0.5, data: Any = None,
+        self,
+        stages: Any = (first, second),
+        mode: Any = IPUOutfeedMode.ALL,
+        inputs: Any = 0.5,
+        data: Any = None,
         **arguments: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         infeed, outfeed = IPUInfeedQueue(DATA if data is None else data), IPUOutfeedQueue(mode)
         given = {"optimizer_function": descend, "gradient_accumulation_count": COUNT, **arguments}
         rate = tf.placeholder(tf.float32, [])

@@ -121,9 +121,11 @@ def _queued(base: Any, piped: Any) -> Any:
 
 def _twice(base: Any, piped: Any) -> Any:
     other = pipeline(
-        [lambda x: x + 1.0, lambda x: x * 2.0], inputs=[base], gradient_accumulation_count=4,
+        [lambda x: x + 1.0, lambda x: x * 2.0],
+        inputs=[base],
+        gradient_accumulation_count=4,
         outfeed_queue=IPUOutfeedQueue(),
-    )  # fmt: skip
+    )
     return piped(base), other
 
 

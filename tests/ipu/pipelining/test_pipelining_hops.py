@@ -47,14 +47,19 @@ def test_labels_go_through_every_stage(schedule: PipelineSchedule) -> None:
     hidden, labels = BATCH * 8 * 4, BATCH * 4
     links = crossings(ran.executable.program)
     assert links == {
-        "stage0/to_stage1": hidden + labels, "stage1/to_stage2": hidden + labels,
-        "stage2/to_stage1": hidden, "stage1/to_stage0": hidden,
-    }  # fmt: skip
+        "stage0/to_stage1": hidden + labels,
+        "stage1/to_stage2": hidden + labels,
+        "stage2/to_stage1": hidden,
+        "stage1/to_stage0": hidden,
+    }
     table = ran.profile.variables
     handed = table[(table["bytes"] == labels) & table["dtype"].eq("int32")]
     assert set(zip(handed["name"], handed["ipu"], strict=True)) >= {
-        ("infeed/1", 0), ("stage0/to_stage1", 1), ("stage0/to_stage1/relay", 1), ("stage0/to_stage2", 2),
-    }  # fmt: skip
+        ("infeed/1", 0),
+        ("stage0/to_stage1", 1),
+        ("stage0/to_stage1/relay", 1),
+        ("stage0/to_stage2", 2),
+    }
     assert table[table["name"] == "infeed/1"]["ipu"].tolist() == [0]  # the host gives labels to the first stage alone
     assert close(ran.out, [expected(count=ROUNDS)[0]])
 

@@ -131,8 +131,9 @@ def test_momentum_lives_with_its_stage() -> None:
     table = ran.profile.variables
     slots = table[table["name"].str.endswith("/momentum") & (table["kind"] == "optimizer")]
     assert dict(zip(slots["name"], slots["ipu"], strict=True)) == {
-        "first/Momentum/momentum": 0, "second/Momentum/momentum": 1,
-    }  # fmt: skip
+        "first/Momentum/momentum": 0,
+        "second/Momentum/momentum": 1,
+    }
     assert close(ran.weights[:2], expected()[1])  # the first step of momentum is the gradient
 
 
@@ -221,9 +222,13 @@ def test_keras_layers_in_inference() -> None:
 
     def build() -> Any:
         return pipeline(
-            [stage1, stage2], gradient_accumulation_count=6, repeat_count=2, infeed_queue=infeed,
-            outfeed_queue=outfeed, device_mapping=[1, 0],
-        )  # fmt: skip
+            [stage1, stage2],
+            gradient_accumulation_count=6,
+            repeat_count=2,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            device_mapping=[1, 0],
+        )
 
     operation = compiled(build)
     taken = outfeed.dequeue()

@@ -43,9 +43,12 @@ def test_the_schedule_does_not_change_what_is_drawn_and_the_seed_does() -> None:
     configure(ipus=2)
     grouped, sequential, other = (
         losses(seed, schedule)
-        for seed, schedule in ((7, PipelineSchedule.Grouped), (7, PipelineSchedule.Sequential),
-                               (8, PipelineSchedule.Grouped))
-    )  # fmt: skip
+        for seed, schedule in (
+            (7, PipelineSchedule.Grouped),
+            (7, PipelineSchedule.Sequential),
+            (8, PipelineSchedule.Grouped),
+        )
+    )
     assert close(grouped.out, sequential.out)
     assert close(grouped.weights, sequential.weights)
     assert not np.allclose(grouped.out[1], other.out[1])

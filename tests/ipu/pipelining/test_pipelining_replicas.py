@@ -56,8 +56,11 @@ def test_the_reduction_is_in_the_update_alone_and_in_the_trace() -> None:
     assert ran.profile.total_cycles > alone.profile.total_cycles
     tables = [each.profile.variables.set_index("name")["bytes"] for each in (alone, ran)]
     assert dict(tables[1].drop(tables[0].index)) == {
-        "stage0/psum": 192, "stage0/psum/arriving": 96, "stage1/psum": 96, "stage1/psum/arriving": 48,
-    }  # fmt: skip
+        "stage0/psum": 192,
+        "stage0/psum/arriving": 96,
+        "stage1/psum": 96,
+        "stage1/psum/arriving": 48,
+    }
 
 
 @pytest.mark.slow

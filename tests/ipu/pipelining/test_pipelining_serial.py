@@ -33,8 +33,9 @@ def test_numbers_and_buffers_are_those_of_all_elements() -> None:
     assert TIMES * BATCH * 8 * 4 in set(buffers["bytes"])
     assert set(table[table["name"] == "stage0/matmul"].query("kind == 'activation'")["bytes"]) == {BATCH * 8 * 4}
     assert dict(table[table["kind"] == "optimizer"][["name", "bytes"]].to_numpy().tolist()) == {
-        "first/accumulator": 192, "second/accumulator": 96,
-    }  # fmt: skip
+        "first/accumulator": 192,
+        "second/accumulator": 96,
+    }
 
 
 @pytest.mark.slow
@@ -75,9 +76,12 @@ def test_numbers_in_inference() -> None:
     """Single numbers, each of which goes through both stages in a turn of its own."""
     configure(ipus=1)
     ran = Ran(
-        [lambda rate, x: (rate, x + 1.0), lambda rate, x: (rate, x * 2.0)], data=[np.float32(x) for x in range(8)],
-        optimizer_function=None, batch_serialization_iterations=TIMES, accumulate_outfeed=True,
-    )  # fmt: skip
+        [lambda rate, x: (rate, x + 1.0), lambda rate, x: (rate, x * 2.0)],
+        data=[np.float32(x) for x in range(8)],
+        optimizer_function=None,
+        batch_serialization_iterations=TIMES,
+        accumulate_outfeed=True,
+    )
     assert close(ran.out, [[0.5 * ALL], [sum(2.0 * (x + 1) for x in range(ALL))]])
 
 
@@ -107,6 +111,8 @@ def test_a_rate_from_the_infeed_is_none_of_the_update() -> None:
     numbers = [(np.float32(x), np.float32(0.1)) for x in range(8)]
     with pytest.raises(InputError, match="the optimizer uses infeed/1, of which a serialised batch has 2"):
         Ran(
-            [one, lambda x, given: (x * 1.0, given)], data=numbers, optimizer_function=optimize,
+            [one, lambda x, given: (x * 1.0, given)],
+            data=numbers,
+            optimizer_function=optimize,
             batch_serialization_iterations=TIMES,
-        )  # fmt: skip
+        )

@@ -44,9 +44,11 @@ def test_means_do_not_overflow_where_sums_do(method: GradientAccumulationReducti
 
     configure(ipus=2)
     ran = Ran(
-        [scaled, lambda rate, value: (rate, value * 1.0)], reduction_method=method, inputs=1e-4,
+        [scaled, lambda rate, value: (rate, value * 1.0)],
+        reduction_method=method,
+        inputs=1e-4,
         gradient_accumulation_dtype=tf.float16,
-    )  # fmt: skip
+    )
     (weight,) = ran.weights
     if method is GradientAccumulationReductionMethod.SUM:
         assert np.isinf(weight)
@@ -71,9 +73,11 @@ def test_sequentially_a_variable_of_two_stages_has_one() -> None:
     """Both gradients of a micro-batch come before the next one's; only the first of them scales what is there."""
     configure(ipus=1)
     ran = Ran(
-        [first, again], device_mapping=[0, 0], reduction_method=RUNNING_MEAN,
+        [first, again],
+        device_mapping=[0, 0],
+        reduction_method=RUNNING_MEAN,
         pipeline_schedule=PipelineSchedule.Sequential,
-    )  # fmt: skip
+    )
 
     def loss_of(w: Any, x: Any) -> Any:
         return jnp.mean((jnp.tanh(x @ w) @ w.T) ** 2)
@@ -129,9 +133,12 @@ def test_outputs_are_added_up_on_the_ipu(kind: Any, dtype: str) -> None:
 def test_sums_of_an_inference_begin_at_zero_in_every_run() -> None:
     configure(ipus=2)
     ran = Ran(
-        [lambda rate, x: (rate, x + 1.0), lambda rate, x: (rate, x * 2.0)], data=[np.float32(x) for x in range(16)],
-        optimizer_function=None, accumulate_outfeed=True, repeat_count=2,
-    )  # fmt: skip
+        [lambda rate, x: (rate, x + 1.0), lambda rate, x: (rate, x * 2.0)],
+        data=[np.float32(x) for x in range(16)],
+        optimizer_function=None,
+        accumulate_outfeed=True,
+        repeat_count=2,
+    )
     assert ran.out[1].tolist() == [2.0 * (1 + 2 + 3 + 4), 2.0 * (5 + 6 + 7 + 8)]
 
 
@@ -139,9 +146,10 @@ def test_sums_of_an_inference_begin_at_zero_in_every_run() -> None:
 def test_numbers_for_every_replica() -> None:
     configure(ipus=4)
     ran = Ran(
-        [lambda rate, x: (rate, x + 1.0), lambda rate, x: (rate, x * 2.0)], data=[np.float32(x) for x in range(16)],
+        [lambda rate, x: (rate, x + 1.0), lambda rate, x: (rate, x * 2.0)],
+        data=[np.float32(x) for x in range(16)],
         optimizer_function=None,
-    )  # fmt: skip
+    )
     assert ran.out[1].tolist() == [[2.0 * (2 * turn + replica + 1) for replica in range(2)] for turn in range(COUNT)]
 
 

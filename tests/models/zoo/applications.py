@@ -23,9 +23,14 @@ def _grouped(layer: Any) -> Any:
     if isinstance(layer, layers.DepthwiseConv2D):
         channels = layer.input.shape[-1]
         return layers.Conv2D(
-            channels, layer.kernel_size, layer.strides, layer.padding, groups=channels // GROUP_SIZE,
-            use_bias=layer.use_bias, name=layer.name,
-        )  # fmt: skip
+            channels,
+            layer.kernel_size,
+            layer.strides,
+            layer.padding,
+            groups=channels // GROUP_SIZE,
+            use_bias=layer.use_bias,
+            name=layer.name,
+        )
     return layer.__class__.from_config(layer.get_config())
 
 
@@ -84,21 +89,33 @@ def _case(build: Any, **options: Any) -> Case:
 
 
 SMALL: dict[str, Case] = {
-    "resnet50": _case(lambda: resnet.ResNet(
-        _stack, False, True, weights=None, input_shape=(32, 32, 3), classes=4, weights_name=None)),
+    "resnet50": _case(
+        lambda: resnet.ResNet(_stack, False, True, weights=None, input_shape=(32, 32, 3), classes=4, weights_name=None)
+    ),
     "vgg16": _case(_vgg),
-    "mobilenetv2": _case(lambda: keras.Model(
-        *_upto(apps.MobileNetV2(weights=None, alpha=0.35, input_shape=(32, 32, 3)), "block_2_add"))),
-    "mobilenetv3": _case(lambda: mobilenet_v3.MobileNetV3(
-        lambda x, kernel, activation, se: _mobile(x, kernel, activation, se), 16, input_shape=(32, 32, 3), alpha=1.0,
-        model_type="small", weights=None, classes=4, include_top=True)),
+    "mobilenetv2": _case(
+        lambda: keras.Model(*_upto(apps.MobileNetV2(weights=None, alpha=0.35, input_shape=(32, 32, 3)), "block_2_add"))
+    ),
+    "mobilenetv3": _case(
+        lambda: mobilenet_v3.MobileNetV3(
+            lambda x, kernel, activation, se: _mobile(x, kernel, activation, se),
+            16,
+            input_shape=(32, 32, 3),
+            alpha=1.0,
+            model_type="small",
+            weights=None,
+            classes=4,
+            include_top=True,
+        )
+    ),
     "efficientnetb0": _case(_small_efficientnet),
     "efficientnetb0 in groups": _case(lambda: grouped(_small_efficientnet())),
     "densenet121": _case(lambda: densenet.DenseNet([1, 2, 1, 1], weights=None, input_shape=(32, 32, 3), classes=4)),
     "inceptionv3": _case(_inception),
-    "convnexttiny": _case(lambda: convnext.ConvNeXt(
-        [1, 1, 2, 1], [8, 16, 24, 32], weights=None, input_shape=(32, 32, 3), classes=4)),
-}  # fmt: skip
+    "convnexttiny": _case(
+        lambda: convnext.ConvNeXt([1, 1, 2, 1], [8, 16, 24, 32], weights=None, input_shape=(32, 32, 3), classes=4)
+    ),
+}
 
 
 def _mobile(x: Any, kernel: int, activation: Any, se_ratio: Any) -> Any:

@@ -130,11 +130,13 @@ TYPES = {
     "shorts": whole(lambda a, b: jnp.maximum(a, b).sum(), (12,), (12,), dtype="uint16"),
     "bytes multiplied": whole(
         lambda a, b: lax.dot_general(a, b, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32),
-        (4, 6), (6, 5), dtype="int8",
+        (4, 6),
+        (6, 5),
+        dtype="int8",
     ),
     "booleans": Program(lambda a, b: (a & ~b, jnp.any(a), jnp.all(b), jnp.where(a, 1, 2)), [((9,), "bool")] * 2),
     "eighths": floats(
-        lambda a: (a.astype(jnp.float8_e4m3fn).astype(jnp.float32) + a.astype(jnp.float8_e5m2).astype(jnp.float32)),
+        lambda a: a.astype(jnp.float8_e4m3fn).astype(jnp.float32) + a.astype(jnp.float8_e5m2).astype(jnp.float32),
         (12,),
     ),
     "eighths stored": Program(lambda a: a.astype(jnp.float16) * 2, [((12,), "float8_e4m3fn")]),
@@ -143,7 +145,7 @@ TYPES = {
     "counting bits": whole(lambda a: lax.population_count(a) + lax.clz(a), (12,)),
     "casts": whole(lambda a: lax.bitcast_convert_type(a, jnp.float32) + a.astype(jnp.float16), (12,)),
     "xor of all": whole(lambda a: lax.reduce(a, 0, lax.bitwise_xor, (0,)), (12,)),
-}  # fmt: skip
+}
 SPECIAL = {
     name: floats(function, *[(6,)] * operands)
     for name, function, operands in (
@@ -192,7 +194,8 @@ CONTROL = {
     "scan backwards": floats(jax.grad(lambda w, xs: _scanned(w, xs)[1].sum()), (4, 4), (5, 2, 4)),
     "scan of remat": floats(
         jax.grad(lambda w, x: lax.scan(jax.checkpoint(lambda h, _: (jnp.sin(h @ w), None)), x, None, 4)[0].sum()),
-        (4, 4), (2, 4),
+        (4, 4),
+        (2, 4),
     ),
     "while": floats(lambda x: lax.while_loop(lambda s: s.sum() < 100, lambda s: s * 2, x), (6,)),
     "fori": floats(lambda x: lax.fori_loop(0, 7, lambda i, s: s * 1.5 + i, x), (6,)),
@@ -221,11 +224,9 @@ CONTROL = {
     "loop in a loop": floats(
         lambda x: lax.fori_loop(0, 3, lambda i, s: lax.scan(lambda c, v: (c + v, c * v), s[0], s)[1], x), (5,)
     ),
-    "reduce window": floats(
-        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3), (1, 2), "SAME"), (4, 9)
-    ),
+    "reduce window": floats(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3), (1, 2), "SAME"), (4, 9)),
     "convolution of signals": floats(lambda x, k: jnp.convolve(x, k, mode="same"), (16,), (5,)),
-}  # fmt: skip
+}
 
 TABLES = ("INDEXING", "ALGEBRA", "RANDOM", "TYPES", "SPECIAL", "CONTROL")
 ALL: dict[str, Program] = {f"{table.lower()}: {name}": p for table in TABLES for name, p in globals()[table].items()}

@@ -82,17 +82,36 @@ CORE = {
     "TimeDistributed": after(lambda: L.TimeDistributed(L.Dense(3)), SEQUENCE),
     "SpectralNormalization": after(lambda: L.SpectralNormalization(L.Dense(3)), VECTOR),
 }
-ACTIVATIONS = {
-    name: after(made(name), VECTOR)
-    for name in ("ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax")
-} | {
+ACTIVATIONS = {name: after(made(name), VECTOR) for name in ("ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax")} | {
     f"Activation {name}": after(lambda name=name: L.Activation(name), VECTOR)
     for name in (
-        "relu", "relu6", "sigmoid", "softmax", "softplus", "softsign", "tanh", "selu", "gelu", "elu", "exponential",
-        "leaky_relu", "hard_sigmoid", "hard_silu", "hard_tanh", "mish", "log_softmax", "celu", "log_sigmoid",
-        "squareplus", "sparse_plus", "soft_shrink", "hard_shrink", "tanh_shrink", "sparsemax",
+        "relu",
+        "relu6",
+        "sigmoid",
+        "softmax",
+        "softplus",
+        "softsign",
+        "tanh",
+        "selu",
+        "gelu",
+        "elu",
+        "exponential",
+        "leaky_relu",
+        "hard_sigmoid",
+        "hard_silu",
+        "hard_tanh",
+        "mish",
+        "log_softmax",
+        "celu",
+        "log_sigmoid",
+        "squareplus",
+        "sparse_plus",
+        "soft_shrink",
+        "hard_shrink",
+        "tanh_shrink",
+        "sparsemax",
     )
-}  # fmt: skip
+}
 CONVOLUTIONS = {
     "Conv1D": after(lambda: L.Conv1D(3, 3, padding="causal", dilation_rate=2), SEQUENCE),
     "Conv2D": after(lambda: L.Conv2D(6, 3, strides=2, padding="same"), IMAGE),
@@ -110,18 +129,22 @@ CONVOLUTIONS = {
     "SeparableConv2D": after(lambda: L.SeparableConv2D(5, 3, depth_multiplier=2), IMAGE),
 }
 _BY_RANK = ((1, SEQUENCE), (2, IMAGE), (3, VOLUME))
-POOLING = {
-    f"{kind}Pooling{rank}D": after(made(f"{kind}Pooling{rank}D", 2), shape)
-    for kind in ("Average", "Max", "AdaptiveAverage", "AdaptiveMax")
-    for rank, shape in _BY_RANK
-} | {
-    f"Global{kind}Pooling{rank}D": after(made(f"Global{kind}Pooling{rank}D"), shape)
-    for kind in ("Average", "Max")
-    for rank, shape in _BY_RANK
-} | {
-    "AveragePooling2D overlapping": after(lambda: L.AveragePooling2D(3, 2, padding="same"), IMAGE),
-    "MaxPooling2D overlapping": after(lambda: L.MaxPooling2D(3, 2, padding="same"), IMAGE),
-}  # fmt: skip
+POOLING = (
+    {
+        f"{kind}Pooling{rank}D": after(made(f"{kind}Pooling{rank}D", 2), shape)
+        for kind in ("Average", "Max", "AdaptiveAverage", "AdaptiveMax")
+        for rank, shape in _BY_RANK
+    }
+    | {
+        f"Global{kind}Pooling{rank}D": after(made(f"Global{kind}Pooling{rank}D"), shape)
+        for kind in ("Average", "Max")
+        for rank, shape in _BY_RANK
+    }
+    | {
+        "AveragePooling2D overlapping": after(lambda: L.AveragePooling2D(3, 2, padding="same"), IMAGE),
+        "MaxPooling2D overlapping": after(lambda: L.MaxPooling2D(3, 2, padding="same"), IMAGE),
+    }
+)
 NORMS = {
     "BatchNormalization": after(L.BatchNormalization, IMAGE),
     "BatchNormalization of vectors": after(L.BatchNormalization, VECTOR),
@@ -151,19 +174,23 @@ MERGING = {
     name: merging(made(name), VECTOR, VECTOR)
     for name in ("Add", "Average", "Concatenate", "Maximum", "Minimum", "Multiply", "Subtract")
 } | {"Dot": merging(lambda: L.Dot(axes=2, normalize=True), SEQUENCE, SEQUENCE)}
-RESHAPING = {
-    "Flatten": after(L.Flatten, IMAGE),
-    "Permute": after(lambda: L.Permute((2, 1)), SEQUENCE),
-    "RepeatVector": after(lambda: L.RepeatVector(3), VECTOR),
-    "Reshape": after(lambda: L.Reshape((3, -1)), VECTOR),
-} | {
-    f"{kind}{rank}D": after(made(f"{kind}{rank}D"), shape)
-    for kind in ("Cropping", "UpSampling", "ZeroPadding")
-    for rank, shape in _BY_RANK
-} | {
-    f"UpSampling2D {name}": after(lambda name=name: L.UpSampling2D(2, interpolation=name), IMAGE)
-    for name in ("bilinear", "bicubic", "lanczos3", "lanczos5")
-}  # fmt: skip
+RESHAPING = (
+    {
+        "Flatten": after(L.Flatten, IMAGE),
+        "Permute": after(lambda: L.Permute((2, 1)), SEQUENCE),
+        "RepeatVector": after(lambda: L.RepeatVector(3), VECTOR),
+        "Reshape": after(lambda: L.Reshape((3, -1)), VECTOR),
+    }
+    | {
+        f"{kind}{rank}D": after(made(f"{kind}{rank}D"), shape)
+        for kind in ("Cropping", "UpSampling", "ZeroPadding")
+        for rank, shape in _BY_RANK
+    }
+    | {
+        f"UpSampling2D {name}": after(lambda name=name: L.UpSampling2D(2, interpolation=name), IMAGE)
+        for name in ("bilinear", "bicubic", "lanczos3", "lanczos5")
+    }
+)
 RECURRENT = {
     "LSTM": after(lambda: L.LSTM(3), SEQUENCE),
     "LSTM of sequences": after(lambda: L.LSTM(3, return_sequences=True, dropout=0.2, recurrent_dropout=0.2), SEQUENCE),
@@ -192,12 +219,22 @@ PREPROCESSING = {
         build=lambda: keras.Sequential(
             [keras.Input((64, 1)), L.STFTSpectrogram(mode="log", frame_length=16, frame_step=8, fft_length=16)]
         ),
-        trains=False, atol=1e-4,
+        trains=False,
+        atol=1e-4,
     ),
-}  # fmt: skip
+}
 
 TABLES = (
-    "CORE", "ACTIVATIONS", "CONVOLUTIONS", "POOLING", "NORMS", "REGULARISATION", "ATTENTION", "MERGING", "RESHAPING",
-    "RECURRENT", "PREPROCESSING",
-)  # fmt: skip
+    "CORE",
+    "ACTIVATIONS",
+    "CONVOLUTIONS",
+    "POOLING",
+    "NORMS",
+    "REGULARISATION",
+    "ATTENTION",
+    "MERGING",
+    "RESHAPING",
+    "RECURRENT",
+    "PREPROCESSING",
+)
 ALL: dict[str, Case] = {name: case for table in TABLES for name, case in globals()[table].items()}

@@ -74,15 +74,26 @@ SETTINGS = {
 LOSSES = {
     name: Case(build=lambda last=last: _scored(last), loss=name, batch_size=4)
     for name, last in (
-        ("binary_crossentropy", "sigmoid"), ("binary_focal_crossentropy", "sigmoid"),
-        ("categorical_crossentropy", "softmax"), ("categorical_focal_crossentropy", "softmax"),
-        ("categorical_hinge", "softmax"), ("cosine_similarity", "linear"), ("hinge", "tanh"), ("squared_hinge", "tanh"),
-        ("huber", "linear"), ("kl_divergence", "softmax"), ("log_cosh", "linear"), ("mean_absolute_error", "linear"),
-        ("mean_absolute_percentage_error", "softplus"), ("mean_squared_error", "linear"),
-        ("mean_squared_logarithmic_error", "softplus"), ("poisson", "softplus"), ("dice", "sigmoid"),
+        ("binary_crossentropy", "sigmoid"),
+        ("binary_focal_crossentropy", "sigmoid"),
+        ("categorical_crossentropy", "softmax"),
+        ("categorical_focal_crossentropy", "softmax"),
+        ("categorical_hinge", "softmax"),
+        ("cosine_similarity", "linear"),
+        ("hinge", "tanh"),
+        ("squared_hinge", "tanh"),
+        ("huber", "linear"),
+        ("kl_divergence", "softmax"),
+        ("log_cosh", "linear"),
+        ("mean_absolute_error", "linear"),
+        ("mean_absolute_percentage_error", "softplus"),
+        ("mean_squared_error", "linear"),
+        ("mean_squared_logarithmic_error", "softplus"),
+        ("poisson", "softplus"),
+        ("dice", "sigmoid"),
         ("tversky", "sigmoid"),
     )
-} | {"circle": Case(build=lambda: _scored("linear"), loss="circle", batch_size=4)}  # fmt: skip
+} | {"circle": Case(build=lambda: _scored("linear"), loss="circle", batch_size=4)}
 
 
 def _scored(last: str) -> Any:
@@ -91,6 +102,8 @@ def _scored(last: str) -> Any:
 
 LOSSES["circle"] = Case(
     build=lambda: keras.Sequential([keras.Input((6,)), L.Dense(4), L.UnitNormalization()]),
-    loss=keras.losses.Circle(), classes=2, batch_size=4,
-)  # fmt: skip
+    loss=keras.losses.Circle(),
+    classes=2,
+    batch_size=4,
+)
 TABLES = ("OPTIMIZERS", "SETTINGS", "LOSSES")

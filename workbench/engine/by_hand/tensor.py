@@ -128,9 +128,13 @@ class Tensor:
         if tiles is not None and tiles < 1:
             raise InputError(f"{variable.name} was mapped over {tiles!r} tiles", expected=f"1 to {count}")
         found = linear(
-            variable.shape, variable.dtype, count - first_tile, first_tile=first_tile, grain=grain,
+            variable.shape,
+            variable.dtype,
+            count - first_tile,
+            first_tile=first_tile,
+            grain=grain,
             vector_bytes=target.data_path_bytes,
-        )  # fmt: skip
+        )
         if tiles is None:
             variable.mapping = found
         else:

@@ -62,14 +62,19 @@ def compile_graph(
         known = prepare(graph, options, clock.phase, clock.phases, known)
     with clock.phase("lower") as changed:
         lowered = lower(
-            known.graph, target, options, known.in_place, ipus=ipus, check=lambda: progress("lower"),
+            known.graph,
+            target,
+            options,
+            known.in_place,
+            ipus=ipus,
+            check=lambda: progress("lower"),
             bodies=known.bodies,
-        )  # fmt: skip
+        )
         verify_program(lowered.program)
         changed.append(f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables")
     measured = measure(
         lowered.program, options, clock, graph=known.graph, lowered=lowered, earlier=like.costs if like else None
-    )  # fmt: skip
+    )
     return replace(measured, prepared=known)
 
 

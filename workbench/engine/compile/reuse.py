@@ -73,9 +73,14 @@ def prepare(
         in_place = verify_in_place(graph, find_in_place(graph))
         changed.append(f"{len(in_place.reuse)} results take an operand's memory, {len(in_place.updated)} updates")
     return Optimised(
-        source=source, graph=graph, in_place=in_place, read=tuple(read.noted.items()), phases=tuple(phases[before:]),
-        bodies=StageBodies() if like is None else like.bodies.of_another_graph(graph), remembered=remembered,
-    )  # fmt: skip
+        source=source,
+        graph=graph,
+        in_place=in_place,
+        read=tuple(read.noted.items()),
+        phases=tuple(phases[before:]),
+        bodies=StageBodies() if like is None else like.bodies.of_another_graph(graph),
+        remembered=remembered,
+    )
 
 
 def _nodes(graph: Graph) -> int:

@@ -228,9 +228,14 @@ class Emitter:
 
     @contextmanager
     def inside(
-        self, *, ipu: int | None = None, stage: int | None = None, function: str | None = None,
-        origin: Origin | None = None, operator: str | None = None,
-    ) -> Iterator[None]:  # fmt: skip
+        self,
+        *,
+        ipu: int | None = None,
+        stage: int | None = None,
+        function: str | None = None,
+        origin: Origin | None = None,
+        operator: str | None = None,
+    ) -> Iterator[None]:
         """What is emitted inside is stamped so; what is not given stays as it is."""
         before = (self.ipu, self.stage, self.function, self.origin, self.operator)
         self.ipu = self.ipu if ipu is None else ipu

@@ -78,8 +78,11 @@ def trace_function(
 
     named = replicas > 1 or bool(closed.effects)  # an axis that is named, of one replica too, has to be there
     return Source(
-        graph=graph, specs=tuple(whole_batch(spec, replicas) if spec.shape else spec for spec in specs), jaxpr=closed,
+        graph=graph,
+        specs=tuple(whole_batch(spec, replicas) if spec.shape else spec for spec in specs),
+        jaxpr=closed,
         compute=for_all(compute, graph.inputs, graph.outputs, replicas) if named else compute,
-        variables=(None,) * len(specs), unpack=jax.tree_util.tree_leaves,
+        variables=(None,) * len(specs),
+        unpack=jax.tree_util.tree_leaves,
         pack=lambda values: jax.tree_util.tree_unflatten(structure[0], list(values)),
-    )  # fmt: skip
+    )

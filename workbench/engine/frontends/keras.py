@@ -93,22 +93,33 @@ def _trace_whole(prepared: ModelToTrace) -> Source:
         prepared = with_draws(prepared, step.asked)
         step, closed = trace_step(prepared)
     graph = graph_from_jaxpr(
-        closed, prepared.inputs, _outputs(prepared, step, closed), name=prepared.model.name,
-        batch_size=prepared.batch_size, mode=prepared.mode, layers=layer_classes(prepared.model),
-        assumptions=prepared.assumptions, meta=meta(prepared.replicas),
-    )  # fmt: skip
+        closed,
+        prepared.inputs,
+        _outputs(prepared, step, closed),
+        name=prepared.model.name,
+        batch_size=prepared.batch_size,
+        mode=prepared.mode,
+        layers=layer_classes(prepared.model),
+        assumptions=prepared.assumptions,
+        meta=meta(prepared.replicas),
+    )
     compute, weighted = _computer(closed), _weighted(prepared) if prepared.recipe else None
     if prepared.replicas > 1:
         compute = for_all(compute, graph.inputs, graph.outputs, prepared.replicas)
         weighted = for_all(weighted, graph.inputs, graph.outputs, prepared.replicas) if weighted else None
     return Source(
-        graph=graph, specs=tuple(whole_batch(spec, prepared.replicas) for spec in prepared.specs), jaxpr=closed,
-        compute=compute, weighted=weighted,
+        graph=graph,
+        specs=tuple(whole_batch(spec, prepared.replicas) for spec in prepared.specs),
+        jaxpr=closed,
+        compute=compute,
+        weighted=weighted,
         variables=(*prepared.variables.all, *(None for _ in prepared.specs)),
-        pack=packer(step.tree, prepared.mode), unpack=keras.tree.flatten,
-        model=prepared.model, optimizer=prepared.recipe.optimizer if prepared.recipe else None,
+        pack=packer(step.tree, prepared.mode),
+        unpack=keras.tree.flatten,
+        model=prepared.model,
+        optimizer=prepared.recipe.optimizer if prepared.recipe else None,
         lazy=prepared.built.lazy,
-    )  # fmt: skip
+    )
 
 
 def _computer(closed: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:

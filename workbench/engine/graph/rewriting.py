@@ -101,9 +101,11 @@ class Writer:
     def filled(self, number: float, shape: Sequence[int], dtype: str) -> Value:
         """One number everywhere."""
         scalar = self.write("constant", (), (), dtype, value=number)
-        return scalar if not shape else self.write(
-            "broadcast_in_dim", [scalar], shape, shape=shape, broadcast_dimensions=()
-        )  # fmt: skip
+        return (
+            scalar
+            if not shape
+            else self.write("broadcast_in_dim", [scalar], shape, shape=shape, broadcast_dimensions=())
+        )
 
 
 Rule = Callable[[Node, Writer], Sequence[Value] | None]

@@ -213,9 +213,13 @@ class _Placing:
     def _stamp(self, step: Leaf, name: str) -> dict[str, Any]:
         self.next_step += 1
         return {
-            "id": self.next_step - 1, "name": name, "origin": step.origin, "ipu": step.ipu, "stage": step.stage,
+            "id": self.next_step - 1,
+            "name": name,
+            "origin": step.origin,
+            "ipu": step.ipu,
+            "stage": step.stage,
             "operator": step.operator,
-        }  # fmt: skip
+        }
 
     def _spread(self, size_bytes: int) -> IntArray:
         """So many bytes over the I/O tiles, evenly."""

@@ -9,8 +9,11 @@ from workbench.base.categories import VariableKind
 from workbench.engine.graph.graph import Role
 
 _HELD_AS: Mapping[str, VariableKind] = {
-    "accumulator": "optimizer", "seed": "state", "target": "input", "argument": "input",
-}  # fmt: skip
+    "accumulator": "optimizer",
+    "seed": "state",
+    "target": "input",
+    "argument": "input",
+}
 
 KIND_OF_ROLE: Mapping[str, VariableKind] = {
     role: _HELD_AS.get(role, cast(VariableKind, role)) for role in get_args(Role)

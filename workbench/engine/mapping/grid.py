@@ -231,9 +231,13 @@ class Grid(Mapping):
 
 
 def grid_of_cuts(
-    shape: Sequence[int], axes: Sequence[tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | Cuts], *,
-    dims: Sequence[int] | None = None, first_tile: int = 0, replicas: npt.ArrayLike = (0,),
-) -> Grid:  # fmt: skip
+    shape: Sequence[int],
+    axes: Sequence[tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | Cuts],
+    *,
+    dims: Sequence[int] | None = None,
+    first_tile: int = 0,
+    replicas: npt.ArrayLike = (0,),
+) -> Grid:
     """Grid from (lo, hi, tile offset) intervals per axis of `dims` (default: the shape), in any order.
 
     An axis whose intervals are all the same becomes replicas: every tile along it needs the same elements.
@@ -269,9 +273,14 @@ def even_cuts(size: int, parts: int, grain: int = 1, *, ceil: bool = False) -> I
 
 
 def grid(
-    shape: Sequence[int], splits: Sequence[int], strides: Sequence[int] | None = None,
-    grains: Sequence[int] | None = None, first_tile: int = 0, *, ceil: bool = False,
-) -> Grid:  # fmt: skip
+    shape: Sequence[int],
+    splits: Sequence[int],
+    strides: Sequence[int] | None = None,
+    grains: Sequence[int] | None = None,
+    first_tile: int = 0,
+    *,
+    ceil: bool = False,
+) -> Grid:
     """Owner grid: axis a cut in `splits[a]` parts of whole `grains[a]`, part i at tile offset i · `strides[a]`.
 
     Strides default to row-major over the splits (the last axis varies fastest); cuts are those of `even_cuts`.

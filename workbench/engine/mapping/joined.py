@@ -170,9 +170,12 @@ def _plain(cut: Cuts) -> tuple[int, bytes, bytes, bytes]:
 
 
 def pad(
-    mapping: Mapping, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None,
+    mapping: Mapping,
+    low: Sequence[int],
+    high: Sequence[int],
+    interior: Sequence[int] | None = None,
     fill_mapping: Mapping | None = None,
-) -> Mapping:  # fmt: skip
+) -> Mapping:
     """`low` and `high` elements at the ends of each axis (negative: cut off), `interior` between its elements.
 
     Padding is on the tile it has in `fill_mapping` (of the result's shape), else beside the nearest element before it.

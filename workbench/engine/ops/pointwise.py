@@ -10,34 +10,81 @@ from workbench.engine.graph.primitives import Kind, kind, names, primitive
 
 # primitive → PopLibs expression op (popops/ExprOp.hpp); the first four groups are unary, binary, comparison, other
 UNARY = {
-    "abs": "ABSOLUTE", "neg": "NEGATE", "exp": "EXPONENT", "exp2": "EXPONENT2", "expm1": "EXPONENT_MINUS_ONE",
-    "log": "LOGARITHM", "log1p": "LOGARITHM_ONE_PLUS", "tanh": "TANH", "logistic": "SIGMOID", "sqrt": "SQRT",
-    "rsqrt": "RSQRT", "cbrt": "CBRT", "square": "SQUARE", "sign": "SIGNUM", "sin": "SIN", "cos": "COS", "tan": "TAN",
-    "floor": "FLOOR", "ceil": "CEIL", "round": "ROUND", "erf": "ERF", "not": "BITWISE_NOT",
-    "is_finite": "IS_FINITE", "population_count": "POPCOUNT", "clz": "COUNT_LEADING_ZEROS",
+    "abs": "ABSOLUTE",
+    "neg": "NEGATE",
+    "exp": "EXPONENT",
+    "exp2": "EXPONENT2",
+    "expm1": "EXPONENT_MINUS_ONE",
+    "log": "LOGARITHM",
+    "log1p": "LOGARITHM_ONE_PLUS",
+    "tanh": "TANH",
+    "logistic": "SIGMOID",
+    "sqrt": "SQRT",
+    "rsqrt": "RSQRT",
+    "cbrt": "CBRT",
+    "square": "SQUARE",
+    "sign": "SIGNUM",
+    "sin": "SIN",
+    "cos": "COS",
+    "tan": "TAN",
+    "floor": "FLOOR",
+    "ceil": "CEIL",
+    "round": "ROUND",
+    "erf": "ERF",
+    "not": "BITWISE_NOT",
+    "is_finite": "IS_FINITE",
+    "population_count": "POPCOUNT",
+    "clz": "COUNT_LEADING_ZEROS",
     "asin": "ASIN",
-}  # fmt: skip
+}
 BINARY = {
-    "add": "ADD", "add_any": "ADD", "sub": "SUBTRACT", "mul": "MULTIPLY", "div": "DIVIDE", "max": "MAXIMUM",
-    "min": "MINIMUM", "pow": "POWER", "rem": "REMAINDER", "atan2": "ATAN2", "and": "BITWISE_AND",
-    "or": "BITWISE_OR", "xor": "BITWISE_XOR", "shift_left": "SHIFT_LEFT", "shift_right_logical": "SHIFT_RIGHT",
+    "add": "ADD",
+    "add_any": "ADD",
+    "sub": "SUBTRACT",
+    "mul": "MULTIPLY",
+    "div": "DIVIDE",
+    "max": "MAXIMUM",
+    "min": "MINIMUM",
+    "pow": "POWER",
+    "rem": "REMAINDER",
+    "atan2": "ATAN2",
+    "and": "BITWISE_AND",
+    "or": "BITWISE_OR",
+    "xor": "BITWISE_XOR",
+    "shift_left": "SHIFT_LEFT",
+    "shift_right_logical": "SHIFT_RIGHT",
     "shift_right_arithmetic": "SHIFT_RIGHT_SIGN_EXTEND",
-}  # fmt: skip
+}
 COMPARE = {
-    "eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS_THAN", "le": "LESS_THAN_EQUAL", "gt": "GREATER_THAN",
-    "ge": "GREATER_THAN_EQUAL", "eq_to": "EQUAL", "lt_to": "LESS_THAN", "le_to": "LESS_THAN_EQUAL",
-}  # fmt: skip
+    "eq": "EQUAL",
+    "ne": "NOT_EQUAL",
+    "lt": "LESS_THAN",
+    "le": "LESS_THAN_EQUAL",
+    "gt": "GREATER_THAN",
+    "ge": "GREATER_THAN_EQUAL",
+    "eq_to": "EQUAL",
+    "lt_to": "LESS_THAN",
+    "le_to": "LESS_THAN_EQUAL",
+}
 OF_BOOLEANS = {"and": "LOGICAL_AND", "or": "LOGICAL_OR", "not": "LOGICAL_NOT"}  # in place of those of bits
 OTHER = {
-    "select_n": "SELECT", "clamp": "CLAMP", "convert_element_type": "CAST", "integer_pow": "POWER_INTEGER",
+    "select_n": "SELECT",
+    "clamp": "CLAMP",
+    "convert_element_type": "CAST",
+    "integer_pow": "POWER_INTEGER",
     "reduce_precision": "CAST",
-}  # fmt: skip
+}
 # Functions PopLibs has no operation for, as the operations that compute them.
 _POLYNOMIAL = ("MULTIPLY", "ADD")
 _ZETA = (
-    "NEGATE", *("ADD", "POWER", "ADD") * 9, "MULTIPLY", "SUBTRACT", "DIVIDE", "MULTIPLY",
+    "NEGATE",
+    *("ADD", "POWER", "ADD") * 9,
+    "MULTIPLY",
+    "SUBTRACT",
+    "DIVIDE",
+    "MULTIPLY",
     *("MULTIPLY", "DIVIDE", "ADD", "MULTIPLY") * 12,
-)  # fmt: skip
+)
 COMPOSED = {
     "erfc": ("ERF", "SUBTRACT"),
     "acos": ("ASIN", "SUBTRACT"),
@@ -50,29 +97,75 @@ COMPOSED = {
     "nextafter": ("EQUAL", "LESS_THAN", "SELECT", "ADD", "SELECT"),
     # Lanczos' approximation with eight coefficients, as XLA expands both; the reflection for negative arguments.
     "lgamma": (
-        "LOGARITHM_ONE_PLUS", *("ADD", "DIVIDE", "ADD") * 8, "LOGARITHM", "MULTIPLY", "ADD", "ADD",
-        "ABSOLUTE", "FLOOR", "SUBTRACT", "SIN", "LOGARITHM", "SUBTRACT", "SELECT",
+        "LOGARITHM_ONE_PLUS",
+        *("ADD", "DIVIDE", "ADD") * 8,
+        "LOGARITHM",
+        "MULTIPLY",
+        "ADD",
+        "ADD",
+        "ABSOLUTE",
+        "FLOOR",
+        "SUBTRACT",
+        "SIN",
+        "LOGARITHM",
+        "SUBTRACT",
+        "SELECT",
     ),
     "digamma": (
-        "LOGARITHM_ONE_PLUS", *("ADD", "DIVIDE", "ADD", "DIVIDE", "ADD") * 8, "DIVIDE", "SUBTRACT", "ADD",
-        "FLOOR", "SUBTRACT", "TAN", "DIVIDE", "SUBTRACT", "SELECT",
+        "LOGARITHM_ONE_PLUS",
+        *("ADD", "DIVIDE", "ADD", "DIVIDE", "ADD") * 8,
+        "DIVIDE",
+        "SUBTRACT",
+        "ADD",
+        "FLOOR",
+        "SUBTRACT",
+        "TAN",
+        "DIVIDE",
+        "SUBTRACT",
+        "SELECT",
     ),
     # The upper half of a product of 32 bits, from four products of halves.
     "mulhi": (
-        *("SHIFT_RIGHT", "BITWISE_AND") * 2, *("MULTIPLY",) * 4, *("ADD", "SHIFT_RIGHT") * 3, "ADD",
+        *("SHIFT_RIGHT", "BITWISE_AND") * 2,
+        *("MULTIPLY",) * 4,
+        *("ADD", "SHIFT_RIGHT") * 3,
+        "ADD",
     ),
     # Polynomials of degree 6 near zero, 8 beyond (Abramowitz and Stegun 9.8.1 to 9.8.4), times a power of e or a root.
-    "bessel_i0e": ("ABSOLUTE", "SQUARE", *_POLYNOMIAL * 6, "EXPONENT", "MULTIPLY", "INVERSE", *_POLYNOMIAL * 8,
-                   "RSQRT", "MULTIPLY", "SELECT"),
-    "bessel_i1e": ("ABSOLUTE", "SQUARE", *_POLYNOMIAL * 6, "MULTIPLY", "EXPONENT", "MULTIPLY", "INVERSE",
-                   *_POLYNOMIAL * 8, "RSQRT", "MULTIPLY", "SELECT", "SIGNUM", "MULTIPLY"),
+    "bessel_i0e": (
+        "ABSOLUTE",
+        "SQUARE",
+        *_POLYNOMIAL * 6,
+        "EXPONENT",
+        "MULTIPLY",
+        "INVERSE",
+        *_POLYNOMIAL * 8,
+        "RSQRT",
+        "MULTIPLY",
+        "SELECT",
+    ),
+    "bessel_i1e": (
+        "ABSOLUTE",
+        "SQUARE",
+        *_POLYNOMIAL * 6,
+        "MULTIPLY",
+        "EXPONENT",
+        "MULTIPLY",
+        "INVERSE",
+        *_POLYNOMIAL * 8,
+        "RSQRT",
+        "MULTIPLY",
+        "SELECT",
+        "SIGNUM",
+        "MULTIPLY",
+    ),
     # Nine terms and twelve of Euler and Maclaurin's correction, as XLA expands it (openxla/xla xla/hlo/builder/lib/
     # math.cc Zeta); polygamma is it times a factorial.
     "zeta": (*_ZETA, "SELECT"),
     "polygamma": (*_ZETA, "SELECT", "ADD", "LOGARITHM", "EXPONENT", "MULTIPLY", "REMAINDER", "SELECT"),
     # Giles, "Approximating the erfinv function" (2010): a logarithm, then a polynomial of degree 8.
     "erf_inv": ("SQUARE", "SUBTRACT", "LOGARITHM", "NEGATE", "SUBTRACT", *_POLYNOMIAL * 8, "MULTIPLY"),
-}  # fmt: skip
+}
 COMPUTE = names(Kind.POINTWISE)
 
 

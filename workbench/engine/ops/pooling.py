@@ -201,11 +201,16 @@ def _as_convolution(node: Node) -> Node | None:
     padding = node.attr("padding") or ((0, 0),) * rank
     spec = (0, channels, *field)
     given = attrs(
-        lhs_spec=spec, rhs_spec=(len(field) + 1, len(field), *range(len(field))), out_spec=spec,
-        window_strides=[windows.stride[axis] for axis in field], padding=[padding[axis] for axis in field],
-        lhs_dilation=(1,) * len(field), rhs_dilation=(1,) * len(field),
-        feature_group_count=source.shape[channels], batch_group_count=1,
-    )  # fmt: skip
+        lhs_spec=spec,
+        rhs_spec=(len(field) + 1, len(field), *range(len(field))),
+        out_spec=spec,
+        window_strides=[windows.stride[axis] for axis in field],
+        padding=[padding[axis] for axis in field],
+        lhs_dilation=(1,) * len(field),
+        rhs_dilation=(1,) * len(field),
+        feature_group_count=source.shape[channels],
+        batch_group_count=1,
+    )
     return Node("conv_general_dilated", (source, ones), (result,), given, node.origin)
 
 

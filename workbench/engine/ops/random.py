@@ -55,10 +55,8 @@ class Keys(Family):
             mapping = concatenate([column] * value.shape[-1], len(source.shape))
         lowering.bind(
             value,
-            Tensor(
-                variables=source.variables, mapping=mapping, shape=value.shape, dtype=value.dtype, ipu=source.ipu
-            ),
-        )  # fmt: skip
+            Tensor(variables=source.variables, mapping=mapping, shape=value.shape, dtype=value.dtype, ipu=source.ipu),
+        )
 
 
 class Hash(Family):

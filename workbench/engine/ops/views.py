@@ -22,10 +22,23 @@ class Views(Family):
     name = "views"
     ops = frozenset(
         {
-            "reshape", "squeeze", "expand_dims", "transpose", "slice", "rev", "bitcast_convert_type", "copy", "copy_p",
-            "stop_gradient", "optimization_barrier", "pvary", "split", "unstack", "tile",
+            "reshape",
+            "squeeze",
+            "expand_dims",
+            "transpose",
+            "slice",
+            "rev",
+            "bitcast_convert_type",
+            "copy",
+            "copy_p",
+            "stop_gradient",
+            "optimization_barrier",
+            "pvary",
+            "split",
+            "unstack",
+            "tile",
         }
-    )  # fmt: skip
+    )
     pure_view = True
     light = True
     shareable = True
@@ -158,10 +171,13 @@ class Pad(Family):
         lowering.bind(
             value,
             Tensor(
-                variables=(*source.variables, variable), mapping=mapping, shape=value.shape, dtype=value.dtype,
+                variables=(*source.variables, variable),
+                mapping=mapping,
+                shape=value.shape,
+                dtype=value.dtype,
                 ipu=source.ipu,
             ),
-        )  # fmt: skip
+        )
 
     def _border(self, node: Node, counts: IntArray, lowering: Lowering) -> int:
         """A filled variable of `counts` elements on each tile, int64[tiles]."""

@@ -162,11 +162,16 @@ def _cycles(
         groups = ceil_div(all_groups, splits[:, channels])
     compute = np.asarray(
         pool_cycles(
-            mode=mode, type="half" if itemsize == 2 else "float", positions=rows * width, row_width=width,
-            kernel_elements=windows.elements, chans_per_group=chans, chan_groups=groups,
+            mode=mode,
+            type="half" if itemsize == 2 else "float",
+            positions=rows * width,
+            row_width=width,
+            kernel_elements=windows.elements,
+            chans_per_group=chans,
+            chan_groups=groups,
             **rates.machine._asdict(),
         )
-    )  # fmt: skip
+    )
     read = groups * chans * itemsize
     for axis in field:
         step, window = windows.stride[axis], windows.window[axis]

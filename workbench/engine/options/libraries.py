@@ -122,27 +122,65 @@ _key(
     read_by=_PLANNER,
     choices=("float", "half"),
 )
-_recorded("convolutions", "partialsType.interIPU", "float", str, "Type of the partials that travel between IPUs.",
-          "no plan spans IPUs")  # fmt: skip
+_recorded(
+    "convolutions",
+    "partialsType.interIPU",
+    "float",
+    str,
+    "Type of the partials that travel between IPUs.",
+    "no plan spans IPUs",
+)
 _recorded("convolutions", "pass", "NONE", str, "The pass a convolution belongs to.", _GRAPH_KNOWS)
-_recorded("convolutions", "planConstraintsOutputFilename", "", str, "Where PopLibs writes the plan it found.",
-          "the plan is in the profile")  # fmt: skip
-_recorded("convolutions", "enableConvDithering", False, bool, "Start each convolution at a tile of its own.",
-          "the published sources do not fix the start tile for a given convolution")  # fmt: skip
+_recorded(
+    "convolutions",
+    "planConstraintsOutputFilename",
+    "",
+    str,
+    "Where PopLibs writes the plan it found.",
+    "the plan is in the profile",
+)
+_recorded(
+    "convolutions",
+    "enableConvDithering",
+    False,
+    bool,
+    "Start each convolution at a tile of its own.",
+    "the published sources do not fix the start tile for a given convolution",
+)
 _recorded("convolutions", "disableTransformations", False, bool, "Plan without view transformations.", _NOT_HERE)
-_recorded("convolutions", "insertTransformsCycleCountProgs", False, bool, "Count the cycles of each transformation.",
-          "every step has its cycles in the profile")  # fmt: skip
-_recorded("convolutions", "experimental.convTransformsEstimates", False, bool,
-          "Estimate transformations by a formula.", _NOT_HERE)  # fmt: skip
+_recorded(
+    "convolutions",
+    "insertTransformsCycleCountProgs",
+    False,
+    bool,
+    "Count the cycles of each transformation.",
+    "every step has its cycles in the profile",
+)
+_recorded(
+    "convolutions",
+    "experimental.convTransformsEstimates",
+    False,
+    bool,
+    "Estimate transformations by a formula.",
+    _NOT_HERE,
+)
 _recorded("convolutions", "gatherConvOutput", False, bool, "Gather a result into one variable.", _GATHER)
-_recorded("convolutions", "experimental.slicVmac16", False, bool, "Use SLIC and VMAC vertices in groups of 16.",
-          _NOT_HERE)  # fmt: skip
-_recorded("convolutions", "enableTileLevelExpandDims", False, bool, "Try plans that expand dimensions on a tile.",
-          _NOT_HERE)  # fmt: skip
+_recorded(
+    "convolutions", "experimental.slicVmac16", False, bool, "Use SLIC and VMAC vertices in groups of 16.", _NOT_HERE
+)
+_recorded(
+    "convolutions", "enableTileLevelExpandDims", False, bool, "Try plans that expand dimensions on a tile.", _NOT_HERE
+)
 
 _recorded("matmuls", "fullyConnectedPass", "NONE", str, "The pass a matmul belongs to.", _GRAPH_KNOWS)
-_recorded("matmuls", "inputRHSIsPreArranged", False, bool, "The right operand is already in the plan's order.",
-          "the layout of an operand follows from who made it")  # fmt: skip
+_recorded(
+    "matmuls",
+    "inputRHSIsPreArranged",
+    False,
+    bool,
+    "The right operand is already in the plan's order.",
+    "the layout of an operand follows from who made it",
+)
 _recorded("matmuls", "gatherOutput", False, bool, "Gather a result into one variable.", _GATHER)
 
 _dictionary("slices", "every gather, scatter and embedding look-up")
@@ -176,21 +214,51 @@ _key(
     choices=("uniform", "onePoint"),
 )
 _key("slices", "indicesAreSorted", False, bool, "The indices of an update come in rising order.", read_by=_SLICES)
-_key("slices", "validateIndices", False, bool, "Stop the run at an index outside the table.", effect="numeric",
-     read_by="engine/frontends/numbers/numerics.py")  # fmt: skip
+_key(
+    "slices",
+    "validateIndices",
+    False,
+    bool,
+    "Stop the run at an index outside the table.",
+    effect="numeric",
+    read_by="engine/frontends/numbers/numerics.py",
+)
 for _flag, _what in (("usedForSlice", "looked up in"), ("usedForUpdate", "updated")):
     _recorded("slices", _flag, True, bool, f"The plan is for a table that is {_what}.", _GRAPH_KNOWS)
 _recorded("slices", "operationForUpdate", "add", str, "How an update meets the row it changes.", _GRAPH_KNOWS)
 _recorded("slices", "planConstraints", "", str, "Constraints on the plan, as JSON.", _NOT_HERE)
-_recorded("slices", "remapOutOfBoundIndices", False, bool, "Send indices outside the table to row 0.",
-          "results come from the host, whose rule for such indices is kept")  # fmt: skip
-_recorded("slices", "paddingIndexUsed", False, bool, "Row 0 is padding.",
-          "the table of the model is taken as it is")  # fmt: skip
-_recorded("slices", "internal.alwaysIncludeBaseRearrangementCost", False, bool,
-          "Count bringing the table into the plan's order.", _NOT_HERE)  # fmt: skip
+_recorded(
+    "slices",
+    "remapOutOfBoundIndices",
+    False,
+    bool,
+    "Send indices outside the table to row 0.",
+    "results come from the host, whose rule for such indices is kept",
+)
+_recorded("slices", "paddingIndexUsed", False, bool, "Row 0 is padding.", "the table of the model is taken as it is")
+_recorded(
+    "slices",
+    "internal.alwaysIncludeBaseRearrangementCost",
+    False,
+    bool,
+    "Count bringing the table into the plan's order.",
+    _NOT_HERE,
+)
 
 _dictionary("pooling", "every pooling")
-_key("pooling", "poolUseIntrospectiveMapping", True, bool, "Follow the operand's own mapping when work is spread.",
-     read_by="engine/ops/pooling.py")  # fmt: skip
-_key("pooling", "optimizeForSpeed", False, bool, "Sum windows by a convolution where that takes fewer cycles.",
-     read_by="engine/ops/pooling.py")  # fmt: skip
+_key(
+    "pooling",
+    "poolUseIntrospectiveMapping",
+    True,
+    bool,
+    "Follow the operand's own mapping when work is spread.",
+    read_by="engine/ops/pooling.py",
+)
+_key(
+    "pooling",
+    "optimizeForSpeed",
+    False,
+    bool,
+    "Sum windows by a convolution where that takes fewer cycles.",
+    read_by="engine/ops/pooling.py",
+)

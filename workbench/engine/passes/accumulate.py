@@ -44,10 +44,11 @@ def _early(function: Function, sums: set[Value]) -> Function:
     for number in reversed(range(len(function.nodes))):
         node = function.nodes[number]
         led = all(
-            value not in kept and (value in sums or bool(readers.get(value)))
+            value not in kept
+            and (value in sums or bool(readers.get(value)))
             and all(reader in light for reader in readers.get(value, ()))
             for value in node.results
-        )  # fmt: skip
+        )
         if led and node.operands and node.results and ops.family_of(node).light:
             light.add(number)
     return replace(function, nodes=tuple(_in_order(function, light)))

@@ -53,9 +53,14 @@ def _product(writer: Writer, left: Value, right: Value, left_axis: int, right_ax
     batch = tuple(range(rank - 2))
     sizes = [operand.shape[-3 - axis] for operand, axis in ((left, left_axis), (right, right_axis))]
     return writer.write(
-        "dot_general", [left, right], [*left.shape[:-2], *sizes],
-        lhs_contract=(rank + left_axis,), rhs_contract=(rank + right_axis,), lhs_batch=batch, rhs_batch=batch,
-    )  # fmt: skip
+        "dot_general",
+        [left, right],
+        [*left.shape[:-2], *sizes],
+        lhs_contract=(rank + left_axis,),
+        rhs_contract=(rank + right_axis,),
+        lhs_batch=batch,
+        rhs_batch=batch,
+    )
 
 
 def _cholesky(node: Node, matrix: Value, block: int, writer: Writer) -> Value:
@@ -150,9 +155,10 @@ class _Solve:
         writer, size, batch = self.writer, matrix.shape[-1], matrix.shape[:-2]
         flat = writer.reshape(matrix, (*batch, size * size))
         steps = {
-            "start_indices": (0,) * len(flat.shape), "limit_indices": flat.shape,
+            "start_indices": (0,) * len(flat.shape),
+            "limit_indices": flat.shape,
             "strides": (*(1,) * len(batch), size + 1),
-        }  # fmt: skip
+        }
         diagonal = writer.write("slice", [flat], (*batch, size), **steps)
 
         def divided(value: Value, axis: int) -> Value:

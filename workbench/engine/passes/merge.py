@@ -66,26 +66,21 @@ class Wait:
 # Because the driver has an option for each of these.
 WAITING = (
     Wait(
-        option="optimizations.maximum_cross_replica_sum_buffer_size", ops=frozenset({"psum"}),
-        size_bytes=_read_bytes, over_replicas=True,
+        option="optimizations.maximum_cross_replica_sum_buffer_size",
+        ops=frozenset({"psum"}),
+        size_bytes=_read_bytes,
+        over_replicas=True,
     ),
-    Wait(
-        option="optimizations.maximum_inter_ipu_copies_buffer_size", ops=frozenset({COPY}), size_bytes=_read_bytes
-    ),
-    Wait(
-        option="optimizations.maximum_reduce_many_buffer_size", ops=REDUCTIONS, size_bytes=_read_bytes, together=True
-    ),
-    Wait(
-        option="optimizations.maximum_all_gather_buffer_size", ops=frozenset({"all_gather"}), size_bytes=_made_bytes
-    ),
+    Wait(option="optimizations.maximum_inter_ipu_copies_buffer_size", ops=frozenset({COPY}), size_bytes=_read_bytes),
+    Wait(option="optimizations.maximum_reduce_many_buffer_size", ops=REDUCTIONS, size_bytes=_read_bytes, together=True),
+    Wait(option="optimizations.maximum_all_gather_buffer_size", ops=frozenset({"all_gather"}), size_bytes=_made_bytes),
     Wait(
         option="optimizations.maximum_reduce_scatter_buffer_size",
-        ops=frozenset({"reduce_scatter", "psum_scatter"}), size_bytes=_made_bytes,
+        ops=frozenset({"reduce_scatter", "psum_scatter"}),
+        size_bytes=_made_bytes,
     ),
-    Wait(
-        option="optimizations.maximum_send_recv_cluster_size", ops=frozenset({"host_call"}), size_bytes=_larger_bytes
-    ),
-)  # fmt: skip
+    Wait(option="optimizations.maximum_send_recv_cluster_size", ops=frozenset({"host_call"}), size_bytes=_larger_bytes),
+)
 
 
 def merge(graph: Graph, options: Options) -> Graph:

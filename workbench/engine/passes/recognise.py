@@ -25,9 +25,12 @@ LAYER_REGIONS = {
     "Dropout": "dropout",
 }
 FUNCTION_REGIONS = {
-    "softmax": "softmax", "log_softmax": "log_softmax", "logsumexp": "logsumexp", "_softmax": "softmax",
+    "softmax": "softmax",
+    "log_softmax": "log_softmax",
+    "logsumexp": "logsumexp",
+    "_softmax": "softmax",
     "batch_normalization": "batch_norm",
-}  # fmt: skip
+}
 
 
 @dataclass(slots=True)

@@ -163,11 +163,18 @@ def looked_up_slice(node: Node, writer: Writer) -> list[Value] | None:
         return None
     return [
         writer.write(
-            "gather", [source, writer.reshape(starts[axis], (1,))], sizes,
-            offset_dims=tuple(range(len(sizes))), collapsed_slice_dims=(), start_index_map=(axis,), slice_sizes=sizes,
-            operand_batching_dims=(), start_indices_batching_dims=(), mode="clip",
+            "gather",
+            [source, writer.reshape(starts[axis], (1,))],
+            sizes,
+            offset_dims=tuple(range(len(sizes))),
+            collapsed_slice_dims=(),
+            start_index_map=(axis,),
+            slice_sizes=sizes,
+            operand_batching_dims=(),
+            start_indices_batching_dims=(),
+            mode="clip",
         )
-    ]  # fmt: skip
+    ]
 
 
 def updated_slice(node: Node, writer: Writer) -> list[Value] | None:
@@ -180,9 +187,16 @@ def updated_slice(node: Node, writer: Writer) -> list[Value] | None:
         return None
     return [
         writer.write(
-            "scatter", [whole, writer.reshape(starts[axis], (1,)), update], whole.shape,
-            update_window_dims=tuple(range(len(whole.shape))), inserted_window_dims=(),
-            scatter_dims_to_operand_dims=(axis,), operand_batching_dims=(), scatter_indices_batching_dims=(),
-            mode="clip", indices_are_sorted=True, unique_indices=True,
+            "scatter",
+            [whole, writer.reshape(starts[axis], (1,)), update],
+            whole.shape,
+            update_window_dims=tuple(range(len(whole.shape))),
+            inserted_window_dims=(),
+            scatter_dims_to_operand_dims=(axis,),
+            operand_batching_dims=(),
+            scatter_indices_batching_dims=(),
+            mode="clip",
+            indices_are_sorted=True,
+            unique_indices=True,
         )
-    ]  # fmt: skip
+    ]

@@ -82,9 +82,15 @@ def rearrange_cycles(elements: Sizes, element_bytes: int, run: int, workers: int
     source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1560; steps: lib/poplin/ConvReducePlan.cpp",
 )
 def reduce_cycles(
-    elements: Sizes, depth: Sizes, multi_stage: bool, partials_type: str, out_type: str, workers: int,
-    data_path_bytes: int, fast: bool = False,
-) -> Sizes:  # fmt: skip
+    elements: Sizes,
+    depth: Sizes,
+    multi_stage: bool,
+    partials_type: str,
+    out_type: str,
+    workers: int,
+    data_path_bytes: int,
+    fast: bool = False,
+) -> Sizes:
     """Cycles of adding up `depth` partials of `elements` results each, spread over the tiles that hold them."""
     total: Sizes = 0
     left = elements
@@ -111,9 +117,13 @@ def _add(
     data_path_bytes: int,
 ) -> Sizes:
     cycles = partial(
-        reduce_add_cycles, out_size=elements, partials_type=partials_type, out_type=out_type, workers=workers,
+        reduce_add_cycles,
+        out_size=elements,
+        partials_type=partials_type,
+        out_type=out_type,
+        workers=workers,
         data_path_bytes=data_path_bytes,
-    )  # fmt: skip
+    )
     pointers = cycles(partials=together)
     if not fast:
         return pointers

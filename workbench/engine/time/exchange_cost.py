@@ -43,16 +43,31 @@ def transfer_cycles(
 ) -> int:
     """Cycles of one tile in an exchange; rates in bytes per cycle, `bus` tiles share one."""
     direct, staged = _ways(
-        sent_bytes, received_bytes, shared_bytes, pieces, rate=rate, bus=bus, events_per_fragment=events_per_fragment,
-        staging_call=staging_call, staging_rate=staging_rate,
-    )  # fmt: skip
+        sent_bytes,
+        received_bytes,
+        shared_bytes,
+        pieces,
+        rate=rate,
+        bus=bus,
+        events_per_fragment=events_per_fragment,
+        staging_call=staging_call,
+        staging_rate=staging_rate,
+    )
     return int(min(direct, staged))
 
 
 def _ways(
-    sent_bytes: Sizes, received_bytes: Sizes, shared_bytes: Sizes, pieces: Sizes, *,
-    rate: int, bus: int, events_per_fragment: int, staging_call: int, staging_rate: int,
-) -> tuple[Sizes, Sizes]:  # fmt: skip
+    sent_bytes: Sizes,
+    received_bytes: Sizes,
+    shared_bytes: Sizes,
+    pieces: Sizes,
+    *,
+    rate: int,
+    bus: int,
+    events_per_fragment: int,
+    staging_call: int,
+    staging_rate: int,
+) -> tuple[Sizes, Sizes]:
     """Cycles of a tile or of every tile, direct and staged."""
     received = ceil_div(bus * received_bytes - (bus - 1) * shared_bytes, bus * rate)
     streamed = larger(ceil_div(sent_bytes, rate), received)

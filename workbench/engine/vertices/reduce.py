@@ -56,9 +56,14 @@ def _form(op: str, dtype: str, out_type: str, update: bool, strided: bool, *, da
     if op == "LOG_ADD":
         cycles = (13 if dtype == "half" else 23) if strided else 20
     return _Form(
-        op=op, dtype=dtype, out_type=out_type, update=update, width=width,
-        per_load=p.elements_per_load(dtype, data_path_bytes), cycles_per_vector=cycles,
-    )  # fmt: skip
+        op=op,
+        dtype=dtype,
+        out_type=out_type,
+        update=update,
+        width=width,
+        per_load=p.elements_per_load(dtype, data_path_bytes),
+        cycles_per_vector=cycles,
+    )
 
 
 def _single_input(form: _Form, partials: int) -> int:

@@ -117,11 +117,14 @@ def save_executable(executable: Any, path: Path) -> Path:
     values = {} if source.lazy else {name: np.asarray(each.value) for name, each in held.items()}
     feeds = [] if source.lazy else _feeds(source)
     manifest = {
-        "version": VERSION, "name": executable.profile.name, "order": order, "outputs": outputs,
+        "version": VERSION,
+        "name": executable.profile.name,
+        "order": order,
+        "outputs": outputs,
         "inputs": [[spec.name, list(spec.shape), spec.dtype] for spec in source.specs],
         "variables": {name: str(value.dtype) for name, value in values.items()},
         "feeds": [[each.name, each.gives, each.count, each.types] for each in feeds or ()],
-    }  # fmt: skip
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", json.dumps(manifest))
@@ -219,15 +222,18 @@ def load_executable(path: str | Path) -> SavedExecutable:
     if manifest["version"] > VERSION:
         raise InputError(f"{place.name} was written by a newer workbench", expected=f"version {VERSION}")
     return SavedExecutable(
-        name=manifest["name"], profile=profile, variables=variables,
+        name=manifest["name"],
+        profile=profile,
+        variables=variables,
         inputs=tuple(ArraySpec(name=name, shape=tuple(shape), dtype=kind) for name, shape, kind in manifest["inputs"]),
-        order=tuple(manifest["order"]), outputs=tuple((name, updated) for name, updated in manifest["outputs"]),
+        order=tuple(manifest["order"]),
+        outputs=tuple((name, updated) for name, updated in manifest["outputs"]),
         program=program,
         feeds=tuple(
             Feed(name=name, gives=gives, count=count, types=tuple((tuple(shape), dtype) for shape, dtype in types))
             for name, gives, count, types in manifest.get("feeds", ())
         ),
-    )  # fmt: skip
+    )
 
 
 def _restored(raw: bytes, dtype: str) -> Any:

@@ -41,10 +41,14 @@ def write(path: str | Path, kind: str, tensors: Sequence[Stored]) -> None:
         shape = values.shape[1:] if kind == "feed" else values.shape
         described.append(
             {
-                "name": each.name, "dtype": str(values.dtype), "shape": list(shape), "elements": each.elements,
-                "offset_bytes": offset, "size_bytes": len(raw),
+                "name": each.name,
+                "dtype": str(values.dtype),
+                "shape": list(shape),
+                "elements": each.elements,
+                "offset_bytes": offset,
+                "size_bytes": len(raw),
             }
-        )  # fmt: skip
+        )
         parts.append(raw)
         offset += len(raw)
     header = json.dumps({"kind": kind, "tensors": described}).encode()

@@ -54,10 +54,16 @@ class Part:
         closed = jax.make_jaxpr(run, axis_env=axes(replicas))(*(types[name] for name in names))
         results = (*(each.name for each in self.outputs), *(each.handle for each in self.written))
         return StagedCall(
-            name=f"{self.turn}_pipeline", closed=closed, operands=tuple(names), results=results,
-            owners=(stage_scope(0),) * len(results), stage=0, repeated=False, turn=self.turn,
+            name=f"{self.turn}_pipeline",
+            closed=closed,
+            operands=tuple(names),
+            results=results,
+            owners=(stage_scope(0),) * len(results),
+            stage=0,
+            repeated=False,
+            turn=self.turn,
             direction="forward" if self.turn == "before" else "update",
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,10 +111,13 @@ def _part(found: Any, turn: Any, operations: tuple[Operation, ...], needed: set[
         effects = effects | operation.effects
     made = {tensor for operation in operations for tensor in operation.outputs}
     return Part(
-        turn=turn, graph=found.graph, operations=operations, effects=effects,
+        turn=turn,
+        graph=found.graph,
+        operations=operations,
+        effects=effects,
         inputs=tuple(each for each in _taken(operations) if each not in made),
         outputs=tuple(each for operation in operations for each in operation.outputs if each in needed),
-    )  # fmt: skip
+    )
 
 
 def _taken(operations: Sequence[Operation]) -> tuple[Tensor, ...]:
@@ -123,21 +132,24 @@ def _check(parts: Sequence[Part], recorded: Recorded) -> None:
     written: frozenset[Any] = frozenset()
     for part in parts:
         if part.effects.queues:
-            raise InputError("a queue is used beside a pipeline in one program", expected="queues of one program",
-                             todo=TODO)  # fmt: skip
+            raise InputError(
+                "a queue is used beside a pipeline in one program", expected="queues of one program", todo=TODO
+            )
         for variable in _by_name(part.effects.writes & (piped.reads | piped.writes | written)):
             raise InputError(
                 f"{variable.handle!r} is written {part.turn} a pipeline that uses it too, or on both sides of one",
-                expected="variables that the pipeline alone uses, or the work on one side of it", todo=TODO,
-            )  # fmt: skip
+                expected="variables that the pipeline alone uses, or the work on one side of it",
+                todo=TODO,
+            )
         _check_read(part, recorded, piped)
         written |= part.effects.writes
     if int(recorded.asked.repeats) > 1 and written:
         names = ", ".join(each.handle for each in _by_name(written))
         raise InputError(
             f"{names} would be written once beside a pipeline that runs {recorded.asked.repeats} times",
-            expected="repeat_count=1, or other work that writes no variable", todo=TODO,
-        )  # fmt: skip
+            expected="repeat_count=1, or other work that writes no variable",
+            todo=TODO,
+        )
 
 
 def _check_read(part: Part, recorded: Recorded, piped: Effects) -> None:
@@ -148,14 +160,16 @@ def _check_read(part: Part, recorded: Recorded, piped: Effects) -> None:
         if changed and part.turn == "before" and int(recorded.asked.repeats) > 1:
             raise InputError(
                 f"{variable.handle!r} is read before a pipeline that changes it {recorded.asked.repeats} times",
-                expected="repeat_count=1", todo=TODO,
-            )  # fmt: skip
+                expected="repeat_count=1",
+                todo=TODO,
+            )
         away = stage != 0 if changed and part.turn == "after" else stage > 0
         if away and (stage < 0 or recorded.asked.devices[stage] != recorded.asked.devices[0] or changed):
             raise InputError(
                 f"{variable.handle!r} of a later stage is read {part.turn} the pipeline",
-                expected="variables of the first stage, where the work beside a pipeline runs", todo=TODO,
-            )  # fmt: skip
+                expected="variables of the first stage, where the work beside a pipeline runs",
+                todo=TODO,
+            )
 
 
 def _by_name(variables: frozenset[Any]) -> tuple[Any, ...]:

@@ -69,17 +69,24 @@ def parts_of(recorded: Recorded, replicas: int = 1) -> Parts:
             )
     last = stage_scope(len(recorded.asked.stages) - 1)
     forward = Forward(
-        closed=closed, names=names, results=results,
+        closed=closed,
+        names=names,
+        results=results,
         owners={**dict.fromkeys(results, last), **stage_names(recorded)},
         trained=frozenset(each.handle for each in training.variables) if training else frozenset(),
-        state=frozenset({*(each.handle for each in micro_batch.written), *micro_batch.sums}), late=frozenset(),
-        head=results[0] if training else "", replicas=replicas,
-    )  # fmt: skip
+        state=frozenset({*(each.handle for each in micro_batch.written), *micro_batch.sums}),
+        late=frozenset(),
+        head=results[0] if training else "",
+        replicas=replicas,
+    )
     updated = frozenset() if training is None else training.update.effects.reads | training.update.effects.writes
     return Parts(
-        recorded=recorded, variables=variables, slots=in_order(updated - set(variables)), forward=forward,
+        recorded=recorded,
+        variables=variables,
+        slots=in_order(updated - set(variables)),
+        forward=forward,
         taken=tuple(passed[given_as(each).name] if each.graph is recorded.graph else each.name for each in captured),
-    )  # fmt: skip
+    )
 
 
 class _MicroBatch:
@@ -119,17 +126,20 @@ class _MicroBatch:
         """Names of what it is given."""
         recorded = self.recorded
         return (
-            *(each.handle for each in self.variables), *(each.name for each in recorded.inputs),
-            *(f"infeed/{place}" for place in range(len(recorded.element))), *self.sums,
-        )  # fmt: skip
+            *(each.handle for each in self.variables),
+            *(each.name for each in recorded.inputs),
+            *(f"infeed/{place}" for place in range(len(recorded.element))),
+            *self.sums,
+        )
 
     def results(self) -> tuple[str, ...]:
         """Names of what it gives."""
         return (
             *(f"{_HEAD} {each.name}" for each in self.loss),
             *(self.sums or outfeed_names(self.recorded)),
-            *(each.name for each in self.captured), *(each.handle for each in self.written),
-        )  # fmt: skip
+            *(each.name for each in self.captured),
+            *(each.handle for each in self.written),
+        )
 
 
 def _passed(jaxpr: Any, names: tuple[str, ...], results: tuple[str, ...]) -> dict[str, str]:

@@ -38,19 +38,29 @@ def source_of(found: Any, held: Callable[[Any], Any]) -> Source:
     asked, data = recorded.asked, [item.name for item in program.inputs if item.role == "input"]
     batch = _batch_of([tuple(program.types[name].shape) for name in data])
     described = Described(
-        name=asked.name, batch_size=batch * serial, mode="training" if recorded.training else "inference",
-        assumptions=_assumptions(recorded), stages=len(asked.stages), replicas=replicas, layers={},
+        name=asked.name,
+        batch_size=batch * serial,
+        mode="training" if recorded.training else "inference",
+        assumptions=_assumptions(recorded),
+        stages=len(asked.stages),
+        replicas=replicas,
+        layers={},
         finish=lambda made: serialised(made, serial, replicas),
         finish_graph=lambda graph: with_stage_options(graph, asked),
-    )  # fmt: skip
+    )
     touched = (*parts.variables, *parts.slots, *beside.effects.reads, *beside.effects.writes)
     feed = Feed(asked.infeed, int(asked.count) * serial, replicas, stacked=serial > 1)
     return staged_source(
-        program, described, {**{item.handle: held(item) for item in touched}, **dict.fromkeys(data, feed)},
-        unpack=tuple, interface="function", pack=giver(recorded, beside.outputs, replicas),
-        specs=tuple(ArraySpec(name=each.name, shape=known_shape(each), dtype=str(each._dtype))
-                    for each in beside.inputs),
-    )  # fmt: skip
+        program,
+        described,
+        {**{item.handle: held(item) for item in touched}, **dict.fromkeys(data, feed)},
+        unpack=tuple,
+        interface="function",
+        pack=giver(recorded, beside.outputs, replicas),
+        specs=tuple(
+            ArraySpec(name=each.name, shape=known_shape(each), dtype=str(each._dtype)) for each in beside.inputs
+        ),
+    )
 
 
 def _batch_of(shapes: Sequence[tuple[int, ...]]) -> int:
@@ -166,8 +176,11 @@ def _homes(parts: Parts) -> dict[str, int]:
     homes = {variable.handle: stage for variable, stage in recorded.stage_of.items()}
     for operation in training.update.graph.operations:
         stages = [recorded.stage_of[each] for each in operation.effects.writes if each in recorded.stage_of]
-        homes.update((each.handle, stages[0] if stages else last) for each in operation.effects.writes
-                     if each not in recorded.stage_of)  # fmt: skip
+        homes.update(
+            (each.handle, stages[0] if stages else last)
+            for each in operation.effects.writes
+            if each not in recorded.stage_of
+        )
     homes.update((accumulator(each.handle), homes[each.handle]) for each in training.variables)
     touched = training.update.effects.reads | training.update.effects.writes
     return {**{each.handle: last for each in touched}, **homes}

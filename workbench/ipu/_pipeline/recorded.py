@@ -66,9 +66,16 @@ def record_pipeline(asked: Asked) -> Operation:
         asked.infeed.mark_dequeued()
     found = _forward_effects(graph, (*made, *((training.loss,) if training else ())))
     recorded = Recorded(
-        asked=asked, graph=graph, inputs=(*first, *_outside(graph, training)), arguments=arguments, element=element,
-        enqueued=tuple(enqueued), training=training, stage_of=_stages_of(asked, graph), forward=found,
-    )  # fmt: skip
+        asked=asked,
+        graph=graph,
+        inputs=(*first, *_outside(graph, training)),
+        arguments=arguments,
+        element=element,
+        enqueued=tuple(enqueued),
+        training=training,
+        stage_of=_stages_of(asked, graph),
+        forward=found,
+    )
     return _operation(recorded)
 
 

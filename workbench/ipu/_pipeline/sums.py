@@ -107,11 +107,15 @@ def drained(
     closed = jax.make_jaxpr(update, axis_env=axes(replicas))(*(types[name] for name in (*taken, *names)))
     results = (*outfeed_names(recorded), *names)
     made = StagedCall(
-        name=body_name(last, "update"), closed=closed, operands=(*taken, *names),
+        name=body_name(last, "update"),
+        closed=closed,
+        operands=(*taken, *names),
         results=(*(own.results if own is not None else ()), *results),
         owners=(*(own.owners if own is not None else ()), *(stage_scope(last),) * len(results)),
-        stage=last, direction="update", repeated=False,
-    )  # fmt: skip
+        stage=last,
+        direction="update",
+        repeated=False,
+    )
     return [*(call for call in calls if call is not own), made]
 
 

@@ -92,9 +92,10 @@ class PipelineStageOptions:
         slice_options: Mapping[str, Any] | None = None,
     ) -> None:
         given = {
-            "convolution_options": convolution_options, "matmul_options": matmul_options,
+            "convolution_options": convolution_options,
+            "matmul_options": matmul_options,
             "slice_options": slice_options,
-        }  # fmt: skip
+        }
         for name, value in given.items():
             if value is not None and not isinstance(value, dict):
                 raise TypeError(f"PipelineStageOptions.{name} is {value!r}, but it must be a dictionary.")
@@ -167,9 +168,16 @@ def pipeline(
     """
     asked = checked(
         Asked(
-            stages=computational_stages, count=gradient_accumulation_count, sums=gradient_accumulation_dtype,
-            repeats=repeat_count, serial=batch_serialization_iterations, inputs=inputs, infeed=infeed_queue,
-            outfeed=outfeed_queue, optimize=optimizer_function, devices=device_mapping,
+            stages=computational_stages,
+            count=gradient_accumulation_count,
+            sums=gradient_accumulation_dtype,
+            repeats=repeat_count,
+            serial=batch_serialization_iterations,
+            inputs=inputs,
+            infeed=infeed_queue,
+            outfeed=outfeed_queue,
+            optimize=optimizer_function,
+            devices=device_mapping,
             schedule=_schedule(pipeline_schedule, batch_serialization_iterations),
             recomputation=RecomputationMode.Auto if recomputation_mode is None else recomputation_mode,
             forward_options=forward_propagation_stages_poplar_options,
@@ -183,12 +191,18 @@ def pipeline(
                 "pipeline.replicated_weight_sharding": replicated_weight_sharding,
                 "pipeline.replicated_optimizer_state_sharding": replicated_optimizer_state_sharding or None,
             },
-            continuous=continuous_weight_updates, loss_out=outfeed_loss, accumulate=accumulate_outfeed,
-            accumulate_type=accumulate_outfeed_dtype, mask=outfeed_mask, reduction=reduction_method,
+            continuous=continuous_weight_updates,
+            loss_out=outfeed_loss,
+            accumulate=accumulate_outfeed,
+            accumulate_type=accumulate_outfeed_dtype,
+            mask=outfeed_mask,
+            reduction=reduction_method,
             name=name or "pipeline",
         ),
-        PipelineSchedule, RecomputationMode, PipelineStageOptions,
-    )  # fmt: skip
+        PipelineSchedule,
+        RecomputationMode,
+        PipelineStageOptions,
+    )
     made = record_pipeline(asked)
     made.traced_by = source_of
     return made

@@ -118,9 +118,10 @@ def compare(*profiles: Profile) -> Comparison:
     for place, each in enumerate(profiles):
         if not isinstance(each, Profile):
             raise InputError(
-                f"argument {place} of compare is of type {type(each).__name__}", expected="a profile",
+                f"argument {place} of compare is of type {type(each).__name__}",
+                expected="a profile",
                 todo="give executable.profile, wb.profile(...) or wb.load_profile(path)",
-            )  # fmt: skip
+            )
     return Comparison(profiles=tuple(profiles))
 
 

@@ -411,8 +411,14 @@ def joined(node: TimedNode, run: tuple[TimedNode, ...], *, whole: bool) -> Timed
     """Neighbours as one node: as a call of what `node` calls when they are its own work."""
     spent, cycles = in_turn([unit.spent for unit in run]), sum(unit.cycles for unit in run)
     body = TimedNode(
-        kind="sequence", name=run[0].name, cycles=cycles, totals=spent.own, rest=spent.rest, ipus=spent.ipus,
-        parts=run, offsets=(*accumulate((unit.cycles for unit in run[:-1]), initial=0),),
-    )  # fmt: skip
+        kind="sequence",
+        name=run[0].name,
+        cycles=cycles,
+        totals=spent.own,
+        rest=spent.rest,
+        ipus=spent.ipus,
+        parts=run,
+        offsets=(*accumulate((unit.cycles for unit in run[:-1]), initial=0),),
+    )
     found = replace(node, cycles=cycles, totals=spent.own, rest=spent.rest, parts=(body,), sums={})
     return found if whole else body

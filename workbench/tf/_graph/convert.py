@@ -76,8 +76,12 @@ def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, **
     if not any(is_symbolic(each) for each in leaves(value)):
         return array(plain(value), dtype)
     if isinstance(value, list | tuple):
-        return record("Pack", lambda parts: jnp.stack([array(each, dtype) for each in parts]),
-                      jax.tree_util.tree_map(symbolic, list(value)), name=name)  # fmt: skip
+        return record(
+            "Pack",
+            lambda parts: jnp.stack([array(each, dtype) for each in parts]),
+            jax.tree_util.tree_map(symbolic, list(value)),
+            name=name,
+        )
     found = symbolic(value)
     if dtype is not None and as_dtype(dtype) != found.dtype:
         raise ValueError(f"{found.name} has type {found.dtype!r}, but {as_dtype(dtype)!r} was asked for.")

@@ -245,11 +245,13 @@ def run_body(
     inner = Run(graph, state, given)
     inner.evaluate([each for each in results if isinstance(each, Operation) or each.graph is graph])
     return [
-        inner.given[each] if isinstance(each, Tensor) and each in inner.given
-        else run.given.get(each) if isinstance(each, Tensor)
+        inner.given[each]
+        if isinstance(each, Tensor) and each in inner.given
+        else run.given.get(each)
+        if isinstance(each, Tensor)
         else None
         for each in results
-    ]  # fmt: skip
+    ]
 
 
 def body_effects(graph: Graph, results: Sequence[Tensor | Operation]) -> Effects:

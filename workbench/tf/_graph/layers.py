@@ -80,9 +80,12 @@ def adopt(tensor: Any) -> Tensor:
     shape = tuple(made.shape)
     with scoped(names=()):
         operation = Operation(
-            "KerasLayers", inputs, [(shape, str(made.dtype))], compute,
+            "KerasLayers",
+            inputs,
+            [(shape, str(made.dtype))],
+            compute,
             effects=Effects(reads=frozenset(variables), writes=written),
-        )  # fmt: skip
+        )
     return operation.outputs[0]
 
 

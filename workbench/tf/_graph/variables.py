@@ -126,9 +126,14 @@ class Variable:
 
             with scoped(device="cpu", after=(), outside="", names=()):
                 self._initializer = Operation(
-                    "init", (), (), compute, name=f"{self.handle}/init", graph=self.graph,
+                    "init",
+                    (),
+                    (),
+                    compute,
+                    name=f"{self.handle}/init",
+                    graph=self.graph,
                     effects=Effects(queues=frozenset({self})),
-                )  # fmt: skip
+                )
         return self._initializer
 
     def get_shape(self) -> Any:
@@ -140,9 +145,13 @@ class Variable:
         if not (self.deferred or building()):
             return self.value_now
         return Operation(
-            "ReadVariable", (), [(self.shape, str(self._dtype))], lambda run, values: [run.state.read(self)],
-            name=f"{self.handle}/read", effects=Effects(reads=frozenset({self})),
-        ).outputs[0]  # fmt: skip
+            "ReadVariable",
+            (),
+            [(self.shape, str(self._dtype))],
+            lambda run, values: [run.state.read(self)],
+            name=f"{self.handle}/read",
+            effects=Effects(reads=frozenset({self})),
+        ).outputs[0]
 
     value = read_value
 
@@ -207,9 +216,13 @@ class Variable:
 
         touched = frozenset({self})
         operation = Operation(
-            kind, inputs, [(self.shape, str(self._dtype))], compute,
-            name=name or f"{self.handle.rsplit('/', 1)[-1]}/{kind}", effects=Effects(reads=touched, writes=touched),
-        )  # fmt: skip
+            kind,
+            inputs,
+            [(self.shape, str(self._dtype))],
+            compute,
+            name=name or f"{self.handle.rsplit('/', 1)[-1]}/{kind}",
+            effects=Effects(reads=touched, writes=touched),
+        )
         return operation.outputs[0]
 
     def __repr__(self) -> str:
@@ -319,9 +332,13 @@ def get_variable(
     wanted = as_dtype(dtype or scope.dtype)
     with scoped(names=()):
         made = Variable(
-            _initial(initializer or scope.initializer, shape, wanted), trainable is not False, full, wanted,
-            deferred=True, collections=collections or (GLOBAL,),
-        )  # fmt: skip
+            _initial(initializer or scope.initializer, shape, wanted),
+            trainable is not False,
+            full,
+            wanted,
+            deferred=True,
+            collections=collections or (GLOBAL,),
+        )
     graph.variables[full] = made
     return made
 

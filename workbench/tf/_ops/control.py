@@ -117,9 +117,12 @@ def carried(*bodies: Body) -> Carried:
 
 
 def loop(
-    kind: str, bodies: Sequence[Body], first: Sequence[Tensor], results: int,
+    kind: str,
+    bodies: Sequence[Body],
+    first: Sequence[Tensor],
+    results: int,
     execute: Callable[[Running, Mapping[Tensor, Any], list[Any]], list[Any]],
-) -> Operation:  # fmt: skip
+) -> Operation:
     """An operation over bodies: `execute(run, captured, values)` gives its results."""
     captures = list(dict.fromkeys(tensor for body in bodies for tensor in body.captures))
     effects = Effects()

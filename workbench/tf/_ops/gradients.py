@@ -115,9 +115,13 @@ class Optimizer:
             kind = str(dtype or variable.dtype)
             with _graph.scoped(names=(), after=()):
                 self._slots[key] = Variable(
-                    lambda: jnp.full(size, first, kind), False, f"{variable.handle}/{self._name}/{name}", kind,
-                    deferred=True, role="optimizer",
-                )  # fmt: skip
+                    lambda: jnp.full(size, first, kind),
+                    False,
+                    f"{variable.handle}/{self._name}/{name}",
+                    kind,
+                    deferred=True,
+                    role="optimizer",
+                )
             self._slots[key].layer = variable.layer
         return self._slots[key]
 
@@ -145,9 +149,13 @@ class Optimizer:
     ) -> Tensor:
         """The operation of one update, where its variable is."""
         operation = Operation(
-            f"Apply{type(self).__name__}", inputs, [(variable.shape, str(variable.dtype))], compute,
-            name=f"{variable.handle}/update", effects=Effects(reads=touched, writes=touched),
-        )  # fmt: skip
+            f"Apply{type(self).__name__}",
+            inputs,
+            [(variable.shape, str(variable.dtype))],
+            compute,
+            name=f"{variable.handle}/update",
+            effects=Effects(reads=touched, writes=touched),
+        )
         operation.updates = True
         return operation.outputs[0]
 
@@ -173,9 +181,13 @@ class MomentumOptimizer(Optimizer):
     slots = ("momentum",)
 
     def __init__(
-        self, learning_rate: Any, momentum: float, use_locking: bool = False, name: str = "Momentum",
+        self,
+        learning_rate: Any,
+        momentum: float,
+        use_locking: bool = False,
+        name: str = "Momentum",
         use_nesterov: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(learning_rate, use_locking, name)
         self._momentum, self._nesterov = momentum, use_nesterov
 
@@ -192,9 +204,14 @@ class AdamOptimizer(Optimizer):
     slots = ("m", "v", "step")
 
     def __init__(
-        self, learning_rate: Any = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
-        use_locking: bool = False, name: str = "Adam",
-    ) -> None:  # fmt: skip
+        self,
+        learning_rate: Any = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        use_locking: bool = False,
+        name: str = "Adam",
+    ) -> None:
         super().__init__(learning_rate, use_locking, name)
         self._betas, self._epsilon = (beta1, beta2), epsilon
 
@@ -220,9 +237,15 @@ class RMSPropOptimizer(Optimizer):
     slots = ("rms", "momentum")
 
     def __init__(
-        self, learning_rate: Any, decay: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-10,
-        use_locking: bool = False, centered: bool = False, name: str = "RMSProp",
-    ) -> None:  # fmt: skip
+        self,
+        learning_rate: Any,
+        decay: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        name: str = "RMSProp",
+    ) -> None:
         super().__init__(learning_rate, use_locking, name)
         self._decay, self._momentum, self._epsilon = decay, momentum, epsilon
 

@@ -80,9 +80,13 @@ def host_function(function: Callable[..., Any], inputs: Any, types: Any, name: s
         return list(jax.pure_callback(held.failures.guard(held.on_arrays), tuple(specs), *values))
 
     made = Operation(
-        "PyFunction", given, [(spec.shape, str(spec.dtype)) for spec in specs], compute,
-        name=name, effects=Effects(queues=frozenset({held})),
-    )  # fmt: skip
+        "PyFunction",
+        given,
+        [(spec.shape, str(spec.dtype)) for spec in specs],
+        compute,
+        name=name,
+        effects=Effects(queues=frozenset({held})),
+    )
     return made.outputs[0] if single else list(made.outputs)
 
 

@@ -35,27 +35,69 @@ def _typed(value: Any, other: Any) -> Any:
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": jnp.add, "subtract": jnp.subtract, "multiply": jnp.multiply, "divide": jnp.true_divide,
-    "truediv": jnp.true_divide, "floordiv": jnp.floor_divide, "mod": jnp.mod, "pow": jnp.power,
-    "maximum": jnp.maximum, "minimum": jnp.minimum, "less": jnp.less, "less_equal": jnp.less_equal,
-    "greater": jnp.greater, "greater_equal": jnp.greater_equal, "equal": jnp.equal, "not_equal": jnp.not_equal,
-    "logical_and": jnp.logical_and, "logical_or": jnp.logical_or,
-    "squared_difference": lambda x, y: jnp.square(x - y), "atan2": jnp.arctan2,
-}  # fmt: skip
+    "add": jnp.add,
+    "subtract": jnp.subtract,
+    "multiply": jnp.multiply,
+    "divide": jnp.true_divide,
+    "truediv": jnp.true_divide,
+    "floordiv": jnp.floor_divide,
+    "mod": jnp.mod,
+    "pow": jnp.power,
+    "maximum": jnp.maximum,
+    "minimum": jnp.minimum,
+    "less": jnp.less,
+    "less_equal": jnp.less_equal,
+    "greater": jnp.greater,
+    "greater_equal": jnp.greater_equal,
+    "equal": jnp.equal,
+    "not_equal": jnp.not_equal,
+    "logical_and": jnp.logical_and,
+    "logical_or": jnp.logical_or,
+    "squared_difference": lambda x, y: jnp.square(x - y),
+    "atan2": jnp.arctan2,
+}
 _UNARY: dict[str, Callable[[Any], Any]] = {
-    "negative": jnp.negative, "abs": jnp.abs, "exp": jnp.exp, "log": jnp.log, "log1p": jnp.log1p, "sqrt": jnp.sqrt,
-    "rsqrt": jax.lax.rsqrt, "square": jnp.square, "sigmoid": keras.ops.sigmoid, "tanh": jnp.tanh, "sin": jnp.sin,
-    "cos": jnp.cos, "sign": jnp.sign, "floor": jnp.floor, "ceil": jnp.ceil, "round": jnp.round,
-    "reciprocal": jnp.reciprocal, "logical_not": jnp.logical_not, "is_nan": jnp.isnan, "is_inf": jnp.isinf,
-    "is_finite": jnp.isfinite, "erf": jax.scipy.special.erf, "stop_gradient": jax.lax.stop_gradient,
-    "identity": lambda x: x, "zeros_like": jnp.zeros_like, "ones_like": jnp.ones_like, "expm1": jnp.expm1,
+    "negative": jnp.negative,
+    "abs": jnp.abs,
+    "exp": jnp.exp,
+    "log": jnp.log,
+    "log1p": jnp.log1p,
+    "sqrt": jnp.sqrt,
+    "rsqrt": jax.lax.rsqrt,
+    "square": jnp.square,
+    "sigmoid": keras.ops.sigmoid,
+    "tanh": jnp.tanh,
+    "sin": jnp.sin,
+    "cos": jnp.cos,
+    "sign": jnp.sign,
+    "floor": jnp.floor,
+    "ceil": jnp.ceil,
+    "round": jnp.round,
+    "reciprocal": jnp.reciprocal,
+    "logical_not": jnp.logical_not,
+    "is_nan": jnp.isnan,
+    "is_inf": jnp.isinf,
+    "is_finite": jnp.isfinite,
+    "erf": jax.scipy.special.erf,
+    "stop_gradient": jax.lax.stop_gradient,
+    "identity": lambda x: x,
+    "zeros_like": jnp.zeros_like,
+    "ones_like": jnp.ones_like,
+    "expm1": jnp.expm1,
     "softplus": jax.nn.softplus,
-}  # fmt: skip
+}
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
-    "reduce_sum": jnp.sum, "reduce_mean": jnp.mean, "reduce_max": jnp.max, "reduce_min": jnp.min,
-    "reduce_prod": jnp.prod, "reduce_any": jnp.any, "reduce_all": jnp.all, "reduce_logsumexp": jax.nn.logsumexp,
-    "reduce_variance": jnp.var, "reduce_std": jnp.std,
-}  # fmt: skip
+    "reduce_sum": jnp.sum,
+    "reduce_mean": jnp.mean,
+    "reduce_max": jnp.max,
+    "reduce_min": jnp.min,
+    "reduce_prod": jnp.prod,
+    "reduce_any": jnp.any,
+    "reduce_all": jnp.all,
+    "reduce_logsumexp": jax.nn.logsumexp,
+    "reduce_variance": jnp.var,
+    "reduce_std": jnp.std,
+}
 
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 
@@ -82,9 +124,12 @@ for _name, _single in _UNARY.items():
 
 def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     def reduce(
-        input_tensor: Any, axis: Any = None, keepdims: bool = False, keep_dims: bool = False,
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool = False,
+        keep_dims: bool = False,
         reduction_indices: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         chosen = axis if axis is not None else reduction_indices
         chosen = tuple(chosen) if isinstance(chosen, list) else chosen
         return function(array(input_tensor), axis=chosen, keepdims=keepdims or keep_dims)
@@ -271,17 +316,28 @@ OPERATIONS["mul"] = OPERATIONS["multiply"]
 
 # Operators of tensors and variables, by the operation each stands for.
 _OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floordiv", "mod": "mod",
-    "pow": "pow", "matmul": "matmul", "and": "logical_and", "or": "logical_or",
-}  # fmt: skip
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floordiv",
+    "mod": "mod",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "logical_and",
+    "or": "logical_or",
+}
 _COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 
 
 def _item(self: Any, index: Any) -> Any:
     if any(isinstance(each, Tensor | Variable) for each in (index if isinstance(index, tuple) else (index,))):
         return OPERATIONS["getitem"](self, index)
-    return record("StridedSlice", lambda whole: jnp.asarray(whole)[index], self.read_value()
-                  if isinstance(self, Variable) else self)  # fmt: skip
+    return record(
+        "StridedSlice",
+        lambda whole: jnp.asarray(whole)[index],
+        self.read_value() if isinstance(self, Variable) else self,
+    )
 
 
 def _add_operators() -> None:

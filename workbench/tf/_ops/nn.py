@@ -25,10 +25,18 @@ def _public(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 for _name, _function in {
-    "relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "tanh": jnp.tanh, "elu": jax.nn.elu, "selu": jax.nn.selu,
-    "leaky_relu": jax.nn.leaky_relu, "softplus": jax.nn.softplus, "gelu": jax.nn.gelu, "relu6": jax.nn.relu6,
-    "swish": jax.nn.silu, "silu": jax.nn.silu,
-}.items():  # fmt: skip
+    "relu": jax.nn.relu,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+    "elu": jax.nn.elu,
+    "selu": jax.nn.selu,
+    "leaky_relu": jax.nn.leaky_relu,
+    "softplus": jax.nn.softplus,
+    "gelu": jax.nn.gelu,
+    "relu6": jax.nn.relu6,
+    "swish": jax.nn.silu,
+    "silu": jax.nn.silu,
+}.items():
     _public(_name)(lambda features, _do=_function: _do(array(features)))
 
 
@@ -82,9 +90,15 @@ def _pair(value: Any) -> tuple[int, int]:
 
 @_public("conv2d")
 def _conv2d(
-    input: Any, filters: Any = None, strides: Any = 1, padding: str = "SAME", data_format: str = "NHWC",
-    dilations: Any = 1, filter: Any = None, use_cudnn_on_gpu: bool = True,
-) -> Any:  # fmt: skip
+    input: Any,
+    filters: Any = None,
+    strides: Any = 1,
+    padding: str = "SAME",
+    data_format: str = "NHWC",
+    dilations: Any = 1,
+    filter: Any = None,
+    use_cudnn_on_gpu: bool = True,
+) -> Any:
     kernel = filters if filters is not None else filter
     numbers = (data_format, "HWIO", data_format)
     return jax.lax.conv_general_dilated(

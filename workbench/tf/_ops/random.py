@@ -84,14 +84,16 @@ def random_uniform(
 ) -> Any:
     """Numbers spread evenly from `minval` up to `maxval`."""
     return draw(
-        "RandomUniform", shape, dtype,
-        lambda key, size, kind: jax.random.uniform(key, size, kind, minval, maxval), name, deferred,
-    )  # fmt: skip
+        "RandomUniform",
+        shape,
+        dtype,
+        lambda key, size, kind: jax.random.uniform(key, size, kind, minval, maxval),
+        name,
+        deferred,
+    )
 
 
-def _scaled(
-    kind: str, standard: Callable[[Any, tuple[int, ...], str], Any], text: str
-) -> Callable[..., Any]:  # fmt: skip
+def _scaled(kind: str, standard: Callable[[Any, tuple[int, ...], str], Any], text: str) -> Callable[..., Any]:
     """A function that draws standard numbers, scaled and moved."""
 
     def drawn(

@@ -107,10 +107,14 @@ class Cluster:
             closed, self._described(), self._results(), name=self.name, mode="function", meta=meta(self.replicas)
         )
         return Source(
-            graph=graph, specs=specs, jaxpr=closed, compute=lambda values: compiled(*values),
+            graph=graph,
+            specs=specs,
+            jaxpr=closed,
+            compute=lambda values: compiled(*values),
             variables=(*((None,) * len(specs)), *(Held(variable) for variable in self.variables)),
-            unpack=tuple, pack=list,
-        )  # fmt: skip
+            unpack=tuple,
+            pack=list,
+        )
 
     def on_all(self, *values: Any) -> list[Any]:
         """Evaluate it on every replica, each with its own elements of infeeds; the results are those of the first."""

@@ -94,12 +94,18 @@ def test_something_that_is_no_model() -> None:
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [
-        ("float64", "input 'given' is float64. Expected: float32 or float16. "
-                    "To mend it: convert it: input 'given'.astype('float32')."),
-        ("string", "input 'given' holds strings. Expected: numbers. To mend it: turn it into numbers before it "
-                   "reaches the model (a vocabulary or StringLookup on the host)."),
+        (
+            "float64",
+            "input 'given' is float64. Expected: float32 or float16. "
+            "To mend it: convert it: input 'given'.astype('float32').",
+        ),
+        (
+            "string",
+            "input 'given' holds strings. Expected: numbers. To mend it: turn it into numbers before it "
+            "reaches the model (a vocabulary or StringLookup on the host).",
+        ),
     ],
-)  # fmt: skip
+)
 def test_inputs_of_a_type_the_ipu_does_not_have(dtype: str, expected: str) -> None:
     inputs = keras.Input((3,), dtype=dtype, name="given")
     model = keras.Model(inputs, keras.layers.Identity()(inputs))

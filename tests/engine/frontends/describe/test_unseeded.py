@@ -98,9 +98,13 @@ def test_inference_draws_nothing() -> None:
 @pytest.mark.parametrize("stages", [None, pytest.param(["add_0"], marks=pytest.mark.slow)])
 def test_stages_and_micro_batches_draw_too(stages: Any) -> None:
     found = wb.compile(
-        two_paths, batch_size=4, mode="training", stages=stages, gradient_accumulation_steps=4,
+        two_paths,
+        batch_size=4,
+        mode="training",
+        stages=stages,
+        gradient_accumulation_steps=4,
         target=MACHINE,
-    )  # fmt: skip
+    )
     assert [item.name for item in found.graph.inputs if item.role == "seed"] == ["unseeded/seed"]
     reconcile.reconciles(found.compiled)
 

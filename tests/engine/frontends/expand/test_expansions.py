@@ -64,19 +64,34 @@ def expanded(function: Callable[..., Any], *operands: Any) -> tuple[list[Any], l
         (jax.lax.linalg.tridiagonal, (SYMMETRIC,)),
         (lambda a: jax.lax.linalg.tridiagonal(a, lower=False), (SQUARE[0],)),
         (jax.lax.linalg.cholesky_update, (np.triu(SQUARE[0]), ROWS[0, :5].copy())),
-        (lambda a, c: jax.lax.linalg.symmetric_product(a, c, alpha=2.0, beta=0.5, symmetrize_output=True),
-         (TALL, SYMMETRIC[0])),
-        *((lambda a, c, left=left, turned=turned: jax.lax.linalg.ormqr(
-            a, c[:3, 0], c, left=left, transpose=turned), (TALL, SQUARE[1]))
-          for left in (True, False) for turned in (True, False)),
-        (lambda *given: jax.lax.scaled_dot(
-            *given[:2], lhs_scale=given[2], rhs_scale=given[3], dimension_numbers=(((2,), (1,)), ((0,), (0,))),
-            preferred_element_type="float32"),
-         (*BLOCKS, 1 + np.zeros((2, 3, 4), "float32"), 2 + np.zeros((2, 2, 5), "float32"))),
+        (
+            lambda a, c: jax.lax.linalg.symmetric_product(a, c, alpha=2.0, beta=0.5, symmetrize_output=True),
+            (TALL, SYMMETRIC[0]),
+        ),
+        *(
+            (
+                lambda a, c, left=left, turned=turned: jax.lax.linalg.ormqr(
+                    a, c[:3, 0], c, left=left, transpose=turned
+                ),
+                (TALL, SQUARE[1]),
+            )
+            for left in (True, False)
+            for turned in (True, False)
+        ),
+        (
+            lambda *given: jax.lax.scaled_dot(
+                *given[:2],
+                lhs_scale=given[2],
+                rhs_scale=given[3],
+                dimension_numbers=(((2,), (1,)), ((0,), (0,))),
+                preferred_element_type="float32",
+            ),
+            (*BLOCKS, 1 + np.zeros((2, 3, 4), "float32"), 2 + np.zeros((2, 2, 5), "float32")),
+        ),
         (lambda *given: windows(jax.lax.ge, jax.lax.add, *given), (IMAGE, SOURCES, np.float32(1))),
         (lambda *given: windows(jax.lax.le, jax.lax.max, *given), (IMAGE, SOURCES, np.float32(0.5))),
     ],
-)  # fmt: skip
+)
 def test_an_expansion_computes_its_primitive(function: Callable[..., Any], operands: tuple[Any, ...]) -> None:
     ours, theirs = expanded(function, *operands)
     for one, other in zip(ours, theirs, strict=True):

@@ -34,9 +34,20 @@ def parameters(graph: Graph) -> int:
 
 def test_the_names_are_those_of_the_contract() -> None:
     assert READY_NAMES == (
-        "mlp", "cnn", "resnet50", "mobilenetv2", "efficientnetb0", "lstm", "bert-base", "bert-large", "gpt2",
-        "llama-block", "llama-decode", "vit-b16", "transformer-encoder",
-    )  # fmt: skip
+        "mlp",
+        "cnn",
+        "resnet50",
+        "mobilenetv2",
+        "efficientnetb0",
+        "lstm",
+        "bert-base",
+        "bert-large",
+        "gpt2",
+        "llama-block",
+        "llama-decode",
+        "vit-b16",
+        "transformer-encoder",
+    )
     assert set(SMALL) == set(READY_NAMES)
 
 
@@ -104,13 +115,20 @@ def test_a_decode_step_advances_its_cache_where_it_lives() -> None:
 @pytest.mark.parametrize(
     ("name", "size", "message"),
     [
-        ("cnn", {"image_size": 4, "layers": 3}, "cnn: layers=3 halves an image of image_size=4 away. "
-                                                "Expected: image_size of at least 2 to the power of layers."),
-        ("vit-b16", {"image_size": 40}, "vit-b16: image_size=40 does not divide by patch_size=16. "
-                                        "Expected: image_size a multiple of patch_size."),
+        (
+            "cnn",
+            {"image_size": 4, "layers": 3},
+            "cnn: layers=3 halves an image of image_size=4 away. "
+            "Expected: image_size of at least 2 to the power of layers.",
+        ),
+        (
+            "vit-b16",
+            {"image_size": 40},
+            "vit-b16: image_size=40 does not divide by patch_size=16. Expected: image_size a multiple of patch_size.",
+        ),
         ("resnet50", {"image_size": 16}, "ResNet50: image_size is 16. Expected: at least 32, as Keras asks for."),
     ],
-)  # fmt: skip
+)
 def test_sizes_that_no_model_can_have_are_an_error(name: str, size: dict[str, int], message: str) -> None:
     with pytest.raises(InputError) as error:
         trace_keras(ready(name, **size), batch_size=1)
@@ -161,14 +179,21 @@ def test_a_ready_model_brings_its_loss() -> None:
 @pytest.mark.parametrize(
     ("name", "size", "message"),
     [
-        ("vgg", {}, "there is no ready model 'vgg'. Expected: one of: mlp, cnn, resnet50, mobilenetv2, efficientnetb0, "
-                    "lstm, bert-base, bert-large, gpt2, llama-block, llama-decode, vit-b16, transformer-encoder."),
+        (
+            "vgg",
+            {},
+            "there is no ready model 'vgg'. Expected: one of: mlp, cnn, resnet50, mobilenetv2, efficientnetb0, "
+            "lstm, bert-base, bert-large, gpt2, llama-block, llama-decode, vit-b16, transformer-encoder.",
+        ),
         ("mlp", {"heads": 2}, "mlp has no size 'heads'. Expected: any of: layers, hidden, input_size, classes."),
         ("mlp", {"layers": 0}, "mlp: layers is 0. Expected: a whole number of at least 1."),
-        ("bert-base", {"heads": 7}, "bert-base: hidden=768 does not divide by heads=7. "
-                                    "Expected: hidden a multiple of heads."),
+        (
+            "bert-base",
+            {"heads": 7},
+            "bert-base: hidden=768 does not divide by heads=7. Expected: hidden a multiple of heads.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_sizes_that_cannot_be_are_an_error(name: str, size: dict[str, int], message: str) -> None:
     with pytest.raises(InputError) as error:
         ready(name, **size)

@@ -67,8 +67,12 @@ def test_a_recomputing_stage_keeps_what_it_was_given_and_nothing_it_made() -> No
     assert stashed(source.graph, 0) != []
     graph = with_recomputation(source, Recomputation(mode=THEN)).graph
     assert calls(graph) == [
-        "stage0_forward", "stage1_forward", "stage1_backward", "stage0_recompute", "stage0_backward",
-    ]  # fmt: skip
+        "stage0_forward",
+        "stage1_forward",
+        "stage1_backward",
+        "stage0_recompute",
+        "stage0_backward",
+    ]
     assert stashed(graph, 0) == []  # its input is the model's
     assert stashed(graph, 1) == stashed(source.graph, 1)  # the last stage has its backward pass next
     assert directions(graph, "stage0_recompute") == {"recompute"}

@@ -60,10 +60,16 @@ def test_the_calls_of_a_pipeline_are_in_order() -> None:
     model = stack(optimizer="sgd", loss="sparse_categorical_crossentropy")
     graph = trace_keras(model, batch_size=4, stages=[0, 0, 1, 2], gradient_accumulation_steps=5).graph
     assert calls(graph) == [
-        ("stage0_forward", 0, 5), ("stage1_forward", 1, 5), ("stage2_forward", 2, 5),
-        ("stage2_backward", 2, 5), ("stage1_backward", 1, 5), ("stage0_backward", 0, 5),
-        ("stage0_update", 0, 1), ("stage1_update", 1, 1), ("stage2_update", 2, 1),
-    ]  # fmt: skip
+        ("stage0_forward", 0, 5),
+        ("stage1_forward", 1, 5),
+        ("stage2_forward", 2, 5),
+        ("stage2_backward", 2, 5),
+        ("stage1_backward", 1, 5),
+        ("stage0_backward", 0, 5),
+        ("stage0_update", 0, 1),
+        ("stage1_update", 1, 1),
+        ("stage2_update", 2, 1),
+    ]
     assert [node.attr("direction") for node in graph.body.nodes] == ["forward"] * 3 + ["backward"] * 3 + ["update"] * 3
     assert dict(graph.meta) == {"stages": 3, "gradient_accumulation_steps": 5}
     assert graph.batch_size == 4
@@ -100,8 +106,11 @@ def test_the_stash_is_what_the_backward_pass_reads_again() -> None:
     assert [(value.shape, value.dtype) for value in sent] == [((4, 8), "float32")]
     assert [(value.shape, value.dtype) for value in stash] == [((4, 8), "bool")]
     # b's kernel is read again by its backward pass, which is given the parameter itself.
-    kernel = graph.body.params[[item.name for item in graph.inputs].index(next(
-        item.name for item in graph.inputs if item.name.endswith("b/kernel")))]  # fmt: skip
+    kernel = graph.body.params[
+        [item.name for item in graph.inputs].index(
+            next(item.name for item in graph.inputs if item.name.endswith("b/kernel"))
+        )
+    ]
     assert kernel in backward.operands
 
 

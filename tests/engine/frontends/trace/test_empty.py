@@ -90,7 +90,7 @@ def test_padding_around_nothing_is_the_padding() -> None:
         (lambda x, y: jnp.split(y, [0, 2]), (NOTHING, SOME)),
         (lambda c: lax.scan(lambda c, _: (jax.random.split(c)[0], c), c, length=0)[0], (jax.random.key(1),)),
     ],
-)  # fmt: skip
+)
 def test_programs_with_nothing_in_them_compile_and_run(
     function: Callable[..., Any], operands: tuple[Any, ...], tiles: int
 ) -> None:

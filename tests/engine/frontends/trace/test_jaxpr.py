@@ -88,10 +88,16 @@ def test_convolution_has_flat_specs() -> None:
 
     node = only(graph_of(fn, image, kernel), "conv_general_dilated")
     assert dict(node.attrs) == {
-        "lhs_spec": (0, 3, 1, 2), "rhs_spec": (3, 2, 0, 1), "out_spec": (0, 3, 1, 2), "window_strides": (2, 2),
-        "padding": ((0, 1), (0, 1)), "lhs_dilation": (1, 1), "rhs_dilation": (1, 1),
-        "feature_group_count": 1, "batch_group_count": 1,
-    }  # fmt: skip
+        "lhs_spec": (0, 3, 1, 2),
+        "rhs_spec": (3, 2, 0, 1),
+        "out_spec": (0, 3, 1, 2),
+        "window_strides": (2, 2),
+        "padding": ((0, 1), (0, 1)),
+        "lhs_dilation": (1, 1),
+        "rhs_dilation": (1, 1),
+        "feature_group_count": 1,
+        "batch_group_count": 1,
+    }
 
 
 def test_padding_is_three_tuples() -> None:
@@ -112,8 +118,10 @@ def test_a_scan_is_a_body_called_length_times() -> None:
 
 def test_an_array_a_body_closes_over_reaches_it_as_an_operand() -> None:
     table = jnp.asarray(np.arange(3, dtype="float32"))
-    graph = graph_of(lambda xs: jax.lax.scan(lambda c, x: (c + table * x, None), jnp.zeros(3), xs)[0],
-                     jax.ShapeDtypeStruct((7, 3), "float32"))  # fmt: skip
+    graph = graph_of(
+        lambda xs: jax.lax.scan(lambda c, x: (c + table * x, None), jnp.zeros(3), xs)[0],
+        jax.ShapeDtypeStruct((7, 3), "float32"),
+    )
     node = only(graph, "scan")
     assert len(node.operands) == len(graph.functions["scan_body"].params)
     assert node.attr("num_consts") == 1

@@ -29,9 +29,13 @@ STEPS = 12
 @functools.cache
 def source(skip: bool) -> Source:
     return trace_keras(
-        model(skip), BATCH, "training", stages=["a", "b"], gradient_accumulation_steps=STEPS,
+        model(skip),
+        BATCH,
+        "training",
+        stages=["a", "b"],
+        gradient_accumulation_steps=STEPS,
         optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
-    )  # fmt: skip
+    )
 
 
 @functools.cache

@@ -54,18 +54,29 @@ def anew(each: Executable) -> Lowered:
     """What a compile is lowered to with every body lowered for itself."""
     compiled, request = each.compiled, each.request
     found = lower(
-        compiled.prepared.graph, request.target, compiled.options, compiled.prepared.in_place, ipus=each.program.ipus,
+        compiled.prepared.graph,
+        request.target,
+        compiled.options,
+        compiled.prepared.in_place,
+        ipus=each.program.ipus,
         bodies=StageBodies(kept=0),
-    )  # fmt: skip
+    )
     assert not any(body.like for body in found.bodies)
     return found
 
 
 def request(schedule: str = "Grouped", **more: Any) -> Any:
     return make_request(
-        build, mode="training", batch_size=8, optimizer="adam", stages=["d1", "d3"], pipeline_schedule=schedule,
-        gradient_accumulation_steps=12, target=wb.target("ipu2", tiles_per_ipu=8), **more,
-    )  # fmt: skip
+        build,
+        mode="training",
+        batch_size=8,
+        optimizer="adam",
+        stages=["d1", "d3"],
+        pipeline_schedule=schedule,
+        gradient_accumulation_steps=12,
+        target=wb.target("ipu2", tiles_per_ipu=8),
+        **more,
+    )
 
 
 def described(each: Lowered) -> tuple[Any, ...]:
@@ -195,9 +206,15 @@ def encoders(name: str = "encoders", each: int = 3) -> Any:
 
 def in_four(build: Any, each: int = 3, **more: Any) -> Any:
     return make_request(
-        build, mode="training", batch_size=8, optimizer="adam", gradient_accumulation_steps=16,
-        stages=[f"norm_{each * stage - 1}" for stage in (1, 2, 3)], target=wb.target("ipu2", tiles_per_ipu=4), **more,
-    )  # fmt: skip
+        build,
+        mode="training",
+        batch_size=8,
+        optimizer="adam",
+        gradient_accumulation_steps=16,
+        stages=[f"norm_{each * stage - 1}" for stage in (1, 2, 3)],
+        target=wb.target("ipu2", tiles_per_ipu=4),
+        **more,
+    )
 
 
 def test_a_stage_of_equal_layers_is_lowered_as_the_one_before_it() -> None:
@@ -250,9 +267,17 @@ def test_a_layer_inside_another_may_be_called_otherwise_in_each() -> None:
 def form(*layers: str, key: tuple[int, ...] = (), labels: tuple[str, ...] = ()) -> Form:
     origins = tuple(Origin(layer=layer) for layer in layers)
     return Form(
-        key=key, model="model", functions=(), values=(), number={}, nodes=(), origins=origins, layers=layers,
-        sources=(), labels=labels,
-    )  # fmt: skip
+        key=key,
+        model="model",
+        functions=(),
+        values=(),
+        number={},
+        nodes=(),
+        origins=origins,
+        layers=layers,
+        sources=(),
+        labels=labels,
+    )
 
 
 def test_a_form_is_that_of_another_graph_which_has_the_body_and_all_it_calls() -> None:

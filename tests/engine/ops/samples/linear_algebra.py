@@ -14,9 +14,13 @@ def _substitution() -> Sample:
 SAMPLES: dict[str, Sample] = {
     "cholesky": sample("cholesky", [((3, 4, 4), F32)], [((3, 4, 4), F32)]),
     "triangular_solve": sample(
-        "triangular_solve", [((3, 4, 4), F32), ((3, 4, 2), F32)], [((3, 4, 2), F32)],
-        left_side=True, lower=True, transpose_a=False,
+        "triangular_solve",
+        [((3, 4, 4), F32), ((3, 4, 2), F32)],
+        [((3, 4, 2), F32)],
+        left_side=True,
+        lower=True,
+        transpose_a=False,
     ),
     "substitution": _substitution(),
     "triangular_inverse": sample("triangular_inverse", [((3, 4, 4), F32)], [((3, 4, 4), F32)]),
-}  # fmt: skip
+}

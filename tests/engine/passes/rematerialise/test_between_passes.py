@@ -51,11 +51,16 @@ def test_a_norm_of_halves_keeps_the_halves(direction: str) -> None:
     found = verify_graph(rematerialise(norm_stage(direction)))
     first, second = found.body.nodes
     assert [str(value).partition(":")[2] for value in first.results] == [
-        "float16[32,8]", "float16[32,8]", "float32[8]",
-    ]  # fmt: skip
+        "float16[32,8]",
+        "float16[32,8]",
+        "float32[8]",
+    ]
     assert {(value.shape, value.dtype) for value in second.operands} == {
-        (SHAPE, "float32"), ((32, 16), "float16"), (SHAPE, "float16"), ((8,), "float32"),
-    }  # fmt: skip
+        (SHAPE, "float32"),
+        ((32, 16), "float16"),
+        (SHAPE, "float16"),
+        ((8,), "float32"),
+    }
     assert all_ops(found, "stage0_backward").count("sub") == 1
 
 

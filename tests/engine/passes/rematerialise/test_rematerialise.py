@@ -167,5 +167,8 @@ def test_nothing_dead_is_left_behind() -> None:
         out = d.point("mul", x, y)
     found = rematerialise(d.graph(out))
     assert [(node.op, node.origin.direction) for node in found.body.nodes] == [
-        ("exp", "forward"), ("neg", "backward"), ("tanh", "backward"), ("mul", "backward"),
-    ]  # fmt: skip
+        ("exp", "forward"),
+        ("neg", "backward"),
+        ("tanh", "backward"),
+        ("mul", "backward"),
+    ]

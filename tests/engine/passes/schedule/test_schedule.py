@@ -34,8 +34,12 @@ def test_an_update_runs_when_its_gradient_is_there_and_its_weight_is_read_no_mor
     names = [(node.origin.layer, node.origin.direction) for node in found.body.nodes]
     # two's update waits for the input gradient, which reads two's kernel, and comes before one's gradient
     assert names[2:] == [
-        ("two", "backward"), ("two", "backward"), ("two", "update"), ("one", "backward"), ("one", "update"),
-    ]  # fmt: skip
+        ("two", "backward"),
+        ("two", "backward"),
+        ("two", "update"),
+        ("one", "backward"),
+        ("one", "update"),
+    ]
     golden("passes/schedule.txt", before_and_after(graph, found))  # type: ignore[operator]
 
 

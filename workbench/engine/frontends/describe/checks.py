@@ -42,14 +42,16 @@ def check_dtype(name: str, dtype: Any) -> None:
     text = str(getattr(dtype, "name", dtype))
     if text == "float64":
         raise InputError(
-            f"{name} is float64", expected="float32 or float16",
+            f"{name} is float64",
+            expected="float32 or float16",
             todo=f"convert it: {name}.astype('float32')",
-        )  # fmt: skip
+        )
     if text.startswith("complex"):
         raise InputError(
-            f"{name} is {text}", expected="real numbers",
+            f"{name} is {text}",
+            expected="real numbers",
             todo="pass real and imaginary parts as two arrays",
-        )  # fmt: skip
+        )
     if text.startswith(("str", "bytes", "object", "datetime", "timedelta", "void")):
         raise InputError(
             f"{name} holds {'strings' if text.startswith(('str', 'bytes')) else 'Python objects or times'}",
@@ -68,17 +70,19 @@ def check_array(spec: ArraySpec, value: Any) -> Any:
         array, shape = array.reshape(spec.shape), spec.shape
     if shape != spec.shape:
         raise InputError(
-            f"{spec.name} has shape {shape}", expected=f"shape {spec.shape}, as compiled",
+            f"{spec.name} has shape {shape}",
+            expected=f"shape {spec.shape}, as compiled",
             todo="pass that shape, or compile again with the batch size you want",
-        )  # fmt: skip
+        )
     if "key" in (spec.dtype, dtype_name(array.dtype)):
         return _check_key(spec, array)
     wanted_whole = np.issubdtype(np.dtype(_numpy_name(spec.dtype)), np.integer)
     if wanted_whole and not np.issubdtype(np.dtype(_numpy_name(str(array.dtype))), np.integer):
         raise InputError(
-            f"{spec.name} is {array.dtype}", expected=f"whole numbers ({spec.dtype}), as compiled",
+            f"{spec.name} is {array.dtype}",
+            expected=f"whole numbers ({spec.dtype}), as compiled",
             todo=f"convert it: {spec.name}.astype({spec.dtype!r})",
-        )  # fmt: skip
+        )
     return jax.numpy.asarray(array, dtype=spec.dtype)
 
 
@@ -86,9 +90,10 @@ def _check_key(spec: ArraySpec, array: Any) -> Any:
     """Keys stand for keys only."""
     if spec.dtype != dtype_name(array.dtype):
         raise InputError(
-            f"{spec.name} is {array.dtype}", expected=f"{'a random key' if spec.dtype == 'key' else spec.dtype}",
+            f"{spec.name} is {array.dtype}",
+            expected=f"{'a random key' if spec.dtype == 'key' else spec.dtype}",
             todo="pass what jax.random.key(seed) gives where a key is expected, and numbers elsewhere",
-        )  # fmt: skip
+        )
     return array
 
 
@@ -105,9 +110,10 @@ def check_model(model: Any) -> None:
     empty = all(isinstance(layer, keras.layers.InputLayer) for layer in model.layers)
     if empty and (model.built or isinstance(model, keras.Sequential)):
         raise InputError(
-            f"the model {model.name!r} is empty", expected="at least one layer",
+            f"the model {model.name!r} is empty",
+            expected="at least one layer",
             todo="add layers: model.add(keras.layers.Dense(10))",
-        )  # fmt: skip
+        )
     if not model.built or (isinstance(model, keras.Sequential) and not getattr(model, "inputs", None)):
         raise InputError(
             f"the model {model.name!r} is not built: its input shape is unknown",
@@ -121,13 +127,15 @@ def known_shape(name: str, shape: Sequence[int | None], batch_size: int | None) 
     if shape and shape[0] is None and batch_size is None:
         raise InputError(
             f"{name} has shape {tuple(shape)} with unknown dimensions and no batch size was given",
-            expected="every dimension known when compiling", todo="pass batch_size=",
-        )  # fmt: skip
+            expected="every dimension known when compiling",
+            todo="pass batch_size=",
+        )
     if shape and shape[0] is not None and batch_size is not None and shape[0] != batch_size:
         raise InputError(
             f"{name} was built for a batch of {shape[0]} and batch_size is {batch_size}",
-            expected="one batch size", todo=f"pass batch_size={shape[0]}, or build the model without a batch size",
-        )  # fmt: skip
+            expected="one batch size",
+            todo=f"pass batch_size={shape[0]}, or build the model without a batch size",
+        )
     filled = (batch_size if shape[0] is None else shape[0], *shape[1:]) if shape else ()
     if any(size is None for size in filled):
         raise InputError(

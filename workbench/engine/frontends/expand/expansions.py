@@ -99,9 +99,11 @@ def _scaled_dot(params: Mapping[str, Any]) -> Expansion:
 
     def multiply(lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any) -> Any:
         return lax.dot_general(
-            scaled(lhs, lhs_scale, lhs_axes), scaled(rhs, rhs_scale, rhs_axes), params["dimension_numbers"],
+            scaled(lhs, lhs_scale, lhs_axes),
+            scaled(rhs, rhs_scale, rhs_axes),
+            params["dimension_numbers"],
             preferred_element_type=params["preferred_element_type"] or jnp.bfloat16,
-        )  # fmt: skip
+        )
 
     return multiply
 
@@ -151,9 +153,11 @@ def _select_and_scatter(params: Mapping[str, Any]) -> Expansion:
                 for first, size, step in zip(place, source.shape, strides, strict=True)
             )
             result = result.at[at].set(after)
-        return lax.slice(result, [low for low, _ in padding], [
-            low + size for (low, _), size in zip(padding, operand.shape, strict=True)
-        ])  # fmt: skip
+        return lax.slice(
+            result,
+            [low for low, _ in padding],
+            [low + size for (low, _), size in zip(padding, operand.shape, strict=True)],
+        )
 
     return run
 

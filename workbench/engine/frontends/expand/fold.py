@@ -10,14 +10,27 @@ import numpy as np
 from workbench.engine.cost import Plain
 
 _BINARY: Mapping[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "and": np.logical_and, "or": np.logical_or,
-}  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+}
 _UNARY: Mapping[str, Callable[..., Any]] = {"neg": np.negative, "abs": np.abs, "not": np.logical_not, "sqrt": np.sqrt}
 _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
-    "reduce_sum": np.sum, "reduce_prod": np.prod, "reduce_max": np.max, "reduce_min": np.min,
-}  # fmt: skip
+    "reduce_sum": np.sum,
+    "reduce_prod": np.prod,
+    "reduce_max": np.max,
+    "reduce_min": np.min,
+}
 FOLDED_DTYPES = frozenset({"float32", "float16", "int32", "uint32", "bool"})
 LARGEST_FOLDED_ARRAY = 16
 

@@ -119,9 +119,7 @@ class _Marking:
     def branch(self, eqn: Any, given: Flags) -> tuple[Any, Flags]:
         """One of several: alike where replicas take the same and it is alike in all."""
         apart, *operands = given
-        made = [
-            self.program(each, [apart or flag for flag in operands]) for each in eqn.params["branches"]
-        ]  # fmt: skip
+        made = [self.program(each, [apart or flag for flag in operands]) for each in eqn.params["branches"]]
         branches = tuple(program for program, _ in made)
         flags = [apart or any(each) for each in zip(*(results for _, results in made), strict=True)]
         return eqn.replace(params={**eqn.params, "branches": branches}), flags

@@ -150,9 +150,7 @@ class LlamaBlock(keras.layers.Layer):  # type: ignore[misc]
 
     def get_config(self) -> dict[str, Any]:
         """Arguments of the constructor."""
-        return {
-            **super().get_config(), "hidden": self.hidden, "heads": self.heads, "cache_length": self.cache_length
-        }  # fmt: skip
+        return {**super().get_config(), "hidden": self.hidden, "heads": self.heads, "cache_length": self.cache_length}
 
 
 def inner_width(hidden: int) -> int:

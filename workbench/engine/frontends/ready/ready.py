@@ -86,6 +86,4 @@ def ready(name: str, **size: int) -> ReadyModel:
             f"{name}: hidden={chosen['hidden']} does not divide by heads={chosen['heads']}",
             expected="hidden a multiple of heads",
         )
-    return ReadyModel(
-        name=name, size=tuple(chosen.items()), builder=functools.partial(build, **chosen), loss=_LOSS
-    )  # fmt: skip
+    return ReadyModel(name=name, size=tuple(chosen.items()), builder=functools.partial(build, **chosen), loss=_LOSS)

@@ -177,17 +177,28 @@ class Pipeline:
 
     def _call(self, stage: int, closed: Any, operands: Sequence[str], results: Sequence[str]) -> StagedCall:
         return StagedCall(
-            name=body_name(stage, "forward"), closed=closed, operands=tuple(operands), results=tuple(results),
-            owners=tuple(self.owner(name) for name in results), stage=stage, direction="forward",
-        )  # fmt: skip
+            name=body_name(stage, "forward"),
+            closed=closed,
+            operands=tuple(operands),
+            results=tuple(results),
+            owners=tuple(self.owner(name) for name in results),
+            stage=stage,
+            direction="forward",
+        )
 
     def training(self) -> list[StagedCall]:
         """Forward calls of all stages, then their backward calls from the last to the first."""
         around = Surroundings(
-            names=self.names, trained=self.forward.trained, state=self.forward.state, head=self.forward.head,
-            results=frozenset(self.forward.results), differentiable=self.differentiable, owner=self.owner,
-            sums=self.forward.sums, replicas=self.forward.replicas,
-        )  # fmt: skip
+            names=self.names,
+            trained=self.forward.trained,
+            state=self.forward.state,
+            head=self.forward.head,
+            results=frozenset(self.forward.results),
+            differentiable=self.differentiable,
+            owner=self.owner,
+            sums=self.forward.sums,
+            replicas=self.forward.replicas,
+        )
         differentiated = [
             Differentiated(around, piece.stage, self.forward.closed, piece.equations, piece.takes, piece.gives)
             for piece in self.pieces

@@ -50,33 +50,43 @@ def updates_by_stage(
     """
     taken = dict(zip(closed.jaxpr.invars, names, strict=True))
     made = [
-        (var, name) for var, name in zip(closed.jaxpr.outvars, names, strict=False)
+        (var, name)
+        for var, name in zip(closed.jaxpr.outvars, names, strict=False)
         if isinstance(var, Literal) or var not in taken
-    ]  # fmt: skip
+    ]
     calls = []
     for stage in sorted({homes[name] for _, name in made}):
         mine = [(var, name) for var, name in made if homes[name] == stage]
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, [var for var, _ in mine])
         calls.append(
             StagedCall(
-                name=body_name(stage, "update") if staged else "update", closed=part,
-                operands=tuple(taken[var] for var in used), results=tuple(name for _, name in mine),
-                owners=tuple(owners[name] for _, name in mine), stage=stage, direction="update", repeated=False,
+                name=body_name(stage, "update") if staged else "update",
+                closed=part,
+                operands=tuple(taken[var] for var in used),
+                results=tuple(name for _, name in mine),
+                owners=tuple(owners[name] for _, name in mine),
+                stage=stage,
+                direction="update",
+                repeated=False,
             )
-        )  # fmt: skip
+        )
     return calls
 
 
 def program_of(
-    calls: Sequence[StagedCall], inputs: Sequence[Input], shown: Iterable[tuple[Output, str]], types: Mapping[str, Any],
+    calls: Sequence[StagedCall],
+    inputs: Sequence[Input],
+    shown: Iterable[tuple[Output, str]],
+    types: Mapping[str, Any],
     micro_batches: int,
-) -> Program:  # fmt: skip
+) -> Program:
     """The program of these calls; it gives what is shown, then every parameter that some call writes."""
     written = {name for call in calls for name in call.results}
     updates = [
         (Output(name=item.name, role="update", updates=place), item.name)
-        for place, item in enumerate(inputs) if item.name in written
-    ]  # fmt: skip
+        for place, item in enumerate(inputs)
+        if item.name in written
+    ]
     return Program(
         calls=tuple(calls), inputs=tuple(inputs), outputs=(*shown, *updates), types=types, micro_batches=micro_batches
     )
@@ -100,9 +110,12 @@ class Described:
 
 
 def staged_source(
-    program: Program, described: Described, kept: Mapping[str, Any],
-    weighted: Callable[[], Program] | None = None, **more: Any,
-) -> Source:  # fmt: skip
+    program: Program,
+    described: Described,
+    kept: Mapping[str, Any],
+    weighted: Callable[[], Program] | None = None,
+    **more: Any,
+) -> Source:
     """The source of a staged program; `kept` is what keeps the values of parameters, by name, between runs.
 
     `weighted` traces the program with a sample weight; `more` goes to `Source`.
@@ -111,24 +124,41 @@ def staged_source(
 
     def graph_of(made: Program) -> Graph:
         graph = assemble(
-            described.finish(made), described.layers, converted, name=described.name, mode=described.mode,
-            batch_size=described.batch_size, assumptions=described.assumptions, meta={
-                "stages": described.stages, "gradient_accumulation_steps": made.micro_batches,
+            described.finish(made),
+            described.layers,
+            converted,
+            name=described.name,
+            mode=described.mode,
+            batch_size=described.batch_size,
+            assumptions=described.assumptions,
+            meta={
+                "stages": described.stages,
+                "gradient_accumulation_steps": made.micro_batches,
                 **meta(described.replicas),
             },
-        )  # fmt: skip
+        )
         return described.finish_graph(graph)
 
     staged = Staged(
-        program=program, graph=graph_of(program), graph_of=graph_of, in_stages=described.in_stages, weighted=weighted,
-        replicas=described.replicas, layers=described.layers, finish=described.finish,
-    )  # fmt: skip
+        program=program,
+        graph=graph_of(program),
+        graph_of=graph_of,
+        in_stages=described.in_stages,
+        weighted=weighted,
+        replicas=described.replicas,
+        layers=described.layers,
+        finish=described.finish,
+    )
     keepers = {**_zeros(program), **kept}
     return Source(
-        graph=staged.graph, compute=staged.compute(), weighted=staged.compute_weighted(), staged=staged,
+        graph=staged.graph,
+        compute=staged.compute(),
+        weighted=staged.compute_weighted(),
+        staged=staged,
         jaxprs={call.name: call.closed for call in program.calls},
-        variables=tuple(keepers.get(item.name) for item in program.inputs), **more,
-    )  # fmt: skip
+        variables=tuple(keepers.get(item.name) for item in program.inputs),
+        **more,
+    )
 
 
 def _zeros(program: Program) -> dict[str, Zeros]:

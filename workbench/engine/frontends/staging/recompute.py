@@ -181,9 +181,12 @@ class _Stage:
             self.cuts[key] = (self.forward.closed, *found)
         _, closed, used = self.cuts[key]
         return replace(
-            self.forward, closed=closed, operands=tuple(self.given[var] for var in used),
-            results=tuple(name for name, _, _ in pairs), owners=tuple(owner for _, _, owner in pairs),
-        )  # fmt: skip
+            self.forward,
+            closed=closed,
+            operands=tuple(self.given[var] for var in used),
+            results=tuple(name for name, _, _ in pairs),
+            owners=tuple(owner for _, _, owner in pairs),
+        )
 
     def then(self) -> tuple[StagedCall, ...] | None:
         """Forward, recompute and backward calls; None when there is nothing to make again."""
@@ -192,10 +195,14 @@ class _Stage:
         outvars = [self.made[name] for name in self.wanted]
         closed, used = cut(self.forward.closed, self.jaxpr.eqns, self.jaxpr.invars, outvars)
         recompute = StagedCall(
-            name=body_name(self.forward.stage, "recompute"), closed=closed,
-            operands=tuple(self._name_of(var) for var in used), results=tuple(map(_again, self.wanted)),
-            owners=tuple(self.owner[name] for name in self.wanted), stage=self.forward.stage, direction="recompute",
-        )  # fmt: skip
+            name=body_name(self.forward.stage, "recompute"),
+            closed=closed,
+            operands=tuple(self._name_of(var) for var in used),
+            results=tuple(map(_again, self.wanted)),
+            owners=tuple(self.owner[name] for name in self.wanted),
+            stage=self.forward.stage,
+            direction="recompute",
+        )
         operands = tuple(_again(name) if name in self.wanted else name for name in self.backward.operands)
         return self._without(self.wanted), recompute, replace(self.backward, operands=operands)
 
@@ -262,9 +269,11 @@ class _Merging:
         operands = [*kept, *self.more.items()]
         outvars = [gone.get(a, a) if not isinstance(a, Constant) else a for a in self.back.outvars]
         closed = closed_of(
-            (self.stage.backward.closed, self.stage.forward.closed), self.equations,
-            [var for _, var in operands], outvars,
-        )  # fmt: skip
+            (self.stage.backward.closed, self.stage.forward.closed),
+            self.equations,
+            [var for _, var in operands],
+            outvars,
+        )
         return replace(self.stage.backward, closed=closed, operands=tuple(name for name, _ in operands))
 
     def _write(self, var: Any) -> None:

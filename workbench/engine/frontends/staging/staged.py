@@ -52,12 +52,15 @@ def _trace_forward(prepared: ModelToTrace) -> tuple[Any, Forward]:
     owners = {item.name: item.layer for item in prepared.inputs}
     late = {item.name for item in prepared.inputs if item.role in ("target", "optimizer")}
     return step, Forward(
-        closed=closed, names=names, results=(*head, *(names[i] for i in step.updated)),
+        closed=closed,
+        names=names,
+        results=(*head, *(names[i] for i in step.updated)),
         owners={**dict.fromkeys(head, METRICS_LAYER), **_LOSSES, **owners} if training else owners,
         trained=frozenset(item.name for item in prepared.inputs if item.role == "parameter" and training),
         state=frozenset(names[i] for i in step.updated),
-        late=frozenset(late), head=_HEAD if training else "",
-    )  # fmt: skip
+        late=frozenset(late),
+        head=_HEAD if training else "",
+    )
 
 
 def _micro_batch(forward: Forward) -> StagedCall:
@@ -87,9 +90,14 @@ def _micro_batch(forward: Forward) -> StagedCall:
     part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, closed.jaxpr.outvars)
     owners = [forward.owners.get(name, "") for name in forward.results[1:]]
     return StagedCall(
-        name="micro_batch", closed=part, operands=tuple(names[var] for var in used), results=results,
-        owners=(*owners, *(forward.owners[name] for name in trained)), stage=0, direction="forward",
-    )  # fmt: skip
+        name="micro_batch",
+        closed=part,
+        operands=tuple(names[var] for var in used),
+        results=results,
+        owners=(*owners, *(forward.owners[name] for name in trained)),
+        stage=0,
+        direction="forward",
+    )
 
 
 def _updates(prepared: ModelToTrace, steps: int, stages: dict[str, int] | None) -> list[StagedCall]:
@@ -165,9 +173,10 @@ def _weighted(prepared: ModelToTrace, assignment: dict[str, int] | None, steps: 
     """The same program with a sample weight behind the targets."""
     weight = ArraySpec(name=SAMPLE_WEIGHT, shape=(prepared.batch_size,), dtype="float32")
     heavier = replace(
-        prepared, specs=(*prepared.specs, weight),
+        prepared,
+        specs=(*prepared.specs, weight),
         inputs=(*prepared.inputs, Input(name=weight.name, role="target")),
-    )  # fmt: skip
+    )
     return _program(heavier, assignment, steps).program
 
 
@@ -180,14 +189,24 @@ def trace_staged(prepared: ModelToTrace, stages: Any, steps: int) -> Source:
         traced = _program(prepared, assignment, steps)
     program, held = traced.program, prepared.variables.all
     described = Described(
-        name=prepared.model.name, batch_size=prepared.batch_size, mode=prepared.mode, assumptions=prepared.assumptions,
-        stages=1 if assignment is None else max(assignment.values()) + 1, in_stages=assignment is not None,
-        replicas=prepared.replicas, layers=layer_classes(prepared.model),
-    )  # fmt: skip
+        name=prepared.model.name,
+        batch_size=prepared.batch_size,
+        mode=prepared.mode,
+        assumptions=prepared.assumptions,
+        stages=1 if assignment is None else max(assignment.values()) + 1,
+        in_stages=assignment is not None,
+        replicas=prepared.replicas,
+        layers=layer_classes(prepared.model),
+    )
     return staged_source(
-        program, described, {item.name: kept for item, kept in zip(prepared.inputs, held, strict=False)},
+        program,
+        described,
+        {item.name: kept for item, kept in zip(prepared.inputs, held, strict=False)},
         weighted=functools.cache(lambda: _weighted(prepared, assignment, steps)) if prepared.recipe else None,
         specs=tuple(whole_batch(spec, steps * prepared.replicas) for spec in prepared.specs),
-        pack=packer(traced.tree, prepared.mode), unpack=keras.tree.flatten, model=prepared.model,
-        optimizer=prepared.recipe.optimizer if prepared.recipe else None, lazy=prepared.built.lazy,
-    )  # fmt: skip
+        pack=packer(traced.tree, prepared.mode),
+        unpack=keras.tree.flatten,
+        model=prepared.model,
+        optimizer=prepared.recipe.optimizer if prepared.recipe else None,
+        lazy=prepared.built.lazy,
+    )

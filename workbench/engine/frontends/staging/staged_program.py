@@ -95,6 +95,10 @@ def _recomputing(source: Source, staged: Staged, how: Recomputation) -> Source:
     heavier = (lambda: recomputed(weighted(), how, staged.layers)) if weighted else None
     changed = replace(staged, program=program, graph=staged.graph_of(program), weighted=heavier, variants={})
     return replace(
-        source, graph=changed.graph, staged=changed, compute=changed.compute(), weighted=changed.compute_weighted(),
+        source,
+        graph=changed.graph,
+        staged=changed,
+        compute=changed.compute(),
+        weighted=changed.compute_weighted(),
         jaxprs={call.name: call.closed for call in program.calls},
-    )  # fmt: skip
+    )

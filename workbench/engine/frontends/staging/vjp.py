@@ -124,10 +124,14 @@ class Differentiated:
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, [var for var, _ in kept])
         names = tuple(name for _, name in kept)
         return StagedCall(
-            name=body_name(self.stage, "forward"), closed=part, operands=tuple(taken[var] for var in used),
-            results=names, owners=tuple(self.around.owner(name) for name in names), stage=self.stage,
+            name=body_name(self.stage, "forward"),
+            closed=part,
+            operands=tuple(taken[var] for var in used),
+            results=names,
+            owners=tuple(self.around.owner(name) for name in names),
+            stage=self.stage,
             direction="forward",
-        )  # fmt: skip
+        )
 
     def _keep(self, closed: Any, leaves: Sequence[Any], known: dict[Any, str]) -> list[tuple[Any, str]]:
         """Say where the backward pass finds each leaf; what no input determines it makes again from constants."""
@@ -175,11 +179,14 @@ class Differentiated:
         taken = dict(zip(closed.jaxpr.invars, order, strict=True))
         part, used = cut(closed, closed.jaxpr.eqns, closed.jaxpr.invars, closed.jaxpr.outvars)
         return StagedCall(
-            name=body_name(self.stage, "backward"), closed=part, operands=tuple(taken[var] for var in used),
+            name=body_name(self.stage, "backward"),
+            closed=part,
+            operands=tuple(taken[var] for var in used),
             results=(*(self._gradient_name(name) for name in wanted), *counts),
-            owners=(*(around.owner(name) for name in wanted), *("" for _ in counts)), stage=self.stage,
+            owners=(*(around.owner(name) for name in wanted), *("" for _ in counts)),
+            stage=self.stage,
             direction="backward",
-        )  # fmt: skip
+        )
 
     def _backward_operands(self, wanted: Sequence[str]) -> list[str]:
         """Residuals, cotangents and accumulators by name, with their types noted."""

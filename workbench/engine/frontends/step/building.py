@@ -71,10 +71,17 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
     structure = _structure(model, inputs)
     outputs, target_structure = _describe_outputs(model, described, structure)
     return Built(
-        model=model, origin=origin, inputs=described, outputs=outputs,
-        structure=structure, target_structure=target_structure, lazy=lazy, loss=loss, target=_target(inputs),
+        model=model,
+        origin=origin,
+        inputs=described,
+        outputs=outputs,
+        structure=structure,
+        target_structure=target_structure,
+        lazy=lazy,
+        loss=loss,
+        target=_target(inputs),
         assumptions=tuple(assumptions),
-    )  # fmt: skip
+    )
 
 
 @contextmanager

@@ -152,9 +152,13 @@ def find_recipe(
     if has_own_step(model):
         check_usable(model, usable=kept and loss is None)
     return Recipe(
-        optimizer=chosen, loss=chosen_loss, compiled=use_compiled and kept, loss_weights=weights,
-        assumptions=tuple(assumptions), own_step=has_own_step(model),
-    )  # fmt: skip
+        optimizer=chosen,
+        loss=chosen_loss,
+        compiled=use_compiled and kept,
+        loss_weights=weights,
+        assumptions=tuple(assumptions),
+        own_step=has_own_step(model),
+    )
 
 
 def as_optimizer(optimizer: Any) -> Any:
@@ -216,7 +220,7 @@ def _one_for_each(loss: Any, outputs: Sequence[str]) -> Any:
             f"{given} were given",
             expected=f"one for each of the {count} outputs ({', '.join(outputs)})" if count > 1 else "one loss",
             todo="give loss= a loss for each output, in a list or by name",
-        )  # fmt: skip
+        )
     return next(iter(loss.values() if named else loss)) if len(outputs) == 1 else loss
 
 

@@ -38,9 +38,10 @@ def check_whole(model: Any, *, whole: bool) -> None:
     """A step of its own cannot be cut, nor its gradients be added to others."""
     if not whole:
         raise InputError(
-            f"the train_step of {model.name!r} is its own and runs whole", expected="one stage, one micro-batch and "
-            "one replica", todo=_TODO,
-        )  # fmt: skip
+            f"the train_step of {model.name!r} is its own and runs whole",
+            expected="one stage, one micro-batch and one replica",
+            todo=_TODO,
+        )
 
 
 @contextmanager
@@ -71,9 +72,10 @@ def own_step(
         logs, new = model.train_step((list(trainable), list(state), list(slots), metrics), tuple(data))
     if not isinstance(logs, dict) or not logs:
         raise InputError(
-            f"the train_step of {model.name!r} returned {logs!r} as logs", expected="a dictionary with the loss",
+            f"the train_step of {model.name!r} returned {logs!r} as logs",
+            expected="a dictionary with the loss",
             todo="return {'loss': loss}, state",
-        )  # fmt: skip
+        )
     named = {str(name): value for name, value in logs.items()}
     loss = named.pop("loss") if "loss" in named else next(iter(named.values()))
     return {"loss": loss, **named}, (list(new[0]), list(new[1]), list(new[2]))

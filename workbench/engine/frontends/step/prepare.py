@@ -172,9 +172,10 @@ def prepare(
     if chosen == "training":
         if not variables.trainable:
             raise InputError(
-                f"the model {built.model.name!r} has no weights to train", expected="at least one trainable weight",
+                f"the model {built.model.name!r} has no weights to train",
+                expected="at least one trainable weight",
                 todo="set layer.trainable = True, or compile with mode='inference'",
-            )  # fmt: skip
+            )
         recipe = find_recipe(
             built.model, optimizer, loss, built.origin, built.loss, [name for name, _, _ in built.outputs]
         )
@@ -186,20 +187,31 @@ def prepare(
     described = describe_variables(built.model, variables)
     data = tuple(Input(name=spec.name, role=role) for spec, role in zip(specs, roles, strict=True))
     return ModelToTrace(
-        built=built, mode=chosen, batch_size=size, variables=variables, specs=tuple(specs),
-        inputs=(*described, *data), recipe=recipe, structure=built.structure,
+        built=built,
+        mode=chosen,
+        batch_size=size,
+        variables=variables,
+        specs=tuple(specs),
+        inputs=(*described, *data),
+        recipe=recipe,
+        structure=built.structure,
         assumptions=(*built.assumptions, *(recipe.assumptions if recipe else ())),
-    )  # fmt: skip
+    )
 
 
 def new_step(prepared: ModelToTrace) -> TracedStep:
     """The step of a prepared model, not traced yet."""
     return TracedStep(
-        prepared.model, prepared.variables, prepared.structure,
-        inputs=sum(item.role == "input" for item in prepared.inputs), recipe=prepared.recipe,
+        prepared.model,
+        prepared.variables,
+        prepared.structure,
+        inputs=sum(item.role == "input" for item in prepared.inputs),
+        recipe=prepared.recipe,
         targets=sum(item.role == "target" and item.name != SAMPLE_WEIGHT for item in prepared.inputs),
-        target_structure=prepared.built.target_structure, replicas=prepared.replicas, draws=prepared.draws,
-    )  # fmt: skip
+        target_structure=prepared.built.target_structure,
+        replicas=prepared.replicas,
+        draws=prepared.draws,
+    )
 
 
 def with_draws(prepared: ModelToTrace, draws: int) -> ModelToTrace:

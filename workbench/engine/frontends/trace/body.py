@@ -146,8 +146,13 @@ class Body(ABC):
             tuple(operands),
             tuple(self.define(var) for var in eqn.outvars),
             attributes,
-            place.layer, place.call, place.direction, region, source, shard=place.shard,
-        )  # fmt: skip
+            place.layer,
+            place.call,
+            place.direction,
+            region,
+            source,
+            shard=place.shard,
+        )
 
     def used_constants(self, results: Sequence[int]) -> list[tuple[int, Any]]:
         """The arrays closed over that something needs, with their numbers."""

@@ -126,9 +126,14 @@ def freeze_function(
         if key not in origins:
             layer, call, direction, region, source, shard = key
             origins[key] = Origin(
-                layer=layer, layer_class=names.class_of(layer), call=call,
-                direction=direction, region=region, source=source, shard=shard,
-            )  # fmt: skip
+                layer=layer,
+                layer_class=names.class_of(layer),
+                call=call,
+                direction=direction,
+                region=region,
+                source=source,
+                shard=shard,
+            )
         operands = tuple(values[number] for number in draft.operands)
         made = tuple(define(number) for number in draft.results)
         nodes.append(Node(draft.op, operands, made, draft.attrs, origins[key], draft.calls, draft.times))

@@ -80,10 +80,16 @@ def _all_ones(dtype: str) -> Plain:
 
 
 _REDUCED: Mapping[str, Callable[[str], Plain]] = {
-    "reduce_sum": lambda dtype: 0, "reduce_prod": lambda dtype: 1, "reduce_xor": lambda dtype: 0,
-    "reduce_max": _lowest, "reduce_min": _highest, "reduce_or": lambda dtype: 0, "reduce_and": _all_ones,
-    "dot_general": lambda dtype: 0, "conv_general_dilated": lambda dtype: 0,
-}  # fmt: skip
+    "reduce_sum": lambda dtype: 0,
+    "reduce_prod": lambda dtype: 1,
+    "reduce_xor": lambda dtype: 0,
+    "reduce_max": _lowest,
+    "reduce_min": _highest,
+    "reduce_or": lambda dtype: 0,
+    "reduce_and": _all_ones,
+    "dot_general": lambda dtype: 0,
+    "conv_general_dilated": lambda dtype: 0,
+}
 
 
 def _identity(body: Body, eqn: Any, operands: Sequence[int], context: Context) -> Results:

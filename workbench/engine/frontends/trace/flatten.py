@@ -16,12 +16,20 @@ from workbench.engine.frontends.trace.jaxpr_params import is_program
 from workbench.engine.graph.primitives import Kind, names
 
 INLINED: Mapping[str, str] = {
-    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
-    "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_lin": "call_jaxpr", "custom_vmap_call": "call",
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "remat2": "jaxpr",
+    "checkpoint": "jaxpr",
+    "custom_lin": "call_jaxpr",
+    "custom_vmap_call": "call",
     "composite": "jaxpr",
     "linear_call": "callee",
-}  # fmt: skip
+}
 _IDENTITIES = names(Kind.IDENTITY, Kind.BARRIER)
 # Because what has its operand's type has dropped, repeated or reduced nothing.
 _IDENTITIES_WHEN_TYPES_AGREE = (

@@ -11,14 +11,36 @@ from typing import Any
 
 # The functions of JAX whose equations one kernel computes; aliases of one function share a region.
 KNOWN_REGIONS: Mapping[str, str] = {
-    "softmax": "softmax", "_softmax": "softmax", "_softmax_deprecated": "softmax",
-    "log_softmax": "log_softmax", "logsumexp": "logsumexp", "batch_normalization": "batch_normalization",
-    "relu": "relu", "relu6": "relu6", "gelu": "gelu", "silu": "silu", "swish": "silu", "sigmoid": "sigmoid",
-    "softplus": "softplus", "elu": "elu", "leaky_relu": "leaky_relu", "selu": "selu", "hard_swish": "hard_swish",
-    "hard_sigmoid": "hard_sigmoid", "hard_silu": "hard_silu", "mish": "mish", "celu": "celu",
-    "_var": "_var", "_std": "_std", "one_hot": "one_hot", "_one_hot": "one_hot",
-    "_uniform": "_uniform", "_bernoulli": "_bernoulli", "_normal": "_normal", "_truncated_normal": "_truncated_normal",
-}  # fmt: skip
+    "softmax": "softmax",
+    "_softmax": "softmax",
+    "_softmax_deprecated": "softmax",
+    "log_softmax": "log_softmax",
+    "logsumexp": "logsumexp",
+    "batch_normalization": "batch_normalization",
+    "relu": "relu",
+    "relu6": "relu6",
+    "gelu": "gelu",
+    "silu": "silu",
+    "swish": "silu",
+    "sigmoid": "sigmoid",
+    "softplus": "softplus",
+    "elu": "elu",
+    "leaky_relu": "leaky_relu",
+    "selu": "selu",
+    "hard_swish": "hard_swish",
+    "hard_sigmoid": "hard_sigmoid",
+    "hard_silu": "hard_silu",
+    "mish": "mish",
+    "celu": "celu",
+    "_var": "_var",
+    "_std": "_std",
+    "one_hot": "one_hot",
+    "_one_hot": "one_hot",
+    "_uniform": "_uniform",
+    "_bernoulli": "_bernoulli",
+    "_normal": "_normal",
+    "_truncated_normal": "_truncated_normal",
+}
 
 _LIBRARY_PARTS = ("/jax/_src/", "/keras/src/", "/jaxlib/", "/numpy/")
 _NAMED_FILES = ("/jax/_src/nn/functions.py", "/jax/_src/ops/special.py", "/jax/_src/random.py")

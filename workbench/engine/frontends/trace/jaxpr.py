@@ -113,9 +113,12 @@ def cut(closed: Any, equations: Sequence[Any], invars: Sequence[Any], outvars: S
     used = [var for var in invars if var in needed]
     held = [(var, value) for var, value in zip(jaxpr.constvars, closed.consts, strict=True) if var in needed]
     part = jaxpr.replace(
-        constvars=[var for var, _ in held], invars=used, outvars=list(outvars), eqns=kept[::-1],
+        constvars=[var for var, _ in held],
+        invars=used,
+        outvars=list(outvars),
+        eqns=kept[::-1],
         debug_info=jaxpr.debug_info.with_unknown_names(),
-    )  # fmt: skip
+    )
     return ClosedJaxpr(part, [value for _, value in held]), used
 
 
@@ -131,9 +134,12 @@ def closed_of(lenders: Sequence[Any], equations: Sequence[Any], invars: Sequence
     }
     jaxpr = lenders[0].jaxpr
     part = jaxpr.replace(
-        constvars=list(held), invars=list(invars), outvars=list(outvars), eqns=list(equations),
+        constvars=list(held),
+        invars=list(invars),
+        outvars=list(outvars),
+        eqns=list(equations),
         debug_info=jaxpr.debug_info.with_unknown_names(),
-    )  # fmt: skip
+    )
     return ClosedJaxpr(part, list(held.values()))
 
 
@@ -184,10 +190,17 @@ def graph_from_jaxpr(
     functions = {"main": function, **converter.functions}
     return verify_graph(
         Graph(
-            functions, "main", described, tuple(outputs), name=name, batch_size=batch_size, mode=mode,
-            assumptions=(*assumptions, *_of_the_host(functions)), meta=dict(meta or {}),
+            functions,
+            "main",
+            described,
+            tuple(outputs),
+            name=name,
+            batch_size=batch_size,
+            mode=mode,
+            assumptions=(*assumptions, *_of_the_host(functions)),
+            meta=dict(meta or {}),
         )
-    )  # fmt: skip
+    )
 
 
 def forget_uninitialized(variables: Iterable[Any]) -> None:

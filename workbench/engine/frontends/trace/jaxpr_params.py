@@ -14,13 +14,40 @@ from workbench.engine.graph.primitives import Kind, names
 Params = Mapping[str, Any]
 
 # Where arrays live and how XLA should treat them says nothing about the operation.
-_SILENT = frozenset({
-    "sharding", "out_sharding", "mesh", "ctx_mesh", "out_type", "donated_invars", "in_shardings", "out_shardings",
-    "in_layouts", "out_layouts", "keep_unused", "inline", "compiler_options_kvs", "weak_type", "debug_info",
-    "preferred_element_type", "jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "accuracy",
-    "linear", "unroll", "_split_transpose", "policy", "prevent_cse", "symbolic_zeros", "num_consts",
-    "out_dtype", "precision",
-})  # fmt: skip
+_SILENT = frozenset(
+    {
+        "sharding",
+        "out_sharding",
+        "mesh",
+        "ctx_mesh",
+        "out_type",
+        "donated_invars",
+        "in_shardings",
+        "out_shardings",
+        "in_layouts",
+        "out_layouts",
+        "keep_unused",
+        "inline",
+        "compiler_options_kvs",
+        "weak_type",
+        "debug_info",
+        "preferred_element_type",
+        "jvp_jaxpr_fun",
+        "jvp_jaxpr_thunk",
+        "fwd_jaxpr_thunk",
+        "bwd",
+        "accuracy",
+        "linear",
+        "unroll",
+        "_split_transpose",
+        "policy",
+        "prevent_cse",
+        "symbolic_zeros",
+        "num_consts",
+        "out_dtype",
+        "precision",
+    }
+)
 
 
 def plain(value: Any) -> Plain:
@@ -48,18 +75,22 @@ def _named(value: Any) -> str:
 def _dot_general(params: Params) -> dict[str, Any]:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params["dimension_numbers"]
     return {
-        "lhs_contract": lhs_contract, "rhs_contract": rhs_contract,
-        "lhs_batch": lhs_batch, "rhs_batch": rhs_batch,
-    }  # fmt: skip
+        "lhs_contract": lhs_contract,
+        "rhs_contract": rhs_contract,
+        "lhs_batch": lhs_batch,
+        "rhs_batch": rhs_batch,
+    }
 
 
 def _convolution(params: Params) -> dict[str, Any]:
     numbers = params["dimension_numbers"]
     rest = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count", "batch_group_count")
     return {
-        "lhs_spec": numbers.lhs_spec, "rhs_spec": numbers.rhs_spec, "out_spec": numbers.out_spec,
+        "lhs_spec": numbers.lhs_spec,
+        "rhs_spec": numbers.rhs_spec,
+        "out_spec": numbers.out_spec,
         **{name: params[name] for name in rest},
-    }  # fmt: skip
+    }
 
 
 def _gather(params: Params) -> dict[str, Any]:
@@ -101,7 +132,7 @@ _SPECIAL: Mapping[str, Callable[[Params], dict[str, Any]]] = {
     "random_wrap": lambda params: {},
     "random_unwrap": lambda params: {},
     "pad": _pad,
-}  # fmt: skip
+}
 
 
 def is_program(value: Any) -> bool:

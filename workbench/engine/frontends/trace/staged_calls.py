@@ -99,19 +99,26 @@ def assemble(
         read = before if call.updates else values
         operands = (*(read[name] for name in call.operands), *(constants[id(array)] for array in arrays))
         results = entry.node(
-            "call", operands, tuple((value.shape, value.dtype) for value in function.results),
-            origin=Origin(direction=call.direction), calls=(call.name,),
-            times=program.micro_batches if call.repeated else 1, stage=call.stage,
+            "call",
+            operands,
+            tuple((value.shape, value.dtype) for value in function.results),
+            origin=Origin(direction=call.direction),
+            calls=(call.name,),
+            times=program.micro_batches if call.repeated else 1,
+            stage=call.stage,
             direction=call.turn or call.direction,
-        )  # fmt: skip
+        )
         values.update(zip(call.results, results, strict=True))
     main = entry.function(tuple(values[name] for _, name in program.outputs))
     return verify_graph(
         Graph(
-            {"main": main, **converter.functions}, "main", tuple(inputs),
-            tuple(output for output, _ in program.outputs), **described,
+            {"main": main, **converter.functions},
+            "main",
+            tuple(inputs),
+            tuple(output for output, _ in program.outputs),
+            **described,
         )
-    )  # fmt: skip
+    )
 
 
 def _function_of(call: StagedCall, converter: Converter, known: Converted) -> tuple[Function, list[Any]]:

@@ -30,9 +30,14 @@ from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.time.step_cost import StepCosts
 
 CODE = (
-    "internal_exchange_code", "global_exchange_code", "host_exchange_code", "host_exchange_packet_headers",
-    "control_code", "vertex_instance_state", "copy_descriptor",
-)  # fmt: skip
+    "internal_exchange_code",
+    "global_exchange_code",
+    "host_exchange_code",
+    "host_exchange_packet_headers",
+    "control_code",
+    "vertex_instance_state",
+    "copy_descriptor",
+)
 """What a step keeps on its tiles for itself; the code of codelets is there once for all."""
 
 # A body that is kept for the room there is takes this many times as long as its copies. Ours: nothing is published on
@@ -216,10 +221,11 @@ def _body(shared: RunClass, run: Run, lowering: Lowering, number: int) -> RunBod
         with emit.inside(function=name, operator=""):
             with lowering.at(run.nodes[0]):
                 arguments = tuple(
-                    tensor if place in shared.common
+                    tensor
+                    if place in shared.common
                     else emit.tensor(f"{name}/argument{place}", tensor.shape, tensor.dtype, tensor.mapping, "temporary")
                     for place, tensor in enumerate(operands)
-                )  # fmt: skip
+                )
             for value, tensor in zip(run.arguments, arguments, strict=True):
                 lowering.bind(value, tensor)
             parts = [_part(node, place, run, lowering) for place, node in enumerate(run.nodes)]

@@ -109,9 +109,14 @@ class Room:
             self.heard.noted = least_bytes if noted is None else np.maximum(noted, least_bytes)
 
     def fits(
-        self, node: Node, own_bytes: IntArray, twice_bytes: IntArray, kept_bytes: IntArray, most_bytes: int,
+        self,
+        node: Node,
+        own_bytes: IntArray,
+        twice_bytes: IntArray,
+        kept_bytes: IntArray,
+        most_bytes: int,
         lowering: Lowering,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Whether a body where a node stands takes at most so much on every tile: what is kept for it, and of what it
         holds twice, which is part of its own, as much as its own rises over what is needed anyway. int64[tiles] each.
         """

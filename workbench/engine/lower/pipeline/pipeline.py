@@ -52,8 +52,14 @@ class _PipelineLowering:
 
     def run(self) -> dict[str, int | str]:
         overlapped = bool(self.lowering.options.get("io_tiles.place_ops_on_io_tiles"))
-        check_count(schedule=self.schedule, stages=len(self.stages), count=self.count, training=self.training,
-                    devices=self.devices, overlapped_io=overlapped)  # fmt: skip
+        check_count(
+            schedule=self.schedule,
+            stages=len(self.stages),
+            count=self.count,
+            training=self.training,
+            devices=self.devices,
+            overlapped_io=overlapped,
+        )
         check_one_place(self.graph, self.stages)
         first = self.stages[0]
         if first.before is not None:
@@ -69,17 +75,24 @@ class _PipelineLowering:
         again = [stage.number for stage in self.stages if stage.recompute is not None]
         columns = Columns(self.lowering, self.schedule, self.stages, self.count)
         plan = stretches(
-            self.schedule, len(self.stages), self.count, training=self.training, devices=self.devices,
-            recomputed=again, overlapped_io=overlapped,
-        )  # fmt: skip
+            self.schedule,
+            len(self.stages),
+            self.count,
+            training=self.training,
+            devices=self.devices,
+            recomputed=again,
+            overlapped_io=overlapped,
+        )
         self._beside(first.before)
         for stretch in plan:
             columns.stretch(stretch)
         columns.side_by_side("update", self._updates())
         self._beside(first.after)
         said: dict[str, int | str] = {
-            "schedule": self.schedule, "stages": len(self.stages), "micro_batches": self.count
-        }  # fmt: skip
+            "schedule": self.schedule,
+            "stages": len(self.stages),
+            "micro_batches": self.count,
+        }
         if self.devices != tuple(range(len(self.stages))):
             said["device_mapping"] = ", ".join(map(str, self.devices))
         if again:

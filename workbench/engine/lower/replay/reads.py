@@ -78,19 +78,45 @@ TABLES = (
 )
 NOTED = {(table.owner, table.name): table for table in TABLES}
 # Empty when a body begins; what it leaves there is added to what there was.
-FRESH = {("lowering", "plans"), ("lowering", "operators"), ("lowering", "unmodelled"), ("emitter", "repeated"),
-         ("runs", "bodies")}  # fmt: skip
+FRESH = {
+    ("lowering", "plans"),
+    ("lowering", "operators"),
+    ("lowering", "unmodelled"),
+    ("emitter", "repeated"),
+    ("runs", "bodies"),
+}
 # Asked of every body, since all it emits is stamped so.
-CONTEXT = {("lowering", "target"), ("emitter", "target"), ("emitter", "origin"), ("emitter", "operator"),
-           ("emitter", "prefetched"), ("emitter", "stage")}  # fmt: skip
+CONTEXT = {
+    ("lowering", "target"),
+    ("emitter", "target"),
+    ("emitter", "origin"),
+    ("emitter", "operator"),
+    ("emitter", "prefetched"),
+    ("emitter", "stage"),
+}
 # Behind views of their own, or with fields that are named here.
-BESIDE = {("lowering", "graph"), ("lowering", "options"), ("lowering", "emit"), ("lowering", "outliner"),
-          ("emitter", "variables"), ("outliner", "runs"), ("runs", "room"), ("room", "needed"),
-          ("room", "heard")}  # fmt: skip
+BESIDE = {
+    ("lowering", "graph"),
+    ("lowering", "options"),
+    ("lowering", "emit"),
+    ("lowering", "outliner"),
+    ("emitter", "variables"),
+    ("outliner", "runs"),
+    ("runs", "room"),
+    ("room", "needed"),
+    ("room", "heard"),
+}
 # Where a body stands, and numbers that go on from body to body: those of another place are put in their stead. And what
 # says nothing that a body could depend on: who may cancel, and who has found a class of runs that `starts` describes.
-PLACE = {("emitter", "ipu"), ("emitter", "function"), ("emitter", "next_step"), ("emitter", "_stack"), ("runs", "made"),
-         ("lowering", "check"), ("runs", "finders")}  # fmt: skip
+PLACE = {
+    ("emitter", "ipu"),
+    ("emitter", "function"),
+    ("emitter", "next_step"),
+    ("emitter", "_stack"),
+    ("runs", "made"),
+    ("lowering", "check"),
+    ("runs", "finders"),
+}
 FIELDS = NOTED.keys() | FRESH | CONTEXT | BESIDE | PLACE
 
 

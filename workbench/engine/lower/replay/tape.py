@@ -80,7 +80,11 @@ def record(lowering: Driver, function: Function, form: Form) -> Tape | None:
         emit.add(program)
     counted = reads.written["lowering", "names"]
     tape = Tape(
-        reads=reads, form=form, function=function, ipu=emit.ipu, stage=emit.stage,
+        reads=reads,
+        form=form,
+        function=function,
+        ipu=emit.ipu,
+        stage=emit.stage,
         first_variable=len(earlier),
         first_step=first_step,
         steps=emit.next_step - first_step,
@@ -96,7 +100,7 @@ def record(lowering: Driver, function: Function, form: Form) -> Tape | None:
         first_body=bodies,
         bodies=bodies_so_far(lowering) - bodies,
         movable=_is_movable(emit.variables[len(earlier) :], collected, emit.ipu),
-    )  # fmt: skip
+    )
     return None if reads.why_not or not _is_closed(tape, lowering) else tape
 
 
@@ -204,9 +208,13 @@ class _Again:
         if self.names.same:
             return replace(old, id=self.variables[old.id], ipu=self._ipu(old.ipu))
         return replace(
-            old, id=self.variables[old.id], ipu=self._ipu(old.ipu), name=self.names.text(old.name),
-            origin=self.names.origin(old.origin), function=self.names.function(old.function),
-        )  # fmt: skip
+            old,
+            id=self.variables[old.id],
+            ipu=self._ipu(old.ipu),
+            name=self.names.text(old.name),
+            origin=self.names.origin(old.origin),
+            function=self.names.function(old.function),
+        )
 
     def operator(self, old: Operator) -> Operator:
         """An operator of the new steps."""
@@ -215,22 +223,30 @@ class _Again:
             return replace(old, repeated=repeated) if old.repeated and self.later else old
         text = self.names.text
         return replace(
-            old, id=text(old.id), name=text(old.name), layer=self.names.layer(old.layer), body=text(old.body),
+            old,
+            id=text(old.id),
+            name=text(old.name),
+            layer=self.names.layer(old.layer),
+            body=text(old.body),
             repeated=repeated,
-        )  # fmt: skip
+        )
 
     def step(self, old: Step) -> Step:
         """A step on the new variables."""
         changed: dict[str, Any] = {
-            "id": old.id + self.later, "reads": self._ids(old.reads), "writes": self._ids(old.writes)
-        }  # fmt: skip
+            "id": old.id + self.later,
+            "reads": self._ids(old.reads),
+            "writes": self._ids(old.writes),
+        }
         if not self.names.same or self.old_ipu != self.ipu or self.old_stage != self.stage:
             text = self.names.text
             changed |= {
-                "name": text(old.name), "operator": text(old.operator),
-                "origin": self.names.origin(old.origin), "ipu": self._ipu(old.ipu),
+                "name": text(old.name),
+                "operator": text(old.operator),
+                "origin": self.names.origin(old.origin),
+                "ipu": self._ipu(old.ipu),
                 "stage": self.stage if old.stage == self.old_stage else old.stage,
-            }  # fmt: skip
+            }
             changed |= self._inside(old)
         return replace(old, **changed)
 
@@ -268,7 +284,9 @@ class _Again:
         if self.names.same and self.old_ipu == self.ipu:
             return old
         return replace(
-            old, function=self.names.function(old.function), name=self.names.text(old.name),
+            old,
+            function=self.names.function(old.function),
+            name=self.names.text(old.name),
             ipu=None if old.ipu is None else self._ipu(old.ipu),
             origin=self.names.origin(old.origin),
-        )  # fmt: skip
+        )

@@ -87,8 +87,13 @@ def _made(node: Node, buffers: _Buffers, read: tuple[Value, ...]) -> tuple[Value
 
 def _peaks(graph: Graph) -> dict[str, int]:
     """The peak of every called body in its own order; what a region holds is its caller's."""
-    regions = {name for function in graph.functions.values() for node in function.nodes for name in node.calls
-               if node.op == "region"}  # fmt: skip
+    regions = {
+        name
+        for function in graph.functions.values()
+        for node in function.nodes
+        for name in node.calls
+        if node.op == "region"
+    }
     found: dict[str, int] = {}
     for function in callees_first(graph):
         if function.name == graph.entry or function.name in regions:

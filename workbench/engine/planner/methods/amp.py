@@ -152,8 +152,17 @@ def units_of(in_type: str, partials_type: str, target: Target) -> int:
     " lib/poplin/PerformanceEstimation.hpp:672, :694",
     error_kind="vertex",
 )
-def amp_cycles(one_by_one: Any, flat_positions: Sizes, kernel_outer: Sizes, kernel_inner: Sizes, positions: Sizes,
-               row_width: Sizes, filter_height: int, data_path_bytes: int, **arguments: Any) -> Sizes:  # fmt: skip
+def amp_cycles(
+    one_by_one: Any,
+    flat_positions: Sizes,
+    kernel_outer: Sizes,
+    kernel_inner: Sizes,
+    positions: Sizes,
+    row_width: Sizes,
+    filter_height: int,
+    data_path_bytes: int,
+    **arguments: Any,
+) -> Sizes:
     """Cycles of the matrix unit on the fullest tile."""
     if np.all(one_by_one):
         return amp_1x1_cycles(positions=flat_positions, **arguments)

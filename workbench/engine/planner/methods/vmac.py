@@ -42,9 +42,15 @@ class VerticalMac(Method):
 
     def cost(self, problem: ConvProblem, shares: Shares, rules: Rules) -> TermSpec:
         """One vertex over all positions of the tile."""
-        return "compute", "plan.vmac", {
-            **self._sizes(shares), **self._template(), "workers": rules.target.workers_per_tile,
-        }  # fmt: skip
+        return (
+            "compute",
+            "plan.vmac",
+            {
+                **self._sizes(shares),
+                **self._template(),
+                "workers": rules.target.workers_per_tile,
+            },
+        )
 
     def macs_per_cycle(self, in_type: str) -> int:
         """A vector."""

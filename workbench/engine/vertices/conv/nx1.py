@@ -108,17 +108,23 @@ def nx1_cycles(
     types = {"in_type": in_type, "partials_type": partials_type}
     run_sums = _nx1_run_sums(positions, row_width, run_lengths, conv_units=conv_units, workers=workers, **types)
     load = weight_load_cycles(
-        conv_units=conv_units, bytes_per_unit=weight_bytes_per_unit, bytes_per_cycle=weight_load_bytes_per_cycle,
+        conv_units=conv_units,
+        bytes_per_unit=weight_bytes_per_unit,
+        bytes_per_cycle=weight_load_bytes_per_cycle,
         filter_height=filter_height,
-    )  # fmt: skip
+    )
     loops = _Loops(
-        kernel_outer=kernel_outer, kernel_inner=kernel_inner, passes=out_chans_per_group // conv_units,
-        in_groups=in_groups, out_groups=out_groups, conv_groups=conv_groups, load=load,
-    )  # fmt: skip
-    if in_type == "quarter":
-        cycles = _nx1_quarter(loops, run_sums, workers)
-    else:
-        cycles = _nx1_halves(loops, run_sums, filter_height, float_partials, workers)
+        kernel_outer=kernel_outer,
+        kernel_inner=kernel_inner,
+        passes=out_chans_per_group // conv_units,
+        in_groups=in_groups,
+        out_groups=out_groups,
+        conv_groups=conv_groups,
+        load=load,
+    )
+    quarter = in_type == "quarter"
+    halves = (loops, run_sums, filter_height, float_partials, workers)
+    cycles = _nx1_quarter(loops, run_sums, workers) if quarter else _nx1_halves(*halves)
     if not kernel_zeroing:
         return cycles
     return cycles + zero_partials_cycles(
