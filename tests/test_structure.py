@@ -172,3 +172,26 @@ def test_element_types_stand_in_one_table() -> None:
 )
 def test_the_count_finds_tables_of_types(source: str, lines: list[int]) -> None:
     assert tables_of_types(source) == lines
+
+
+def calls_of_id(source: str) -> list[int]:
+    """Lines where an object's number is taken in place of the object, called or handed on."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    taken = [name for call in calls for name in (call.func, *_handed_to_a_mapper(call))]
+    return sorted(name.lineno for name in taken if isinstance(name, ast.Name) and name.id == "id")
+
+
+def _handed_to_a_mapper(call: ast.Call) -> list[ast.expr]:
+    mappers = ("map", "filter", "sorted", "min", "max")
+    asked = isinstance(call.func, ast.Name) and call.func.id in mappers
+    return [*call.args, *(keyword.value for keyword in call.keywords)] if asked else []
+
+
+def test_nothing_is_known_by_its_number() -> None:
+    """Values, nodes and functions are keys themselves; what does not hash by itself stands in `base/identity.py`."""
+    found = [f"{name}:{line}" for name in FILES for line in calls_of_id((PACKAGE / name).read_text())]
+    assert not found, found
+
+
+def test_a_number_would_be_found() -> None:
+    assert calls_of_id("table = {id(value): 1}\nnames = map(id, nodes)\nstep.id\nid: int = 0") == [1, 2]

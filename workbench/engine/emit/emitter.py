@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ import numpy as np
 from workbench.base.arrays import IntArray, frozen
 from workbench.base.categories import VariableKind
 from workbench.base.dtypes import ITEMSIZE_BYTES
+from workbench.base.identity import ByIdentities
 from workbench.engine import cost
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping import Mapping, Placement, transfer
@@ -56,13 +56,9 @@ def vertex_groups(vertex: str, per_tile: dict[str, IntArray], **constant: Any) -
 
 
 Classes = tuple[tuple[tuple[int, ...], TileSet], ...]
-# Read-only arrays by identity (kept, so that an identity is not used again) → their classes of equal tiles.
-_known: OrderedDict[tuple[int, ...], tuple[tuple[IntArray, ...], Classes]] = OrderedDict()
-_KNOWN_AT_MOST = 4096
-
-
-# The same for sums of such arrays.
-_sums: OrderedDict[tuple[int, ...], tuple[tuple[IntArray, ...], IntArray]] = OrderedDict()
+# Of read-only arrays: their classes of equal tiles, and their sums.
+_classes: ByIdentities[IntArray, Classes] = ByIdentities(most=4096)
+_sums: ByIdentities[IntArray, IntArray] = ByIdentities(most=4096)
 
 
 def total_of(arrays: Sequence[IntArray]) -> IntArray:
@@ -71,24 +67,20 @@ def total_of(arrays: Sequence[IntArray]) -> IntArray:
         return arrays[0]
     if any(array.flags.writeable for array in arrays):
         return frozen(np.add.reduce(arrays))
-    key = tuple(map(id, arrays))
-    if key not in _sums:
-        _sums[key] = (tuple(arrays), frozen(np.add.reduce(arrays)))
-        while len(_sums) > _KNOWN_AT_MOST:
-            _sums.popitem(last=False)
-    return _sums[key][1]
+    known: IntArray | None = _sums.get(tuple(arrays))
+    if known is None:
+        known = _sums[tuple(arrays)] = frozen(np.add.reduce(arrays))
+    return known
 
 
 def _equal_tiles(columns: tuple[IntArray, ...]) -> Classes:
     """Classes of tiles with equal values in all columns, where the first is positive."""
     if any(column.flags.writeable for column in columns):
         return _classes_of(columns)
-    key = tuple(map(id, columns))
-    if key not in _known:
-        _known[key] = (columns, _classes_of(columns))
-        while len(_known) > _KNOWN_AT_MOST:
-            _known.popitem(last=False)
-    return _known[key][1]
+    known: Classes | None = _classes.get(columns)
+    if known is None:
+        known = _classes[columns] = _classes_of(columns)
+    return known
 
 
 def _classes_of(columns: tuple[IntArray, ...]) -> Classes:

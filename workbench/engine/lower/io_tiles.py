@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.base.identity import ByIdentity
 from workbench.engine.options import Options
 from workbench.engine.program import (
     Call,
@@ -113,7 +114,7 @@ class _Widening:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._known: dict[int, tuple[IntArray, IntArray]] = {}
+        self._known: ByIdentity[IntArray, IntArray] = ByIdentity()
 
     def run(self, program: TileProgram, target: Target) -> TileProgram:
         variables = [dataclasses.replace(one, bytes_per_tile=self.row(one.bytes_per_tile)) for one in program.variables]
@@ -126,9 +127,9 @@ class _Widening:
         )
 
     def row(self, array: IntArray) -> IntArray:
-        if id(array) not in self._known:  # the array is kept, so its identity is not used again
-            self._known[id(array)] = (array, frozen(np.concatenate([array, np.zeros(self.count, np.int64)])))
-        return self._known[id(array)][1]
+        if array not in self._known:
+            self._known[array] = frozen(np.concatenate([array, np.zeros(self.count, np.int64)]))
+        return self._known[array]
 
     def exchange(self, exchange: Exchange) -> Exchange:
         found = {each.name: getattr(exchange, each.name) for each in dataclasses.fields(exchange)}

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES
+from workbench.base.identity import ByIdentities
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, Inputs, formula, term
 from workbench.engine.mapping.tileset import TileSet
@@ -265,8 +266,7 @@ class _Counts:
         self.syncs = np.zeros((ipus, 1), np.int64)
         self._variants: dict[tuple[str, str, int], dict[tuple[int, TileSet], None]] = {}
         self._groups: dict[tuple[int, TileSet], Counter[str]] = {}
-        self._moved: dict[tuple[int, str, tuple[int, ...]], Exchange] = {}
-        self._times: Counter[tuple[int, str, tuple[int, ...]]] = Counter()
+        self._moved: dict[tuple[int, str], ByIdentities[IntArray, list[Exchange]]] = {}
         self._group_of = group_of
         self._merged = merged
         self._copied: set[tuple[str, int | None]] = set()
@@ -299,9 +299,7 @@ class _Counts:
 
     def _moves(self, exchange: Exchange, ipu: int, prefix: str) -> None:
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
-        key = (ipu, prefix, tuple(map(id, arrays)))  # the program keeps them, so identities stay theirs
-        self._moved[key] = exchange
-        self._times[key] += 1
+        self._moved.setdefault((ipu, prefix), ByIdentities()).setdefault(arrays, []).append(exchange)
 
     def _group(self, group: VertexGroup, ipu: int) -> None:
         template, code_bytes, state_bytes = _size_of(self.machine, group.vertex, group.arguments)
@@ -319,11 +317,14 @@ class _Counts:
         for (ipu, tiles), counts in self._groups.items():
             for name, value in counts.items():
                 self.sums[name][ipu, tiles.tiles] += value
-        for (ipu, prefix, arrays), exchange in self._moved.items():
-            count = self._times[ipu, prefix, arrays]
-            self.sums[prefix + "instructions"][ipu] += count * exchange_instructions(exchange, self.target)
-            self.exchanges[prefix][ipu] += count
-            self.sums["runs"][ipu] += count * ((exchange.sent_bytes > 0) | (exchange.received_bytes > 0))
+        for (ipu, prefix), moved in self._moved.items():
+            for _, (exchange, *more) in moved.items():
+                self._add_moves(ipu, prefix, exchange, 1 + len(more))
+
+    def _add_moves(self, ipu: int, prefix: str, exchange: Exchange, count: int) -> None:
+        self.sums[prefix + "instructions"][ipu] += count * exchange_instructions(exchange, self.target)
+        self.exchanges[prefix][ipu] += count
+        self.sums["runs"][ipu] += count * ((exchange.sent_bytes > 0) | (exchange.received_bytes > 0))
 
     def _held(self, where: Iterable[tuple[int, TileSet]]) -> npt.NDArray[np.bool_]:
         found = np.zeros(self.shape, bool)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
+from workbench.base.identity import ByIdentity
 from workbench.engine.program.program import Leaf, TileProgram, Variable
 
 Flags = npt.NDArray[np.bool_]
@@ -93,11 +94,11 @@ def _accesses(steps: tuple[Leaf, ...]) -> Accesses:
 
 
 def _vectors(variables: tuple[Variable, ...]) -> tuple[IntArray, tuple[IntArray, ...]]:
-    known: dict[int, int] = {}  # the variables keep their arrays, so identities stay theirs
+    known: ByIdentity[IntArray, int] = ByIdentity()
     vectors: list[IntArray] = []
     rows = []
     for array in [each.bytes_per_tile for each in variables]:
-        row = known.setdefault(id(array), len(vectors))
+        row = known.setdefault(array, len(vectors))
         if row == len(vectors):
             vectors.append(array)
         rows.append(row)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from workbench.base.identity import ByIdentity
 from workbench.engine import vertices
 from workbench.engine.program.columns import columns_of
 from workbench.engine.program.program import ComputeSet, DoExchange, OnTileExecute, TileProgram
@@ -21,17 +24,17 @@ def verify_program(program: TileProgram) -> TileProgram:
     if unknown.any():
         step = program.steps[accesses.step[unknown.argmax()]]
         raise VerificationError(f"step {step.id} {step.name} names an unknown variable")
-    tiles, sound = program.target.tiles_per_ipu, set[int]()
+    tiles, sound = program.target.tiles_per_ipu, ByIdentity[Any, None]()
     for step in program.steps:
         if isinstance(step, OnTileExecute):
             groups = step.compute_set.groups
-            if id(groups) not in sound:  # the program keeps them, and many sets have the same
+            if groups not in sound:  # many sets have the same
                 _verify_compute_set(step.compute_set, tiles, sound)
-                sound.add(id(groups))
-        if isinstance(step, DoExchange) and id(step.exchange) not in sound:
+                sound[groups] = None
+        if isinstance(step, DoExchange) and step.exchange not in sound:
             if step.exchange.multicast_extra_bytes < 0:
                 raise VerificationError(f"step {step.id} {step.name} sends more bytes than are received")
-            sound.add(id(step.exchange))
+            sound[step.exchange] = None
     return program
 
 
@@ -49,14 +52,14 @@ def _verify_variables(program: TileProgram) -> None:
             raise VerificationError(f"{variable} is on an IPU outside 0..{program.ipus - 1}")
 
 
-def _verify_compute_set(compute_set: ComputeSet, tiles: int, sound: set[int]) -> None:
-    """`sound` is filled with sets of tiles that lie on the IPU, by identity: few serve many groups."""
+def _verify_compute_set(compute_set: ComputeSet, tiles: int, sound: ByIdentity[Any, None]) -> None:
+    """`sound` is filled with sets of tiles that lie on the IPU: few serve many groups."""
     for group in compute_set.groups:
         vertices.find(group.vertex)
         if len(group.tiles) == 0 or group.count < 1:
             raise VerificationError(f"{compute_set.name}: {group} runs nowhere")
-        if id(group.tiles) in sound:
+        if group.tiles in sound:
             continue
         if np.min(group.tiles.tiles) < 0 or np.max(group.tiles.tiles) >= tiles:
             raise VerificationError(f"{compute_set.name}: {group} is on a tile outside 0..{tiles - 1}")
-        sound.add(id(group.tiles))
+        sound[group.tiles] = None

@@ -12,6 +12,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray, frozen
 from workbench.base.causes import Cause
+from workbench.base.identity import ByIdentities, ByIdentity
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, formula, term
 from workbench.engine.program import (
@@ -223,17 +224,17 @@ class StepCosts:
         is_alike = earlier is not None and earlier.target == target
         self._earlier: Mapping[object, Computed] = earlier._computed if earlier is not None and is_alike else {}
         self._computed: dict[object, Computed] = {}
-        self._exchanged: dict[object, tuple[Exchange, Cost, IntArray]] = {}
+        self._exchanged: ByIdentities[IntArray | None, tuple[Cost, IntArray]] = ByIdentities()
         self._arrays: dict[bytes, IntArray] = {}
-        self._balances: dict[int, tuple[int, float]] = {}
+        self._balances: ByIdentity[IntArray, tuple[int, float]] = ByIdentity()
         self._nothing = self._kept(np.zeros(target.tiles_per_ipu, np.int64))
 
     def cost(self, step: Leaf) -> StepCost:
         """Cost, cause and per-tile cycles of one execution."""
         cause, cost, per_tile, flops = self._parts(step)
-        if id(per_tile) not in self._balances:  # `_arrays` keeps it, so its identity is not used again
-            self._balances[id(per_tile)] = _balance(per_tile)
-        active, balance = self._balances[id(per_tile)]
+        if per_tile not in self._balances:
+            self._balances[per_tile] = _balance(per_tile)
+        active, balance = self._balances[per_tile]
         return StepCost(
             step=step,
             cost=cost,
@@ -293,11 +294,11 @@ class StepCosts:
 
     def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)
-        key = tuple(map(id, arrays))
-        if key not in self._exchanged:  # the exchange is kept with its arrays, so these identities stay theirs
+        known: tuple[Cost, IntArray] | None = self._exchanged.get(arrays)
+        if known is None:
             cost, per_tile = exchange_cost(exchange, self.target)
-            self._exchanged[key] = (exchange, cost, self._kept(per_tile))
-        return self._exchanged[key][1:]
+            known = self._exchanged[arrays] = (cost, self._kept(per_tile))
+        return known
 
     def _stream(self, step: StreamCopy) -> tuple[Cost, IntArray]:
         target = self.target

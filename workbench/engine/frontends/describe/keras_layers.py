@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import keras
 
+from workbench.base.identity import ByIdentity, each_once
 from workbench.engine.frontends.describe.name_stack import call_scope
 
 
@@ -34,23 +35,23 @@ def _children(layer: Any) -> list[Any]:
     held = list(layer.layers) if isinstance(layer, keras.Model) else []
     values = [value for value in list(vars(layer).values()) if _kind(value.__class__) is not None]
     held += [child for value in values for child in _layers_in(value)]
-    return list({id(child): child for child in held if child is not layer}.values())
+    return each_once(child for child in held if child is not layer)
 
 
 def walk_layers(model: Any) -> list[tuple[str, Any]]:
     """Every layer below a model with its path (`"encoder_0/attention/query"`), parents first."""
     found: list[tuple[str, Any]] = []
-    ancestors: set[int] = {id(model)}
+    ancestors: ByIdentity[Any, None] = ByIdentity([(model, None)])
 
     def visit(parent: Any, prefix: str) -> None:
         for child in _children(parent):
-            if id(child) in ancestors:
+            if child in ancestors:
                 continue
             path = f"{prefix}{child.name}"
             found.append((path, child))
-            ancestors.add(id(child))
+            ancestors[child] = None
             visit(child, f"{path}/")
-            ancestors.discard(id(child))
+            ancestors.pop(child)
 
     visit(model, "")
     return found
@@ -60,7 +61,7 @@ def plain_operations(model: Any) -> list[Any]:
     """Operations of a functional model that are not layers (`x + y` on symbolic tensors)."""
     held = [model, *(layer for _, layer in walk_layers(model))]
     found = [op for owner in held for op in getattr(owner, "operations", ()) if not isinstance(op, keras.layers.Layer)]
-    return list({id(op): op for op in found}.values())
+    return each_once(found)
 
 
 def layer_classes(model: Any) -> dict[str, str]:
@@ -71,14 +72,14 @@ def layer_classes(model: Any) -> dict[str, str]:
     return classes
 
 
-def variable_layers(model: Any) -> dict[int, str]:
-    """`id(variable)` to the path of the deepest layer that owns it."""
-    owners: dict[int, str] = {}
+def variable_layers(model: Any) -> ByIdentity[Any, str]:
+    """Each variable to the path of the deepest layer that owns it."""
+    owners: ByIdentity[Any, str] = ByIdentity()
     for path, layer in walk_layers(model):
         for variable in layer.variables:
-            known = owners.get(id(variable))
+            known = owners.get(variable)
             if known is None or path.startswith(f"{known}/"):
-                owners[id(variable)] = path
+                owners[variable] = path
     return owners
 
 
@@ -113,11 +114,11 @@ def numbered_calls(model: Any) -> Iterator[None]:
     counts: dict[str, int] = {}
     wrapped: list[Any] = []
     try:
-        for layer in {id(layer): layer for _, layer in walk_layers(model)}.values():
-            object.__setattr__(layer, "call", _numbered(layer.call, None, counts, f"layer {id(layer)}"))
+        for number, layer in enumerate(each_once(layer for _, layer in walk_layers(model))):
+            object.__setattr__(layer, "call", _numbered(layer.call, None, counts, f"layer {number}"))
             wrapped.append(layer)
-        for operation in plain_operations(model):
-            call = _numbered(operation.call, operation.name, counts, f"operation {id(operation)}")
+        for number, operation in enumerate(plain_operations(model)):
+            call = _numbered(operation.call, operation.name, counts, f"operation {number}")
             object.__setattr__(operation, "call", call)
             wrapped.append(operation)
         yield

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from jax.extend.core import Literal as Constant
 
+from workbench.base.identity import ByIdentities
 from workbench.engine.frontends.describe.name_stack import LayerNames, place_of
 from workbench.engine.frontends.trace.jaxpr import again, closed_of, cut, equation_stacks
 from workbench.engine.frontends.trace.staged_calls import Program, StagedCall
@@ -55,7 +56,7 @@ class Recomputation:
     checkpoints: tuple[str, ...] = ()
 
 
-Cuts = dict[tuple[int, ...], tuple[Any, Any, list[Any]]]
+Cuts = ByIdentities[Any, tuple[Any, list[Any]]]  # of a jaxpr with its results: what is left of it, and what that reads
 """By a jaxpr and what it is to return (by identity): the jaxpr, and what `cut` makes of it."""
 
 
@@ -71,7 +72,7 @@ def recomputed(program: Program, how: Recomputation, layers: Mapping[str, str], 
     for stage, backward in backwards.items():
         others = [call for call in program.calls if call is not forwards[stage] and call is not backward]
         elsewhere = {name for call in others for name in call.operands} | {name for _, name in program.outputs}
-        change = _Stage(forwards[stage], backward, frozenset(elsewhere), {} if cuts is None else cuts)
+        change = _Stage(forwards[stage], backward, frozenset(elsewhere), ByIdentities() if cuts is None else cuts)
         if how.mode == "RecomputeThenBackpropagate":
             calls = None if stage == last else change.then()
         else:
@@ -175,11 +176,10 @@ class _Stage:
         ]
         pairs += [(name, var, "") for name, var in self.kept.items()]
         outvars = [var for _, var, _ in pairs]
-        key = (id(self.forward.closed), *map(id, outvars))
+        key = (self.forward.closed, *outvars)
         if key not in self.cuts:
-            found = cut(self.forward.closed, self.jaxpr.eqns, self.jaxpr.invars, outvars)
-            self.cuts[key] = (self.forward.closed, *found)
-        _, closed, used = self.cuts[key]
+            self.cuts[key] = cut(self.forward.closed, self.jaxpr.eqns, self.jaxpr.invars, outvars)
+        closed, used = self.cuts[key]
         return replace(
             self.forward,
             closed=closed,

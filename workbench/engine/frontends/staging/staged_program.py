@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.identity import ByIdentities
 from workbench.engine.frontends.numbers.replicated import for_all
 from workbench.engine.frontends.staging.recompute import Cuts, Recomputation, recomputed
 from workbench.engine.frontends.staging.scheduled import ScheduledProgram
@@ -37,7 +38,7 @@ class Staged:
     replicas: int = 1
     finish: Callable[[Program], Program] = lambda program: program
     variants: dict[Recomputation, Source] = field(default_factory=dict)  # made before, by how they recompute
-    cuts: Cuts = field(default_factory=dict)  # what they have in common
+    cuts: Cuts = field(default_factory=ByIdentities)  # what they have in common
 
     def _for_all(self, run: Compute) -> Compute:
         if self.replicas == 1:

@@ -72,9 +72,9 @@ def find_mode(model: Any, mode: str | None, optimizer: Any) -> Mode:
 def describe_variables(model: Any, variables: Variables) -> tuple[Input, ...]:
     """Names, roles and layers of the variables of a step."""
     layers = variable_layers(model)
-    trainable = [(v.path, layers.get(id(v), "")) for v in variables.trainable]
+    trainable = [(v.path, layers.get(v, "")) for v in variables.trainable]
     described = [
-        _described(v, trained, layers.get(id(v), ""))
+        _described(v, trained, layers.get(v, ""))
         for group, trained in ((variables.trainable, True), (variables.state, False))
         for v in group
     ]

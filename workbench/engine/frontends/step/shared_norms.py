@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import keras
 
+from workbench.base.identity import each_once
 from workbench.engine.frontends.describe.replicas import AXIS
 from workbench.errors import InputError
 
@@ -33,7 +34,7 @@ def check_members(members: int, replicas: int, *, staged: bool) -> int:
 def shared_statistics(layers: Sequence[Any], members: int, replicas: int) -> Iterator[None]:
     """Inside, batch normalisations take the statistics of `members` consecutive replicas together."""
     norms = [each for each in layers if isinstance(each, keras.layers.BatchNormalization)] if members > 1 else []
-    chosen = {id(each): each for each in norms}.values()  # a layer that several share comes with each of them
+    chosen = each_once(norms)  # a layer that several share comes with each of them
     for layer in chosen:
         layer.__dict__["_moments"] = _averaged(layer._moments, members, replicas)
     try:

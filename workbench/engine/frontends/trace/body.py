@@ -11,6 +11,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from workbench.base.dtypes import ITEMSIZE_BYTES, dtype_name
+from workbench.base.identity import ByIdentity
 from workbench.engine.frontends.describe.name_stack import LayerNames, Place, Stack, place_of
 from workbench.engine.frontends.expand.expansions import Expander
 from workbench.engine.frontends.expand.fold import FOLDED_DTYPES, LARGEST_FOLDED_ARRAY
@@ -66,7 +67,7 @@ class Body(ABC):
 
     converter: Converter
     sheet: Sheet = field(default_factory=Sheet)
-    constants: dict[int, tuple[int, Any]] = field(default_factory=dict)  # id(array) -> (number, array)
+    constants: ByIdentity[Any, int] = field(default_factory=ByIdentity)  # array -> number
     known: dict[int, Any] = field(default_factory=dict)  # number -> value, for folding
     owners: dict[Any, str] = field(default_factory=dict)  # outermost result variable -> layer it belongs to
 
@@ -91,13 +92,13 @@ class Body(ABC):
         """A closed-over value: a scalar is a literal, an array becomes a parameter of the function."""
         if np.shape(array) == () and hasattr(array, "dtype") and dtype_name(array.dtype) != "key":
             return self.scalar(np.asarray(array).item(), dtype_name(array.dtype))
-        if id(array) not in self.constants:
+        if array not in self.constants:
             shape = tuple(int(size) for size in np.shape(array))
             number = self.sheet.number(shape, dtype_name(array.dtype))
-            self.constants[id(array)] = (number, array)
+            self.constants[array] = number
             if np.size(array) <= LARGEST_FOLDED_ARRAY and dtype_name(array.dtype) in FOLDED_DTYPES:
                 self.known[number] = np.asarray(array)
-        return self.constants[id(array)][0]
+        return self.constants[array]
 
     def read(self, env: dict[Any, int], atom: Any) -> int:
         """The number of a variable or literal."""
@@ -158,7 +159,7 @@ class Body(ABC):
         """The arrays closed over that something needs, with their numbers."""
         prune(self.sheet, results)
         needed = {number for draft in self.sheet.drafts for number in draft.operands} | set(results)
-        return [(number, array) for number, array in self.constants.values() if number in needed]
+        return [(number, array) for array, number in self.constants.items() if number in needed]
 
     def subfunction(
         self, program: Any, wanted: str, context: Context, owners: Sequence[str] = ()

@@ -15,6 +15,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from keras.src.backend.common import global_state
 from keras.src.random import seed_generator
 
+from workbench.base.identity import ByIdentity
 from workbench.engine.frontends.describe.name_stack import (
     LOSS_LAYER,
     METRICS_LAYER,
@@ -211,8 +212,8 @@ def forget_uninitialized(variables: Iterable[Any]) -> None:
     """
     pending = global_state.get_global_attribute("uninitialized_variables")
     if pending:
-        mine = {id(variable) for variable in variables}
-        pending[:] = [variable for variable in pending if id(variable) not in mine]
+        mine = ByIdentity((variable, None) for variable in variables)
+        pending[:] = [variable for variable in pending if variable not in mine]
 
 
 @contextmanager

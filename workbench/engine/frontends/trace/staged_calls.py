@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from workbench.base.identity import ByIdentity
 from workbench.engine.frontends.trace.body import Converter
 from workbench.engine.frontends.trace.jaxpr import function_from_jaxpr, new_converter
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Output, Value, verify_graph
@@ -66,7 +67,7 @@ class Program:
         return [name for output, name in self.outputs if output.role != "update" and name not in once]
 
 
-Converted: TypeAlias = dict[tuple[Any, ...], tuple[Any, Function, list[Any]]]
+Converted: TypeAlias = dict[tuple[Any, ...], tuple[Function, list[Any]]]
 """By what makes calls one function: their jaxpr, the function and the arrays it closes over."""
 
 
@@ -85,19 +86,19 @@ def assemble(
     for item in inputs:
         kind = program.types[item.name]
         values[item.name] = entry.param(tuple(kind.shape), str(kind.dtype))
-    constants: dict[int, Value] = {}
+    constants: ByIdentity[Any, Value] = ByIdentity()
     before: dict[str, Value] = {}  # what updates read: a counter they share is advanced by none before another
     for call in program.calls:
         if call.updates and not before:
             before = dict(values)
         function, arrays = _function_of(call, converter, known)
         for array in arrays:
-            if id(array) not in constants:
+            if array not in constants:
                 inputs.append(Input(name=f"constant_{len(constants)}", role="constant"))
-                constants[id(array)] = entry.param(tuple(array.shape), str(array.dtype))
+                constants[array] = entry.param(tuple(array.shape), str(array.dtype))
         converter.functions[call.name] = function
         read = before if call.updates else values
-        operands = (*(read[name] for name in call.operands), *(constants[id(array)] for array in arrays))
+        operands = (*(read[name] for name in call.operands), *(constants[array] for array in arrays))
         results = entry.node(
             "call",
             operands,
@@ -123,13 +124,13 @@ def assemble(
 
 def _function_of(call: StagedCall, converter: Converter, known: Converted) -> tuple[Function, list[Any]]:
     """A call's function, as before where it is of the same jaxpr and calls nothing, which is named by the graph."""
-    key = (id(call.closed), call.name, call.owners, call.direction)
+    key = (call.closed, call.name, call.owners, call.direction)
     if key in known:
-        return known[key][1:]
+        return known[key]
     inner = len(converter.functions)
     function, arrays = function_from_jaxpr(converter, call.closed, call.name, call.owners, call.direction)
     if len(converter.functions) == inner:
-        known[key] = (call.closed, function, arrays)
+        known[key] = (function, arrays)
     return function, arrays
 
 
