@@ -110,9 +110,9 @@ def _rewritten(graph: Graph, function: Function, params: Mapping[int, Home], pai
         value = function.params[number]
         new = next_of.get(number)
         changed_at = made.get(new) if new is not None else None
-        if value not in reads and changed_at is None:
+        places = reads.get(value, [] if changed_at is None else [changed_at])
+        if not places:
             continue
-        places = reads.get(value) or [changed_at or 0]
         key = f"{function.name}:{number}"
         for first in _beginnings(function, places):
             before.setdefault(first, []).append(_node(LOAD, value, key, home, function.nodes[first]))
