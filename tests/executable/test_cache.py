@@ -19,6 +19,7 @@ from workbench.engine.graph import Graph, Input, Output
 from workbench.engine.options import Options
 from workbench.engine.target import target
 from workbench.executable import Executable, cache
+from workbench.profiler.storage import load_profile, save_profile
 
 
 def graph() -> Graph:
@@ -27,7 +28,7 @@ def graph() -> Graph:
 
 
 def key(of: Graph) -> str:
-    return cache.key_of(of, Options(), target("ipu2", tiles_per_ipu=4), 1)
+    return cache.content(of, Options(), target("ipu2", tiles_per_ipu=4), 1).key
 
 
 def test_equal_content_has_one_key() -> None:
@@ -106,6 +107,49 @@ def test_a_damaged_file_is_removed_and_made_again(kept_in: Path) -> None:
     assert again.profile.total_cycles == cycles
     assert files(kept_in) == [place]
     assert place.stat().st_size > 100
+
+
+def test_an_entry_is_believed_only_with_its_key(kept_in: Path) -> None:
+    small, large = product(8).profile.total_cycles, product(64).profile.total_cycles
+    first, second = sorted(files(kept_in), key=lambda path: path.stat().st_mtime_ns)
+    second.write_bytes(first.read_bytes())  # a whole profile, of other content
+    another_session()
+    again = product(64)
+    assert "lower" in again.passes["phase"].tolist()
+    assert small != large == again.profile.total_cycles
+    assert load_profile(second).total_cycles == large
+    assert "kept_as" not in again.profile.meta
+
+
+@pytest.mark.parametrize("positions", [["a"], [], [1, 2], [["a"], "b"], ["a", "a"], None, "ab", {}])
+def test_an_entry_of_other_lines_than_its_content_has_is_none(kept_in: Path, positions: Any) -> None:
+    content = cache.Content(key="its key", positions=("a.py:1", "a.py:2"))
+    cache.keep_profile(content, product().profile)
+    newest = max(files(kept_in), key=lambda path: path.stat().st_mtime_ns)
+    assert cache.earlier_profile(content) is not None
+    kept = load_profile(newest)
+    said = {**kept.meta["kept_as"], "positions": positions}
+    save_profile(replace(kept, meta={**kept.meta, "kept_as": said}), newest)
+    assert cache.earlier_profile(content) is None
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link to nothing", "empty"])
+def test_what_is_no_file_in_the_place_of_an_entry_is_a_miss(kept_in: Path, kind: str) -> None:
+    cycles = product().profile.total_cycles
+    (place,) = files(kept_in)
+    place.unlink()
+    if kind == "folder":
+        (place / "within").mkdir(parents=True)
+    elif kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "empty":
+        place.touch()
+    else:
+        place.symlink_to(kept_in / "nothing")
+    another_session()
+    again = product()
+    assert "lower" in again.passes["phase"].tolist()
+    assert again.profile.total_cycles == cycles
 
 
 def test_the_least_used_leave_first(kept_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,20 +2,29 @@
 
 The latest few are kept in memory; the profiles of all, for later sessions, on disk: a file each, the least used removed
 first. `WORKBENCH_CACHE` is `off` (neither), `memory`, or the folder for the profiles, else the user's cache folder. A
-file that cannot be read is removed and counts as not there; a folder that cannot be written to keeps nothing.
+file that cannot be read, or that is of other content than its name says, is removed and counts as not there; a folder
+that cannot be written to keeps nothing.
+
+Source lines are outside the content: what is kept says whose lines it has, and those of the model at hand are laid over
+it when it is taken.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from workbench.errors import ProfileFileError
+from workbench.engine.graph.content import content_of
+from workbench.errors import InputError, ProfileFileError
+from workbench.profiler.schema import column
 from workbench.profiler.storage import load_profile, save_profile
 
 if TYPE_CHECKING:
@@ -28,7 +37,19 @@ if TYPE_CHECKING:
 KEPT = 16  # the programs of a notebook and the candidates of a diagnosis: a second Run All compiles nothing
 MOST_BYTES = 1 << 30  # of all files together: a thousand profiles of a large model
 SUFFIX = ".wbprofile"
-_kept: OrderedDict[str, Compiled] = OrderedDict()
+KEPT_AS = "kept_as"  # in the meta of a file: the key and the positions it was kept with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a compile depends on: `key`, one digest of it, and beside it `positions`, the model's source lines."""
+
+    key: str
+    positions: tuple[str, ...] = ()
+
+
+_kept: OrderedDict[str, tuple[Content, Compiled]] = OrderedDict()
+_changing = threading.Lock()
 
 
 def _asked() -> str:
@@ -56,55 +77,100 @@ def _digest_of(*rooms: str) -> str:
     return digest.hexdigest()
 
 
-def key_of(graph: Graph, options: Options, target: Target, ipus: int) -> str:
-    """The content a compile depends on, as one digest."""
-    about = (graph.inputs, graph.outputs, graph.batch_size, graph.mode, graph.assumptions, graph.meta)
-    parts = (_digest_of("base", "engine"), str(graph), repr(about), repr(options.changed), repr(target), str(ipus))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+def content(graph: Graph, options: Options, target: Target, ipus: int) -> Content:
+    """The content a compile depends on."""
+    found = content_of(graph)
+    parts = (_digest_of("base", "engine"), found.text, repr(options.changed), repr(target), str(ipus))
+    key = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return Content(key=key, positions=found.positions)
 
 
-def cached(key: str, compile: Callable[[], Compiled]) -> Compiled:
-    """The result of this content in memory, else a new one, which is kept; what raises keeps nothing."""
-    if key in _kept:
-        _kept.move_to_end(key)
-        return _kept[key]
-    result = _kept[key] = compile()
-    while len(_kept) > KEPT:
-        _kept.popitem(last=False)
+def held(content: Content) -> tuple[Content, Compiled] | None:
+    """The result in memory of this content, and the content with the positions it was made with."""
+    with _changing:
+        if content.key in _kept:
+            _kept.move_to_end(content.key)
+        return _kept.get(content.key)
+
+
+def cached(content: Content, compile: Callable[[], Compiled]) -> Compiled:
+    """The result in memory of this content with these positions, else a new one, which is kept.
+
+    What raises keeps nothing.
+    """
+    known = held(content)
+    if known is not None and known[0] == content:
+        return known[1]
+    result = compile()
+    with _changing:
+        _kept[content.key] = (content, result)
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
     return result
 
 
 def clear() -> None:
     """Forget everything in memory."""
-    _kept.clear()
+    with _changing:
+        _kept.clear()
 
 
-def earlier_profile(key: str) -> Profile | None:
-    """The profile an earlier session kept of this content; None where memory has the whole result."""
-    if key in _kept or not on_disk():
+def laid_over(profile: Profile, old: tuple[str, ...], new: tuple[str, ...]) -> Profile:
+    """A profile of equal content with other source lines: `new` in the places of `old`."""
+    if old == new:
+        return profile
+    lines, steps = dict(zip(old, new, strict=True)), profile.tables["steps"]
+    source = column([lines.get(line, line) for line in steps["source"].tolist()], "U")
+    return replace(profile, tables={**profile.tables, "steps": {**steps, "source": source}})
+
+
+def earlier_profile(content: Content) -> Profile | None:
+    """The profile an earlier session kept of this content, with the source lines of now; None where there is none."""
+    if not on_disk():
         return None
-    place = _place(key)
+    place = _place(content)
     try:
-        found = load_profile(place)
+        if not place.is_file():  # neither there, nor a pipe that would be waited for
+            return None
+        found = _believed(load_profile(place), content)
         os.utime(place)
     except ProfileFileError:
-        place.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            place.unlink(missing_ok=True)
         return None
-    except OSError:
+    except (OSError, RuntimeError):
         return None
     return found
 
 
-def keep_profile(key: str, profile: Profile) -> None:
-    """Keep a profile for later sessions, where the environment lets it; the key "" keeps nothing."""
-    if not key or not on_disk():
+def _believed(profile: Profile, content: Content) -> Profile:
+    """A profile from a file, when the file says that it is of this content; else it is no profile of ours."""
+    said = profile.meta.get(KEPT_AS)
+    if not isinstance(said, dict) or said.get("key") != content.key:
+        raise ProfileFileError("the file is of other content than its name says")
+    old = said.get("positions")
+    if not _are_lines(old) or len(old) != len(content.positions):
+        raise ProfileFileError("the file says other source lines than its content has")
+    plain = replace(profile, meta={name: value for name, value in profile.meta.items() if name != KEPT_AS})
+    return laid_over(plain, tuple(old), content.positions)
+
+
+def _are_lines(old: Any) -> TypeGuard[list[str]]:
+    """Whether what a file says of its source lines is that: different texts."""
+    return isinstance(old, list) and all(isinstance(line, str) for line in old) and len(set(old)) == len(old)
+
+
+def keep_profile(content: Content | None, profile: Profile) -> None:
+    """Keep a profile for later sessions, where the environment lets it; nothing is kept without its content."""
+    if content is None or not on_disk():
         return
-    place = _place(key)
+    said = {"key": content.key, "positions": list(content.positions)}
     try:
+        place = _place(content)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        save_profile(profile, place)
+        save_profile(replace(profile, meta={**profile.meta, KEPT_AS: said}), place)
         _remove_oldest(place.parent, place)
-    except OSError:
+    except (OSError, RuntimeError, InputError):
         return
 
 
@@ -117,8 +183,9 @@ def folder() -> Path:
     return user_cache_path("workbench", appauthor=False)
 
 
-def _place(key: str) -> Path:
-    return folder() / (hashlib.sha256(f"{key}\0{_digest_of('profiler')}".encode()).hexdigest() + SUFFIX)
+def _place(content: Content) -> Path:
+    digest = hashlib.sha256(f"{content.key}\0{_digest_of('profiler')}".encode()).hexdigest()
+    return folder() / f"{digest}{SUFFIX}"
 
 
 def _remove_oldest(where: Path, newest: Path) -> None:

@@ -14,7 +14,7 @@ from workbench.engine.passes import PIPELINE
 from workbench.engine.passes.shard import shards_of
 from workbench.errors import InputError
 from workbench.executable import cache
-from workbench.executable.executable import Executable, Kept
+from workbench.executable.executable import Executable, Kept, profile_of
 from workbench.executable.pipelines import devices_of, recomputed_source
 from workbench.executable.request import Request, make_request
 from workbench.executable.sources import made_by_hand, trace_source
@@ -59,8 +59,8 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
     graph = recomputed_source(traced, request.options).graph
     earlier = like._result if like is not None and isinstance(like._result, Compiled) else None
-    compiled, key = _compiled(request, graph, listener, earlier)
-    return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, key)
+    compiled, content = _compiled(request, graph, listener, earlier)
+    return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, content)
 
 
 def compile_and_write(request: Request, progress: Progress | None = None) -> Executable:
@@ -75,27 +75,35 @@ def compile_traced(source: Any, options: Options, *, replicas: int) -> Executabl
     return compile_and_write(make_request(source, replicas=replicas).replace(options=options))
 
 
-def _compiled(request: Request, graph: Graph, listener: Progress, like: Compiled | None) -> tuple[Compiled | Kept, str]:
-    """The graph compiled, or what a cache kept of the same content; and the content's key."""
+def _compiled(
+    request: Request, graph: Graph, listener: Progress, like: Compiled | None
+) -> tuple[Compiled | Kept, cache.Content | None]:
+    """The graph compiled, or what a cache kept of the same content; and the content."""
     ipus = _ipus(request, graph)
-    fresh: list[Compiled] = []
 
-    def compile_now() -> Compiled:
-        fresh.append(compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener, like=like))
-        return fresh[0]
+    def compile_now(like: Compiled | None = like) -> Compiled:
+        return compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener, like=like)
 
     if not cache.enabled():
-        return compile_now(), ""
+        return compile_now(), None
     start = time.perf_counter()
-    key = cache.key_of(graph, request.options, request.target, ipus)
-    earlier = cache.earlier_profile(key)
-    if earlier is not None:
+    content = cache.content(graph, request.options, request.target, ipus)
+    known = cache.held(content)
+    if known is None:
+        earlier = cache.earlier_profile(content)
+        if earlier is None:
+            return cache.cached(content, compile_now), content
         row = _found_row(start, "the profile an earlier session kept of equal content")
-        return Kept(profile=earlier, phases=row, compile=lambda: cache.cached(key, compile_now)), key
-    found = cache.cached(key, compile_now)
-    if fresh:
-        return found, key
-    return dataclasses.replace(found, phases=_found_row(start, "the result of an equal compile")), key
+        return Kept(profile=lambda: earlier, phases=row, compile=lambda: cache.cached(content, compile_now)), content
+    row, (before, found) = _found_row(start, "the result of an equal compile"), known
+    if before == content:
+        return dataclasses.replace(found, phases=row), content
+    moved = Kept(  # equal but for its source lines, which the graph and the program hold everywhere
+        profile=lambda: cache.laid_over(profile_of(found, request), before.positions, content.positions),
+        phases=row,
+        compile=lambda: cache.cached(content, lambda: compile_now(like or found)),
+    )
+    return moved, content
 
 
 def _found_row(start: float, changed: str) -> tuple[Phase, ...]:

@@ -28,25 +28,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The profile an earlier session kept of equal content, and how to compile when more than the profile is asked."""
+    """What is known of equal content: how to get its profile, and how to compile when more than that is asked."""
 
-    profile: Profile
+    profile: Callable[[], Profile]
     phases: tuple[Phase, ...]
     compile: Callable[[], Compiled]
+
+
+def profile_of(compiled: Compiled, request: Request) -> Profile:
+    """The profile of a compile, with as much of the trace as was asked for."""
+    return keep_trace(collect(compiled, typical_errors()), request.options.get(EXECUTION))
 
 
 class Executable:
     """A compiled source. `.graph`, `.program`, `.profile`, `.passes`, `.run`; `.request` says what was asked.
 
     `traced` is what the front end made of the source, None when an earlier session's profile was enough.
-    `key` is the content's, under which the profile is kept for later sessions; "" keeps nothing.
+    `content` is what the profile is kept by for later sessions; without it nothing is kept.
     """
 
-    def __init__(self, request: Request, compiled: Compiled | Kept, traced: Any = None, key: str = "") -> None:
+    def __init__(
+        self, request: Request, compiled: Compiled | Kept, traced: Any = None, content: cache.Content | None = None
+    ) -> None:
         self.request = request
         self._result = compiled
         self.traced = traced
-        self._key = key
+        self._content = content
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -67,9 +74,9 @@ class Executable:
     def profile(self) -> Profile:
         """What the compiler knows, as data."""
         if isinstance(self._result, Kept):
-            return self._result.profile
-        found = keep_trace(collect(self._result, typical_errors()), self.request.options.get(EXECUTION))
-        cache.keep_profile(self._key, found)
+            return self._result.profile()
+        found = profile_of(self._result, self.request)
+        cache.keep_profile(self._content, found)
         return found
 
     @property
@@ -117,4 +124,4 @@ class Executable:
         return f"<executable {self.profile.name}: {self.profile.summary.sentence}>"
 
 
-__all__ = ["Executable", "Kept"]
+__all__ = ["Executable", "Kept", "profile_of"]
