@@ -25,6 +25,7 @@ from workbench.engine.target import MemoryMap, Target
 from workbench.engine.time.trace import StepCost, Trace
 from workbench.profiler.interning import Vectors
 from workbench.profiler.memory.addresses import Placer
+from workbench.profiler.operators.bounds import beyond_bounds
 from workbench.profiler.operators.table import operator_rows
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import FORMAT_VERSION, Stored, Table, plain, table, table_from_rows
@@ -58,7 +59,9 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     counted = Counter(compiled.lowered.unmodelled if compiled.lowered else ()).items()
     missing = [(primitive, count, layer) for (primitive, layer), count in counted]
     tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)
-    meta = _meta(compiled, made, tables["terms"], arrays["live_peak_position"]) | {
+    meta = _meta(compiled, made, tables["terms"], arrays["live_peak_position"])
+    meta["warnings"] += beyond_bounds(described, tables["operators"])
+    meta |= {
         "typical_errors": dict(typical_errors or {}),
         "trace": trace,
     }

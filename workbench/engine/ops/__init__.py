@@ -76,6 +76,10 @@ class Family:
         """What the plan costs by the planner's own count, once; 0 where no planner counts cycles."""
         return 0
 
+    def bound_bytes(self, node: Node, lowering: Lowering) -> int:
+        """Temporary bytes on a tile that the options allow; 0 where none limits them."""
+        return 0
+
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Emit the steps and bind every result to a tensor."""
         raise WorkbenchError(f"family {self.name!r} has no lowering")  # pragma: no cover

@@ -6,7 +6,14 @@ from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import Family, register
-from workbench.engine.planner.family import lower_node, macs_of, planned_cycles, planned_text, wished_layouts
+from workbench.engine.planner.family import (
+    allowed_bytes,
+    lower_node,
+    macs_of,
+    planned_cycles,
+    planned_text,
+    wished_layouts,
+)
 
 
 class Product(Family):
@@ -35,6 +42,10 @@ class Product(Family):
     def plan_cycles(self, node: Node, lowering: Lowering) -> int:
         """What the planner charges, by which it chose the plan."""
         return planned_cycles(node, lowering)
+
+    def bound_bytes(self, node: Node, lowering: Lowering) -> int:
+        """What availableMemoryProportion allows."""
+        return allowed_bytes(node, lowering)
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Exchange, multiply, reduce."""

@@ -57,6 +57,11 @@ def planned_cycles(node: Node, lowering: Lowering) -> int:
     return planned_of(node, lowering)[1].total_cycles if has_products(node) else 0
 
 
+def allowed_bytes(node: Node, lowering: Lowering) -> int:
+    """Temporary bytes on a tile that availableMemoryProportion allows; 0 where it asks for the least there are."""
+    return planned_of(node, lowering)[1].allowed_bytes if has_products(node) else 0
+
+
 def wished_layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:
     """Owners of both operands: every element on one of the tiles that need it."""
     if not has_products(node):

@@ -20,8 +20,12 @@ from workbench.engine.planner.reduction import stages
 from workbench.engine.planner.variant import Variant, chosen_columns, rules_of, shares_of, tables_of, variants_of
 from workbench.engine.target import Target
 
-ONCE: tuple[int, ...] = (1,)
-SERIAL: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+# Steps over input and over output channels, never over both: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:3350, which
+# tries every count up to the blocks. These are no further apart than a quarter, beyond the first.
+COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+Steps = tuple[tuple[int, int], ...]
+ONCE: Steps = ((1, 1),)
+SERIAL: Steps = (*ONCE, *((count, 1) for count in COUNTS), *((1, count) for count in COUNTS))
 UNREACHED = np.iinfo(np.int64).max
 PROPORTION = "available_memory_proportion"  # of a node whose IPU has a number of its own
 FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
@@ -43,13 +47,13 @@ class Settings:
 class Candidates:
     """Cuts of one variant, each with every number of serial steps: lower bounds of cycles and temporary bytes.
 
-    `cuts` are the flat positions in the product of the variant's tables. Both bounds are int64[cuts, steps, steps], or
+    `cuts` are the flat positions in the product of the variant's tables. Both bounds are int64[cuts, serial], or
     int64[cuts] with `serial` one step only.
     """
 
     variant: Variant
     rules: Rules
-    serial: tuple[int, ...]
+    serial: Steps
     cuts: IntArray
     cycles: IntArray
     temporary: IntArray
@@ -94,11 +98,12 @@ def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
         found = _cheapest(problem, target, settings, bound)
         if found is not None:
             note = f"no plan within {tried[0]} B: the bound was doubled {number} times" if number else ""
-            return _finished(problem, found, bound, note)
+            return replace(_finished(problem, found, bound, note), allowed_bytes=tried[0])
     if tried:
         found = _cheapest(problem, target, settings, UNREACHED)
         assert found is not None
-        return _finished(problem, found, 0, f"no plan within {tried[-1]} B: planned without a bound")
+        note = f"no plan within {tried[-1]} B: planned without a bound"
+        return replace(_finished(problem, found, 0, note), allowed_bytes=tried[0])
     return _finished(problem, _smallest(problem, target, settings), 0, "")
 
 
@@ -126,11 +131,11 @@ def _candidates(variant: Variant, target: Target, settings: Settings) -> Candida
 
 def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
     """Some cuts with every number of serial steps."""
-    variant, steps = once.variant, np.asarray(SERIAL, np.int64)
+    variant, (steps_in, steps_out) = once.variant, np.asarray(SERIAL, np.int64).T
     share, parts = chosen_columns(tables_of(variant), _rows(variant, once.cuts[chosen]))
-    share, parts = ({axis: array[:, None, None] for axis, array in side.items()} for side in (share, parts))
-    shares = shares_of(variant, share, parts, steps[:, None], steps)
-    shape = (len(chosen), len(SERIAL), len(SERIAL))
+    share, parts = ({axis: array[:, None] for axis, array in side.items()} for side in (share, parts))
+    shares = shares_of(variant, share, parts, steps_in, steps_out)
+    shape = (len(chosen), len(SERIAL))
     return Candidates(
         variant=variant,
         rules=once.rules,
@@ -198,7 +203,7 @@ def _exact(found: Candidates, number: int, bound: int, chunk: IntArray) -> Choic
     at = int(np.lexsort((chunk, temporary, cycles))[0])
     if cycles[at] == UNREACHED:
         return None
-    cut = int(found.cuts[chunk[at] // len(found.serial) ** 2])
+    cut = int(found.cuts[chunk[at] // len(found.serial)])
     return Choice(
         order=(int(cycles[at]), int(temporary[at]), number, int(steps[0][at]), int(steps[1][at]), cut),
         variant=variant,
@@ -218,13 +223,12 @@ def _rows(variant: Variant, cuts: IntArray) -> list[IntArray]:
 def _chosen(found: Candidates, chunk: IntArray) -> tuple[Shares, tuple[IntArray, IntArray]]:
     """Sizes of some candidates, and their serial steps."""
     count = len(found.serial)
-    share, parts = chosen_columns(tables_of(found.variant), _rows(found.variant, found.cuts[chunk // count**2]))
+    share, parts = chosen_columns(tables_of(found.variant), _rows(found.variant, found.cuts[chunk // count]))
     if count == 1:
         ones = np.ones(len(chunk), np.int64)
         return shares_of(found.variant, share, parts), (ones, ones)
-    values = np.asarray(found.serial, np.int64)
-    steps = values[chunk // count % count], values[chunk % count]
-    return shares_of(found.variant, share, parts, *steps), steps
+    steps_in, steps_out = np.asarray(found.serial, np.int64)[chunk % count].T
+    return shares_of(found.variant, share, parts, steps_in, steps_out), (steps_in, steps_out)
 
 
 def _smallest(problem: ConvProblem, target: Target, settings: Settings) -> Choice:
