@@ -129,3 +129,13 @@ def test_every_figure_is_a_term_of_a_registered_formula(program: TileProgram) ->
                     formula = formulas.get(part.formula)
                     assert formula.unit == "bytes"
                     assert formula.evaluate(**dict(part.inputs)) == part.value
+
+
+@given(programs(), programs())
+def test_what_an_earlier_program_had_changes_nothing(program: TileProgram, other: TileProgram) -> None:
+    first = footprint(program)
+    for earlier in (first, footprint(other), footprint(other, earlier=first)):
+        again = footprint(program, earlier=earlier)
+        assert [each.vertex for each in again.variants] == [each.vertex for each in first.variants]
+        for name in FOOTPRINT_CATEGORIES:
+            assert (again.categories[name] == first.categories[name]).all(), name

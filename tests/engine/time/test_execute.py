@@ -173,3 +173,14 @@ def test_equal_steps_share_terms_and_arrays() -> None:
     trace = execute(b.program(b.compute({0: 5}), b.compute({0: 5})))
     assert trace.steps[0].cycles_per_tile is trace.steps[1].cycles_per_tile
     assert trace.steps[0].cost.terms[0] is trace.steps[1].cost.terms[0]
+
+
+def test_exchanges_of_an_earlier_program_are_not_costed_again() -> None:
+    b = Builder()
+    moved = b.exchange(b.exchanged([64], [0, 64], [1, 1]))
+    before, renamed = b.program(moved), replace(moved, exchange=replace(moved.exchange, name="later"))
+    costs = costs_of(before)
+    first = execute(before, costs).steps[0]
+    again = execute(b.program(b.compute(), renamed), costs_of(before, costs)).steps[0]
+    assert again.cost is first.cost
+    assert again.step is renamed

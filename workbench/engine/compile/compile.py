@@ -72,9 +72,7 @@ def compile_graph(
         )
         verify_program(lowered.program)
         changed.append(f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables")
-    measured = measure(
-        lowered.program, options, clock, graph=known.graph, lowered=lowered, earlier=like.costs if like else None
-    )
+    measured = measure(lowered.program, options, clock, graph=known.graph, lowered=lowered, earlier=like)
     return replace(measured, prepared=known)
 
 
@@ -86,18 +84,20 @@ def measure(
     *,
     graph: Graph | None = None,
     lowered: Lowered | None = None,
-    earlier: StepCosts | None = None,
+    earlier: Compiled | None = None,
 ) -> Compiled:
-    """Memory and time of a finished tile program, whoever made it; `earlier` has costed some of its steps maybe."""
+    """Memory and time of a finished tile program, whoever made it; `earlier` has measured some of its steps maybe."""
     with clock.phase("footprint"):
-        code = footprint(program, compile_ipu_code=bool(options.get("ipu_model.compile_ipu_code")))
+        is_compiled = bool(options.get("ipu_model.compile_ipu_code"))
+        before = earlier.footprint if earlier is not None else None
+        code = footprint(program, compile_ipu_code=is_compiled, earlier=before)
     with clock.phase("liveness"):
         live = liveness(program, code)
     with clock.phase("allocate") as changed:
         allocation = allocate(program, live, code)
         changed.append(f"{len(allocation.allocated)} tiles allocated")
     with clock.phase("execute"):
-        costs = costs_of(program, earlier)
+        costs = costs_of(program, earlier.costs if earlier is not None else None)
         trace = execute(program, costs)
     empty = Graph(functions={}, entry="", inputs=(), outputs=(), name=program.name)
     return Compiled(

@@ -20,6 +20,12 @@ class TileSet:
     def __len__(self) -> int:
         return len(self.tiles)
 
+    @property
+    def index(self) -> slice | IntArray:
+        """What numpy takes them by: tiles next to each other as a slice, which takes a third of the time."""
+        first, last = int(self.tiles[0]), int(self.tiles[-1])
+        return slice(first, last + 1) if last - first + 1 == len(self.tiles) else self.tiles
+
     def __str__(self) -> str:
         """Runs as `0-31,40`."""
         if not len(self.tiles):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES
-from workbench.base.identity import ByIdentities
+from workbench.base.identity import ByIdentities, ByIdentity
 from workbench.engine import vertices
 from workbench.engine.cost import Cost, Inputs, formula, term
 from workbench.engine.mapping.tileset import TileSet
@@ -162,11 +162,13 @@ class Footprint:
     """Bytes per category: `categories[name]` is int64[ipus, tiles], one entry per name of `FOOTPRINT_CATEGORIES`.
 
     `variants` are the codelets behind "vertex_code", `inputs[category]` the per-tile inputs of the other formulas.
+    `sizes` is kept for a later program that has steps in common with this one.
     """
 
     categories: Mapping[str, IntArray]
     variants: tuple[CodeVariant, ...] = ()
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sizes: StepSizes | None = field(default=None, repr=False)
 
     def bytes_per_tile(self, ipu: int) -> IntArray:
         """All categories of one IPU together, int64[tiles]."""
@@ -185,11 +187,15 @@ class Footprint:
         return Cost((term(category, _FORMULAS[category][0], **here),))
 
 
-def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footprint:
-    """The footprint of a program; without IPU code there is no code and no stack. Bodies stored once count once."""
+def footprint(program: TileProgram, *, compile_ipu_code: bool = True, earlier: Footprint | None = None) -> Footprint:
+    """The footprint of a program; without IPU code there is no code and no stack. Bodies stored once count once.
+
+    What an `earlier` program has in common with it is taken over.
+    """
     groups = {buffer.variable: buffer.group for buffer in program.remote_buffers}
-    counts = _Counts(program.target, program.ipus, program.steps, groups, followers(program))
-    inputs = counts.inputs()
+    sizes = StepSizes(program.target, earlier.sizes if earlier is not None else None)
+    counts = _Counts(sizes, range(program.ipus), program.steps, groups, followers(program))
+    inputs = counts.inputs(tuple(_FORMULAS))
     shape = (program.ipus, program.target.tiles_per_ipu)
     variants = counts.variants()
     code = np.zeros(shape, np.int64)
@@ -201,26 +207,27 @@ def footprint(program: TileProgram, *, compile_ipu_code: bool = True) -> Footpri
     if not compile_ipu_code:
         categories.update({name: np.zeros(shape, np.int64) for name in COMPILED_CATEGORIES})
     ordered = {name: frozen(categories[name]) for name in FOOTPRINT_CATEGORIES}
-    return Footprint(categories=ordered, variants=variants, inputs=inputs)
+    return Footprint(categories=ordered, variants=variants, inputs=inputs, sizes=sizes)
 
 
 def kept_by(steps: Iterable[Leaf], target: Target, ipu: int, categories: tuple[str, ...]) -> IntArray:
     """Bytes of some categories, none of them "vertex_code", that a program for one IPU has for these steps of it,
     int64[tiles].
     """
-    return _kept(_Counts(target, ipu + 1, steps, {}), ipu, categories) - _without_steps(target, categories)
+    counts = _Counts(StepSizes(target), range(ipu, ipu + 1), steps, {})
+    return _kept(counts, categories) - _without_steps(target, categories)
 
 
 @lru_cache(maxsize=8)
 def _without_steps(target: Target, categories: tuple[str, ...]) -> IntArray:
-    return frozen(_kept(_Counts(target, 1, (), {}), 0, categories))
+    return frozen(_kept(_Counts(StepSizes(target), range(1), (), {}), categories))
 
 
-def _kept(counts: _Counts, ipu: int, categories: tuple[str, ...]) -> IntArray:
-    inputs, total = counts.inputs(), np.zeros(counts.shape, np.int64)
-    for category in categories:
-        total += np.asarray(_FORMULAS[category][1](**inputs[category]), np.int64)
-    return np.asarray(total[ipu])
+def _kept(counts: _Counts, categories: tuple[str, ...]) -> IntArray:
+    total = np.zeros(counts.shape, np.int64)
+    for category, inputs in counts.inputs(categories).items():
+        total += np.asarray(_FORMULAS[category][1](**inputs), np.int64)
+    return np.asarray(total[0])
 
 
 def _template(arguments: Inputs) -> str:
@@ -233,12 +240,61 @@ def _has_text(value: object) -> bool:
     return isinstance(value, tuple) and any(isinstance(item, str) or _has_text(item) for item in value)
 
 
+class _Size(NamedTuple):
+    """What the vertices of a group take: which code, and on each of their tiles in the order of `_VERTICES`."""
+
+    variant: tuple[str, str, int]
+    counts: tuple[int, int, int, int]
+
+
+_VERTICES = ("copied", "state", "entries", "runs")  # bytes of copies and of others, those others, runs
+
+
 @lru_cache(maxsize=50_000)
-def _size_of(machine: Machine, vertex: str, arguments: Inputs) -> tuple[str, int, int]:
-    """What selects the code of a vertex, the bytes of that code, and of its state."""
+def _size_of(machine: Machine, vertex: str, arguments: Inputs, count: int) -> _Size:
     codelet = vertices.find(vertex)
     given = codelet.inputs(machine, dict(arguments))
-    return _template(arguments), int(codelet.code_bytes(**given)), int(codelet.state_bytes(**given))
+    variant = (vertex, _template(arguments), int(codelet.code_bytes(**given)))
+    state_bytes = int(codelet.state_bytes(**given)) * count
+    runs = 1 if codelet.kind == "worker" else count
+    copies = "Memcpy" in vertex
+    return _Size(variant, (state_bytes, 0, 0, runs) if copies else (0, state_bytes, count, runs))
+
+
+class StepSizes:
+    """What steps take of code and state, told by their vertices and per-tile bytes, which bodies that are played again
+    have in common. What an `earlier` program had is taken over.
+    """
+
+    def __init__(self, target: Target, earlier: StepSizes | None = None) -> None:
+        self.target = target
+        self._groups: ByIdentity[tuple[VertexGroup, ...], list[_Size]] = ByIdentity()
+        self._exchanges: ByIdentities[IntArray, tuple[IntArray, npt.NDArray[np.bool_]]] = ByIdentities()
+        before = self if earlier is None or earlier.target != target else earlier
+        self._earlier = (before._groups, before._exchanges)
+
+    def of_groups(self, groups: tuple[VertexGroup, ...]) -> list[_Size]:
+        """What each of some groups takes."""
+        found: list[_Size] | None = self._groups.get(groups)
+        if found is None:
+            machine = self.target.machine
+            found = self._earlier[0].get(groups) or [
+                _size_of(machine, group.vertex, group.arguments, group.count) for group in groups
+            ]
+            self._groups[groups] = found
+        return found
+
+    def of_exchange(self, exchange: Exchange) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+        """Instructions of each tile, and which tiles take part."""
+        arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
+        found: tuple[IntArray, npt.NDArray[np.bool_]] | None = self._exchanges.get(arrays)
+        if found is None:
+            found = self._earlier[1].get(arrays) or (
+                exchange_instructions(exchange, self.target),
+                (exchange.sent_bytes > 0) | (exchange.received_bytes > 0),
+            )
+            self._exchanges[arrays] = found
+        return found
 
 
 class _Counts:
@@ -249,23 +305,26 @@ class _Counts:
 
     def __init__(
         self,
-        target: Target,
-        ipus: int,
+        sizes: StepSizes,
+        ipus: range,
         steps: Iterable[Leaf],
         group_of: Mapping[int, int],
         merged: frozenset[int] = frozenset(),
     ) -> None:
-        self.target, self.machine = target, target.machine
-        self.shape = (ipus, target.tiles_per_ipu)
-        names = ("instructions", "global_instructions", "packets", "runs", "state", "entries", "copied")
-        self.sums = {name: np.zeros(self.shape, np.int64) for name in names}
-        self.exchanges = {name: np.zeros((ipus, 1), np.int64) for name in ("", "global_")}
+        target = sizes.target
+        self.target, self.sizes, self.ipus = target, sizes, ipus
+        self.shape = (len(ipus), target.tiles_per_ipu)
+        self._of_vertices = np.zeros((len(_VERTICES), *self.shape), np.int64)
+        self.sums = dict(zip(_VERTICES, self._of_vertices, strict=True))
+        names = ("instructions", "global_instructions", "packets")
+        self.sums |= {name: np.zeros(self.shape, np.int64) for name in names}
+        self.exchanges = {name: np.zeros((len(ipus), 1), np.int64) for name in ("", "global_")}
         self.exchanges[""] += target.code.control_exchanges
         self.sums["instructions"] += target.code.control_exchanges * piece_instructions(target)
-        self.copies = np.full((ipus, 1), target.code.control_copies, np.int64)
-        self.syncs = np.zeros((ipus, 1), np.int64)
+        self.copies = np.full((len(ipus), 1), target.code.control_copies, np.int64)
+        self.syncs = np.zeros((len(ipus), 1), np.int64)
         self._variants: dict[tuple[str, str, int], dict[tuple[int, TileSet], None]] = {}
-        self._groups: dict[tuple[int, TileSet], Counter[str]] = {}
+        self._groups: dict[tuple[int, TileSet], Sequence[int]] = {}
         self._moved: dict[tuple[int, str], ByIdentities[IntArray, list[Exchange]]] = {}
         self._group_of = group_of
         self._merged = merged
@@ -276,60 +335,56 @@ class _Counts:
 
     def _add(self, step: Leaf) -> None:
         """Count one step."""
+        row = step.ipu - self.ipus.start
         if isinstance(step, OnTileExecute):
-            for group in step.compute_set.groups:
-                self._group(group, step.ipu)
+            groups = step.compute_set.groups
+            for group, size in zip(groups, self.sizes.of_groups(groups), strict=True):
+                self._group(group, size, row)
         elif isinstance(step, DoExchange):
-            self._moves(step.exchange, step.ipu, "")
+            self._moves(step.exchange, row, "")
         elif isinstance(step, StreamCopy):
             copy = (step.direction, self._group_of.get(step.buffer))
             known = step.id in self._merged if copy[1] is None else copy in self._copied
             if not known:  # rows of one remote buffer are copied by the same code
                 self._copied.add(copy)
-                self.copies[step.ipu] += 1
+                self.copies[row] += 1
             moved = step.exchange.sent_bytes + step.exchange.received_bytes
-            self.sums["packets"][step.ipu] += ceil_div(moved, self.target.code.host_packet_payload_bytes)
-            self.sums["runs"][step.ipu] += moved > 0
+            self.sums["packets"][row] += ceil_div(moved, self.target.code.host_packet_payload_bytes)
+            self.sums["runs"][row] += moved > 0
         elif isinstance(step, GlobalExchange):
             for exchange, ipu in ((step.sent, step.ipu), (step.received, step.to_ipu)):
-                if exchange is not None:
-                    self._moves(exchange, ipu, "global_")
+                if exchange is not None and ipu in self.ipus:
+                    self._moves(exchange, ipu - self.ipus.start, "global_")
         else:
-            self.syncs[step.ipu] += 1
+            self.syncs[row] += 1
 
-    def _moves(self, exchange: Exchange, ipu: int, prefix: str) -> None:
+    def _moves(self, exchange: Exchange, row: int, prefix: str) -> None:
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments)
-        self._moved.setdefault((ipu, prefix), ByIdentities()).setdefault(arrays, []).append(exchange)
+        self._moved.setdefault((row, prefix), ByIdentities()).setdefault(arrays, []).append(exchange)
 
-    def _group(self, group: VertexGroup, ipu: int) -> None:
-        template, code_bytes, state_bytes = _size_of(self.machine, group.vertex, group.arguments)
-        where = (ipu, group.tiles)
-        self._variants.setdefault((group.vertex, template, code_bytes), {})[where] = None
-        counts = self._groups.setdefault(where, Counter())
-        if "Memcpy" in group.vertex:
-            counts["copied"] += state_bytes * group.count
-        else:
-            counts["state"] += state_bytes * group.count
-            counts["entries"] += group.count
-        counts["runs"] += 1 if vertices.find(group.vertex).kind == "worker" else group.count
+    def _group(self, group: VertexGroup, size: _Size, row: int) -> None:
+        where = (row, group.tiles)
+        self._variants.setdefault(size.variant, {})[where] = None
+        known = self._groups.get(where)
+        self._groups[where] = size.counts if known is None else [*map(add, known, size.counts)]
 
     def _spread(self) -> None:
-        for (ipu, tiles), counts in self._groups.items():
-            for name, value in counts.items():
-                self.sums[name][ipu, tiles.tiles] += value
-        for (ipu, prefix), moved in self._moved.items():
+        for (row, tiles), counts in self._groups.items():
+            self._of_vertices[:, row, tiles.index] += np.array(counts)[:, None]
+        for (row, prefix), moved in self._moved.items():
             for _, (exchange, *more) in moved.items():
-                self._add_moves(ipu, prefix, exchange, 1 + len(more))
+                self._add_moves(row, prefix, exchange, 1 + len(more))
 
-    def _add_moves(self, ipu: int, prefix: str, exchange: Exchange, count: int) -> None:
-        self.sums[prefix + "instructions"][ipu] += count * exchange_instructions(exchange, self.target)
-        self.exchanges[prefix][ipu] += count
-        self.sums["runs"][ipu] += count * ((exchange.sent_bytes > 0) | (exchange.received_bytes > 0))
+    def _add_moves(self, row: int, prefix: str, exchange: Exchange, count: int) -> None:
+        instructions, busy = self.sizes.of_exchange(exchange)
+        self.sums[prefix + "instructions"][row] += instructions if count == 1 else count * instructions
+        self.exchanges[prefix][row] += count
+        self.sums["runs"][row] += busy if count == 1 else count * busy
 
     def _held(self, where: Iterable[tuple[int, TileSet]]) -> npt.NDArray[np.bool_]:
         found = np.zeros(self.shape, bool)
-        for ipu, tiles in where:
-            found[ipu, tiles.tiles] = True
+        for row, tiles in where:
+            found[row, tiles.index] = True
         return found
 
     def variants(self) -> tuple[CodeVariant, ...]:
@@ -339,45 +394,38 @@ class _Counts:
             for (vertex, template, size), where in self._variants.items()
         )
 
-    def inputs(self) -> dict[str, dict[str, Any]]:
-        """The inputs of each category's formula."""
+    def inputs(self, categories: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The inputs of some categories' formulas."""
+        return {category: self._inputs(category) for category in categories}
+
+    def _inputs(self, category: str) -> dict[str, Any]:
         sums, target, code = self.sums, self.target, self.target.code
         everywhere = np.ones(self.shape, np.int64)
-        exchange = {
-            "instruction_bytes": target.exchange_instruction_bytes,
-            "exchange_bytes": code.exchange_bytes_per_exchange,
-        }
-        return {
-            "internal_exchange_code": {
-                "instructions": sums["instructions"],
-                "exchanges": self.exchanges[""] * everywhere,
-                **exchange,
-            },
-            "host_exchange_code": {
-                "copies": self.copies * everywhere,
-                "copy_bytes": code.host_exchange_bytes_per_copy,
-            },
-            "global_exchange_code": {
-                "instructions": sums["global_instructions"],
-                "exchanges": self.exchanges["global_"] * everywhere,
-                **exchange,
-            },
-            "control_code": {
-                "runs": sums["runs"],
-                "syncs": self.syncs * everywhere,
-                "base_bytes": code.control_base_bytes,
-                "run_bytes": code.control_bytes_per_run,
-                "sync_bytes": code.control_bytes_per_sync,
-            },
-            "vertex_instance_state": {
-                "state_bytes": sums["state"],
-                "count": sums["entries"],
-                "counter_bytes": code.vertex_counter_bytes,
-            },
-            "copy_descriptor": {"state_bytes": sums["copied"]},
-            "host_exchange_packet_headers": {
-                "packets": sums["packets"],
-                "header_bytes": code.host_packet_header_bytes,
-            },
-            "stack": {"stack_bytes": everywhere * target.stack_bytes},
-        }
+        match category:
+            case "internal_exchange_code" | "global_exchange_code":
+                prefix = "global_" if category == "global_exchange_code" else ""
+                return {
+                    "instructions": sums[prefix + "instructions"],
+                    "exchanges": self.exchanges[prefix] * everywhere,
+                    "instruction_bytes": target.exchange_instruction_bytes,
+                    "exchange_bytes": code.exchange_bytes_per_exchange,
+                }
+            case "host_exchange_code":
+                return {"copies": self.copies * everywhere, "copy_bytes": code.host_exchange_bytes_per_copy}
+            case "control_code":
+                return {
+                    "runs": sums["runs"],
+                    "syncs": self.syncs * everywhere,
+                    "base_bytes": code.control_base_bytes,
+                    "run_bytes": code.control_bytes_per_run,
+                    "sync_bytes": code.control_bytes_per_sync,
+                }
+            case "vertex_instance_state":
+                counted = {"state_bytes": sums["state"], "count": sums["entries"]}
+                return {**counted, "counter_bytes": code.vertex_counter_bytes}
+            case "copy_descriptor":
+                return {"state_bytes": sums["copied"]}
+            case "host_exchange_packet_headers":
+                return {"packets": sums["packets"], "header_bytes": code.host_packet_header_bytes}
+            case _:
+                return {"stack_bytes": everywhere * target.stack_bytes}

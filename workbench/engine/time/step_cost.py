@@ -213,7 +213,8 @@ Computed: TypeAlias = tuple[Cost, IntArray, int]
 class StepCosts:
     """Costs of the steps of one program; equal compute sets and per-tile arrays are kept once.
 
-    Of those of an `earlier` program on the same target what is met again is taken over.
+    Of those of an `earlier` program on the same target what is met again is taken over. Steps of bodies that are played
+    again have the very vertices and per-tile bytes of before, so these are looked for by identity first.
     """
 
     def __init__(
@@ -224,7 +225,9 @@ class StepCosts:
         is_alike = earlier is not None and earlier.target == target
         self._earlier: Mapping[object, Computed] = earlier._computed if earlier is not None and is_alike else {}
         self._computed: dict[object, Computed] = {}
+        self._of_groups: ByIdentity[tuple[VertexGroup, ...], Computed] = ByIdentity()
         self._exchanged: ByIdentities[IntArray | None, tuple[Cost, IntArray]] = ByIdentities()
+        self._earlier_exchanged = earlier._exchanged if earlier is not None and is_alike else self._exchanged
         self._arrays: dict[bytes, IntArray] = {}
         self._balances: ByIdentity[IntArray, tuple[int, float]] = ByIdentity()
         self._nothing = self._kept(np.zeros(target.tiles_per_ipu, np.int64))
@@ -232,9 +235,10 @@ class StepCosts:
     def cost(self, step: Leaf) -> StepCost:
         """Cost, cause and per-tile cycles of one execution."""
         cause, cost, per_tile, flops = self._parts(step)
-        if per_tile not in self._balances:
-            self._balances[per_tile] = _balance(per_tile)
-        active, balance = self._balances[per_tile]
+        known = self._balances.get(per_tile)
+        if known is None:
+            known = self._balances[per_tile] = _balance(per_tile)
+        active, balance = known
         return StepCost(
             step=step,
             cost=cost,
@@ -263,6 +267,12 @@ class StepCosts:
         return self._arrays[content]
 
     def _compute(self, compute_set: ComputeSet) -> Computed:
+        known: Computed | None = self._of_groups.get(compute_set.groups)
+        if known is None:
+            known = self._of_groups[compute_set.groups] = self._compute_equal(compute_set)
+        return known
+
+    def _compute_equal(self, compute_set: ComputeSet) -> Computed:
         key = tuple((group.vertex, group.arguments, group.tiles, group.count) for group in compute_set.groups)
         if key not in self._computed:
             cost, per_tile, flops = self._earlier.get(key) or self._compute_new(compute_set)
@@ -275,7 +285,7 @@ class StepCosts:
         worker = [group for group in compute_set.groups if vertices.find(group.vertex).kind == "worker"]
         per_tile = np.zeros(target.tiles_per_ipu, np.int64)
         for group, (_, cycles, count) in zip(serial, _work(serial, machine), strict=True):
-            per_tile[group.tiles.tiles] += cycles * count
+            per_tile[group.tiles.index] += cycles * count
         per_tile += slots * _slots_per_tile(worker, target)
         slowest = int(per_tile.argmax())
         tile = term(
@@ -296,7 +306,7 @@ class StepCosts:
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)
         known: tuple[Cost, IntArray] | None = self._exchanged.get(arrays)
         if known is None:
-            cost, per_tile = exchange_cost(exchange, self.target)
+            cost, per_tile = self._earlier_exchanged.get(arrays) or exchange_cost(exchange, self.target)
             known = self._exchanged[arrays] = (cost, self._kept(per_tile))
         return known
 
@@ -372,7 +382,7 @@ def _slots_per_tile(groups: list[VertexGroup], target: Target) -> IntArray:
         return result
     member = np.zeros((len(groups), tiles), bool)
     for row, group in zip(member, groups, strict=True):
-        row[group.tiles.tiles] = True
+        row[group.tiles.index] = True
     work = _work(groups, target.machine)
     packed = np.ascontiguousarray(np.packbits(member, axis=0).T)
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
