@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -135,17 +136,23 @@ class Allocation:
             (name, None, Item(size_bytes=int(self.footprint.categories[name][ipu, tile]), code=name in CODE_CATEGORIES))
             for name in FOOTPRINT_CATEGORIES
         ]
-        held: list[tuple[str, Variable | None, Item]] = [part for part in parts if part[2].size_bytes]
-        held += sharing.items(tile)
+        fixed = [part for part in parts if part[2].size_bytes]
+        held: list[_Held] = [*fixed, *sharing.items(tile)]
         items = [item for _, _, item in held]
         memory = self.program.target.memory
         peak_bytes = int(self.bounds[ipu, tile]) - sum(item.size_bytes for item in items if item.life < 0)
         placed = place(memory, items, sharing.conflicts, peak_bytes, self.budget_bytes)
         blocks = [
-            _block(label, variable, item, int(address), REGIONS[region], self.liveness)
-            for (label, variable, item), address, region in zip(held, placed.addresses, placed.regions, strict=True)
+            _block(label, variable, item, address, REGIONS[region], sharing)
+            for (label, variable, item), address, region in zip(
+                held, placed.addresses.tolist(), placed.regions.tolist(), strict=True
+            )
         ]
         return _summary(ipu, tile, blocks, placed, memory)
+
+
+_Held: TypeAlias = tuple[str, Variable | None, Item]
+"""What a tile holds: a footprint category, or a variable by its name."""
 
 
 class _Sharing:
@@ -158,26 +165,30 @@ class _Sharing:
         life = np.full(len(held), -1)
         life[shared], first = intervals.take(held[shared]).distinct()
         found = (program.variables[number] for number in held.tolist())
-        durations = intervals.take(held).lengths
-        self.members = list(zip(found, life.tolist(), durations.tolist(), strict=True))
+        lives = intervals.take(held)
+        self.members = list(zip(found, life.tolist(), lives.lengths.tolist(), strict=True))
+        self.intervals = dict(zip(held.tolist(), lives, strict=True))
         self.conflicts: Conflicts = conflicts(intervals.take(held[shared][first]))
+        vectors, self._vector = np.unique(columns.vector[held], return_inverse=True)
+        self._vectors = [columns.vectors[place] for place in vectors.tolist()]
 
-    def items(self, tile: int) -> list[tuple[str, Variable | None, Item]]:
+    def items(self, tile: int) -> list[_Held]:
         """The variables with bytes on a tile, to be placed."""
-        sized = [(int(member[0].bytes_per_tile[tile]), *member) for member in self.members]
+        sizes = np.array([vector[tile] for vector in self._vectors], np.int64)[self._vector]
+        here = np.flatnonzero(sizes)
+        sized = zip(sizes[here].tolist(), [self.members[place] for place in here.tolist()], strict=True)
         return [
             (
                 variable.name,
                 variable,
                 Item(size_bytes=size, life=life, interleaved=variable.interleaved, duration=duration),
             )
-            for size, variable, life, duration in sized
-            if size
+            for size, (variable, life, duration) in sized
         ]
 
 
 def _block(
-    label: str, variable: Variable | None, item: Item, address: int, region: str, liveness: Liveness
+    label: str, variable: Variable | None, item: Item, address: int, region: str, sharing: _Sharing
 ) -> PlacedBlock:
     return PlacedBlock(
         variable=-1 if variable is None else variable.id,
@@ -187,7 +198,7 @@ def _block(
         size_bytes=item.size_bytes,
         region=region,
         always_live=item.life < 0,
-        intervals=() if variable is None or item.life < 0 else liveness.intervals[variable.id],
+        intervals=() if variable is None or item.life < 0 else sharing.intervals[variable.id],
     )
 
 

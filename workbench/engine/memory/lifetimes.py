@@ -171,12 +171,12 @@ class Lifetimes:
 def lifetimes(program: TileProgram) -> Lifetimes:
     """Timelines of all IPUs and intervals of all variables that are not always live."""
     _check_places(program)
-    own = _own(program)
+    own, places = _own(program), _Places(program)
     timelines: list[list[int]] = []
     found: list[tuple[int, _Closed]] = []
     exposed: set[int] = set()
     for ipu in range(program.ipus):
-        part = _Analysis(program, ipu, own).part(program.entry)
+        part = _Analysis(program, ipu, own, places).part(program.entry)
         timelines.append(part.steps)
         found.append((0, _Closed.of((variable, life.settled()) for variable, life in part.lives.items())))
         found += part.closed
@@ -228,14 +228,33 @@ def _loose(program: TileProgram) -> set[str]:
     return found
 
 
+class _Places:
+    """The IPUs that a node occupies, calls followed; each node is looked at once for all of them."""
+
+    def __init__(self, program: TileProgram) -> None:
+        self._functions = program.functions
+        self._known: dict[Program, frozenset[int]] = {}
+
+    def of(self, node: Program) -> frozenset[int]:
+        """The IPUs of a node."""
+        if isinstance(node, Step):
+            return frozenset(node.ipus)
+        if isinstance(node, Call):
+            return self.of(self._functions[node.function])
+        known = self._known.get(node)
+        if known is None:
+            known = self._known[node] = frozenset[int]().union(*map(self.of, children(node)))
+        return known
+
+
 class _Analysis:
     """One IPU's pass over the control tree; bodies of functions are analysed once. `own`: see `_own`."""
 
-    def __init__(self, program: TileProgram, ipu: int, own: dict[str, frozenset[int]]) -> None:
+    def __init__(self, program: TileProgram, ipu: int, own: dict[str, frozenset[int]], places: _Places) -> None:
         self.program = program
         self.ipu = ipu
         self.own = own
-        self._mine: dict[str, bool] = {}
+        self.places = places
         self._functions: dict[str, _Part] = {}
         columns = columns_of(program)
         self._shared = frozenset(np.flatnonzero((columns.ipu == ipu) & ~columns.always_live).tolist())
@@ -248,7 +267,7 @@ class _Analysis:
             return _branches([self.part(arm) for arm in program.arms])
         below = (program,) if isinstance(program, Step) else children(program)
         if isinstance(program, Overlap):
-            below = tuple(child for child in below if self._concerns(child))
+            below = tuple(child for child in below if self.ipu in self.places.of(child))
         alone = len(below) == 1 and not isinstance(below[0], Step)
         result = self.part(below[0]) if alone else self._in_turn(below)
         return self._repeat(program, result) if isinstance(program, Repeat) else result
@@ -269,16 +288,6 @@ class _Analysis:
         if program.times < 1 or program.unknown_times:
             lives = {variable: replace(life, must=False) for variable, life in lives.items()}
         return replace(body, lives=lives)
-
-    def _concerns(self, program: Program) -> bool:
-        if isinstance(program, Call):
-            name = program.function
-            if name not in self._mine:
-                self._mine[name] = self._concerns(self.program.functions[name])
-            return self._mine[name]
-        if isinstance(program, Step):
-            return self.ipu in program.ipus
-        return any(map(self._concerns, children(program)))
 
     def _function(self, name: str) -> _Part:
         if name not in self._functions:
