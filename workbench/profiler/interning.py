@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.base.identity import ByIdentity
 
 
 class Vectors:
@@ -14,19 +15,18 @@ class Vectors:
         zeros = np.zeros(tiles, dtype=np.int64)
         self._rows: list[IntArray] = [zeros]
         self._by_content: dict[bytes, int] = {zeros.tobytes(): 0}
-        self._by_identity: dict[int, int] = {}
+        self._by_identity: ByIdentity[IntArray, int] = ByIdentity()
         self._sums: dict[int, int] = {}
-        self._kept: list[IntArray] = []
+        self._used: dict[int, int] = {}
 
     def row(self, vector: IntArray) -> int:
         """The row of a vector, added when new."""
-        known = self._by_identity.get(id(vector))
+        known: int | None = self._by_identity.get(vector)
         if known is None:
             known = self._by_content.setdefault(np.asarray(vector, dtype=np.int64).tobytes(), len(self._rows))
             if known == len(self._rows):
                 self._rows.append(vector)
-            self._by_identity[id(vector)] = known
-            self._kept.append(vector)
+            self._by_identity[vector] = known
         return known
 
     def total(self, vector: IntArray) -> int:
@@ -38,7 +38,10 @@ class Vectors:
 
     def used(self, vector: IntArray) -> int:
         """The number of tiles with any."""
-        return int(np.count_nonzero(self._rows[self.row(vector)]))
+        place = self.row(vector)
+        if place not in self._used:
+            self._used[place] = int(np.count_nonzero(self._rows[place]))
+        return self._used[place]
 
     def stacked(self) -> IntArray:
         """int64[rows, tiles], read-only."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.profiler.schema import Column, Table
+from workbench.profiler.schema import Table
 from workbench.profiler.timeline.calls import operator_runs
 from workbench.profiler.timeline.tree import Controlled, ControlTree
 
@@ -24,10 +24,10 @@ class OperatorSteps:
         """The operator's part of a number that a shared step has over all its runs."""
         return total * self.own_runs // self.runs if self.runs else 0
 
-    def part_of(self, totals: Column) -> int:
+    def part_of(self, totals: Sequence[int]) -> int:
         """The operator's part of a number that each step has over all its runs."""
-        own = int(totals[list(self.own)].sum())
-        return own + sum(self.shared_part(total) for total in totals[list(self.shared)].tolist())
+        own = sum(totals[row] for row in self.own)
+        return own + sum(self.shared_part(totals[row]) for row in self.shared)
 
 
 class StepsByOperator:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from workbench.base.arrays import IntArray
 from workbench.profiler.operators.steps import StepsByOperator
 from workbench.profiler.schema import Table, table_from_rows
@@ -30,13 +32,14 @@ def operator_rows(
     known = StepsByOperator([(operator["id"], operator["body"]) for operator in described], steps, control)
     repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
     temporaries = _Temporaries(tables, per_tile)
+    id_of, times, totals = (steps[name].tolist() for name in ("id", "times", "total_cycles"))
     found = []
     for operator in described:
         lowered = known.of(operator["id"])
-        ids = steps["id"][[*lowered.own, *lowered.shared]].tolist()
-        cycles = lowered.part_of(steps["total_cycles"])
+        ids = [id_of[row] for row in (*lowered.own, *lowered.shared)]
+        cycles = lowered.part_of(totals)
         counted = lowered.own or lowered.shared
-        runs = max((int(steps["times"][row]) // repeated.get(int(steps["id"][row]), 1) for row in counted), default=0)
+        runs = max((times[row] // repeated.get(id_of[row], 1) for row in counted), default=0)
         runs = runs if lowered.own else lowered.shared_part(runs)
         flops = int(operator["flops"]) * runs
         classes: dict[str, int] = {}
@@ -75,35 +78,49 @@ class _Temporaries:
             accesses["step"][chosen].tolist(), accesses["variable"][chosen].tolist(), strict=True
         ):
             self.written.setdefault(step, []).append(variable)
-        self.lives: dict[int, list[tuple[int, int]]] = {}
-        columns = (intervals[name].tolist() for name in ("variable", "first", "last"))
-        for variable, first, last in zip(*columns, strict=True):
-            if temporary[variable]:
-                self.lives.setdefault(variable, []).append((first, last))
+        order = np.argsort(intervals["variable"], kind="stable")
+        self.spans = np.stack([intervals["first"][order], intervals["last"][order]])
+        self.starts = np.searchsorted(intervals["variable"][order], np.arange(len(temporary) + 1))
 
     def most(self, steps: Sequence[int]) -> int:
         """The most bytes on one tile that the temporaries written by these steps take at one time."""
         own = frozenset(variable for step in steps for variable in self.written.get(step, ()))
         if own not in self.known:  # operators that share a body ask for the same
-            self.known[own] = self._most(own)
+            self.known[own] = self._most(np.array(sorted(own), np.int64)) if own else 0
         return self.known[own]
 
-    def _most(self, own: frozenset[int]) -> int:
-        variables = sorted(own)
+    def _most(self, variables: IntArray) -> int:
         begins: dict[int, int] = {}  # sets of variables as whole numbers, a bit for each
         ends: dict[int, int] = {}
-        for place, variable in enumerate(variables):
-            for first, last in self.lives.get(variable, ()):  # disjoint, so a variable is live once at most
-                begins[first] = begins.get(first, 0) | 1 << place
-                ends[last + 1] = ends.get(last + 1, 0) | 1 << place
-        live = 0
-        seen: dict[int, None] = {}  # a body that is called often has the same temporaries each time
+        for place, first, last in self._lives(variables):  # disjoint, so a variable is live once at most
+            begins[first] = begins.get(first, 0) | 1 << place
+            ends[last + 1] = ends.get(last + 1, 0) | 1 << place
+        live, grown = 0, False
+        seen: dict[int, None] = {}  # what is live before something ends; what is live at other times is part of it
         for moment in sorted({*begins, *ends}):
+            if grown and moment in ends:
+                seen[live], grown = None, False
             live = live & ~ends.get(moment, 0) | begins.get(moment, 0)
-            if moment in begins:
-                seen[live] = None
-        rows = [self.index[variable] for variable in variables]
+            grown = grown or moment in begins
+        rows = self.index[variables].tolist()
         sums = (
             self.per_tile[[row for place, row in enumerate(rows) if each >> place & 1]].sum(axis=0) for each in seen
         )
         return max((int(total.max()) for total in sums), default=0)
+
+    def _lives(self, variables: IntArray) -> list[tuple[int, int, int]]:
+        """Lives of variables by their places: place, first and last position. Of a body that is called often, whose
+        calls have them at equal distances, those of one call.
+        """
+        starts = self.starts[variables]
+        counts = self.starts[variables + 1] - starts
+        calls = int(counts[0])
+        if (counts == calls).all() and calls > 1:
+            first, last = self.spans[:, starts[:, None] + np.arange(calls)]
+            begun = first[0]
+            apart = (last.max(axis=0)[:-1] < first.min(axis=0)[1:]).all()
+            if apart and all((each - begun == each[:, :1] - begun[0]).all() for each in (first, last)):
+                counts = np.ones_like(counts)
+        place = np.repeat(np.arange(len(variables)), counts)
+        row = np.arange(len(place)) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        return list(zip(place.tolist(), *self.spans[:, row].tolist(), strict=True))

@@ -46,7 +46,7 @@ class Roofline(Report):
         """`name, layer, direction, flops, exchanged_bytes, intensity` (FLOP/byte; inf without exchange)`, rate,
         ceiling, bound` ("compute" or "exchange"); operators without flops or cycles are left out."""
         steps, known = self.profile.tables["steps"], StepsByOperator.of_profile(self.profile)
-        received = steps["bytes_received"] * steps["times"]
+        received = (steps["bytes_received"] * steps["times"]).tolist()
         frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles"]]
         frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0)].reset_index(drop=True)
         moved = frame["name"].map(lambda name: known.of(name).part_of(received)).astype("int64")
