@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from workbench.engine.target import Target, target, targets
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
+from workbench.executable.sources import check_source
+from workbench.executable.values import check_names
 from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
@@ -45,13 +48,16 @@ def compile(
     in `recomputation_checkpoints` (names or patterns) are kept. `replicas`: copies of the program on IPUs of their own,
     each with micro-batches of its own; gradients are averaged over them, and `run` takes all their batches behind each
     other. `offload`: what lives in streaming memory, any of "weights", "activations", "optimizer_state" and
-    "gradient_accumulation_buffers"; with "optimizer_state_to_replicas" each replica keeps a share of the state on its
-    chip. `execution_profile`: how much of the trace the profile keeps, an `ipu.config.ExecutionProfileType` or its
-    name, default all of it. `progress` hears the name of each phase as it begins.
+    "gradient_accumulation_buffers"; with "optimizer_state_to_replicas" each replica keeps a share of the state, on its
+    chip unless "optimizer_state" is named too. `trip_counts`: how often loops run whose count depends on numbers, by
+    the layer a loop is in, its line or its body's function; without, such a loop counts as running once, and
+    `.profile.assumptions` says so. `execution_profile`: how much of the trace the profile keeps, an
+    `ipu.config.ExecutionProfileType` or its name, default all of it. `progress` hears the name of each phase as it
+    begins.
 
     Writes to disk what `POPLAR_ENGINE_OPTIONS` or `config` ask for: the profile with `autoReport.all`, the executable
     with `serialization_output_folder`. Never raises for out-of-memory: ask `.profile.fits`.
-    Errors: `InputError`, `OptionError`.
+    An argument that has nothing to act on is refused. Errors: `InputError`, `OptionError`.
     """
     request = make_request(
         source,
@@ -77,8 +83,12 @@ def compile(
     return compile_and_write(request, progress)
 
 
+_COMPILED_WITH = tuple(each for each in inspect.signature(compile).parameters if each not in ("source", "inputs"))
+
+
 def profile(source: Any, *inputs: Any, **arguments: Any) -> Profile:
     """Compile and return the profile; arguments, and what is written to disk, as in `wb.compile`."""
+    check_names("wb.profile", arguments, _COMPILED_WITH)
     return compile(source, *inputs, **arguments).profile
 
 
@@ -118,8 +128,16 @@ def compare_schedules(
     from workbench.executable.pipelines import in_even_stages
     from workbench.profiler.advice.schedules import compare_schedules as run
 
+    check_names("wb.compare_schedules", arguments, _COMPILED_WITH)
+    progress = arguments.pop("progress", None)
     request = make_request(source, **{"mode": "training", **arguments})
-    return run(in_even_stages(request, ipus), compile_request, schedules, recomputation)
+    check_source(request)
+    return run(
+        in_even_stages(request, ipus),
+        lambda request, _, like: compile_request(request, progress, like),
+        schedules,
+        recomputation,
+    )
 
 
 def app(source: Any = None, config: Any = None) -> Any:

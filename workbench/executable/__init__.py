@@ -1,7 +1,8 @@
 """From what a user asks to what they hold: a request, its compile, an `Executable` with a profile and numbers.
 
-`request` checks what is asked, `sources` lists what can be compiled, `compile` traces and compiles it, `cache` keeps
-what was compiled, `pipelines` reads and writes options of stages, `executable` is what a user holds.
+`values` reads what is asked, `request` freezes it, `sources` lists what can be compiled, `arguments` refuses what acts
+on nothing, `compile` traces and compiles, `cache` keeps what was compiled, `pipelines` reads and writes options of
+stages, `executable` is what a user holds.
 Imports every room below; the API, the views and, by a hook, `tf` compile through it.
 Tests: tests/executable.
 """

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
+from workbench.engine.graph.trip_counts import with_trip_counts
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
 from workbench.engine.passes.shard import shards_of
 from workbench.errors import InputError
 from workbench.executable import cache
+from workbench.executable.arguments import refuse_idle
 from workbench.executable.executable import Executable, Kept, profile_of
 from workbench.executable.pipelines import devices_of, recomputed_source
 from workbench.executable.request import Request, make_request
-from workbench.executable.sources import made_by_hand, trace_source
+from workbench.executable.sources import check_source, made_by_hand, trace_source
 from workbench.ipu._files.outputs import write
 from workbench.ipu.devices import check_ipus
 
@@ -44,6 +46,9 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
 
     `like`: an executable whose trace, and graph after the passes, are taken where the request asks for the same ones.
     """
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}", expected="a function of the name of a phase")
+    check_source(request)
     listener = progress or (lambda phase: None)
     if made_by_hand(request.source):
         clock = Clock(listener)
@@ -57,7 +62,8 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     traced = reused or trace_source(request)
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
-    graph = recomputed_source(traced, request.options).graph
+    graph = with_trip_counts(recomputed_source(traced, request.options).graph, request.trip_counts or {})
+    refuse_idle(request, graph)
     earlier = like._result if like is not None and isinstance(like._result, Compiled) else None
     compiled, content = _compiled(request, graph, listener, earlier)
     return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, content)

@@ -1,4 +1,4 @@
-"""What a compile asks of pipelines, read from its options and written to them: stages, devices, recomputation."""
+"""What a compile asks of pipelines, read from its options and written to them: stages, devices, recompute, memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from typing import Any
 from workbench.engine.options import Options
 from workbench.errors import InputError
 
+# What `offload` may name: its option, and the role of the variables that it moves (None: what stages keep).
+OFFLOAD = {
+    "weights": ("pipeline.offload_weights", "parameter"),
+    "activations": ("pipeline.offload_activations", None),
+    "optimizer_state": ("pipeline.offload_weight_update_variables", "optimizer"),
+    "gradient_accumulation_buffers": ("pipeline.offload_gradient_accumulation_buffers", "accumulator"),
+    "optimizer_state_to_replicas": ("pipeline.optimizer_state_sharding", "optimizer"),
+}
+IN_SHARES = "optimizer_state_to_replicas"
 FILLINGS = 4  # of a pipeline, in one weight update, where nobody says how many micro-batches there are
 
 
@@ -55,6 +64,24 @@ def recomputed_source(source: Any, options: Options) -> Any:
         mode = "RecomputeAndBackpropagateInterleaved"
     how = Recomputation(mode=mode_for(mode, schedule), checkpoints=checkpoints)
     return with_recomputation(source, how)
+
+
+def offload_options(offload: Any) -> dict[str, bool]:
+    """The options `offload` writes: a name, or several."""
+    if not isinstance(offload, str | list | tuple | set | frozenset):
+        raise InputError(
+            f"offload is {offload!r}",
+            expected="names in a tuple",
+            todo="write offload=('activations', 'optimizer_state')",
+        )
+    wanted = (offload,) if isinstance(offload, str) else tuple(offload)
+    for each in wanted:
+        if not isinstance(each, str) or each not in OFFLOAD:
+            raise InputError(f"offload names {each!r}", expected=f"any of: {', '.join(OFFLOAD)}")
+    found = {OFFLOAD[each][0]: True for each in wanted}
+    if {"optimizer_state", IN_SHARES} <= {*wanted}:  # shares in streaming memory, for which there is an option too
+        found["pipeline.replicated_optimizer_state_sharding"] = True
+    return found
 
 
 def recomputation_options(wanted: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +11,12 @@ from workbench.base.collection import paused_collection
 from workbench.engine.options import Options
 from workbench.engine.target import Target
 from workbench.engine.target import target as find_target
-from workbench.errors import InputError
-from workbench.executable.pipelines import recomputation_options
+from workbench.errors import InputError, OptionValueError
+from workbench.executable.pipelines import offload_options, recomputation_options
+from workbench.executable.values import check_names, checked, given
 from workbench.ipu.config import current_options
 from workbench.ipu.config.config import in_force
 
-MODES = (None, "training", "inference")
 ACCUMULATION = "pipeline.gradient_accumulation_steps"
 EXECUTION = "profile.execution"
 NORM_MEMBERS = "norms.experimental.distributed_batch_norm_replica_group_size"
@@ -45,6 +45,7 @@ class Request:
     stages: Any = None
     replicas: int = 1
     trip_counts: Mapping[str, int] | None = None
+    given: frozenset[str] = frozenset()  # arguments that a user asked for; a changed request asks for nothing more
     configured: bool = False  # by an IPUConfig, given or in force: numbers are an IPU's own where it has others
 
     @property
@@ -64,11 +65,11 @@ class Request:
             options = self.options if options is None else self.options.with_values(options)
         if gradient_accumulation_steps is not None:
             options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
-        return dataclasses.replace(self, options=options, **changes)
+        return dataclasses.replace(self, options=options, given=frozenset(), **changes)
 
     def same_trace(self, other: Request) -> bool:
         """Whether both requests trace to the same graph: they differ in the target and options that no trace reads."""
-        left = dataclasses.replace(other, options=self.options, target=self.target)
+        left = dataclasses.replace(other, options=self.options, target=self.target, given=self.given)
         again = [bool(each.options.get("allow_recompute")) for each in (self, other)]
         if self.stages is None and again[0] != again[1]:  # a stage of its own, or none
             return False
@@ -81,69 +82,81 @@ class Request:
 
 
 @paused_collection()
-def make_request(
-    source: Any,
-    *inputs: Any,
-    config: Any = None,
-    target: str | Target | None = None,
-    mode: str | None = None,
-    batch_size: int | None = None,
-    pipeline_schedule: Any = None,
-    device_mapping: Sequence[int] | None = None,
-    gradient_accumulation_steps: int | None = None,
-    recomputation: Any = None,
-    recomputation_checkpoints: Sequence[str] = (),
-    offload: tuple[str, ...] = (),
-    execution_profile: Any = None,
-    **more: Any,
-) -> Request:
-    """Check the arguments of `wb.compile` and freeze them."""
-    if mode not in MODES:
-        raise InputError(f"mode is {mode!r}", expected="'training', 'inference' or None")
-    if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
-        raise InputError(f"batch_size is {batch_size!r}", expected="a whole number of at least 1")
-    options = current_options() if config is None else config.freeze()
-    if pipeline_schedule is not None:
-        options = options.with_values({"pipeline.schedule": getattr(pipeline_schedule, "name", pipeline_schedule)})
-    if device_mapping is not None:
-        options = options.with_values({"pipeline.device_mapping": tuple(device_mapping)})
-    if gradient_accumulation_steps is not None:
-        options = options.with_values({ACCUMULATION: gradient_accumulation_steps})
-    options = options.with_values(_offloaded(offload))
-    if execution_profile is not None:
-        options = options.with_values({EXECUTION: getattr(execution_profile, "name", execution_profile)})
-    if recomputation is not None:
-        options = options.with_values(recomputation_options(recomputation))
-    if recomputation_checkpoints:
-        options = options.with_values({"pipeline.recomputation_checkpoints": tuple(recomputation_checkpoints)})
+def make_request(source: Any, *inputs: Any, config: Any = None, target: Any = None, **more: Any) -> Request:
+    """Check the arguments of `wb.compile` and freeze them; those it has and are not here keep their defaults.
+
+    Errors: `InputError` or `OptionError` for an argument that `wb.compile` does not have, or a value of no use.
+    """
+    check_names("wb.compile", more, ARGUMENTS)
+    asked = checked(more)
+    options = _options_of(config).with_values(_written(asked))
+    found = resolve_target(target, options, source)
+    own = getattr(source, "target", None)
+    if target is not None and isinstance(own, Target) and found != own:
+        raise InputError(
+            f"target is {target!r}, and the program was made for {own.name!r}",
+            expected="the target of the program's own graph",
+            todo="give the target to wb.tiles.Graph, or leave target out",
+        )
     return Request(
         source=source,
         inputs=inputs,
         options=options,
-        target=resolve_target(target, options, source),
-        mode=mode,
-        batch_size=batch_size,
+        target=found,
+        given=given({**asked, "inputs": inputs}),
         configured=config is not None or in_force() is not None,
-        **more,
+        **{name: asked[name] for name in FIELDS if asked.get(name) is not None},
     )
 
 
-OFFLOAD = {
-    "weights": "pipeline.offload_weights",
-    "activations": "pipeline.offload_activations",
-    "optimizer_state": "pipeline.offload_weight_update_variables",
-    "gradient_accumulation_buffers": "pipeline.offload_gradient_accumulation_buffers",
-    "optimizer_state_to_replicas": "pipeline.optimizer_state_sharding",
+def _options_of(config: Any) -> Options:
+    """The options of a configuration; of the one in force where none is given."""
+    if config is None:
+        return current_options()
+    if isinstance(config, type) or not callable(getattr(config, "freeze", None)):
+        raise OptionValueError(
+            f"config is {config!r}",
+            expected="an ipu.config.IPUConfig",
+            todo="write config = wb.ipu.config.IPUConfig(), set its options as attributes, and give config=config",
+        )
+    options: Options = config.freeze()
+    return options
+
+
+FIELDS = ("mode", "batch_size", "optimizer", "loss", "precision", "stages", "replicas", "trip_counts")
+
+
+def _written(more: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that arguments write."""
+    found: dict[str, Any] = {}
+    for name, option in OPTIONS_OF.items():
+        if more.get(name) is not None:
+            value = more[name]
+            found[option] = getattr(value, "name", value)
+    if more.get("device_mapping") is not None:
+        found["pipeline.device_mapping"] = more["device_mapping"]
+    if more.get("recomputation_checkpoints"):
+        found["pipeline.recomputation_checkpoints"] = more["recomputation_checkpoints"]
+    if more.get("recomputation") is not None:
+        found |= recomputation_options(more["recomputation"])
+    return found | offload_options(more.get("offload") or ())
+
+
+ARGUMENTS = (
+    *FIELDS,
+    "pipeline_schedule",
+    "device_mapping",
+    "gradient_accumulation_steps",
+    "recomputation",
+    "recomputation_checkpoints",
+    "offload",
+    "execution_profile",
+)
+OPTIONS_OF = {
+    "pipeline_schedule": "pipeline.schedule",
+    "gradient_accumulation_steps": ACCUMULATION,
+    "execution_profile": EXECUTION,
 }
-
-
-def _offloaded(offload: Sequence[str]) -> dict[str, bool]:
-    """The options that `offload` sets."""
-    wanted = (offload,) if isinstance(offload, str) else tuple(offload)
-    for each in wanted:
-        if each not in OFFLOAD:
-            raise InputError(f"offload names {each!r}", expected=f"any of: {', '.join(OFFLOAD)}")
-    return {OFFLOAD[each]: True for each in wanted}
 
 
 def resolve_target(wanted: str | Target | None, options: Options, source: Any = None) -> Target:
@@ -153,6 +166,10 @@ def resolve_target(wanted: str | Target | None, options: Options, source: Any = 
     own = getattr(source, "target", None)
     if wanted is None and isinstance(own, Target):
         return own
+    if wanted is not None and not isinstance(wanted, str):
+        raise InputError(
+            f"target is {wanted!r}", expected="a name in wb.targets or a Target", todo="write target=wb.target('ipu2')"
+        )
     tiles = int(options.get("ipu_model.tiles_per_ipu"))
     return find_target(wanted or str(options.get("ipu_model.version")), tiles_per_ipu=tiles)
 

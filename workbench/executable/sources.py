@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InputError
-from workbench.executable.request import NORM_MEMBERS, Request
+from workbench.executable.arguments import refuse_foreign
+from workbench.executable.request import ARGUMENTS, NORM_MEMBERS, Request
 
 if TYPE_CHECKING:
     from workbench.engine.frontends.describe.source import Source
@@ -15,18 +17,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """One kind of source: whether a request's is of it, and how that is traced. `what` names it for a reader."""
+    """One kind of source: whether a request's is of it, and how that is traced.
+
+    `what` names it for a reader; `takes` are the arguments that can act on it, besides those that all have.
+    """
 
     what: str
     claims: Callable[[Request], bool]
     trace: Callable[[Request], Source]
+    takes: tuple[str, ...]
+    calls_with: str = ""  # what its sources are functions of, where they are
+
+
+def check_source(request: Request) -> None:
+    """An `InputError` when no door claims the request's source, or an argument has no place in its kind."""
+    if made_by_hand(request.source):
+        refuse_foreign(request, "a program made by hand", ())
+        return
+    door = _door(request)
+    refuse_foreign(request, door.what, door.takes)
+    if door.calls_with:
+        _check_call(request.source, request.inputs, door.calls_with)
 
 
 def trace_source(request: Request) -> Source:
     """The request's source, traced by the first door that claims it; an `InputError` when none does."""
+    return _door(request).trace(request)
+
+
+def _door(request: Request) -> Door:
     for door in DOORS:
         if door.claims(request):
-            return door.trace(request)
+            return door
     raise InputError(
         f"{request.source!r} cannot be compiled",
         expected="a Keras model, a function that builds one, a ready name, a JAX function with inputs, or tiles",
@@ -78,23 +100,52 @@ def _trace_model(request: Request) -> Source:
     )
 
 
+def _check_call(function: Any, inputs: tuple[Any, ...], expected: str) -> None:
+    """An `InputError` when a function cannot be called with so many inputs."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a callable of C that does not say what it takes
+        return
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        name = getattr(function, "__name__", repr(function))
+        raise InputError(
+            f"the function {name!r}{signature} was given {len(inputs) or 'no'} inputs: {error}",
+            expected=expected,
+            todo=f"write wb.compile({name}, jax.ShapeDtypeStruct((16, 16), 'float32')), with a type for each argument",
+        ) from None
+
+
+_OF_MODELS = tuple(name for name in ARGUMENTS if name != "execution_profile")
+
 DOORS = (
     Door(
         what="what traces itself, as the clusters of `tf` do",
         claims=lambda request: hasattr(request.source, "trace_source"),
         trace=lambda request: request.source.trace_source(),
+        takes=("trip_counts",),
     ),
-    Door(what="a Keras model, or a ready one by name", claims=_is_model, trace=_trace_model),
+    Door(
+        what="a Keras model, or a ready one by name",
+        claims=_is_model,
+        trace=_trace_model,
+        takes=(*_OF_MODELS, "inputs"),
+    ),
     Door(
         what="a JAX function with inputs",
         claims=lambda request: callable(request.source) and bool(request.inputs),
         trace=_trace_function,
+        takes=("inputs", "batch_size", "replicas", "trip_counts"),
+        calls_with="an example of each argument",
     ),
     Door(
         what="a function that builds a Keras model",
         claims=lambda request: callable(request.source),
         trace=_trace_model,
+        takes=_OF_MODELS,
+        calls_with="an example of each argument; or a function without arguments that builds a model",
     ),
 )
 
-__all__ = ["DOORS", "Door", "layered_source", "made_by_hand", "trace_source"]
+__all__ = ["DOORS", "Door", "check_source", "layered_source", "made_by_hand", "trace_source"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workbench.engine.graph import Function, Graph, Node, Value, attrs
+from workbench.engine.graph import Function, Graph, Node, Role, Value, attrs
 from workbench.engine.graph.flow import INLINE, carried
 from workbench.engine.graph.origin import Origin
 from workbench.engine.graph.stages import stage_calls
@@ -39,6 +39,12 @@ def offload(graph: Graph, options: Options) -> Graph:
     for name, params in _readers(graph, homes, pairs).items():
         functions[name] = _rewritten(graph, functions[name], params, pairs.get(name, {}))
     return replace(graph, functions=functions)
+
+
+def moved(graph: Graph, options: Options) -> frozenset[tuple[Role, bool, bool]]:
+    """What the options move: roles of variables, whether to streaming memory, and whether in shares."""
+    homes = _homes(graph, options)
+    return frozenset((graph.inputs[number].role, home.remote, home.shards > 1) for number, home in homes.items())
 
 
 def check_remote_buffers(wanted: bool, options: Options) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import warnings
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ DEFAULT_LEARNING_RATE = 0.01
 
 def as_loss(loss: Any) -> Any:
     """A Keras loss object: a class instance as it is, a name or function as the mean over the batch of its values."""
-    found = keras.losses.get(loss)
+    found = _found_loss(loss)
     if isinstance(found, keras.losses.Loss):
         return found
 
@@ -31,6 +32,31 @@ def as_loss(loss: Any) -> Any:
             return found(y_true, y_pred)
 
     return FunctionLoss(name=getattr(found, "__name__", "loss"))
+
+
+def _found_loss(loss: Any) -> Any:
+    """What Keras finds by a name, a configuration or the loss itself; an `InputError` where it finds none."""
+    try:
+        found = keras.losses.get(loss)
+    except (ValueError, TypeError, KeyError):
+        found = None
+    if callable(found):
+        return found
+    names = [name for name in dir(keras.losses) if not name.startswith("_") and name.islower()]
+    close = difflib.get_close_matches(str(loss), names, n=1)
+    raise InputError(
+        f"loss is {loss!r}",
+        expected="a loss of keras.losses, its name, or a function of the target and the output",
+        todo=f"did you mean {close[0]!r}?" if close else "write loss='mean_squared_error', say",
+    )
+
+
+def _check_losses(loss: Any) -> None:
+    """Every loss that was given is one; an output may have None."""
+    whole = isinstance(loss, dict) and "class_name" in loss
+    for each in [loss] if whole else keras.tree.flatten(loss):
+        if each is not None:
+            _found_loss(each)
 
 
 def _loss_name(loss: Any) -> str:
@@ -134,6 +160,7 @@ def find_recipe(
     (and its sentence) a ready model brings; `outputs` are the names of the outputs.
     """
     assumptions: list[str] = []
+    _check_losses(loss)
     loss = _one_for_each(loss, outputs)
     compiled = bool(origin.compiled)
     use_compiled = compiled and loss is None and origin.loss is not None

@@ -1,0 +1,129 @@
+"""Names and values of the arguments of `wb.compile`, read as they are meant: what is of no use is refused by name."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from workbench.engine.graph.trip_counts import MOST
+from workbench.errors import InputError
+
+MODES = ("training", "inference")
+
+
+def checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, each as a plain value of its kind. Errors: `InputError` that names argument and value."""
+    return {name: _READ[name](name, value) if name in _READ else value for name, value in arguments.items()}
+
+
+def _mode(name: str, value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and value in MODES):
+        return value
+    raise InputError(f"mode is {value!r}", expected="'training', 'inference' or None")
+
+
+def _whole(name: str, value: Any, least: int = 1, most: float = float("inf")) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or not least <= number <= most:
+        up_to = f" and at most {most}" if most != float("inf") else ""
+        raise InputError(f"{name} is {value!r}", expected=f"a whole number of at least {least}{up_to}")
+    return number
+
+
+def _whole_or_none(name: str, value: Any) -> int | None:
+    return None if value is None else _whole(name, value)
+
+
+def _several(name: str, value: Any, example: str) -> list[Any]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InputError(f"{name} is {value!r}", expected="a list", todo=f"write {name}={example}")
+    return list(value)
+
+
+def _stages(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    example = f"[{value!r}]" if isinstance(value, str) else "[0, 0, 1], a stage for each layer"
+    found = _several(name, getattr(value, "stages", value), example)
+    return [each if isinstance(each, str | bool) else _whole("a stage", each, least=0) for each in found]
+
+
+def _devices(name: str, value: Any) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    return tuple(_whole(f"an IPU in {name}", each, least=0) for each in _several(name, value, "[0, 1]"))
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    found = () if value is None else (value,) if isinstance(value, str) else _several(name, value, "('dense',)")
+    for each in found:
+        if not isinstance(each, str):
+            raise InputError(f"{name} names {each!r}", expected="names or patterns of layers")
+    return tuple(found)
+
+
+def _counts(name: str, value: Any) -> dict[str, int] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value):
+        raise InputError(
+            f"trip_counts is {value!r}", expected="a count for each name of a loop", todo="write {'while_body': 10}"
+        )
+    return {each: _whole(f"trip_counts[{each!r}]", count, most=MOST) for each, count in value.items()}
+
+
+_READ: Mapping[str, Callable[[str, Any], Any]] = {
+    "mode": _mode,
+    "batch_size": _whole_or_none,
+    "replicas": _whole,
+    "gradient_accumulation_steps": _whole_or_none,
+    "stages": _stages,
+    "device_mapping": _devices,
+    "recomputation_checkpoints": _texts,
+    "trip_counts": _counts,
+}
+
+# Values that ask for nothing, where None is not the only one.
+_NOTHING: Mapping[str, tuple[Any, ...]] = {
+    "gradient_accumulation_steps": (None, 1),
+    "replicas": (None, 1),
+    "recomputation": (None, False),
+    "recomputation_checkpoints": (None, (), []),
+    "offload": (None, (), [], ""),
+    "trip_counts": (None, {}),
+    "inputs": ((),),
+}
+
+
+def given(arguments: Mapping[str, Any]) -> frozenset[str]:
+    """The arguments that ask for something."""
+    return frozenset(name for name, value in arguments.items() if not _asks_nothing(name, value))
+
+
+def _asks_nothing(name: str, value: Any) -> bool:
+    nothing = _NOTHING.get(name, (None,))
+    return any(value is each or (type(value) is type(each) and value == each) for each in nothing)
+
+
+def check_names(call: str, names: Collection[str], known: Sequence[str]) -> None:
+    """Every argument by name is one of a call's."""
+    for name in names:
+        if name in known:
+            continue
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "leave it out"
+        if "option" in name:
+            hint = "set options on an ipu.config.IPUConfig and give it as config="
+        raise InputError(
+            f"{call} has no argument {name!r}",
+            expected=f"any of: {', '.join(known)}",
+            todo=hint,
+        )
+
+
+__all__ = ["check_names", "checked", "given"]
