@@ -20,6 +20,8 @@ POINTWISE: dict[str, Callable[..., Array]] = {
     "max": np.maximum,
     "min": np.minimum,
     "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
     "exp": np.exp,
     "tanh": np.tanh,
     "square": np.square,
@@ -46,6 +48,12 @@ def _run(graph: Graph, function: Function, env: dict[int, Array]) -> None:
     for node in function.nodes:
         if node.op in ("fused", "region"):
             _run(graph, graph.functions[node.calls[0]], env)
+            continue
+        if node.op == "call":
+            called = graph.functions[node.calls[0]]
+            inside = {id(param): env[id(value)] for param, value in zip(called.params, node.operands, strict=True)}
+            _run(graph, called, inside)
+            env.update((id(value), inside[id(made)]) for value, made in zip(node.results, called.results, strict=True))
             continue
         result = _compute(node, [env[id(value)] for value in node.operands])
         value = node.results[0]

@@ -9,7 +9,8 @@ from typing import Any
 import keras
 import pytest
 
-from tests.engine.passes.staged_models import BATCH, FEATURES, WIDTH, model
+from tests.engine.evaluate import assert_same_meaning
+from tests.engine.passes.staged_models import BATCH, CLASSES, FEATURES, WIDTH, model
 from tests.engine.small_graphs import functions_before_and_after
 from tests.engine.unrolled import unrolled
 from workbench.engine.compile import Compiled, compile_graph
@@ -52,8 +53,7 @@ def call(graph: Graph, stage: int, direction: str) -> Node:
 
 
 def test_both_passes_call_one_body_that_makes_everything_once(graph: Graph) -> None:
-    before = rematerialise(graph)
-    after = verify_graph(reuse(before))
+    before, after = graph, verify_graph(reuse(graph))
     for stage in (0, 1):
         forward, again = call(after, stage, "forward"), call(after, stage, "recompute")
         assert forward.calls == again.calls == (f"stage{stage}_forward",)
@@ -70,7 +70,7 @@ def test_both_passes_call_one_body_that_makes_everything_once(graph: Graph) -> N
 
 
 def test_what_is_computed_again_from_something_else_keeps_a_body_of_its_own(graph: Graph) -> None:
-    before = rematerialise(graph)
+    before = graph
     again = call(before, 0, "recompute")
     other = next(value for value in before.body.params if value.shape == again.operands[0].shape)
     body = before.functions[again.calls[0]]
@@ -83,6 +83,30 @@ def test_what_is_computed_again_from_something_else_keeps_a_body_of_its_own(grap
     assert call(found, 0, "recompute") is changed
     assert found.functions[changed.calls[0]] is body
     assert call(found, 1, "recompute").calls == ("stage1_forward",)
+
+
+def test_what_the_first_body_makes_twice_is_one_for_the_second() -> None:
+    """Halves are cast to floats and back, once for a product and once for the sum behind it; the gradient of what
+    follows the sum reads it by the first cast. Both bodies' products, and the sum, are there once.
+    """
+    more = {"optimizer": "sgd", "loss": "mean_absolute_error", "precision": "float16"}
+    found = trace_keras(halves(), BATCH, "training", stages=["sum"], gradient_accumulation_steps=4, **more)
+    staged = with_recomputation(found, Recomputation(mode="RecomputeThenBackpropagate")).graph
+    after = verify_graph(reuse(staged))
+    alone, body = (Counter(node.op for node in each.functions["stage0_forward"].nodes) for each in (staged, after))
+    assert call(after, 0, "recompute").calls == ("stage0_forward",)
+    assert body == alone + Counter({"gt": 2})  # the masks of both ReLUs, which the gradient reads
+    assert_same_meaning(staged, after)
+    assert_same_meaning(staged, verify_graph(rematerialise(after)))
+
+
+def halves() -> Any:
+    """A dense layer added to what it was given, a second one behind, and a third on a stage of its own."""
+    inputs = keras.Input((FEATURES,))
+    first = keras.layers.Dense(FEATURES, activation="relu")(inputs)
+    second = keras.layers.Dense(FEATURES, activation="relu")(keras.layers.Add()([inputs, first]))
+    whole = keras.layers.Add(name="sum")([inputs, second])
+    return keras.Model(inputs, keras.layers.Dense(CLASSES)(whole))
 
 
 def test_the_code_is_there_once_and_runs_in_both_passes(compiled: Compiled) -> None:

@@ -55,11 +55,12 @@ class GraphPass:
 
 
 PIPELINE: tuple[GraphPass, ...] = (
+    GraphPass(name="reuse", run=reuse, reason="first: what two passes of a stage share, no rewrite of one tells apart"),
     GraphPass(
         name="canonicalise",
         run=canonicalise,
         per_function=True,
-        reason="first: equal things look equal to what follows",
+        reason="before rewrites: equal things look equal to what follows",
     ),
     GraphPass(
         name="simplify",
@@ -93,7 +94,6 @@ PIPELINE: tuple[GraphPass, ...] = (
     ),
     GraphPass(name="shard", run=shard, reason="before anything joins nodes: copies between IPUs keep them apart"),
     GraphPass(name="rematerialise", run=rematerialise, reason="before regions close, whose insides nobody moves"),
-    GraphPass(name="reuse", run=reuse, reason="after it, which chooses what is made again, on bodies not yet closed"),
     GraphPass(
         name="norms_in_half",
         run=norms_in_half,

@@ -4,7 +4,8 @@ The driver runs the forward stage's program for the recomputation too, with copi
 own and of what it makes out of them (graphcore/tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/visitors/
 pipeline_visitor.cc `CreatePipelineStageRecomputationOp`, pipeline_stage_visitor.cc `ReusablePipelineStageVisitor`), and
 PopART adds the program of an operation to both passes (graphcore/popart willow/src/popx/irlowering.cpp,
-`createRecomputeFragment`). Here the two functions of a stage become one, which makes what either makes.
+`createRecomputeFragment`). Here the two functions of a stage become one, which makes what either makes. Before any
+rewrite they are of one trace, so that every product is in both: rewritten apart they would differ, and both be kept.
 """
 
 from __future__ import annotations
@@ -88,19 +89,29 @@ class _Joined:
 
 
 def _merged(graph: Graph, ahead: Function, back: Function, stands_for: dict[Value, Value]) -> tuple[Node, ...]:
-    """The nodes of the first body, and those of the second that it has not, each behind what it reads."""
+    """The nodes of the first body, and those of the second that it has not, each behind what it reads.
+
+    Values are compared by what makes them: the first body may make one twice, such as a cast that two layers read.
+    """
     ids = FreshIds(ahead)
+    equal: dict[Value, Value] = {}  # value of the first body → the first one that is made alike
+    known: dict[tuple[Any, ...], Node] = {}
+
+    def key(node: Node, operands: tuple[Value, ...]) -> tuple[Any, ...]:
+        return _key(graph, node, tuple(equal.get(value, value) for value in operands))
+
+    for node in ahead.nodes:
+        equal.update(zip(node.results, known.setdefault(key(node, node.operands), node).results, strict=True))
     place = {value: float(at) for at, node in enumerate(ahead.nodes) for value in node.results}
-    known = {_key(graph, node, node.operands): node for node in reversed(ahead.nodes)}
     order = [(float(at), node) for at, node in enumerate(ahead.nodes)]
     for number, node in enumerate(back.nodes):
         operands = tuple(stands_for[value] for value in node.operands)
-        key = _key(graph, node, operands)
-        same = known.get(key)
+        same = known.get(key(node, operands))
         if same is None:
             origin = replace(node.origin, direction="forward")
             results = tuple(map(ids.like, node.results))
-            same = known[key] = replace(node, operands=operands, results=results, origin=origin)
+            same = replace(node, operands=operands, results=results, origin=origin)
+            known[key(node, operands)] = same
             behind = max((place.get(value, -1.0) for value in operands), default=-1.0)
             order.append((behind + (number + 1) / (len(back.nodes) + 2) ** 2, same))
             place.update((value, order[-1][0]) for value in results)

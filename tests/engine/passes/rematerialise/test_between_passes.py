@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.engine.evaluate import assert_same_meaning
 from tests.engine.small_graphs import Draft, all_ops
-from workbench.engine.graph import Graph, verify_graph
+from workbench.engine.graph import Graph, attrs, verify_graph
+from workbench.engine.graph.rewriting import FreshIds
 from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.rematerialise.stages import between_passes
 
@@ -62,6 +64,26 @@ def test_a_norm_of_halves_keeps_the_halves(direction: str) -> None:
         ((8,), "float32"),
     }
     assert all_ops(found, "stage0_backward").count("sub") == 1
+
+
+def test_a_body_of_both_passes_gives_both_what_either_reads() -> None:
+    """The next stage reads the norm's result of the forward call; the halves and means it gives it nobody reads."""
+    alone = norm_stage("recompute")
+    again, back = alone.body.nodes
+    fresh = FreshIds(alone.body)
+    given = tuple(map(fresh.like, again.results))
+    forward = replace(again, results=given, attrs=attrs(**{**dict(again.attrs), "direction": "forward"}))
+    entry = replace(alone.body, nodes=(forward, again, back), results=(given[0], *back.results))
+    before = replace(alone, functions={**alone.functions, entry.name: entry})
+    found = verify_graph(rematerialise(before))
+    first, second, last = found.body.nodes
+    assert first.calls == second.calls
+    halves, means = ("float16[32,8]", "float32[8]")
+    kept = [halves, halves, means]  # the norm's result, the product's halves and the means
+    assert [[str(value).partition(":")[2] for value in node.results] for node in (first, second)] == [kept, kept]
+    assert found.body.results[0] is first.results[0]
+    assert set(second.results[1:]) <= set(last.operands)
+    assert_same_meaning(before, found)
 
 
 def test_what_no_rewrite_changes_stays_as_it_was() -> None:

@@ -10,12 +10,12 @@ is computed there instead and leaves the results of one call and the operands of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.graph.rewriting import FreshIds
-from workbench.engine.graph.stages import StageCall, stage_pairs
+from workbench.engine.graph.stages import StageCall, stage_calls, stage_pairs
 from workbench.engine.passes.clusters import flow_of
 from workbench.engine.passes.recomputable import find_recipe, without_dead
 
@@ -30,6 +30,8 @@ def rematerialise_stages(graph: Graph) -> Graph:
     fresh = FreshIds(graph.body)
     for first, second in reversed(stage_pairs(graph)):
         forward, backward = first.node, second.node
+        if _callers(graph, first) != [forward]:
+            continue  # what is made again waits for nothing
         stage = _Stage(forward, backward, first.function, second.function, fresh)
         stage.choose()
         if not stage.recipes:
@@ -45,14 +47,31 @@ def between_passes(graph: Graph, rewrite: Callable[[Function], Function]) -> Gra
     functions, calls = dict(graph.functions), {node: node for node in graph.body.nodes}
     fresh = FreshIds(graph.body)
     for first, second in stage_pairs(graph, ("recompute", "forward")):
-        pair = _Pair.of(first, second, _read_beside(graph.body, calls, first.node, second.node))
+        callers = _callers(graph, first)
+        pair = _Pair.of(first, second, callers, _read_of(graph.body, calls, callers, second.node))
         joined = pair.joined()
         changed = rewrite(joined)
         if changed is joined:
             continue
-        calls[first.node], calls[second.node], bodies = pair.cut(changed, fresh)
+        found, calls[second.node], bodies = pair.cut(changed, fresh)
+        calls.update(zip(callers, found, strict=True))
         functions.update((body.name, body) for body in bodies)
     return _with(graph, functions, calls)
+
+
+def _callers(graph: Graph, first: StageCall) -> list[Node]:
+    """The calls of a function, of which this is one and stands first: the stage's forward pass may run it too."""
+    others = [call.node for call in stage_calls(graph) if call.function is first.function]
+    return [first.node, *(node for node in others if node is not first.node)]
+
+
+def _read_of(entry: Function, calls: Mapping[Node, Node], callers: Sequence[Node], second: Node) -> set[int]:
+    """By number, the results of a function that are read of some call of it: of the first call, beside the second."""
+    found: set[int] = set()
+    for caller in callers:
+        read = _read_beside(entry, calls, caller, *([second] if caller is callers[0] else []))
+        found.update(number for number, value in enumerate(caller.results) if value in read)
+    return found
 
 
 def _with(graph: Graph, functions: Mapping[str, Function], calls: Mapping[Node, Node]) -> Graph:
@@ -179,31 +198,30 @@ class _Placing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
-    """Two calls and their bodies; `elsewhere` are the values of the entry that are read beside the second call."""
+    """Two calls and their bodies. `callers` are all calls of the first body, the one of the two first; `kept` are its
+    results, by number, that are read beside the second call.
+    """
 
-    first: Node
+    callers: Sequence[Node]
     second: Node
     ahead: Function
     back: Function
-    elsewhere: set[Value]
+    kept: set[int]
 
     @classmethod
-    def of(cls, first: StageCall, second: StageCall, elsewhere: set[Value]) -> _Pair:
-        return cls(first.node, second.node, first.function, second.function, elsewhere)
-
-    def _made(self) -> list[tuple[Value, Value]]:
-        """Results of the first call, each with its value inside."""
-        return list(zip(self.first.results, self.ahead.results, strict=True))
+    def of(cls, first: StageCall, second: StageCall, callers: Sequence[Node], kept: set[int]) -> _Pair:
+        return cls(callers, second.node, first.function, second.function, kept)
 
     def _given(self) -> list[tuple[Value, Value]]:
-        return list(zip(self.first.operands, self.ahead.params, strict=True))
+        """Operands of the first call, each with its value inside."""
+        return list(zip(self.callers[0].operands, self.ahead.params, strict=True))
 
-    def _kept(self) -> list[tuple[Value, Value]]:
-        return [(outer, inner) for outer, inner in self._made() if outer in self.elsewhere]
+    def _kept(self) -> list[Value]:
+        return [inner for number, inner in enumerate(self.ahead.results) if number in self.kept]
 
     def _shared(self) -> dict[Value, Value]:
         """Parameters of the second body that are values of the first."""
-        inner = dict((*self._given(), *self._made()))
+        inner = dict((*self._given(), *zip(self.callers[0].results, self.ahead.results, strict=True)))
         pairs = zip(self.second.operands, self.back.params, strict=True)
         return {param: inner[outer] for outer, param in pairs if outer in inner}
 
@@ -213,22 +231,21 @@ class _Pair:
         return Function(
             self.ahead.name,
             (*self.ahead.params, *(param for param in self.back.params if param not in names)),
-            (*(inner for _, inner in self._kept()), *(names.get(value, value) for value in self.back.results)),
+            (*self._kept(), *(names.get(value, value) for value in self.back.results)),
             (*self.ahead.nodes, CUT, *(_renamed(node, names) for node in self.back.nodes)),
         )
 
-    def cut(self, joined: Function, fresh: FreshIds) -> tuple[Node, Node, tuple[Function, Function]]:
-        """The two calls and bodies of a joined function that was rewritten."""
+    def cut(self, joined: Function, fresh: FreshIds) -> tuple[list[Node], Node, tuple[Function, Function]]:
+        """The calls of the first body, the second call, and the bodies of a joined function that was rewritten."""
         at = next(place for place, node in enumerate(joined.nodes) if node is CUT)
         ahead, back = joined.nodes[:at], joined.nodes[at + 1 :]
-        results = joined.results[len(self._kept()) :]
+        results = joined.results[len(self.kept) :]
         made = [value for node in ahead for value in node.results]
         inside = set(made)
         crossing = _crossing((*self.ahead.params, *made), back, results)
-        leaving = self._leaving([value for value in crossing if value in inside], fresh)
-        first = replace(self.first, results=tuple(outer for outer, _ in leaving))
-        start = replace(self.ahead, results=tuple(inner for _, inner in leaving), nodes=ahead)
-        outer_of = {inner: outer for outer, inner in (*self._given(), *leaving)}
+        leaving, callers = self._leaving([value for value in crossing if value in inside], fresh)
+        start = replace(self.ahead, results=tuple(leaving), nodes=ahead)
+        outer_of = {inner: outer for outer, inner in (*self._given(), *zip(callers[0].results, leaving, strict=True))}
         shared, pairs = self._shared(), zip(self.second.operands, self.back.params, strict=True)
         own = [(outer, param) for outer, param in pairs if param not in shared]
         ids = FreshIds(replace(self.back, nodes=back))
@@ -240,15 +257,20 @@ class _Pair:
             tuple(names.get(value, value) for value in results),
             tuple(_renamed(node, names) for node in back),
         )
-        return first, replace(self.second, operands=operands), (start, body)
+        return callers, replace(self.second, operands=operands), (start, body)
 
-    def _leaving(self, crossing: list[Value], fresh: FreshIds) -> list[tuple[Value, Value]]:
-        """Results of the first call when these values cross."""
+    def _leaving(self, crossing: list[Value], fresh: FreshIds) -> tuple[list[Value], list[Node]]:
+        """Results of the first body, and its calls, when these values cross."""
         kept = self._kept()
-        outer_of = {inner: outer for outer, inner in (*self._made(), *kept)}
-        known = {inner for _, inner in kept}
-        new = [value for value in crossing if value not in known]
-        return [*kept, *((outer_of.get(value) or fresh.like(value), value) for value in new)]
+        leaving = [*kept, *(value for value in crossing if value not in set(kept))]
+        number_of = {inner: number for number, inner in enumerate(self.ahead.results)}
+        numbers = [*sorted(self.kept), *(number_of.get(value) for value in leaving[len(kept) :])]
+        callers = []
+        for caller in self.callers:
+            known = [None if number is None else caller.results[number] for number in numbers]
+            results = tuple(outer or fresh.like(inner) for outer, inner in zip(known, leaving, strict=True))
+            callers.append(replace(caller, results=results))
+        return leaving, callers
 
 
 def _crossing(there: tuple[Value, ...], nodes: tuple[Node, ...], results: tuple[Value, ...]) -> list[Value]:
