@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.base.spans import covered, covered_by_rank
+from workbench.base.spans import covered, covered_by_rank, spans_by_rank
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.integers(0, 3)), max_size=8)
 
@@ -19,6 +19,10 @@ def test_each_place_counts_once_for_the_lowest_rank(spans: list[tuple[int, int, 
     start, size, ranks = np.array(spans, dtype=np.int64).reshape(-1, 3).T
     found = covered_by_rank(start, size, ranks, 4)
     assert found.tolist() == [int((line == rank).sum()) for rank in range(4)]
+    lying = spans_by_rank(start, size, ranks, 4)
+    for rank, own in enumerate(lying):
+        assert [place for begin, end in own for place in range(begin, end)] == np.flatnonzero(line == rank).tolist()
+        assert all(begin < end for begin, end in own)
     order = start.argsort()
     assert covered(start[order], (start + size)[order]) == int((line < 4).sum())
 

@@ -10,7 +10,8 @@ Left out, because they differ without the program being another one:
 - `steps.source`: which file and line made a step (those of the corpus move when it is edited); whether one is named
   stays in, and so the text of the report `source` is out;
 - `arrays.per_tile`: the numbered vectors, which stand where they are used;
-- the line of the engine's version in the summary.
+- `meta.formulas`, which says in words what the terms' formulas are, and numbers taken apart as text: their wording;
+- the lines of the summary with the engine's version and with what the fidelity table says.
 
 Integers are digested as little-endian bytes, all else as JSON, in which a float is its shortest exact decimal.
 """
@@ -25,7 +26,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 DIGITS = 12
-META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "passes")
+META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "formulas", "passes")
+LINES_LEFT_OUT = ("Engine ", "Error ", "The verdict is in doubt")
 REPORTS = (
     "summary",
     "insights",
@@ -97,14 +99,10 @@ def _of_frame(frame: Any) -> dict[str, Any]:
 
 
 def _texts(profile: Any) -> Iterable[tuple[str, list[str]]]:
-    """Each report as the lines of its text, and three numbers taken apart."""
+    """Each report as the lines of its text."""
     for name in REPORTS:
         lines = getattr(profile, name).to_text().splitlines()
-        yield name, [line for line in lines if not line.startswith("Engine ")]
-    peak = profile.peak
-    yield "explain_tile", str(profile.explain(tile=peak.tile, ipu=peak.ipu)).splitlines()
-    if peak.step >= 0:
-        yield "explain_step", str(profile.explain(step=peak.step)).splitlines()
+        yield name, [line for line in lines if not line.startswith(LINES_LEFT_OUT)]
 
 
 def _plain(value: Any) -> Any:

@@ -54,13 +54,13 @@ def judge(case: Case, answer: Any, expected: Any) -> Verdict:
     if "in range" in str(case.get("quantity")):
         holds = min(expected) <= min(answer) <= max(answer) <= max(expected)
         return Verdict(exact=holds, within=holds, error=None)
-    pairs = list(leaves(answer, expected))
-    errors = [_error(ours, theirs) for ours, theirs in pairs]
+    pairs = [(ours, theirs) for _, ours, theirs in named_leaves(answer, expected)]
+    errors = [error_of(ours, theirs) for ours, theirs in pairs]
     numbers = [error for error in errors if error is not None]
     equal = all(_same(ours, theirs) for ours, theirs in pairs)
     worst = max(numbers, default=None)
     granted = band(case)
-    alike = all(_same(ours, theirs) for ours, theirs in pairs if _error(ours, theirs) is None)
+    alike = all(_same(ours, theirs) for ours, theirs in pairs if error_of(ours, theirs) is None)
     within = equal if granted == 1.0 else alike and (granted is None or (worst or 0.0) <= math.log(granted))
     return Verdict(exact=equal, within=within, error=worst)
 
@@ -93,17 +93,17 @@ def bound_of(case: Case) -> str | None:
     return "lower" if "lower bound" in text else None
 
 
-def leaves(answer: Any, expected: Any) -> Iterator[tuple[Any, Any]]:
-    """Pairs of what stands at the places that are expected; a missing answer is None."""
+def named_leaves(answer: Any, expected: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Place, ours and theirs of what is expected, a place as `total` or `tiles.0`; a missing answer is None."""
     if isinstance(expected, dict):
         ours = answer if isinstance(answer, dict) else {}
         for key in expected:
-            yield from leaves(ours.get(key), expected.get(key))
+            yield from named_leaves(ours.get(key), expected.get(key), f"{place}.{key}".lstrip("."))
     elif isinstance(expected, list) and isinstance(answer, list) and len(answer) == len(expected):
-        for one, other in zip(answer, expected, strict=True):
-            yield from leaves(one, other)
+        for number, (one, other) in enumerate(zip(answer, expected, strict=True)):
+            yield from named_leaves(one, other, f"{place}.{number}".lstrip("."))
     else:
-        yield answer, expected
+        yield place, answer, expected
 
 
 def _number(value: Any) -> bool:
@@ -116,7 +116,7 @@ def _same(ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs) and isinstance(ours, bool) == isinstance(theirs, bool)
 
 
-def _error(ours: Any, theirs: Any) -> float | None:
+def error_of(ours: Any, theirs: Any) -> float | None:
     """|ln ratio| of two numbers; zero against another number is an infinite error."""
     if not (_number(ours) and _number(theirs)):
         return None

@@ -15,17 +15,12 @@ from typing import Any
 from tests.fidelity.cases import NotRun, run
 from tests.fidelity.data import Row, also, rows
 from tests.fidelity.judge import Verdict, band, bound_of, judge, same_order
+from tests.fidelity.kinds import typical
 from workbench.profiler.fidelity import PATH as SUMMARY
 
 TABLE = Path(__file__).parent / "table.json"
+ALSO = TABLE.with_name("also.json")
 COLUMNS = ("cases", "run", "exact", "within", "median", "p90", "worst")
-
-# Kind of modelled number -> the groups whose errors are typical of it.
-KINDS = {
-    "cycles": ("GEMM n >= 256", "GEMM n < 256", "whole model cycles"),
-    "vertex": ("AMP",),
-    "memory": ("MEM", "whole model memory"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,23 +100,6 @@ def by_group(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
     return {group: summarise(members) for group, members in groupby(ranked, key=lambda each: each.row.group)}
 
 
-def typical(results: Iterable[Result]) -> dict[str, dict[str, Any]]:
-    """By kind of number: the typical relative error (of the median |ln ratio|), over how many cases of which groups."""
-    found = list(results)
-    kinds: dict[str, dict[str, Any]] = {}
-    for kind, groups in KINDS.items():
-        errors = [
-            each.verdict.error
-            for each in found
-            if each.row.group in groups and each.verdict and each.verdict.error is not None
-        ]
-        if errors:
-            known = sorted({each.row.group for each in found if each.row.group in groups and each.verdict})
-            share = round(math.exp(median(errors)) - 1, 4)
-            kinds[kind] = {"typical": share, "cases": len(errors), "groups": known}
-    return kinds
-
-
 def furthest(results: Iterable[Result], count: int = 20) -> list[dict[str, Any]]:
     """The cases with the largest finite errors, worst first."""
     ranked = sorted(
@@ -153,18 +131,26 @@ def details(results: Iterable[Result], group: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table and write it, or, given groups (those found later, too), print their cases and write nothing."""
+    """Print the tables and write them, or, given groups, print their cases and write nothing."""
     wanted = set(arguments)
-    chosen = [row for row in (*rows(), *also()) if row.group in wanted] if wanted else rows()
-    results = all_results(chosen)
+    first, later = ([row for row in each if not wanted or row.group in wanted] for each in (rows(), also()))
+    results = all_results(first) + all_results(later)
     table = by_group(results)
     for group in sorted(wanted):
         print(details(results, group))
     print(to_text(table))
     if not wanted:
-        TABLE.write_text(json.dumps(table, indent=1) + "\n")
-        shipped = {"kinds": typical(results), "groups": table, "worst": furthest(results)}
-        SUMMARY.write_text(json.dumps(shipped, indent=1) + "\n")
+        write(results, table)
+
+
+def write(results: list[Result], table: dict[str, dict[str, Any]]) -> None:
+    """Both tables, the later cases' apart, and what the package ships of all of them."""
+    later = {row.group for row in also()}
+    first = {group: line for group, line in table.items() if group not in later}
+    TABLE.write_text(json.dumps(first, indent=1) + "\n")
+    ALSO.write_text(json.dumps({group: table[group] for group in later}, indent=1, sort_keys=True) + "\n")
+    shipped = {"kinds": typical(results), "groups": table, "worst": furthest(results)}
+    SUMMARY.write_text(json.dumps(shipped, indent=1) + "\n")
 
 
 if __name__ == "__main__":

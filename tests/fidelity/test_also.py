@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests.fidelity.family_compute_sets import operations
 from tests.fidelity.pipeline_memory import Asked, asked
 
 ROWS = also()
-TABLE = Path(__file__).parent / "also.json"
+TABLE = report.ALSO
 SLACK = 0.002  # of |ln ratio|: less than any table shows as a step
 
 

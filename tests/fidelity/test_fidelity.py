@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import pytest
 
-from tests.fidelity import report
+from tests.fidelity import kinds, report
 from tests.fidelity.cases import NotRun, run
 from tests.fidelity.data import Row, rows
 from tests.fidelity.judge import judge
-from workbench.profiler.fidelity import typical_errors
+from workbench.engine.cost import formulas
+from workbench.engine.vertices import load
+from workbench.profiler.fidelity import KINDS, typical_errors
 
 ROWS = rows()
 TABLE = json.loads(report.TABLE.read_text())
@@ -117,11 +120,46 @@ def test_the_table_counts_and_ranks() -> None:
     assert (line["median"], line["p90"], line["worst"]) == (round(math.log(1.1), 4), round(math.log(3), 4), "c")
 
 
-def test_the_app_knows_the_typical_error_of_cycles_memory_and_vertices() -> None:
+def test_what_the_app_knows_comes_from_the_committed_tables() -> None:
+    tables = {**TABLE, **json.loads(report.ALSO.read_text())}
     known = typical_errors()
-    for kind in known:
-        assert 0 <= known[kind]["typical"] < 1
-        measured = [TABLE[group] for group in known[kind]["groups"]]
-        assert known[kind]["cases"] <= sum(line["run"] for line in measured)
-        assert all(line["median"] is not None for line in measured)
-    assert {"cycles", "vertex"} <= set(known)
+    for found in known.values():
+        assert 0 <= found["typical"] <= found["spread"]
+        assert found["cases"] <= sum(tables[group]["run"] for group in found["groups"])
+        assert found["against"]
+    assert {"cycles", "memory", "product", "exchange", "sync", "host", "vertex elementwise", "vertex conv"} <= set(
+        known
+    )
+
+
+def test_every_kind_that_has_numbers_is_one_that_the_app_names() -> None:
+    load()
+    families = {each.error_kind for name, each in formulas.items() if name.startswith("vertex:")}
+    assert set(typical_errors()) <= set(KINDS) | families
+    assert set(kinds.RULES) <= set(KINDS)
+    assert {each.error_kind for _, each in formulas.items()} - families <= set(KINDS)
+
+
+def test_a_kind_is_told_by_its_own_numbers_alone() -> None:
+    def made(name: str, group: str, ours: Any, theirs: Any, **case: str) -> report.Result:
+        row = Row(name=name, group=group, case={"id": name, "reproducibility": "within x2", **case}, expected=theirs)
+        return report.Result(row=row, verdict=judge(row.case, ours, theirs), answer=ours)
+
+    whole = {"total": 300, "exchange_sum": 100, "sync_sum": 10}
+    found = kinds.typical(
+        [
+            made("MV-MK1-prof", "MV", {"total": 300, "exchange_sum": 150, "sync_sum": 40}, whole),
+            made("TS-ADD10", "TS", 500, 100, config="Mk2 hardware"),  # gave the launch its cycles
+            made("LIVE-sum", "LIVE", 3, 1),  # of no kind that is shown
+        ]
+    )
+    assert {kind: each["typical"] for kind, each in found.items()} == {"cycles": 0.0, "exchange": 0.5, "sync": 3.0}
+    assert "launch" not in typical_errors()  # nothing measures it alone
+
+
+def test_estimates_do_not_count_beside_measurements() -> None:
+    rows = [row for row in ROWS if row.name == "AMP-CURVE" or row.case.get("name") == kinds.AMP_VERTEX]
+    found = kinds.typical(report.all_results(rows))["vertex conv"]
+    assert found["against"] == ["hardware"]
+    assert found["cases"] == 1 < len(rows)
+    assert found["numbers"] == 128

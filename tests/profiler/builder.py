@@ -132,7 +132,9 @@ class Builder:
         self.steps.append(row)
         formula = "made.vertex" if row["kind"] == "OnTileExecute" else "made.exchange"
         inputs = json.dumps({"bytes": row["bytes_sent"], "tiles": row["active_tiles"]})
-        self.terms.append({"step": number, "name": "all", "value": worst, "formula": formula, "inputs": inputs})
+        self.terms.append(
+            {"step": number, "name": "all", "value": worst, "formula": formula, "inputs": inputs, "of": ""}
+        )
         return number
 
     def live(self, ipu: int, tile: int | None = None) -> np.ndarray:
@@ -291,8 +293,10 @@ class Builder:
             "formulas": FORMULAS,
             "category_formulas": {"stack": {"formula": "made.stack", "inputs": {"workers": 6}}},
             "typical_errors": {
-                "memory": {"median_ratio": 1.02, "typical": 0.05, "cases": 12},
-                "cycles": {"median_ratio": 0.97, "typical": 0.15, "cases": 80},
+                "memory": {"typical": 0.05, "spread": 0.2, "numbers": 12, "against": ["published reports"]},
+                "cycles": {"typical": 0.15, "spread": 2.5, "numbers": 80, "against": ["hardware"]},
+                "stack": {"typical": 0.04, "spread": 0.04, "numbers": 1, "against": ["hardware"]},
+                "compute": {"typical": 0.01, "spread": 0.02, "numbers": 3, "against": ["IPU Model"]},
             },
             "pipeline": {},
             "passes": [{"pass": "plan", "seconds": 0.01, "changed": "2 plans"}],

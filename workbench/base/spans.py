@@ -31,3 +31,23 @@ def covered_by_rank(start: IntArray, size: IntArray, ranks: IntArray, count: int
         found[rank] = together - before
         before = together
     return found
+
+
+def spans_by_rank(start: IntArray, size: IntArray, ranks: IntArray, count: int) -> list[list[tuple[int, int]]]:
+    """The spans (start, stop) that count for each rank, in order: what several cover counts for the lowest."""
+    stop = start + size
+    edges = np.unique(np.concatenate([start, stop]))
+    lowest = np.full(max(len(edges) - 1, 0), count)
+    for first, last, rank in zip(
+        np.searchsorted(edges, start).tolist(), np.searchsorted(edges, stop).tolist(), ranks.tolist(), strict=True
+    ):
+        lowest[first:last] = np.minimum(lowest[first:last], rank)
+    found: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    for place, rank in enumerate(lowest.tolist()):
+        if rank == count:
+            continue
+        begin, end = int(edges[place]), int(edges[place + 1])
+        if found[rank] and found[rank][-1][1] == begin:
+            begin = found[rank].pop()[0]
+        found[rank].append((begin, end))
+    return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from workbench.base.arithmetic import worked_out
 from workbench.base.registry import Registry
 
 Plain: TypeAlias = "int | float | bool | str | tuple[Plain, ...] | None"
@@ -17,7 +18,7 @@ Inputs: TypeAlias = tuple[tuple[str, Plain], ...]
 class Formula:
     """One modelled quantity: `text` states the arithmetic in words, `source` where it comes from.
 
-    `error_kind` names the row of the fidelity table that gives the typical error of this kind of number.
+    `error_kind` is the kind of number it gives: published numbers of that kind say how far ours usually are off.
     """
 
     id: str
@@ -32,7 +33,7 @@ formulas: Registry[Formula] = Registry("formula")
 
 
 def formula(
-    id: str, *, text: str, source: str, unit: str = "cycles", error_kind: str = "cycles"
+    id: str, *, text: str, source: str, unit: str = "cycles", error_kind: str = "compute"
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Register the decorated function as the formula `id`; its keyword arguments are the formula's inputs."""
 
@@ -64,12 +65,13 @@ def inputs_of(arguments: Mapping[str, Any]) -> Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One part of a cost: `value == formulas[formula].evaluate(**inputs)`."""
+    """One part of a cost: `value == formulas[formula].evaluate(**inputs)`; `of` are what inputs were worked out by."""
 
     name: str
     value: int
     formula: str
     inputs: Inputs
+    of: tuple[Term, ...] = ()
 
     def __str__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.inputs)
@@ -84,6 +86,11 @@ def _term(name: str, formula_id: str, inputs: Inputs) -> Term:
 def term(name: str, formula_id: str, /, **arguments: Any) -> Term:
     """Evaluate a registered formula; equal terms are one object."""
     return _term(name, formula_id, inputs_of(arguments))
+
+
+def evaluated(formula_id: str, inputs: Mapping[str, Any]) -> str:
+    """The arithmetic that a formula does on these inputs, in their names."""
+    return worked_out(formulas.get(formula_id).evaluate, {name: freeze(value) for name, value in inputs.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.base.collection import paused_collection
-from workbench.engine.cost import formulas
+from workbench.engine import cost
+from workbench.engine.cost import Term, formulas
 from workbench.engine.memory.allocation import Allocation, plain_placer
 from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.liveness import Liveness
@@ -23,6 +24,7 @@ from workbench.engine.program.columns import columns_of
 from workbench.engine.program.tree import StepContext, dump
 from workbench.engine.target import MemoryMap, Target
 from workbench.engine.time.trace import StepCost, Trace
+from workbench.engine.vertices import load
 from workbench.profiler.interning import Vectors
 from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.operators.bounds import beyond_bounds
@@ -59,7 +61,7 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     counted = Counter(compiled.lowered.unmodelled if compiled.lowered else ()).items()
     missing = [(primitive, count, layer) for (primitive, layer), count in counted]
     tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)
-    meta = _meta(compiled, made, tables["terms"], arrays["live_peak_position"])
+    meta = _meta(compiled, made, arrays["live_peak_position"])
     meta["warnings"] += beyond_bounds(described, tables["operators"])
     meta |= {
         "typical_errors": dict(typical_errors or {}),
@@ -77,6 +79,7 @@ class _Collector:
         self.steps = program.steps
         self.vectors = Vectors(program.target.tiles_per_ipu)
         self.context = StepContext(program)
+        self.formulas: set[str] = set()  # of the terms that were met
 
     def tables(self) -> dict[str, Table]:
         """All tables but those of addresses and operators."""
@@ -202,15 +205,16 @@ class _Collector:
         )
 
     def terms(self) -> Table:
-        texts: dict[int, str] = {}
+        texts: dict[int, tuple[str, str]] = {}
         rows = []
         for step in self.steps:
             for part in self.trace.steps[step.id].cost.terms:
-                text = texts.get(id(part))
-                if text is None:
-                    text = texts[id(part)] = json.dumps(dict(part.inputs))
-                rows.append((step.id, part.name, part.value, part.formula, text))
-        return _columns("terms", ("step", "name", "value", "formula", "inputs"), rows)
+                written = texts.get(id(part))
+                if written is None:
+                    written = texts[id(part)] = (json.dumps(dict(part.inputs)), _written(part.of))
+                    self.formulas.update(each.formula for each in (part, *part.of))
+                rows.append((step.id, part.name, part.value, part.formula, *written))
+        return _columns("terms", ("step", "name", "value", "formula", "inputs", "of"), rows)
 
     def breakdown(self) -> Table:
         rows = [
@@ -287,6 +291,25 @@ def _moved(step: Leaf) -> tuple[Any, Any]:
     return None, None
 
 
+def _written(terms: Iterable[Term]) -> str:
+    """Terms as JSON, "" for none."""
+    found = [
+        {"name": part.name, "value": part.value, "formula": part.formula, "inputs": dict(part.inputs)} for part in terms
+    ]
+    return json.dumps(found) if found else ""
+
+
+def evaluated(formula: str, inputs: Mapping[str, Any]) -> str:
+    """The arithmetic of a formula of the engine on the inputs a profile keeps; "" where this engine has no such."""
+    load()
+    if formula not in formulas:
+        return ""
+    try:
+        return cost.evaluated(formula, inputs)
+    except TypeError:  # of another version, whose formula took other inputs
+        return ""
+
+
 # Addresses
 
 
@@ -355,7 +378,7 @@ def _verdict(compiled: Compiled, positions: Any) -> dict[str, Any]:
     }
 
 
-def _formulas(compiled: Compiled, terms: Table) -> tuple[dict[str, Any], dict[str, Any]]:
+def _formulas(compiled: Compiled, named: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Formulas in use by id, and by category of the footprint its formula and inputs (those that are one number)."""
     categories: dict[str, Any] = {}
     footprint = compiled.footprint
@@ -366,17 +389,17 @@ def _formulas(compiled: Compiled, terms: Table) -> tuple[dict[str, Any], dict[st
             inputs = footprint.inputs.get(name, {})
             fixed = {key: value for key, value in inputs.items() if not isinstance(value, np.ndarray)}
             categories[name] = {"formula": parts[0].formula, "inputs": fixed}
-    used = {*terms["formula"].tolist(), *(found["formula"] for found in categories.values())}
+    used = {*named, *(found["formula"] for found in categories.values())}
     keys = ("text", "source", "unit", "error_kind")
     known = {name: {key: getattr(formulas.get(name), key) for key in keys} for name in sorted(used)}
     return known, categories
 
 
-def _meta(compiled: Compiled, made: _Collector, terms: Table, positions: Any) -> dict[str, Any]:
+def _meta(compiled: Compiled, made: _Collector, positions: Any) -> dict[str, Any]:
     graph, program = compiled.graph, compiled.program
     replicas = int(str(graph.meta.get("replicas", 1)))
     accumulation = int(str(graph.meta.get("gradient_accumulation_steps", program.pipeline.get("micro_batches", 1))))
-    known, categories = _formulas(compiled, terms)
+    known, categories = _formulas(compiled, made.formulas)
     unmodelled = sorted({primitive for primitive, _ in compiled.lowered.unmodelled} if compiled.lowered else ())
     compute = [step.compute_set for step in made.steps if isinstance(step, OnTileExecute)]
     vertices = sum(group.count * len(group.tiles) for found in compute for group in found.groups)

@@ -1,19 +1,101 @@
-"""How far modelled numbers usually are from measured ones: by kind of number, by group of cases, the worst cases."""
+"""How far modelled numbers usually are from published ones: by kind of number, by group of cases, the worst cases."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.units import percent_text
+
 if TYPE_CHECKING:
     import pandas as pd
 
-# Kinds without measurements of their own, and the total they are part of.
-PART_OF = {"exchange": "cycles", "sync": "cycles", "host": "cycles", "inter_ipu": "cycles", "code": "memory"}
 PATH = Path(__file__).with_name("fidelity.json")
+NOT_KNOWN = "typical error not known"
+MANY = 10  # numbers, of which nine of ten say something; of fewer the worst is said
+
+# Kinds of numbers that are shown, in words; cycles of vertices have a kind per family besides: "vertex reduce".
+KINDS: Mapping[str, str] = {
+    "cycles": "cycles of a whole program",
+    "product": "cycles of a matrix product",
+    "compute": "cycles of a compute step",
+    "launch": "cycles to launch a compute set",
+    "exchange": "cycles of an exchange",
+    "latency": "cycles until an exchange arrives",
+    "sync": "cycles of a barrier",
+    "host": "cycles of a copy from or to the host",
+    "host_wait": "cycles waited for the host",
+    "remote": "cycles of a copy from or to streaming memory",
+    "links": "cycles of a copy between IPUs",
+    "memory": "memory of a whole model",
+    "variables": "memory of variables",
+    "code": "code of an operator",
+    "vertex_code": "vertex code",
+    "control_code": "control code",
+    "internal_exchange_code": "internal exchange code",
+    "host_exchange_code": "host exchange code",
+    "global_exchange_code": "global exchange code",
+    "vertex_instance_state": "vertex instance state",
+    "copy_descriptor": "copy descriptors",
+    "host_exchange_packet_headers": "host exchange packet headers",
+    "stack": "stack",
+    "gaps": "gaps between addresses",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypicalError:
+    """Of one kind of number, as fractions: the median, and what nine of ten stay within (the worst, of fewer than ten).
+
+    `numbers` counts what it was taken over, `against` says who published those.
+    """
+
+    typical: float
+    spread: float
+    numbers: int = 0
+    against: tuple[str, ...] = ()
+
+    @property
+    def most(self) -> str:
+        """The numbers that stay within the spread, in words."""
+        return "nine of ten" if self.numbers >= MANY else "all"
+
+    def __str__(self) -> str:
+        within = f"{self.most} within {error_text(self.spread)}; " if self.numbers > 1 else ""
+        told = f": {', '.join(self.against)}" if self.against else ""
+        counted = f"{self.numbers} number{'s' * (self.numbers != 1)}{told}"
+        return f"typical error {error_text(self.typical)} ({within}{counted})"
+
+    @property
+    def short(self) -> str:
+        """For places with little room: `typically 4.6 % off, 12.4 % in 9 of 10 (31)`."""
+        share = "9 of 10" if self.numbers >= MANY else f"all of {self.numbers}"
+        counted = f" ({self.numbers})" if self.numbers >= MANY else ""
+        return f"typically {error_text(self.typical)} off, {error_text(self.spread)} in {share}{counted}"
+
+
+def error_text(error: float) -> str:
+    """`0.125` → `"12.5 %"`; from one upwards a factor: `2.5` → `"a factor of 3.5"`."""
+    return f"a factor of {1 + error:.1f}" if error >= 1 else percent_text(error)
+
+
+def error_of(known: Mapping[str, Any], kind: str) -> TypicalError | None:
+    """The typical error of a kind among those a profile holds; None when no published number is of this kind."""
+    found = known.get(kind)
+    if not found:
+        return None
+    typical = float(found["typical"])
+    return TypicalError(
+        typical=typical,
+        spread=float(found.get("spread", typical)),
+        numbers=int(found.get("numbers", found.get("cases", 0))),
+        against=tuple(found.get("against", ())),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -23,16 +105,35 @@ def _read() -> dict[str, Any]:
 
 
 def typical_errors() -> dict[str, dict[str, Any]]:
-    """Kind of number -> `typical` (a fraction), `cases` (how many it was taken over) and `groups` of the table.
-
-    A kind that nothing measures alone has the typical error of the total it is part of.
+    """Kind of number -> `typical` and `spread` (fractions), `numbers` and `cases` they were taken over, `against` whom,
+    `groups` of the table. Each is of published numbers of this kind alone; a kind that is missing has none.
     """
-    found = {kind: dict(known) for kind, known in _read()["kinds"].items()}
-    return found | {kind: dict(found[whole]) for kind, whole in PART_OF.items() if whole in found and kind not in found}
+    return {kind: dict(known) for kind, known in _read()["kinds"].items()}
+
+
+def errors_table() -> pd.DataFrame:
+    """A row per kind of number: in words, its typical error and its spread as text, how many numbers, against whom."""
+    import pandas as pd
+
+    known = typical_errors()
+    families = [kind for kind in known if kind not in KINDS]
+    rows = []
+    for kind in (*KINDS, *families):
+        found = error_of(known, kind)
+        rows.append(
+            {
+                "kind of number": KINDS.get(kind, kind.replace("vertex ", "cycles of a vertex: ")),
+                "typical error": error_text(found.typical) if found else "not known",
+                "nine of ten within": error_text(found.spread) if found else "",
+                "numbers": found.numbers if found else 0,
+                "published as": ", ".join(found.against) if found else "",
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def fidelity_table() -> pd.DataFrame:
-    """A row per group of published numbers, as `make fidelity` last found them.
+    """A row per group of published numbers, as `make fidelity` last found them; `also` groups were found later.
 
     `cases` there are, `run` by the engine, `exact` and `within` the band that their source states; `median_factor` and
     `p90_factor` are exp of the median and of the 90th percentile of |ln(modelled / published)|, NaN without a ratio.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workbench.profiler.advice.explain import Explanation
+from workbench.profiler.advice.explanation import Explanation
 from workbench.profiler.reports.insights import Insights
 from workbench.profiler.reports.liveness_view import LivenessView
 from workbench.profiler.reports.memory import Memory
@@ -75,6 +75,7 @@ class Offers:
         variable: str | int | None = ...,
         operator: str | None = ...,
         ipu: int | None = ...,
+        depth: int | None = ...,
     ) -> Explanation:
         """Where a number comes from: value, formula with its inputs filled in, source, typical error and parts."""
 

@@ -32,9 +32,13 @@ class Stored(Protocol):
 
 
 FORMAT = "workbench profile"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 # Columns that files of a version before have not: empty text, or 0, when they are read.
-LATER_COLUMNS: Mapping[tuple[str, str], int] = {("operators", "body"): 2, ("operators", "plan_cycles"): 3}
+LATER_COLUMNS: Mapping[tuple[str, str], int] = {
+    ("operators", "body"): 2,
+    ("operators", "plan_cycles"): 3,
+    ("terms", "of"): 4,
+}
 
 # An address used by several categories at different steps counts for the first of this list.
 # Columns by table; the letter is the numpy kind: i int64, f float64, b bool, U text.
@@ -94,7 +98,7 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
         "worst_tile": "i",
         "worst_tile_bytes": "i",
     },
-    "terms": {"step": "i", "name": "U", "value": "i", "formula": "U", "inputs": "U"},
+    "terms": {"step": "i", "name": "U", "value": "i", "formula": "U", "inputs": "U", "of": "U"},  # both as JSON
     "operators": {
         "name": "U",
         "layer": "U",

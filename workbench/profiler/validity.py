@@ -5,6 +5,7 @@ A profile that passes can be shown by every report; what does not is a `ValueErr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -73,7 +74,12 @@ META: Mapping[str, Any] = {
             "additionalProperties": {
                 "type": "object",
                 "required": ["typical"],
-                "properties": {"typical": {"type": "number", "minimum": 0}},
+                "properties": {
+                    "typical": {"type": "number", "minimum": 0},
+                    "spread": {"type": "number", "minimum": 0},
+                    **dict.fromkeys(("numbers", "cases"), _COUNT),
+                    "against": _TEXTS,
+                },
             },
         },
         "verdict": {
@@ -207,6 +213,8 @@ def _tables(profile: Stored) -> None:
     _one_of(tables["cycle_breakdown"]["cause"], CAUSES)
     _one_of(tables["steps"]["direction"], DIRECTIONS)
     _one_of(tables["terms"]["formula"], profile.meta["formulas"])
+    for text in set(tables["terms"]["of"].tolist()) - {""}:
+        _one_of(np.array([str(part["formula"]) for part in json.loads(text)]), profile.meta["formulas"])
     described = profile.meta["category_formulas"].values()
     if any(each["formula"] not in profile.meta["formulas"] for each in described):
         raise ValueError("a category names a formula that is not there")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,18 +58,31 @@ def test_verdict_is_first() -> None:
     assert str(PROFILES["pipeline"]).startswith("Fits: worst tile 0 of IPU 0 uses ")
 
 
-def test_a_margin_inside_the_typical_error_is_said() -> None:
-    profile = PROFILES["fits"]
-    close = Profile(
-        meta={**profile.meta, "typical_errors": {"memory": {"median_ratio": 1.7}}},
-        tables=profile.tables,
-        arrays=profile.arrays,
+@pytest.mark.parametrize(("spread", "doubted"), [(0.6, False), (0.65, True), (2.0, True)])
+def test_a_verdict_within_the_spread_of_whole_models_is_in_doubt(spread: float, doubted: bool) -> None:
+    """10,064 B of 16,384 B: half as much again fits, 1.63 times as much does not; the median says nothing of it."""
+    fits, known = PROFILES["fits"], {"typical": 3.0, "spread": spread, "numbers": 58}
+    caution = with_errors(fits, {"memory": known}).summary.caution
+    assert bool(caution) == doubted
+    assert not doubted or caution.startswith(
+        "The verdict is in doubt: of 58 published memories of whole models nine of"
     )
-    assert profile.summary.caution == ""
-    assert close.summary.caution == "The margin is within the typical error of modelled memory (70.0 %)"
-    assert close.summary.caution in close.summary.sentence
-    unknown = Profile(meta={**profile.meta, "typical_errors": {}}, tables=profile.tables, arrays=profile.arrays)
+    over = PROFILES["over"]  # 10,064 B of 6,000 B
+    assert bool(with_errors(over, {"memory": {**known, "spread": 0.67}}).summary.caution) is False
+    assert bool(with_errors(over, {"memory": {**known, "spread": 0.68}}).summary.caution) is True
+
+
+def test_an_error_that_no_number_told_is_not_known() -> None:
+    unknown = with_errors(PROFILES["fits"], {"vertex reduce": {"typical": 0.0, "spread": 0.0, "numbers": 4}})
     assert unknown.summary.caution == ""
+    assert unknown.summary.error_text("cycles") == "typical error not known"
+    assert unknown.explain(step=3).error is None
+    assert "typical error not known" in str(unknown.explain(step=3))
+
+
+def with_errors(profile: Profile, known: dict[str, Any]) -> Profile:
+    """The profile with other typical errors."""
+    return Profile(meta={**profile.meta, "typical_errors": known}, tables=profile.tables, arrays=profile.arrays)
 
 
 # Memory

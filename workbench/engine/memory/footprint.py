@@ -46,7 +46,7 @@ TFDOC = "memory report samples in graphcore/tensorflow r1.15/sdk-release-1.4, pl
     text="the code of each vertex class, once per tile and instantiation: (class, template arguments, bytes)",
     source="code sizes: instruction lines of the poplibs@7eac0f26 assembly x 4 B, +-50 %",
     unit="bytes",
-    error_kind="code",
+    error_kind="vertex_code",
 )
 def _vertex_code(classes: tuple[tuple[str, str, int], ...]) -> int:
     return sum(size for _, _, size in classes)
@@ -57,7 +57,7 @@ def _vertex_code(classes: tuple[tuple[str, str, int], ...]) -> int:
     text="state of the vertices, pointers included, + bytes of the counter a profiled program keeps x vertices",
     source=f"field sizes of the codelets; {TFDOC}: instrumentation results, 4,876 B for 1,219 vertices",
     unit="bytes",
-    error_kind="memory",
+    error_kind="vertex_instance_state",
 )
 def _vertex_state(state_bytes: Any, count: Any, counter_bytes: int) -> Any:
     return state_bytes + counter_bytes * count
@@ -68,7 +68,7 @@ def _vertex_state(state_bytes: Any, count: Any, counter_bytes: int) -> Any:
     text="state of the vertices that copy inside a tile",
     source="field sizes of the codelets",
     unit="bytes",
-    error_kind="memory",
+    error_kind="copy_descriptor",
 )
 def _copy_descriptor(state_bytes: Any) -> Any:
     return state_bytes
@@ -82,7 +82,7 @@ def _copy_descriptor(state_bytes: Any) -> Any:
     source="osmarks/ipu-stack@ce7c7e94: instructions of 4 B, sends of at most 64 words, three events a fragment; "
     f"bytes per exchange derived from {TFDOC}: 50 B a tile for four exchanges",
     unit="bytes",
-    error_kind="code",
+    error_kind="internal_exchange_code",
 )
 def _exchange_code(instructions: Any, exchanges: Any, instruction_bytes: int, exchange_bytes: int) -> Any:
     return instruction_bytes * instructions + exchange_bytes * exchanges
@@ -95,7 +95,7 @@ def _exchange_code(instructions: Any, exchanges: Any, instruction_bytes: int, ex
     source=f"derived from {TFDOC}: 289 B a tile for the five copies of an adder (two of control, seed, inputs, "
     "results); merging: graphcore/tensorflow@b2127bba driver/visitors/deferred_visitor.cc:1402 groups copies for it",
     unit="bytes",
-    error_kind="code",
+    error_kind="host_exchange_code",
 )
 def _host_exchange_code(copies: Any, copy_bytes: int) -> Any:
     return copies * copy_bytes
@@ -106,7 +106,7 @@ def _host_exchange_code(copies: Any, copy_bytes: int) -> Any:
     text="bytes of a header x packets; every host copy of a tile is cut in packets, rounded up",
     source="not sourced; a parameter of the target",
     unit="bytes",
-    error_kind="memory",
+    error_kind="host_exchange_packet_headers",
 )
 def _packet_headers(packets: Any, header_bytes: int) -> Any:
     return packets * header_bytes
@@ -118,7 +118,7 @@ def _packet_headers(packets: Any, header_bytes: int) -> Any:
     "copies this tile takes part in) + bytes per barrier x barriers",
     source=f"derived: instructions of 4 B; base from {TFDOC}: 700 B a tile for an adder",
     unit="bytes",
-    error_kind="code",
+    error_kind="control_code",
 )
 def _control_code(runs: Any, syncs: Any, base_bytes: int, run_bytes: int, sync_bytes: int) -> Any:
     return base_bytes + run_bytes * runs + sync_bytes * syncs
@@ -129,7 +129,7 @@ def _control_code(runs: Any, syncs: Any, base_bytes: int, run_bytes: int, sync_b
     text="the supervisor's and the workers' stacks",
     source=TFDOC,
     unit="bytes",
-    error_kind="memory",
+    error_kind="stack",
 )
 def _stack(stack_bytes: Any) -> Any:
     return stack_bytes

@@ -53,7 +53,8 @@ def transfer_cycles(
         staging_call=staging_call,
         staging_rate=staging_rate,
     )
-    return int(min(direct, staged))
+    found: int = min(direct, staged)
+    return found
 
 
 def _ways(
@@ -79,7 +80,7 @@ def _ways(
     "exchange.latency",
     text="cycles from the first send to its arrival",
     source="sum of the stages of the path, Saghetti0/graphcore-ipu-research (ipu1): 8 + 17..19 + 2 + 9",
-    error_kind="exchange",
+    error_kind="latency",
 )
 def latency_cycles(latency: int) -> int:
     """A constant of the target."""

@@ -26,7 +26,7 @@ from workbench.engine.time.trace import StepCost
     "shared by all turns, in cycles, rounded up; 0 where it comes earlier",
     source="API reference 21.4, IPUInfeedQueue prefetch_depth: entries are in the buffer before the device reads them, "
     "else it waits for them; rate as host.fetch",
-    error_kind="host",
+    error_kind="host_wait",
 )
 def starved_cycles(
     turns: int, ahead: int, turn: int, transfer: int, size_bytes: int, bytes_per_second: float, clock_hz: float

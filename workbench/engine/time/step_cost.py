@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 from typing import TypeAlias
@@ -14,7 +15,7 @@ from workbench.base.arrays import IntArray, frozen
 from workbench.base.causes import Cause
 from workbench.base.identity import ByIdentities, ByIdentity
 from workbench.engine import vertices
-from workbench.engine.cost import Cost, formula, term
+from workbench.engine.cost import Cost, Term, formula, term
 from workbench.engine.program import (
     ComputeSet,
     DoExchange,
@@ -63,6 +64,7 @@ def tile_cycles(serial: Work, worker: Work, slots: int) -> int:
     "compute.launch",
     text="cycles to start a compute set on a tile and to return from it, beyond its vertices",
     source="126 cycles beyond the vertex in a measured elementwise add, less 45 of cycle counters",
+    error_kind="launch",
 )
 def launch_cycles(launch: int) -> int:
     """A constant of the target."""
@@ -119,7 +121,7 @@ def hidden_cycles(hidden: int) -> int:
     text="bytes / bandwidth of streaming memory, in cycles of the IPU's clock, rounded up",
     source="no published rate: a parameter of the target, bounded by PCIe Gen4 x8 (16 GB/s each way), so within a "
     "factor of two above it and an unknown one below",
-    error_kind="host",
+    error_kind="remote",
 )
 def remote_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> int:
     """Cycles of a copy between streaming memory and IPU."""
@@ -132,7 +134,7 @@ def remote_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> 
     "IPU waits when nothing is fetched ahead",
     source="no published measurement; JEDEC JESD79-4: a channel of DDR4-3200 moves 25.6 GB/s, and a copy reads and "
     "writes every byte",
-    error_kind="host",
+    error_kind="host_wait",
 )
 def fetch_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> int:
     """Cycles until a batch is in the buffer that the IPU copies from."""
@@ -144,7 +146,7 @@ def fetch_cycles(size_bytes: int, bytes_per_second: float, clock_hz: float) -> i
     text="bytes / (links x link bandwidth x efficiency), in cycles, rounded up; the hops of a path carry the stream "
     "at the same time, so distance adds no bytes",
     source=f"{POPLIBS} lib/poplibs_test/Util.cpp:360-430",
-    error_kind="inter_ipu",
+    error_kind="links",
 )
 def link_cycles(size_bytes: int, links: int, bytes_per_second: float, efficiency: float, clock_hz: float) -> int:
     """Cycles of a copy over IPU-Links."""
@@ -155,7 +157,7 @@ def link_cycles(size_bytes: int, links: int, bytes_per_second: float, efficiency
     "link.latency",
     text="seconds per hop x hops x messages that wait for each other, in cycles, rounded up",
     source=f"{POPLIBS} lib/poplibs_test/Util.cpp:432 (15 ns a hop)",
-    error_kind="inter_ipu",
+    error_kind="links",
 )
 def link_latency_cycles(hops: int, messages: int, hop_seconds: float, clock_hz: float) -> int:
     """Cycles until the first byte has arrived."""
@@ -171,7 +173,7 @@ _RING_PASSES = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
     "all-gather), at links x link bandwidth x efficiency shared by the streams on them, in cycles, rounded up",
     source="bandwidth-optimal ring (Patarasuk and Yuan 2009, doi:10.1016/j.jpdc.2008.09.002); links "
     f"{POPLIBS} lib/poplibs_test/Util.cpp:360-430",
-    error_kind="inter_ipu",
+    error_kind="links",
 )
 def ring_cycles(
     size_bytes: int,
@@ -295,6 +297,7 @@ class StepCosts:
             worker=_work(_on(worker, slowest), machine),
             slots=slots,
         )
+        tile = replace(tile, of=tuple(_one_vertex(group, machine) for group in _on(serial + worker, slowest)))
         launch = term("launch", "compute.launch", launch=target.launch_cycles)
         flops = sum(
             _vertex_flops(machine, group.vertex, group.arguments) * group.count * len(group.tiles)
@@ -368,6 +371,14 @@ class StepCosts:
             return cost, per_tile
         slowest = max(ends, key=lambda end: end[0].value)  # both ends move the same stream at the same time
         return cost + slowest[0], self._kept(np.maximum.reduce([end[1] for end in ends]))
+
+
+def _one_vertex(group: VertexGroup, machine: Machine) -> Term:
+    """What one vertex of a group costs, from its arguments."""
+    inputs = vertices.find(group.vertex).inputs(machine, dict(group.arguments))
+    cycles = vertices.cycles(machine, group.vertex, **dict(group.arguments))
+    name = f"one of {group.count} {group.vertex}" if group.count > 1 else group.vertex
+    return Term(name, cycles, f"vertex:{group.vertex}", tuple(inputs.items()))
 
 
 def _on(groups: list[VertexGroup], tile: int) -> list[VertexGroup]:

@@ -107,7 +107,8 @@ def codelet(
             ),
         )
         unit_note = " (worker cycles, six tile cycles each)" if kind == "worker" else ""
-        cost.formula(f"vertex:{name}", text=formula + unit_note, source=source, error_kind="vertex")(
+        family = cycles.__module__.removeprefix(f"{__name__}.").partition(".")[0]
+        cost.formula(f"vertex:{name}", text=formula + unit_note, source=source, error_kind=f"vertex {family}")(
             _taking(cycles, given)
         )
         return cycles

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.sizes import whole_number
 from workbench.errors import InputError
 
 _SOURCE = "poplibs@7eac0f26 lib/poplin/poplinCycleEstimators.cpp"
@@ -25,7 +26,7 @@ def _wide(align: int) -> bool:
 
 
 def _pairs(elements: int) -> int:
-    return int(max(0, ceil_div(elements, 2)))
+    return whole_number(max(0, ceil_div(elements, 2)))
 
 
 def _core(*, align: int, depth: int, workers: int) -> tuple[int, int]:
@@ -132,7 +133,7 @@ def partial_square_elements(*, elements: int, offset: int, workers: int) -> int:
     """Tile cycles of squaring the elements of a row behind the padding."""
     skipped = _skipped(elements, offset)
     others = ceil_div(elements - skipped, workers)
-    return workers * int(34 + 2 * ceil_div(skipped, workers) + 6 + 5 * others + 1)
+    return workers * whole_number(34 + 2 * ceil_div(skipped, workers) + 6 + 5 * others + 1)
 
 
 @codelet(
@@ -148,7 +149,7 @@ def householder(*, elements: int, offset: int, workers: int) -> int:
     """Tile cycles of scaling a Householder vector behind the padding."""
     skipped = _skipped(elements, offset)
     others = ceil_div(elements - skipped, workers)
-    return workers * int(37 + 4 * ceil_div(skipped, workers) + 9 + 5 * others + 1)
+    return workers * whole_number(37 + 4 * ceil_div(skipped, workers) + 9 + 5 * others + 1)
 
 
 @codelet(
@@ -163,7 +164,7 @@ def householder(*, elements: int, offset: int, workers: int) -> int:
 def householder_update(*, elements: int, rows: int, workers: int) -> int:
     """Tile cycles of reflecting `rows` of a matrix by a Householder vector of `elements` (padding of 16 included)."""
     others = max(0, ceil_div(elements - _PADDING, workers))
-    return 72 + workers * int((41 + 3 * others + 3 + 29 + 4 * others + 3) * ceil_div(rows, workers)) + 8
+    return 72 + workers * whole_number((41 + 3 * others + 3 + 29 + 4 * others + 3) * ceil_div(rows, workers)) + 8
 
 
 @codelet(
@@ -176,4 +177,4 @@ def householder_update(*, elements: int, rows: int, workers: int) -> int:
 )
 def row_copy(*, rows: int, workers: int) -> int:
     """Tile cycles of copying one element of each of `rows`."""
-    return workers * int(16 + 7 * ceil_div(rows, workers) + 16)
+    return workers * whole_number(16 + 7 * ceil_div(rows, workers) + 16)

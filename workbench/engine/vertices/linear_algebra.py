@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.sizes import whole_number
 
 _ESTIMATORS = "poplibs@7eac0f26 lib/poplin/poplinCycleEstimators.cpp"
 _COLUMNS_PER_WORKER = 4
@@ -100,7 +101,7 @@ def triangular_solve_multi_worker(*, type: str, an: int, lower: bool, workers: i
     elements = 2 if half else 1
     # Single precision, as the published estimator divides: the truncated total depends on it.
     average = float(np.float32(an - 4) / np.float32(workers * elements) / np.float32(2))
-    return int((loop * average + fixed) * calls * workers) + iteration * calls + outside
+    return whole_number((loop * average + fixed) * calls * workers) + iteration * calls + outside
 
 
 @codelet(
@@ -114,4 +115,4 @@ def triangular_solve_multi_worker(*, type: str, an: int, lower: bool, workers: i
 )
 def inverse_std_deviation(*, rows: Sequence[int], out_type: str = "float") -> int:
     """Cycles to turn `rows` of means and powers into inverse standard deviations, in single precision."""
-    return 6 + sum(4 + 5 * int(ceil_div(size, 2)) for size in rows)
+    return 6 + sum(4 + 5 * whole_number(ceil_div(size, 2)) for size in rows)

@@ -6,6 +6,7 @@ from math import log
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.sizes import whole_number
 
 _ESTIMATION = "poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp"
 _ESTIMATORS = "poplibs@7eac0f26 lib/popnn/popnnCycleEstimators.cpp"
@@ -55,10 +56,10 @@ _GATHER_FORMULA = (
 
 
 def _gather(type: str, size: int, worker_size: int | None, workers: int) -> int:
-    share = int(ceil_div(size, workers)) if worker_size is None else worker_size
+    share = whole_number(ceil_div(size, workers)) if worker_size is None else worker_size
     if type in ("float", "half"):
         return _SUPERVISOR + workers * (30 + 3 * min(share - 1, size - 1))
-    return _SUPERVISOR + workers * (22 + int(ceil_div(size, share)) * (6 * share + 25))
+    return _SUPERVISOR + workers * (22 + whole_number(ceil_div(size, share)) * (6 * share + 25))
 
 
 def _float_flops(*, type: str, size: int, **_: object) -> int:
@@ -131,11 +132,11 @@ def _heap_top_k(size: int, k: int, ordered: bool, start: int) -> int:
     """Worker cycles to keep the `k` largest in a heap; each step truncates, as the published estimator adds."""
     cycles = start + 23
     for filled in range(1, k):
-        cycles = int(cycles + 13 + log(filled) * 20)
-    cycles = int(cycles + (size - k) * (13 + log(k) * 20)) + 8 * k
+        cycles = whole_number(cycles + 13 + log(filled) * 20)
+    cycles = whole_number(cycles + (size - k) * (13 + log(k) * 20)) + 8 * k
     if ordered:
         for left in range(k, 0, -1):
-            cycles = int(cycles + 10 + 20 * log(left))
+            cycles = whole_number(cycles + 10 + 20 * log(left))
     return cycles
 
 

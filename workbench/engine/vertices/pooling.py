@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.popops import vector_width
-from workbench.engine.vertices.sizes import Sizes, larger, where, worker_row_sums
+from workbench.engine.vertices.sizes import Sizes, larger, where, whole_number, worker_row_sums
 
 _SOURCE = "poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp:127"
 _LIST_UNPACK = 5  # a delta list whose elements hold offset and count, the form of Mk2
@@ -72,7 +72,7 @@ def _state(extra: int) -> Any:
     """Pointers and sizes, a start per worker, a base per row, three shorts per window position of a row."""
 
     def state_bytes(*, positions: int, row_width: int, kernel_elements: int, workers: int, **_: Any) -> int:
-        runs = int(sum(worker_row_sums(positions, row_width, workers, lambda length: 1)))
+        runs = whole_number(sum(worker_row_sums(positions, row_width, workers, lambda length: 1)))
         return 48 + extra + 2 * workers + 4 * runs + runs * (4 + 6 * kernel_elements)
 
     return state_bytes
@@ -104,7 +104,7 @@ _FORMULA = (
 )
 def max_pooling(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Tile cycles of forward maximum pooling; arguments as of `pool_cycles`."""
-    return int(pool_cycles(mode="max", workers=workers, data_path_bytes=data_path_bytes, **arguments))
+    return whole_number(pool_cycles(mode="max", workers=workers, data_path_bytes=data_path_bytes, **arguments))
 
 
 @codelet(
@@ -118,7 +118,7 @@ def max_pooling(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
 )
 def sum_pooling(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Tile cycles of sum or average pooling and of their gradients; arguments as of `pool_cycles`."""
-    return int(pool_cycles(mode="sum", workers=workers, data_path_bytes=data_path_bytes, **arguments))
+    return whole_number(pool_cycles(mode="sum", workers=workers, data_path_bytes=data_path_bytes, **arguments))
 
 
 @codelet(
@@ -132,7 +132,7 @@ def sum_pooling(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
 )
 def max_pooling_grad(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Tile cycles of the gradient of maximum pooling; arguments as of `pool_cycles`."""
-    return int(pool_cycles(mode="max_grad", workers=workers, data_path_bytes=data_path_bytes, **arguments))
+    return whole_number(pool_cycles(mode="max_grad", workers=workers, data_path_bytes=data_path_bytes, **arguments))
 
 
 @codelet(
@@ -146,7 +146,7 @@ def max_pooling_grad(*, workers: int, data_path_bytes: int, **arguments: Any) ->
 )
 def max_pooling_gradient_scale(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Worker cycles of scaling a gradient by how many inputs reach the maximum; arguments as of `pool_cycles`."""
-    return int(pool_cycles(mode="max", workers=workers, data_path_bytes=data_path_bytes, **arguments))
+    return whole_number(pool_cycles(mode="max", workers=workers, data_path_bytes=data_path_bytes, **arguments))
 
 
 @codelet(

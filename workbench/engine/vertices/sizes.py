@@ -6,6 +6,7 @@ is touched, so a single vertex costs a few microseconds and a planner's thousand
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -33,6 +34,12 @@ def smaller(first: Sizes, second: Sizes) -> Sizes:
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return np.minimum(first, second)
     return min(first, second)
+
+
+def whole_number(size: Sizes) -> int:
+    """A size as a whole number, rounded down; one that remembers how it was worked out goes on to."""
+    rounded: int = math.floor(size)
+    return rounded
 
 
 def worker_row_sums(positions: Sizes, row_width: Sizes, workers: int, per_run: Callable[[Sizes], Sizes]) -> list[Sizes]:

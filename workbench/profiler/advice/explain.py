@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from workbench.base.categories import FOOTPRINT_CATEGORIES
-from workbench.base.units import bytes_text, cycles_text, percent_text
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.errors import InputError
+from workbench.profiler.advice.explanation import Explanation
+from workbench.profiler.fidelity import KINDS, TypicalError, error_of
 from workbench.profiler.memory import live_bytes
-from workbench.profiler.memory.addresses import bytes_by_category
+from workbench.profiler.memory.addresses import addresses_by_category
 from workbench.profiler.operators.steps import OperatorSteps, StepsByOperator
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import method
 from workbench.profiler.report import records
 
-MAX_PARTS_SHOWN = 12
+MOST_TERMS = 8  # of a sum that is written out
 # Sources of numbers that are read from the program itself rather than computed by a formula of the engine.
 MAPPING = "the tile mapping of the program"
 ALLOCATOR = "the addresses the allocator gave"
@@ -30,54 +33,13 @@ WHY_PLANNED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """One number taken apart. `unit` is "bytes" or "cycles"; the values of `parts` sum to `value`.
-
-    `formula` states the arithmetic in words, `inputs` what it was evaluated on, `source` where it was read. A sum has
-    no source of its own: its parts have theirs. `typical_error` is a fraction, from held-out reference cases of the
-    same kind of number; None when there are none.
-    """
-
-    subject: str
-    value: int
-    unit: str
-    formula: str
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    source: str = ""
-    typical_error: float | None = None
-    parts: tuple[Explanation, ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self, indent: str = "") -> list[str]:
-        """The explanation as text, parts indented."""
-        show = cycles_text if self.unit == "cycles" else bytes_text
-        exact = f" ({self.value:,} {self.unit})" if abs(self.value) >= 1000 else ""
-        error = f", typical error {percent_text(self.typical_error)}" if self.typical_error is not None else ""
-        found = [f"{indent}{self.subject}: {show(self.value)}{exact}{error}", f"{indent}  = {self.formula}"]
-        if self.inputs:
-            shown = ", ".join(f"{name} = {value}" for name, value in self.inputs.items())
-            found.append(f"{indent}  with {shown}")
-        if self.source:
-            found.append(f"{indent}  from {self.source}")
-        for part in self.parts[:MAX_PARTS_SHOWN]:
-            found += part.lines(indent + "  ")
-        if len(self.parts) > MAX_PARTS_SHOWN:
-            rest = sum(part.value for part in self.parts[MAX_PARTS_SHOWN:])
-            found.append(f"{indent}  and {len(self.parts) - MAX_PARTS_SHOWN} smaller ones: {show(rest)}")
-        return found
+# Cause of a step -> the kind of its cycles, where that has another name.
+_KIND_OF_CAUSE = {"inter_ipu": "links", "collective": "links"}
 
 
-def typical_error(profile: Profile, kind: str) -> float | None:
-    """The typical relative error of a kind of modelled number, from the fidelity table; None when not known."""
-    known = profile.meta.get("typical_errors", {}).get(kind)
-    if not known:
-        return None
-    if "typical" in known:
-        return float(known["typical"])
-    return abs(float(known["median_ratio"]) - 1.0)
+def known_error(profile: Profile, kind: str) -> TypicalError | None:
+    """How far published numbers of a kind, and of no other, are from modelled ones; None when there are none."""
+    return error_of(profile.meta.get("typical_errors", {}), kind)
 
 
 @method("explain")
@@ -89,11 +51,28 @@ def explain(
     variable: str | int | None = None,
     operator: str | None = None,
     ipu: int | None = None,
+    depth: int | None = None,
 ) -> Explanation:
     """Where a number comes from: value, formula with its inputs filled in, source, typical error and parts.
 
     Give a tile (its bytes), a step (its cycles), a tile and a step (bytes live there), a variable or an operator.
+    `depth=1` writes one line for who only wants to know what most of it is, 2 its parts too, and so on to the bottom.
     """
+    if depth is not None and depth < 1:
+        raise InputError(f"explain was asked for depth {depth!r}", expected="1 for one line, 2 with parts, or None")
+    found = _explained(profile, tile=tile, step=step, variable=variable, operator=operator, ipu=ipu)
+    return replace(found, depth=depth)
+
+
+def _explained(
+    profile: Profile,
+    *,
+    tile: int | None,
+    step: int | None,
+    variable: str | int | None,
+    operator: str | None,
+    ipu: int | None,
+) -> Explanation:
     given = [name for name, value in (("variable", variable), ("operator", operator)) if value is not None]
     if len(given) + (step is not None or tile is not None) != 1:
         raise InputError(
@@ -131,60 +110,102 @@ def _step(profile: Profile, step: int) -> Explanation:
         value=int(steps["cycles"][row]),
         unit="cycles",
         formula=" + ".join(kinds) or "no cost",
-        typical_error=_largest_error(parts),
+        error=_error_of_step(profile, row),
         parts=parts,
     )
 
 
 def _terms(profile: Profile, step: int) -> tuple[Explanation, ...]:
-    terms, formulas = profile.tables["terms"], profile.meta["formulas"]
+    terms = profile.tables["terms"]
     found = []
-    for row in np.flatnonzero(terms["step"] == step):
-        known = formulas[terms["formula"][row]]
-        found.append(
-            Explanation(
-                subject=str(terms["name"][row]),
-                value=int(terms["value"][row]),
-                unit=str(known["unit"]),
-                formula=str(known["text"]),
-                inputs=json.loads(terms["inputs"][row]),
-                source=str(known["source"]),
-                typical_error=typical_error(profile, str(known["error_kind"])),
-            )
-        )
+    for row in np.flatnonzero(terms["step"] == step).tolist():
+        name, value, formula = str(terms["name"][row]), int(terms["value"][row]), str(terms["formula"][row])
+        of = json.loads(terms["of"][row] or "[]")
+        found.append(_term(profile, name, value, formula, json.loads(terms["inputs"][row]), of))
     return tuple(found)
 
 
-def _bytes(profile: Profile, subject: str, value: int, formula: str, source: str = ALLOCATOR) -> Explanation:
+def _term(
+    profile: Profile, name: str, value: int, formula: str, inputs: Mapping[str, Any], of: Iterable[Mapping[str, Any]]
+) -> Explanation:
+    """A number by a formula; `of` are those of its inputs that have formulas of their own."""
+    known = profile.meta["formulas"][formula]
+    needs = tuple(
+        _term(profile, str(each["name"]), int(each["value"]), str(each["formula"]), each["inputs"], ()) for each in of
+    )
+    return Explanation(
+        subject=name,
+        value=value,
+        unit=str(known["unit"]),
+        formula=str(known["text"]),
+        arithmetic=_evaluated(formula, inputs),
+        inputs={key: given for key, given in inputs.items() if not needs or not isinstance(given, list)},
+        source=str(known["source"]),
+        error=known_error(profile, str(known["error_kind"])),
+        needs=needs,
+    )
+
+
+def _evaluated(formula: str, inputs: Mapping[str, Any]) -> str:
+    """The formula as arithmetic; the engine is loaded only for who asks where a number comes from."""
+    from workbench.profiler.collect import evaluated
+
+    return evaluated(formula, inputs)
+
+
+def _summed(numbers: Sequence[int]) -> str:
+    """Numbers as a sum: those that are alike as a product, of many the largest and what is left."""
+    counted = Counter(numbers)
+    most = sorted(counted, key=lambda number: -number * counted[number])
+    texts = [f"{counted[number]} * {number}" if counted[number] > 1 else str(number) for number in most[:MOST_TERMS]]
+    rest = sum(number * counted[number] for number in most[MOST_TERMS:])
+    return " + ".join([*texts, str(rest)] if rest else texts)
+
+
+def _bytes(
+    profile: Profile,
+    subject: str,
+    value: int,
+    formula: str,
+    source: str = ALLOCATOR,
+    *,
+    arithmetic: str = "",
+    kind: str = "variables",
+) -> Explanation:
     return Explanation(
         subject=subject,
         value=int(value),
         unit="bytes",
         formula=formula,
+        arithmetic=arithmetic,
         source=source,
-        typical_error=typical_error(profile, "memory"),
+        error=known_error(profile, kind),
     )
 
 
-def _category(profile: Profile, name: str, value: int, ipu: int, tile: int) -> Explanation:
+def _category(profile: Profile, name: str, value: int, ipu: int, tile: int, addresses: str = "") -> Explanation:
     """A category of a tile; one that is not variables has a formula and inputs."""
     words = name.replace("_", " ")
     described = profile.meta["category_formulas"].get(name)
     if described is not None:
         known = profile.meta["formulas"][described["formula"]]
+        inputs = _category_inputs(profile, name, described["inputs"], ipu, tile)
+        parts = _codelets(profile, ipu, tile) if name == "vertex_code" else ()
         return Explanation(
             subject=words,
             value=value,
             unit="bytes",
             formula=str(known["text"]),
-            inputs=_category_inputs(profile, name, described["inputs"], ipu, tile),
+            arithmetic="" if parts else _evaluated(described["formula"], inputs),
+            inputs=inputs,
             source=str(known["source"]),
-            typical_error=typical_error(profile, str(known["error_kind"])),
-            parts=_codelets(profile, ipu, tile) if name == "vertex_code" else (),
+            error=known_error(profile, name if name in KINDS else str(known["error_kind"])),
+            parts=parts,
         )
     if name in FOOTPRINT_CATEGORIES:
-        return _bytes(profile, words, value, f"bytes of {words} on this tile", "")
-    return _bytes(profile, words, value, f"addresses that {words} variables use and no category before them")
+        return _bytes(profile, words, value, f"bytes of {words} on this tile", "", kind=name)
+    rule = f"addresses that {words} variables use and no category before them"
+    return _bytes(profile, words, value, rule, arithmetic=addresses)
 
 
 def _category_inputs(profile: Profile, name: str, fixed: Mapping[str, Any], ipu: int, tile: int) -> dict[str, Any]:
@@ -201,27 +222,51 @@ def _codelets(profile: Profile, ipu: int, tile: int) -> tuple[Explanation, ...]:
     order = rows[np.argsort(-table["code_bytes"][rows], kind="stable")]
     return tuple(
         _bytes(
-            profile, table["vertex"][row], table["code_bytes"][row], table["template"][row] or "one instantiation", CODE
+            profile,
+            table["vertex"][row],
+            table["code_bytes"][row],
+            table["template"][row] or "one instantiation",
+            CODE,
+            arithmetic=str(int(table["code_bytes"][row])),
+            kind="vertex_code",
         )
         for row in order.tolist()
     )
 
 
+def _lengths(spans: Sequence[tuple[int, int]]) -> str:
+    """Spans of addresses as the sum of their lengths, the longest as they lie."""
+    longest = sorted(spans, key=lambda span: span[0] - span[1])
+    texts = [f"({stop:#x} - {start:#x})" for start, stop in longest[:MOST_TERMS]]
+    rest = sum(stop - start for start, stop in longest[MOST_TERMS:])
+    return " + ".join([*texts, str(rest)] if rest else texts)
+
+
 def _tile(profile: Profile, ipu: int, tile: int) -> Explanation:
     rows, value = profile.addresses.tile(ipu, tile)
-    by_category = bytes_by_category(rows)
-    parts = [_category(profile, name, size, ipu, tile) for name, size in by_category.items() if size]
-    gaps = value - sum(by_category.values())
-    if gaps:
-        parts.append(_bytes(profile, "gaps", gaps, "addresses that nothing uses, below the last one that is used"))
+    used = addresses_by_category(rows)
+    by_category = {name: sum(stop - start for start, stop in spans) for name, spans in used.items()}
+    parts = [
+        _category(profile, name, size, ipu, tile, _lengths(used[name])) for name, size in by_category.items() if size
+    ]
+    taken = sum(by_category.values())
+    if gaps := value - taken:
+        unused = "bytes up to the last address that is used, less those that are"
+        parts.append(_bytes(profile, "gaps", gaps, unused, arithmetic=f"{value} - {taken}", kind="gaps"))
     return Explanation(
         subject=f"memory of tile {tile} of IPU {ipu}",
         value=value,
         unit="bytes",
         formula="every allocated address once, by category, and the gaps between them",
-        typical_error=typical_error(profile, "memory"),
+        error=known_error(profile, "memory"),
         parts=tuple(sorted(parts, key=lambda part: -part.value)),
     )
+
+
+def _elements(dtype: str, size_bytes: int) -> str:
+    """Bytes as elements of a type, where they are whole ones."""
+    each = ITEMSIZE_BYTES.get(dtype, 1)
+    return f"{size_bytes // each} * {each}" if size_bytes % each == 0 else str(size_bytes)
 
 
 def _tile_at_step(profile: Profile, ipu: int | None, tile: int, step: int) -> Explanation:
@@ -236,8 +281,9 @@ def _tile_at_step(profile: Profile, ipu: int | None, tile: int, step: int) -> Ex
             profile,
             row["name"],
             row["bytes"],
-            f"{row['kind']} {row['dtype']}{row['shape']}, its part on this tile",
+            f"{row['kind']} {row['dtype']}{row['shape']}, its part on this tile: elements x bytes of one",
             MAPPING,
+            arithmetic=_elements(row["dtype"], int(row["bytes"])),
         )
         for row in records(live)
     ]
@@ -247,7 +293,7 @@ def _tile_at_step(profile: Profile, ipu: int | None, tile: int, step: int) -> Ex
         value=sum(part.value for part in parts),
         unit="bytes",
         formula="what is always live and the variables whose life covers the step",
-        typical_error=typical_error(profile, "memory"),
+        error=known_error(profile, "memory"),
         parts=tuple(parts),
     )
 
@@ -270,7 +316,7 @@ def _variable(profile: Profile, variable: str | int, ipu: int | None) -> Explana
         value=sum(part.value for part in parts),
         unit="bytes",
         formula="the variables of this name; explain(variable=<its id>) gives one of them",
-        typical_error=typical_error(profile, "memory"),
+        error=known_error(profile, "variables"),
         parts=tuple(sorted(parts, key=lambda part: -part.value)),
     )
 
@@ -294,33 +340,41 @@ def _one_variable(profile: Profile, row: int) -> Explanation:
         subject=f"variable {table['name'][row]} on IPU {table['ipu'][row]}",
         value=int(table["bytes"][row]),
         unit="bytes",
-        formula="elements x bytes of an element on every tile it is mapped to, copies and padding included",
+        formula="elements x bytes of an element on every tile it is mapped to, copies and padding included: as many "
+        "tiles x the bytes on one of them, for each size of a part",
+        arithmetic=_summed(vector[vector > 0].tolist()),
         inputs=inputs,
         source=MAPPING,
-        typical_error=typical_error(profile, "memory"),
+        error=known_error(profile, "variables"),
     )
 
 
 def _runs(profile: Profile, row: int, shared: OperatorSteps | None = None) -> Explanation:
-    """All runs of a step of an operator, with the sources of what one costs; `explain(step=...)` takes it apart.
+    """All runs of a step of an operator, and what one costs.
     Of a step in a body that the operator has `shared` with others, the operator's part."""
     steps = profile.tables["steps"]
     terms = _terms(profile, int(steps["id"][row]))
     times, total = int(steps["times"][row]), int(steps["total_cycles"][row])
     part = f" x {shared.own_runs} / {shared.runs} runs of a shared body" if shared and shared.runs else ""
+    runs = f"{times} * ({' + '.join(str(part.value) for part in terms) or 0})"
+    if shared:
+        runs = f"{runs} * {shared.own_runs} // {shared.runs}" if shared.runs else "0"
     return Explanation(
         subject=f"step {steps['id'][row]} {steps['name'][row]}",
         value=shared.shared_part(total) if shared else total,
         unit="cycles",
         formula=f"{times} x {steps['cycles'][row]} cycles{part}",
+        arithmetic=runs,
         inputs={part.subject: part.value for part in terms},
         source="; ".join(dict.fromkeys(part.source for part in terms)),
-        typical_error=_largest_error(terms),
+        error=_error_of_step(profile, row),
+        needs=terms,
     )
 
 
-def _largest_error(parts: Iterable[Explanation]) -> float | None:
-    return max((part.typical_error for part in parts if part.typical_error is not None), default=None)
+def _error_of_step(profile: Profile, row: int) -> TypicalError | None:
+    cause = str(profile.tables["steps"]["cause"][row])
+    return known_error(profile, _KIND_OF_CAUSE.get(cause, cause))
 
 
 def _operator(profile: Profile, operator: str) -> Explanation:
@@ -340,6 +394,6 @@ def _operator(profile: Profile, operator: str) -> Explanation:
         formula="the steps it was lowered to, each as often as it runs" + (f"; {WHY_PLANNED}" if planned else ""),
         inputs={"plan": operators["plan"][row], "flops": int(operators["flops"][row])}
         | ({"plan_cycles": planned} if planned else {}),
-        typical_error=typical_error(profile, "cycles"),
+        error=known_error(profile, "product") if planned else None,
         parts=tuple(sorted(parts, key=lambda part: -part.value)),
     )

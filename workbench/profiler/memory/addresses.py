@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.base.categories import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES
-from workbench.base.spans import covered_by_rank
+from workbench.base.spans import covered_by_rank, spans_by_rank
 from workbench.errors import InputError
 from workbench.profiler.schema import Stored, Table, table
 
@@ -250,3 +250,10 @@ def bytes_by_category(rows: Table) -> Mapping[str, int]:
     ranks = np.array([_RANKS[name] for name in rows["category"].tolist()], dtype=np.int64)
     found = covered_by_rank(rows["address"], rows["bytes"], ranks, len(MEMORY_CATEGORIES))
     return dict(zip(MEMORY_CATEGORIES, found.tolist(), strict=True))
+
+
+def addresses_by_category(rows: Table) -> Mapping[str, list[tuple[int, int]]]:
+    """The addresses (from, to) of one tile that count for each category; their lengths are `bytes_by_category`."""
+    ranks = np.array([_RANKS[name] for name in rows["category"].tolist()], dtype=np.int64)
+    found = spans_by_rank(rows["address"], rows["bytes"], ranks, len(MEMORY_CATEGORIES))
+    return dict(zip(MEMORY_CATEGORIES, found, strict=True))

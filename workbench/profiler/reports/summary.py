@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
-from workbench.profiler.advice.explain import typical_error
+from workbench.base.units import bytes_text, count_text, cycles_text, seconds_text
+from workbench.profiler.advice.explain import known_error
+from workbench.profiler.fidelity import KINDS, NOT_KNOWN, error_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -42,11 +43,17 @@ class Summary(Report):
 
     @property
     def caution(self) -> str:
-        """A sentence when the margin is inside the typical error of modelled memory, else empty."""
-        error = typical_error(self.profile, "memory")
-        if error is None or abs(self.profile.margin_bytes) > error * self.profile.max_tile_bytes:
+        """A sentence when the other verdict lies within the spread of modelled memory of whole models, else empty."""
+        known, limit = known_error(self.profile, "memory"), int(self.profile.target["bytes_per_tile"])
+        if known is None:
             return ""
-        return f"The margin is within the typical error of modelled memory ({percent_text(error)})"
+        used, factor = self.profile.max_tile_bytes, 1 + known.spread
+        if not limit / factor < used <= limit * factor:
+            return ""
+        return (
+            f"The verdict is in doubt: of {known.numbers} published memories of whole models {known.most} are within "
+            f"{error_text(known.spread)} of the modelled ones"
+        )
 
     @property
     def sentence(self) -> str:
@@ -149,7 +156,13 @@ class Summary(Report):
             )
             for row in records(profile.unmodelled)
         ]
+        rows += [("Error", f"{KINDS[kind]}: {self.error_text(kind)}") for kind in ("memory", "cycles")]
         return [*rows, ("Engine", str(meta["engine_version"]))]
+
+    def error_text(self, kind: str) -> str:
+        """How far modelled numbers of a kind usually are off, with count and spread, or that it is not known."""
+        known = known_error(self.profile, kind)
+        return str(known) if known else NOT_KNOWN
 
     def to_text(self) -> str:
         """Verdict, caution, time, then a line per item."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.arrays import ceil_div
 from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
-from workbench.profiler.advice.explain import typical_error
+from workbench.profiler.advice.explain import known_error
+from workbench.profiler.fidelity import NOT_KNOWN
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html
@@ -65,7 +66,7 @@ def cards(report: Report) -> list[dict[str, str]]:
         (
             f"Time of one {what}",
             seconds_text(data["seconds"]),
-            f"{cycles_text(data['total_cycles'])}, modelled{_also(report)}",
+            f"{cycles_text(data['total_cycles'])}, {_error(report, 'cycles')}",
         ),
     ]
     if data["samples_per_second"]:
@@ -82,13 +83,8 @@ def cards(report: Report) -> list[dict[str, str]]:
 
 
 def _error(report: Report, kind: str) -> str:
-    error = typical_error(report.profile, kind)
-    return "typical error of the model not known yet" if error is None else f"typical error {percent_text(error)}"
-
-
-def _also(report: Report) -> str:
-    error = typical_error(report.profile, "cycles")
-    return "" if error is None else f", typical error {percent_text(error)}"
+    known = known_error(report.profile, kind)
+    return known.short if known else NOT_KNOWN
 
 
 def shares(report: Report) -> list[dict[str, Any]]:

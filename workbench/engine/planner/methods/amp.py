@@ -150,7 +150,7 @@ def units_of(in_type: str, partials_type: str, target: Target) -> int:
     text="ConvPartial1x1Out where the tile has one kernel position and rows follow each other, else ConvPartialnx1",
     source="poplibs@7eac0f26 lib/poplin/ConvModel.cpp:49 (canUse1x1Vertex);"
     " lib/poplin/PerformanceEstimation.hpp:672, :694",
-    error_kind="vertex",
+    error_kind="product",
 )
 def amp_cycles(
     one_by_one: Any,

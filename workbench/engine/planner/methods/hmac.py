@@ -66,5 +66,5 @@ formula(
     "plan.hmac",
     text="ConvPartialHorizontalMac over the tile's rows, all its channels in one block",
     source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:133-244",
-    error_kind="vertex",
+    error_kind="product",
 )(hmac_cycles)

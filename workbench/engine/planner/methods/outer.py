@@ -76,7 +76,7 @@ class OuterProduct(Method):
     "plan.outer_product",
     text="6 x OuterProduct of a worker's share of the inputs",
     source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1516",
-    error_kind="vertex",
+    error_kind="product",
 )
 def outer_cycles(width: Sizes, chans: Sizes, block: Sizes, groups: Sizes, type: str, workers: int) -> Sizes:
     """Cycles of the outer products of a tile, a vertex per worker and group; channels in blocks."""

@@ -145,5 +145,5 @@ formula(
     "plan.slic",
     text="ConvPartial1xNSLIC over the tile's positions, a block of groups side by side, window after window",
     source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1085-1320",
-    error_kind="vertex",
+    error_kind="product",
 )(slic_cycles)

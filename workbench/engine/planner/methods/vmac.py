@@ -77,5 +77,5 @@ formula(
     "plan.vmac",
     text="ConvPartialVerticalMac over the tile's positions, a block of groups side by side",
     source="poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:246-395",
-    error_kind="vertex",
+    error_kind="product",
 )(vmac_cycles)

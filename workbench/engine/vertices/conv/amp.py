@@ -8,7 +8,7 @@ from typing import Any
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.conv.quarter import amp_1x1_inner_quarter, amp_1x1_quarter
-from workbench.engine.vertices.sizes import Sizes, slowest, where
+from workbench.engine.vertices.sizes import Sizes, slowest, where, whole_number
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 WEIGHT_BYTES_PER_UNIT = 32  # a unit's pipeline depth x elements per cycle x element bytes: 16 half or 8 float
@@ -193,4 +193,4 @@ def _out_1x1_flops(
 )
 def conv_partial_1x1_out(*, workers: int, **arguments: Any) -> int:
     """Cycles of ConvPartial1x1Out; arguments as of `amp_1x1_cycles`."""
-    return int(amp_1x1_cycles(workers=workers, **arguments))
+    return whole_number(amp_1x1_cycles(workers=workers, **arguments))

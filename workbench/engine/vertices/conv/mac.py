@@ -11,7 +11,7 @@ import numpy as np
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.conv.amp import pointer_bytes, zero_partials_cycles
-from workbench.engine.vertices.sizes import Sizes, where
+from workbench.engine.vertices.sizes import Sizes, where, whole_number
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _RPT_COUNT_MAX = 4095
@@ -206,7 +206,7 @@ def _hmac_state(
     """Fields 44 B (three vector pointers, zeros, list, two strides, six shorts), pointers, worklists."""
     if conv_size is None:
         whole, parts, _cut = _split_rows(rows, workers)
-        runs = int(whole + (parts > 0))
+        runs = whole_number(whole + (parts > 0))
     else:
         runs = 1 if isinstance(conv_size, int) else len(conv_size)
     return 44 + pointer_bytes(in_groups, out_groups, conv_groups) + kernel * workers * (4 + 6 * runs)
@@ -272,7 +272,7 @@ def conv_partial_horizontal_mac(
     """
     if conv_size is None:
         zeroing = True if kernel_zeroing is None else kernel_zeroing
-        return int(
+        return whole_number(
             hmac_cycles(
                 kernel_elements=kernel,
                 kernel_zeroing=zeroing,
@@ -283,7 +283,7 @@ def conv_partial_horizontal_mac(
         )
     lengths = (conv_size,) if isinstance(conv_size, int) else tuple(conv_size)
     total = sum(lengths) * workers
-    return int(
+    return whole_number(
         hmac_cycles(
             kernel_elements=kernel,
             run_lengths=lengths,
@@ -358,7 +358,7 @@ def _vmac_flops(
 )
 def conv_partial_vertical_mac(*, workers: int, **arguments: Any) -> int:
     """Cycles of ConvPartialVerticalMac; arguments as of `vmac_cycles`."""
-    return int(vmac_cycles(workers=workers, **arguments))
+    return whole_number(vmac_cycles(workers=workers, **arguments))
 
 
 @codelet(
@@ -373,7 +373,7 @@ def conv_partial_vertical_mac(*, workers: int, **arguments: Any) -> int:
 )
 def outer_product(*, type: str, width: int, chans: int, chans_per_group: int) -> int:
     """Cycles of OuterProduct: `width` inputs times `chans` output channels in groups of `chans_per_group`."""
-    return int(outer_product_cycles(type=type, width=width, chans=chans, chans_per_group=chans_per_group))
+    return whole_number(outer_product_cycles(type=type, width=width, chans=chans, chans_per_group=chans_per_group))
 
 
 @codelet(
@@ -387,4 +387,6 @@ def outer_product(*, type: str, width: int, chans: int, chans_per_group: int) ->
 )
 def dense_dot_product(*, in_type: str, partials_type: str, vector_width: int, size: int) -> int:
     """Cycles of the dot product inside the horizontal MAC."""
-    return int(dense_dot_cycles(size=size, in_type=in_type, partials_type=partials_type, vector_width=vector_width))
+    return whole_number(
+        dense_dot_cycles(size=size, in_type=in_type, partials_type=partials_type, vector_width=vector_width)
+    )

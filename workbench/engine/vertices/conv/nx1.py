@@ -16,7 +16,7 @@ from workbench.engine.vertices.conv.amp import (
     zero_partials_cycles,
 )
 from workbench.engine.vertices.conv.quarter import nx1_run_quarter
-from workbench.engine.vertices.sizes import Sizes, slowest, where, worker_row_sums
+from workbench.engine.vertices.sizes import Sizes, slowest, where, whole_number, worker_row_sums
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 
@@ -183,7 +183,7 @@ def _nx1_run_count(
     if worklist_elements is not None:
         return workers * (1 if isinstance(worklist_elements, int) else len(worklist_elements))
     width = row_width or max(positions, 1)
-    return int(sum(worker_row_sums(positions, width, workers, lambda length: 1)))
+    return whole_number(sum(worker_row_sums(positions, width, workers, lambda length: 1)))
 
 
 def _nx1_state(
@@ -226,7 +226,7 @@ def _nx1_flops(
 ) -> int:
     total = _runs(worklist_elements, positions, row_width, workers)["positions"] * prod(kernel)
     in_chans = chans_per_group if in_chans_per_group is None else in_chans_per_group
-    return int(2 * conv_groups * in_groups * out_groups * in_chans * chans_per_group * total)
+    return whole_number(2 * conv_groups * in_groups * out_groups * in_chans * chans_per_group * total)
 
 
 @codelet(
@@ -262,7 +262,7 @@ def conv_partial_nx1(
     """
     split = _runs(worklist_elements, positions, row_width, workers)
     if in_groups * (chans_per_group if in_chans_per_group is None else in_chans_per_group) == 0:
-        return 109 + int(
+        return 109 + whole_number(
             zero_partials_cycles(
                 elements=split["positions"] * chans_per_group,
                 groups=arguments.get("out_groups", 1) * arguments.get("conv_groups", 1),
@@ -271,7 +271,7 @@ def conv_partial_nx1(
                 data_path_bytes=data_path_bytes,
             )
         )
-    return int(
+    return whole_number(
         nx1_cycles(
             **split,
             **_nx1_kernel(kernel, filter_height),

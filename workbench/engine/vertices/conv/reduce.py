@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
-from workbench.engine.vertices.sizes import Sizes, where
+from workbench.engine.vertices.sizes import Sizes, where, whole_number
 
 _SOURCE = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:1560"
 
@@ -92,4 +92,4 @@ def _state(*, partials: int, single_input: bool = False, **_: Any) -> int:
 )
 def reduce_add(*, workers: int, data_path_bytes: int, **arguments: Any) -> int:
     """Cycles of ReduceAdd; arguments as of `reduce_add_cycles`."""
-    return int(reduce_add_cycles(workers=workers, data_path_bytes=data_path_bytes, **arguments))
+    return whole_number(reduce_add_cycles(workers=workers, data_path_bytes=data_path_bytes, **arguments))

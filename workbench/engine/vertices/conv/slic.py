@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.conv.quarter import SLIC_LOAD_CYCLES, slic_inner_quarter, slic_quarter
-from workbench.engine.vertices.sizes import Sizes, larger, where, worker_row_sums
+from workbench.engine.vertices.sizes import Sizes, larger, where, whole_number, worker_row_sums
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _WINDOW = 4
@@ -140,7 +140,7 @@ def _state(
     **_: Any,
 ) -> int:
     """Fields 32 B, a pointer per block of in, out and window of weights, three shorts per run and window."""
-    runs = int(sum(worker_row_sums(positions, row_width, workers, lambda length: 1)))
+    runs = whole_number(sum(worker_row_sums(positions, row_width, workers, lambda length: 1)))
     return 32 + 4 * conv_groups * (2 + sub_kernels) + sub_kernels * (4 * workers + 6 * runs)
 
 
@@ -175,4 +175,4 @@ def _flops(
 )
 def conv_partial_1xn_slic(*, workers: int, **arguments: Any) -> int:
     """Cycles of ConvPartial1xNSLIC; arguments as of `slic_cycles`."""
-    return int(slic_cycles(workers=workers, **arguments))
+    return whole_number(slic_cycles(workers=workers, **arguments))

@@ -7,6 +7,7 @@ from typing import Any
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.popops import vector_width
+from workbench.engine.vertices.sizes import whole_number
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _PATCH = 16  # elements of a 4x4 patch, each a vector of channels
@@ -15,7 +16,7 @@ _OUTPUT = 4
 
 
 def _operations(type: str, channels: int, *, data_path_bytes: int) -> int:
-    return int(ceil_div(channels, vector_width(type, data_path_bytes)))
+    return whole_number(ceil_div(channels, vector_width(type, data_path_bytes)))
 
 
 def _spans(inputs: int, outputs: int) -> Any:
@@ -102,9 +103,9 @@ def wgd_partials(
     workers: int,
 ) -> int:
     """Cycles to accumulate `pencils` input groups of `depth` channels into `common` pencils of `out_depth`."""
-    sets = int(ceil_div(out_depth, conv_units) * ceil_div(depth, weights_per_conv_unit)) * pencils
+    sets = whole_number(ceil_div(out_depth, conv_units) * ceil_div(depth, weights_per_conv_unit)) * pencils
     loads = conv_units * weights_per_conv_unit * (2 if type == "float" else 4) // weight_load_bytes_per_cycle
-    return (4 + loads + int(ceil_div(common, workers)) * workers * 4) * sets
+    return (4 + loads + whole_number(ceil_div(common, workers)) * workers * 4) * sets
 
 
 @codelet(
