@@ -12,6 +12,7 @@ from jax.extend.core import Literal
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.staging.staged_program import scheduled
+from workbench.engine.frontends.step.without_weights import single_precision_factorisations
 from workbench.errors import InputError
 
 
@@ -66,8 +67,9 @@ class Runner:
     def _initialise(self) -> None:
         """Give variables that were made without values the initial ones Keras would have given them."""
         unset = [*self.source.model.variables, *(self.source.optimizer.variables if self.source.optimizer else ())]
-        for variable in unset:
-            variable.assign(_initial_value(variable))
+        with single_precision_factorisations():
+            for variable in unset:
+                variable.assign(_initial_value(variable))
         self._unset = False
 
     def _gather(self, data: Sequence[Any]) -> list[Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,16 +15,18 @@ from workbench.engine.frontends.describe.checks import check_dtype, check_model
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.describe.unseeded import Draws
 from workbench.engine.frontends.ready import ReadyModel, ready
+from workbench.engine.frontends.step.own_step import has_own_step
+from workbench.engine.frontends.step.precision import in_precision
+from workbench.engine.frontends.step.without_weights import WEIGHT_SEED, build_without_weights
 from workbench.engine.frontends.trace import jaxpr
 from workbench.errors import InputError
 
 PRECISIONS = ("float32", "float16", "mixed_float16")
-WEIGHT_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A built model. `origin` is the user's own object when `model` is a copy of it in another precision.
+    """A built model. `origin` is what says how it is compiled: the user's own where a copy of it cannot.
 
     `inputs` and `outputs` hold (name, shape, dtype) of each, flat; the batch may be None. `structure` and
     `target_structure` pack flat inputs and targets as the model takes them. `lazy`: the variables have no values.
@@ -54,7 +54,7 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
     loss, assumptions, lazy = None, [], False
     if isinstance(source, ReadyModel) or (callable(source) and not isinstance(source, keras.Model)):
         builder = source.builder if isinstance(source, ReadyModel) else source
-        model, lazy = _build_without_weights(builder, precision)
+        model, lazy = build_without_weights(builder, precision)
         origin = model
         if isinstance(source, ReadyModel):
             loss = source.loss
@@ -63,9 +63,10 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
     else:
         check_model(source)
         origin = source
-        model = _in_precision(source, precision) if precision else source
-        if model is not origin:
-            assumptions.append(f"precision: run trains a {precision} copy of {origin.name!r}, not the model itself")
+        model, said = in_precision(source, precision) if precision else (source, ())
+        assumptions += said
+        if model.compiled and not has_own_step(model):
+            origin = model  # the copy is compiled as it was
     check_model(model)
     described = _describe_inputs(model, precision, inputs)
     structure = _structure(model, inputs)
@@ -84,77 +85,9 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
     )
 
 
-@contextmanager
-def _policy(precision: str | None) -> Iterator[None]:
-    before = keras.config.dtype_policy()
-    if precision:
-        keras.config.set_dtype_policy(precision)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
-
-
-@contextmanager
-def _seeded() -> Iterator[None]:
-    """Keras draws the seeds of initialisers and dropout from Python's generator when a layer is made."""
-    state = random.getstate()
-    random.seed(WEIGHT_SEED)
-    try:
-        yield
-    finally:
-        random.setstate(state)
-
-
-def forget_unset(variables: Iterable[Any]) -> None:
-    """Keep Keras from initialising these variables when somebody else's stateless scope ends."""
-    jaxpr.forget_uninitialized(variables)
-
-
 def unseeded_generator() -> Any:
     """Keras' own generator, for layers that name no seed."""
     return jaxpr.unseeded_generator()
-
-
-def _build_without_weights(builder: Callable[[], Any], precision: str | None) -> tuple[Any, bool]:
-    """The model and whether its variables have no values.
-
-    Builders that need values (a compiled optimizer, variables made of arrays) cannot run inside the scope and are
-    run again outside it.
-    """
-    with _policy(precision), _seeded(), jaxpr.names_from_one():
-        try:
-            with keras.StatelessScope(initialize_variables=False):
-                model = builder()
-        except ValueError:
-            return builder(), False
-        if isinstance(model, keras.Model):
-            forget_unset(model.variables)
-        return model, True
-
-
-def _in_precision(model: Any, precision: str) -> Any:
-    """A copy of a live model with another dtype policy, its weights carried over."""
-    if all(layer.dtype_policy.name == precision for layer in model.layers if layer.variables):
-        return model
-
-    def copy_layer(layer: Any) -> Any:
-        config = layer.get_config()
-        if "dtype" in config and not isinstance(layer, keras.layers.InputLayer):
-            config["dtype"] = precision
-        return type(layer).from_config(config)
-
-    try:
-        copied = keras.models.clone_model(model, clone_function=copy_layer)
-    except (ValueError, TypeError, NotImplementedError) as error:
-        raise InputError(
-            f"the model {model.name!r} cannot be copied into {precision}: {error}",
-            expected="a Sequential or functional model",
-            todo=f"build it under keras.config.set_dtype_policy({precision!r}) and leave precision= out",
-        ) from error
-    for held, value in zip(copied.variables, model.variables, strict=True):
-        held.assign(value.value)
-    return copied
 
 
 def _describe_inputs(

@@ -19,6 +19,7 @@ from workbench.engine.frontends.step import building
 from workbench.engine.frontends.step.building import Built
 from workbench.engine.frontends.step.losses import Recipe, find_recipe, fresh_optimizer, target_spec
 from workbench.engine.frontends.step.training import TracedStep, Variables
+from workbench.engine.frontends.step.without_weights import without_values
 from workbench.engine.graph import Input, Role
 from workbench.errors import InputError
 
@@ -138,13 +139,12 @@ def _with_slots(recipe: Recipe, trainable: Sequence[Any], lazy: bool) -> Recipe:
         return recipe
     if lazy:
         try:
-            with keras.StatelessScope(initialize_variables=False):
+            with without_values():
                 recipe.optimizer.build(trainable)
         except ValueError:
             recipe = replace(recipe, optimizer=fresh_optimizer(recipe.optimizer))
     if not recipe.optimizer.built:
         recipe.optimizer.build(trainable)
-    building.forget_unset(recipe.optimizer.variables if lazy else ())
     return recipe
 
 

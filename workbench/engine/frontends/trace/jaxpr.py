@@ -5,7 +5,7 @@ The only file that touches what is not public in JAX and Keras.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from jax._src.state.discharge import discharge_state
 from jax.extend.core import ClosedJaxpr, Literal
 from keras.src.backend.common import global_state
 from keras.src.random import seed_generator
+from keras.src.trainers.trainer import Trainer
 
 from workbench.base.identity import ByIdentity
 from workbench.engine.frontends.describe.name_stack import (
@@ -204,16 +205,23 @@ def graph_from_jaxpr(
     )
 
 
-def forget_uninitialized(variables: Iterable[Any]) -> None:
-    """Take variables off the list that Keras initialises when any outermost stateless scope ends.
+@contextmanager
+def uninitialized_forgotten() -> Iterator[None]:
+    """Take variables made inside off the list that Keras initialises when any outermost stateless scope ends.
 
-    Variables made without values would otherwise be filled (seconds, and the memory of the whole model) by
-    somebody else's scope.
+    Variables made without values would otherwise be filled (seconds, and the memory of the whole model) by somebody
+    else's scope, be it in the midst of a trace.
     """
-    pending = global_state.get_global_attribute("uninitialized_variables")
-    if pending:
-        mine = ByIdentity((variable, None) for variable in variables)
-        pending[:] = [variable for variable in pending if variable not in mine]
+    before = ByIdentity((variable, None) for variable in _uninitialized())
+    try:
+        yield
+    finally:
+        pending = _uninitialized()
+        pending[:] = [variable for variable in pending if variable in before]
+
+
+def _uninitialized() -> list[Any]:
+    return global_state.get_global_attribute("uninitialized_variables") or []
 
 
 @contextmanager
@@ -225,6 +233,25 @@ def names_from_one() -> Iterator[None]:
         yield
     finally:
         global_state.set_global_attribute("object_name_uids", before)
+
+
+def given_arguments(layer: Any) -> Mapping[str, Any] | None:
+    """The arguments a layer was made with, without its name; None where Keras kept none, as it cannot write them."""
+    kept = getattr(layer, "_auto_config", None)
+    return None if kept is None else dict(kept.config)
+
+
+def name_alike(variable: Any, other: Any) -> None:
+    """Give a variable the name and path of another; Keras makes them of where a layer happens to be built."""
+    variable._name, variable._path = other._name, other._path
+
+
+def compile_arguments(model: Any) -> Mapping[str, Any]:
+    """The arguments a model was compiled with; none if it was not, or by a `compile` of its own."""
+    kept = getattr(model, "_compile_config", None)
+    if not model.compiled or kept is None or type(model).compile is not Trainer.compile:
+        return {}
+    return dict(kept.config)
 
 
 def unseeded_generator() -> Any:
