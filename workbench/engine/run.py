@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -30,7 +31,8 @@ class Runner:
         """One call of the compiled program.
 
         Training: `run(x, y, sample_weight=None)` returns loss and metrics of the batch, and advances weights,
-        optimizer and seeds. Inference: `run(x)` returns the outputs. Functions: `run(*args)` returns theirs.
+        optimizer and seeds; of several outputs `sample_weight` is for all, or for each in a list or by name.
+        Inference: `run(x)` returns the outputs. Functions: `run(*args)` returns theirs.
         With gradient accumulation, `x` and `y` hold the micro-batches of one update behind each other.
         Errors: `InputError` where the arrays are not those the program was compiled for.
         """
@@ -79,9 +81,26 @@ class Runner:
     def _weighted(self, values: Sequence[Any], sample_weight: Any) -> Sequence[Any]:
         if self.source.weighted is None:
             raise InputError("sample_weight was given to a program that does not train", todo="leave sample_weight out")
-        batch = self.source.specs[0].shape[0]  # all micro-batches of an update
-        spec = ArraySpec(name="sample_weight", shape=(batch,), dtype="float32")
-        return self.source.weighted(values, check_array(spec, sample_weight))
+        return self.source.weighted(values, self._one_weight(sample_weight))
+
+    def _one_weight(self, given: Any) -> Any:
+        """A weight of each sample; where there are several outputs, one for each of them."""
+        names = self.source.outputs
+        spec = ArraySpec(name="sample_weight", shape=self.source.specs[0].shape[:1], dtype="float32")
+        apart = isinstance(given, Mapping) or (isinstance(given, list | tuple) and any(map(np.ndim, given)))
+        if not apart:
+            weight = check_array(spec, np.asarray(given, spec.dtype))
+            return weight if len(names) < 2 else jax.numpy.stack([weight] * len(names), -1)
+        kept = dict(given) if isinstance(given, Mapping) else dict(zip(names, given, strict=False))
+        if len(given) != len(names) or set(kept) != set(names):
+            has = f"weights for {', '.join(map(str, given))}" if isinstance(given, Mapping) else f"{len(given)} arrays"
+            raise InputError(
+                f"sample_weight has {has}",
+                expected=f"one array, or one for each output: {', '.join(names)}",
+            )
+        arrays = [(replace(spec, name=f"sample_weight[{name!r}]"), kept[name]) for name in names]
+        weights = [check_array(each, np.asarray(value, each.dtype)) for each, value in arrays]
+        return weights[0] if len(names) == 1 else jax.numpy.stack(weights, -1)
 
     def _store(self, results: Sequence[Any]) -> None:
         for output, value in zip(self.source.graph.outputs, results, strict=True):

@@ -101,9 +101,10 @@ class Executable:
     def run(self, *args: Any, sample_weight: Any = None) -> Any:
         """One call of the program, with numbers from XLA on the host.
 
-        Training: `run(x, y, sample_weight=None)` returns a dict of loss and metrics and advances the model; inference:
-        `run(x)` returns the outputs; a function: `run(*args)`. Raises `OutOfMemoryError` when the program does not
-        fit; with `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does.
+        Training: `run(x, y, sample_weight=None)` returns a dict of loss and metrics and advances the model; of several
+        outputs `sample_weight` is for all, or for each in a list or by name. Inference: `run(x)` returns the outputs; a
+        function: `run(*args)`. Raises `OutOfMemoryError` when the program does not fit; with
+        `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does.
         """
         profile = self.profile
         if not profile.fits:

@@ -84,3 +84,47 @@ def test_the_losses_chosen_are_listed() -> None:
 def test_losses_that_are_not_one_for_each_output(losses: Any) -> None:
     with pytest.raises(InputError, match=r"Expected: one for each of the 2 outputs \(label, value\)\."):
         trace_keras(model(), batch_size=BATCH, mode="training", loss=losses)
+
+
+def weights(samples: int) -> dict[str, Any]:
+    """A weight of each sample for each output."""
+    draw = np.random.default_rng(6)
+    return {name: draw.random(samples, dtype="float32") for name in LOSSES}
+
+
+@pytest.mark.parametrize(("stages", "steps"), [(None, 1), (["hidden"], 2)])
+@pytest.mark.parametrize("alike", [False, True])
+def test_every_output_has_its_sample_weights(stages: Any, steps: int, alike: bool) -> None:
+    compiled = {"loss": LOSSES, "loss_weights": {"value": 1.0, "label": 0.5}}
+    ours, theirs = (model(keras.optimizers.SGD(0.1), **compiled, weighted_metrics={"value": ["mae"]}) for _ in range(2))
+    x, y = data(BATCH * steps)
+    given = weights(BATCH * steps)["value"] if alike else weights(BATCH * steps)
+    runner = Runner(trace_keras(ours, batch_size=BATCH, stages=stages, gradient_accumulation_steps=steps))
+    expected = theirs.train_on_batch(x, y, sample_weight=given, return_dict=True)
+    found = runner.run(x, y, sample_weight=given)
+    assert found["loss"] == pytest.approx(expected["loss"], abs=TOLERANCE)
+    if steps == 1:  # the metrics of an update are the mean over its micro-batches, whose weights differ
+        assert found == pytest.approx(expected, abs=TOLERANCE)
+    assert furthest(ours, theirs) < TOLERANCE
+
+
+def test_sample_weights_in_a_list_are_in_the_order_of_the_outputs() -> None:
+    x, y = data(BATCH)
+    given = weights(BATCH)
+    named, listed = (Runner(trace_keras(model(loss=LOSSES), batch_size=BATCH)) for _ in range(2))
+    assert named.run(x, y, sample_weight=given) == listed.run(x, y, sample_weight=[given["label"], given["value"]])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"value": np.ones(BATCH)}, "sample_weight has weights for value"),
+        ([np.ones(BATCH)] * 3, "sample_weight has 3 arrays"),
+        ({"value": np.ones(BATCH), "label": np.ones(2)}, "sample_weight['label'] has shape (2,)"),
+    ],
+)
+def test_sample_weights_that_are_not_one_for_each_output(given: Any, said: str) -> None:
+    x, y = data(BATCH)
+    with pytest.raises(InputError) as error:
+        Runner(trace_keras(model(loss=LOSSES), batch_size=BATCH)).run(x, y, sample_weight=given)
+    assert str(error.value).startswith(said)

@@ -66,7 +66,7 @@ def check_array(spec: ArraySpec, value: Any) -> Any:
     if not isinstance(value, (int, float, list, tuple)):
         check_dtype(spec.name, array.dtype)
     shape = tuple(array.shape)
-    if shape != spec.shape and shape == (*spec.shape, 1):
+    if shape != spec.shape and ((*shape, 1) == spec.shape or shape == (*spec.shape, 1)):  # as Keras takes either
         array, shape = array.reshape(spec.shape), spec.shape
     if shape != spec.shape:
         raise InputError(

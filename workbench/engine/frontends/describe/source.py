@@ -43,7 +43,8 @@ class Source:
 
     `variables` holds, per entry parameter of the graph that is not a constant, the Keras variable it is the value
     of, or None for inputs and targets (those take `specs`, in order). `compute` maps values of those parameters to
-    the entry's results with XLA on the host; `weighted` is the same step with a sample weight behind the target.
+    the entry's results with XLA on the host; `weighted` is the same step with sample weights behind the targets, a
+    column for each of several `outputs`, which are named here.
     `jaxpr` is the closed jaxpr the graph was made from (None for staged sources, which have one per function, in
     `jaxprs`). `pack` turns the results that are outputs back into the model's structure; `unpack` flattens the
     caller's structured input. `staged` is the program of stages it was assembled from, if it was.
@@ -65,6 +66,7 @@ class Source:
     lazy: bool = False
     staged: StagedProgram | None = None
     interface: str = ""
+    outputs: tuple[str, ...] = ()
 
     @property
     def called_as(self) -> str:

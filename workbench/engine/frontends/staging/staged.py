@@ -15,12 +15,12 @@ from workbench.engine.frontends.describe.checks import traced_control_flow
 from workbench.engine.frontends.describe.keras_layers import layer_classes, numbered_calls
 from workbench.engine.frontends.describe.name_stack import LOSS_LAYER, METRICS_LAYER, OPTIMIZER_LAYER, UPDATE_SCOPE
 from workbench.engine.frontends.describe.replicas import axis_env, total
-from workbench.engine.frontends.describe.source import ArraySpec, Source
+from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.staging.pipeline import Forward, Pipeline
 from workbench.engine.frontends.staging.program import Described, program_of, staged_source, sum_input, updates_by_stage
 from workbench.engine.frontends.staging.stages import assign_stages, stage_of_path
 from workbench.engine.frontends.staging.vjp import accumulator
-from workbench.engine.frontends.step.prepare import SAMPLE_WEIGHT, ModelToTrace, new_step, packer, with_draws
+from workbench.engine.frontends.step.prepare import ModelToTrace, new_step, packer, with_draws
 from workbench.engine.frontends.trace.jaxpr import cut
 from workbench.engine.frontends.trace.staged_calls import Program, StagedCall, whole_batch
 from workbench.engine.graph import Input, Output
@@ -171,7 +171,7 @@ def _program(prepared: ModelToTrace, assignment: dict[str, int] | None, steps: i
 
 def _weighted(prepared: ModelToTrace, assignment: dict[str, int] | None, steps: int) -> Program:
     """The same program with a sample weight behind the targets."""
-    weight = ArraySpec(name=SAMPLE_WEIGHT, shape=(prepared.batch_size,), dtype="float32")
+    weight = prepared.weight
     heavier = replace(
         prepared,
         specs=(*prepared.specs, weight),
@@ -209,4 +209,5 @@ def trace_staged(prepared: ModelToTrace, stages: Any, steps: int) -> Source:
         model=prepared.model,
         optimizer=prepared.recipe.optimizer if prepared.recipe else None,
         lazy=prepared.built.lazy,
+        outputs=prepared.built.output_names,
     )

@@ -30,7 +30,7 @@ class Built:
 
     `inputs` and `outputs` hold (name, shape, dtype) of each, flat; the batch may be None. `structure` and
     `target_structure` pack flat inputs and targets as the model takes them. `lazy`: the variables have no values.
-    `loss` is the loss (and sentence) a ready model brings; `target` its target's type.
+    `loss` is the loss (and sentence) a ready model brings; `targets` its example targets' types.
     """
 
     model: Any
@@ -41,8 +41,13 @@ class Built:
     target_structure: Callable[[Sequence[Any]], Any]
     lazy: bool = False
     loss: tuple[Any, str] | None = None
-    target: ArraySpec | None = None
+    targets: tuple[ArraySpec, ...] = ()
     assumptions: tuple[str, ...] = ()
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the outputs, in their order."""
+        return tuple(name for name, _, _ in self.outputs)
 
 
 def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = ()) -> Built:
@@ -80,7 +85,7 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
         target_structure=target_structure,
         lazy=lazy,
         loss=loss,
-        target=_target(inputs),
+        targets=_targets(inputs),
         assumptions=tuple(assumptions),
     )
 
@@ -153,10 +158,11 @@ def _structure(model: Any, inputs: Sequence[Any]) -> Callable[[Sequence[Any]], A
     return lambda values: keras.tree.pack_sequence_as(shape, list(values))
 
 
-def _target(inputs: Sequence[Any]) -> ArraySpec | None:
-    if len(inputs) < 2:
-        return None
-    y = inputs[1]
-    check_dtype("y", y.dtype)
-    dtype = dtype_name(jax.dtypes.canonicalize_dtype(y.dtype))
-    return ArraySpec(name="y", shape=tuple(y.shape), dtype=dtype)
+def _targets(inputs: Sequence[Any]) -> tuple[ArraySpec, ...]:
+    """Types of the example targets, flat."""
+    found = []
+    for y in keras.tree.flatten(inputs[1]) if len(inputs) > 1 else ():
+        check_dtype("y", y.dtype)
+        dtype = dtype_name(jax.dtypes.canonicalize_dtype(y.dtype))
+        found.append(ArraySpec(name="y", shape=tuple(y.shape), dtype=dtype))
+    return tuple(found)

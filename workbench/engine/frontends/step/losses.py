@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import keras
 
 from workbench.engine.frontends.describe.source import ArraySpec
@@ -28,7 +29,9 @@ def as_loss(loss: Any) -> Any:
         """The mean over the batch of a loss function."""
 
         def call(self, y_true: Any, y_pred: Any) -> Any:
-            """The loss of each sample."""
+            """The loss of each sample; a column of one is as good as none, as Keras has it for functions."""
+            if y_true.ndim == y_pred.ndim - 1 and y_pred.shape[-1] == 1:
+                y_true = keras.ops.expand_dims(y_true, -1)
             return found(y_true, y_pred)
 
     return FunctionLoss(name=getattr(found, "__name__", "loss"))
@@ -59,16 +62,19 @@ def _check_losses(loss: Any) -> None:
             _found_loss(each)
 
 
-def _loss_name(loss: Any) -> str:
-    if isinstance(loss, str):
-        return loss
-    return str(getattr(loss, "name", None) or getattr(loss, "__name__", type(loss).__name__))
+def _takes(loss: Any, target: ArraySpec, output: ArraySpec) -> bool:
+    """Whether a loss can compare a target with an output: it is tried on their types, in a batch unlike other sizes."""
+    sizes = {*target.shape[1:], *output.shape[1:]}
+    batch = next(size for size in _BATCHES if size not in sizes)
+    types = [jax.ShapeDtypeStruct((batch, *each.shape[1:]), each.dtype) for each in (target, output)]
+    try:
+        jax.eval_shape(as_loss(loss), *types)
+    except Exception:  # whatever a loss of somebody else's raises of what it was not made for
+        return False
+    return True
 
 
-def takes_classes(loss: Any) -> bool:
-    """Whether the target of a loss is a class number per sample and not an array like the output."""
-    name = _loss_name(loss).lower()
-    return "sparse" in name or name == "circle"
+_BATCHES = (7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 
 def _last_layer(model: Any) -> Any:
@@ -230,10 +236,15 @@ def _usable(optimizer: Any, own: Any, same_variables: bool) -> Any:
 
 
 def target_spec(loss: Any, output: ArraySpec, name: str = "y") -> ArraySpec:
-    """The target an output is compared with: class numbers, or an array like the output."""
-    if takes_classes(loss):
-        return ArraySpec(name=name, shape=output.shape[:-1], dtype="int32")
-    return ArraySpec(name=name, shape=output.shape, dtype=output.dtype)
+    """The target an output is compared with: an array like the output, or class numbers where the loss takes no such.
+
+    A loss that takes neither is left to say so when it is traced.
+    """
+    like = ArraySpec(name=name, shape=output.shape, dtype=output.dtype)
+    classes = ArraySpec(name=name, shape=output.shape[:-1], dtype="int32")
+    if loss is None or len(output.shape) < 2 or _takes(loss, like, output) or not _takes(loss, classes, output):
+        return like
+    return classes
 
 
 def _one_for_each(loss: Any, outputs: Sequence[str]) -> Any:

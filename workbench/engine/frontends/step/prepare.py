@@ -55,6 +55,13 @@ class ModelToTrace:
         held = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in self.variables.all]
         return held + [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in self.specs]
 
+    @property
+    def weight(self) -> ArraySpec:
+        """The sample weights: a column for each of several outputs."""
+        outputs = len(self.built.outputs)
+        shape = (self.batch_size,) if outputs == 1 else (self.batch_size, outputs)
+        return ArraySpec(name=SAMPLE_WEIGHT, shape=shape, dtype="float32")
+
     def scope(self) -> AbstractContextManager[Any]:
         """Traces of models without weights happen inside the scope they were built in."""
         return keras.StatelessScope(initialize_variables=False) if self.built.lazy else nullcontext()
@@ -112,9 +119,11 @@ def input_specs(built: Built, batch_size: int | None) -> list[ArraySpec]:
 
 
 def _target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySpec]:
-    if built.target is not None:
-        return [replace(built.target, shape=(batch_size, *built.target.shape[1:]))]
     several = len(built.outputs) > 1
+    if built.targets and (not several or len(built.targets) == len(built.outputs)):
+        names = [f"y[{name!r}]" for name, _, _ in built.outputs] if several else ["y"]
+        given = zip(built.targets, names, strict=False)
+        return [replace(each, name=name, shape=(batch_size, *each.shape[1:])) for each, name in given]
     specs = []
     for loss, (name, shape, dtype) in zip(_losses(built, recipe.loss), built.outputs, strict=True):
         label = f"y[{name!r}]" if several else "y"

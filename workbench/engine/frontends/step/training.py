@@ -91,8 +91,12 @@ class TracedStep:
             return self._infer(values, x)
         rest = data[self.inputs :]
         y = self.target_structure(rest[: self.targets])
-        weight = rest[self.targets] if len(rest) > self.targets else None
+        weight = self._weights(rest[self.targets]) if len(rest) > self.targets else None
         return (self._forward if self.forward_only else self._train)(values, x, y, weight)
+
+    def _weights(self, weight: Any) -> Any:
+        """Sample weights as Keras takes them: with a column for each of several outputs, in their structure."""
+        return weight if weight.ndim == 1 else self.target_structure([weight[:, i] for i in range(weight.shape[1])])
 
     def _infer(self, values: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         trainable, state, _ = self.variables.split(values)

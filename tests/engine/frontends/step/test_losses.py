@@ -1,0 +1,103 @@
+"""A loss of the user's own is trained with the targets that it takes, as Keras trains with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import workbench  # noqa: F401
+from tests.engine.frontends.keras_models import furthest
+from workbench.engine.frontends.keras import trace_keras
+from workbench.engine.run import Runner
+
+BATCH, CLASSES, TOLERANCE = 8, 4, 1e-5
+
+
+def by_keras(y: Any, p: Any) -> Any:
+    return 2.0 * keras.losses.sparse_categorical_crossentropy(y, p)
+
+
+def looked_up(y: Any, p: Any) -> Any:
+    return -keras.ops.log(keras.ops.take_along_axis(p, keras.ops.cast(y, "int32")[..., None], axis=-1)[..., 0])
+
+
+class Focal(keras.losses.Loss):
+    """Class numbers, one hot."""
+
+    def call(self, y: Any, p: Any) -> Any:
+        truth = keras.ops.one_hot(keras.ops.cast(y, "int32"), CLASSES)
+        likely = keras.ops.sum(truth * p, -1)
+        return -((1 - likely) ** 2) * keras.ops.log(likely)
+
+
+class Distance(keras.losses.Loss):
+    """Arrays like the output."""
+
+    def call(self, y: Any, p: Any) -> Any:
+        return keras.ops.mean(keras.ops.abs(y - p), -1)
+
+
+def model(*shape: int) -> Any:
+    """A softmax over the last axis of its inputs."""
+    keras.utils.set_random_seed(3)
+    return keras.Sequential([keras.Input((*shape, 3)), keras.layers.Dense(CLASSES, activation="softmax")])
+
+
+LOSSES = {
+    "function of classes": (by_keras, True),
+    "function with a lookup": (looked_up, True),
+    "lambda": (lambda y, p: keras.losses.sparse_categorical_crossentropy(y, p) + 1.0, True),
+    "class of classes": (Focal(), True),
+    "class of arrays": (Distance(), False),
+    "function of arrays": (lambda y, p: keras.ops.square(y - p), False),
+}
+
+
+@pytest.mark.parametrize("shape", [(), (5,)], ids=["samples", "pixels"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_of_the_users_own(name: str, shape: tuple[int, ...]) -> None:
+    loss, classes = LOSSES[name]
+    draw = np.random.default_rng(1)
+    x = draw.random((BATCH, *shape, 3), dtype="float32")
+    y = (
+        draw.integers(0, CLASSES, (BATCH, *shape))
+        if classes
+        else draw.random((BATCH, *shape, CLASSES), dtype="float32")
+    )
+    ours, theirs = model(*shape), model(*shape)
+    for each in (ours, theirs):
+        each.compile(keras.optimizers.SGD(0.1), loss)
+    source = trace_keras(ours, BATCH)
+    assert source.specs[1].dtype == ("int32" if classes else "float32")
+    runner = Runner(source)
+    for _ in range(2):
+        assert runner.run(x, y)["loss"] == pytest.approx(float(theirs.train_on_batch(x, y)), abs=TOLERANCE)
+    assert furthest(ours, theirs) < TOLERANCE
+    given = trace_keras(model(*shape), BATCH, "training", loss=loss)
+    assert given.specs[1] == source.specs[1]
+
+
+def test_classes_for_one_number_each() -> None:
+    """A column of one is as good as none: Keras puts the ranks of a function's two sides right."""
+    keras.utils.set_random_seed(3)
+    ours, theirs = (keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)]) for _ in range(2))
+    theirs.set_weights(ours.get_weights())
+    x, y = np.random.default_rng(1).random((BATCH, 3), dtype="float32"), np.arange(BATCH) % 2
+    loss = lambda y, p: keras.ops.square(y - p)  # noqa: E731
+    theirs.compile("sgd", loss)
+    runner = Runner(trace_keras(ours, BATCH, "training", loss=loss))
+    assert runner.run(x, y)["loss"] == pytest.approx(float(theirs.train_on_batch(x, y)), abs=TOLERANCE)
+
+
+def test_an_example_says_what_the_targets_are() -> None:
+    """Of a loss that takes both, as of one that reads its target in a way of its own."""
+    x, y = np.zeros((BATCH, 3), "float32"), np.arange(BATCH) % CLASSES
+    loss = lambda y, p: keras.ops.square(keras.ops.reshape(y, (BATCH, -1)) - p)  # noqa: E731
+    specs = [
+        trace_keras(model(), BATCH, "training", loss=loss, inputs=inputs).specs[1]
+        for inputs in ((), (x, y.astype("int32")))
+    ]
+    assert [spec.shape for spec in specs] == [(BATCH, CLASSES), (BATCH,)]
