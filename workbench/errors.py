@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+
+def _again(kind: type[WorkbenchError], arguments: tuple[Any, ...]) -> WorkbenchError:
+    """An error of a kind without its constructor, which asks every kind for other things; its fields come after."""
+    error = Exception.__new__(kind)
+    error.args = arguments
+    return error
+
 
 class WorkbenchError(Exception):
     """Base of all workbench errors.
@@ -19,6 +28,10 @@ class WorkbenchError(Exception):
         if todo:
             parts.append(f"To mend it: {todo}")
         super().__init__(". ".join(part.rstrip(".") for part in parts) + ".")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors go between processes, and are copied, with all their fields."""
+        return _again, (type(self), self.args), dict(self.__dict__)
 
 
 class InputError(WorkbenchError, ValueError):

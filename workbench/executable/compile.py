@@ -19,7 +19,7 @@ from workbench.executable.arguments import refuse_idle
 from workbench.executable.executable import Executable, Kept, profile_of
 from workbench.executable.pipelines import devices_of, recomputed_source
 from workbench.executable.request import Request, make_request
-from workbench.executable.sources import check_source, made_by_hand, trace_source
+from workbench.executable.sources import TRACING, check_source, made_by_hand, trace_source
 from workbench.ipu._files.outputs import write
 from workbench.ipu.devices import check_ipus
 
@@ -59,10 +59,12 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     listener("trace")
     start = time.perf_counter()
     reused = like.traced if like is not None and request.same_trace(like.request) else None
-    traced = reused or trace_source(request)
+    with TRACING:
+        traced = reused or trace_source(request)
+        graph = recomputed_source(traced, request.options).graph
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
-    graph = with_trip_counts(recomputed_source(traced, request.options).graph, request.trip_counts or {})
+    graph = with_trip_counts(graph, request.trip_counts or {})
     refuse_idle(request, graph)
     earlier = like._result if like is not None and isinstance(like._result, Compiled) else None
     compiled, content = _compiled(request, graph, listener, earlier)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,10 @@ from workbench.executable.request import ARGUMENTS, NORM_MEMBERS, Request
 
 if TYPE_CHECKING:
     from workbench.engine.frontends.describe.source import Source
+
+
+# One thread traces at a time: a model's layers, Keras' names and policies and Python's random numbers are ours then.
+TRACING = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,4 +153,4 @@ DOORS = (
     ),
 )
 
-__all__ = ["DOORS", "Door", "check_source", "layered_source", "made_by_hand", "trace_source"]
+__all__ = ["DOORS", "TRACING", "Door", "check_source", "layered_source", "made_by_hand", "trace_source"]

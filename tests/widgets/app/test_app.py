@@ -324,6 +324,17 @@ def test_cancel_is_heard_at_the_next_phase() -> None:
     assert outcomes[0].cancelled
 
 
+def test_a_builder_that_exits_ends_the_task() -> None:
+    outcomes: list[Any] = []
+
+    def work(progress: Any) -> None:
+        raise SystemExit(3)
+
+    assert Task(work, lambda phase: None, outcomes.append).start().wait(10)
+    assert isinstance(outcomes[0].error, SystemExit)
+    assert app_progress.problem_of(outcomes[0].error)["what"] == "the model's own code ended with exit(3)"
+
+
 # The drawn diagnosis
 
 

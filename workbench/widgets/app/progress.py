@@ -76,6 +76,12 @@ def problem_of(error: BaseException) -> dict[str, str]:
     """What was wrong, what was expected and what to do; one line of what we did not foresee."""
     if isinstance(error, WorkbenchError):
         return {"what": error.what, "expected": error.expected, "todo": error.todo}
+    if isinstance(error, SystemExit):
+        return {
+            "what": f"the model's own code ended with exit({error.code!r})",
+            "expected": "code that returns its model",
+            "todo": "take the call of exit out of it",
+        }
     first = (str(error).splitlines() or [""])[0]
     return {
         "what": f"{type(error).__name__}: {first}",

@@ -71,8 +71,8 @@ class Task:
     def _run(self) -> None:
         try:
             outcome = Outcome(result=self._work(self._progress))
-        except Exception as error:
-            # Whatever it is, the user is told by whoever listens; a thread has nobody above it.
+        except BaseException as error:
+            # Whatever it is, a call of exit() too, the user is told by whoever listens; a thread has nobody above it.
             outcome = Outcome(error=error)
         self._outcome = outcome
         if self._loop is not None and self._loop.is_running():
