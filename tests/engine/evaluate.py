@@ -77,8 +77,14 @@ def _broadcast(node: Node, value: Array) -> Array:
 
 
 def _slice(node: Node, value: Array) -> Array:
-    cut = zip(node.attr("start_indices"), node.attr("limit_indices"), node.attr("strides"), strict=True)
+    strides = node.attr("strides") or (1,) * len(node.attr("start_indices"))
+    cut = zip(node.attr("start_indices"), node.attr("limit_indices"), strides, strict=True)
     return value[tuple(slice(*part) for part in cut)]
+
+
+def _known_rows(node: Node, value: Array) -> Array:
+    parts = zip(node.attr("firsts"), node.attr("counts"), strict=True)
+    return np.concatenate([value[first : first + count] for first, count in parts])
 
 
 def _dot(node: Node, left: Array, right: Array) -> Array:
@@ -95,6 +101,10 @@ def _conv(node: Node, images: Array, kernel: Array) -> Array:
 
 
 OTHER: dict[str, Callable[..., Array]] = {
+    "known_rows": _known_rows,
+    "rev": lambda node, value: np.flip(value, tuple(node.attr("dimensions"))),
+    "squeeze": lambda node, value: value.reshape(node.results[0].shape),
+    "expand_dims": lambda node, value: value.reshape(node.results[0].shape),
     "optimization_barrier": lambda node, value: value,
     "constant": lambda node: np.asarray(node.attr("value"), dtype=node.results[0].dtype),
     "broadcast_in_dim": _broadcast,

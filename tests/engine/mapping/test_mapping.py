@@ -61,6 +61,18 @@ def test_layout_of_a_strided_slice() -> None:
     assert set(per_tile[256:512].tolist()) == {4}
 
 
+@pytest.mark.parametrize("rows", [[3, 0, 4], [1, 1, 2, 0, 1], []])
+@pytest.mark.parametrize("axes", [[(1, 5), (4, 6)], [(5, 5), (1, 6)], [(2, 5), (3, 6)]])
+def test_rows_lie_where_the_table_has_them(rows: list[int], axes: list[tuple[int, int]]) -> None:
+    parts = [m.even_cuts(size, count) for count, size in axes]
+    strides = (len(parts[1]) - 1, 1)
+    cuts = [(at[:-1], at[1:], np.arange(len(at) - 1) * stride) for at, stride in zip(parts, strides, strict=True)]
+    table = m.grid_of_cuts((5, 6), cuts)
+    taken = m.rows_of(table, np.array(rows, np.int64))
+    assert taken.shape == (len(rows), 6)
+    assert (taken.tile_of_elements() == table.tile_of_elements().reshape(5, 6)[rows].reshape(-1)).all()
+
+
 def test_elements_per_tile_of_eight() -> None:
     """graphcore/tensorflow@b2127bba compiler/plugin/poplar/tests/mapping_test.py testSlice, on 8 tiles.
 

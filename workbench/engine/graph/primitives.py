@@ -84,6 +84,7 @@ def _table() -> dict[str, Primitive]:
     add(Kind.BARRIER, "optimization_barrier", exact=True, apart=True)
     add(Kind.VIEW, "reshape squeeze expand_dims", reshapes=True, exact=True)
     add(Kind.VIEW, "transpose slice rev bitcast_convert_type split concatenate pad", exact=True)
+    add(Kind.VIEW, "known_rows", exact=True)
     add(Kind.VIEW, "unstack tile stack")
     add(Kind.FREE, "broadcast_in_dim iota", exact=True)
     add(Kind.FREE, "constant")

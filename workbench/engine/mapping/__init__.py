@@ -28,7 +28,7 @@ from workbench.engine.mapping.types import (
     runs,
     runs_of_elements,
 )
-from workbench.engine.mapping.views import reshape, reverse, slice_, transpose
+from workbench.engine.mapping.views import reshape, reverse, rows_of, slice_, transpose
 
 __all__ = [
     "Cuts",
@@ -54,6 +54,7 @@ __all__ = [
     "replicate",
     "reshape",
     "reverse",
+    "rows_of",
     "runs",
     "runs_of_elements",
     "slice_",

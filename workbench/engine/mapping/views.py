@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.mapping.axes import AxisSet, axes_of_shape, product_below
-from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, reversed_cuts
+from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, reversed_cuts, whole
 from workbench.engine.mapping.turned import as_turned, by_shape, turned
 from workbench.engine.mapping.types import Linear, Mapping, Runs, Shape, TileArray, intern, runs, runs_of_elements
 from workbench.errors import InputError
@@ -113,6 +113,19 @@ def slice_(
         return found
     cut = tuple(slice(first, limit, step) for first, limit, step in zip(starts, limits, steps, strict=True))
     return runs_of_elements(shape, dense(mapping)[cut])
+
+
+def rows_of(mapping: Mapping, rows: IntArray) -> Mapping:
+    """The entries of the first axis with these numbers, in their order; an entry may come several times."""
+    shape = (len(rows), *mapping.shape[1:])
+    groups = axes_of_shape(mapping) if isinstance(mapping, Grid) else None
+    if (
+        isinstance(mapping, Grid)
+        and groups is not None
+        and all(cut.is_whole and not cut.offset[0] for cut in groups[0])
+    ):
+        return regrid(mapping, shape, [(whole(len(rows)),), *groups[1:]])
+    return runs_of_elements(shape, dense(mapping)[rows])
 
 
 def _sliced_grid(mapping: Grid, taken: Sequence[_Steps]) -> Grid | None:

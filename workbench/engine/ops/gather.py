@@ -16,7 +16,7 @@ from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
-from workbench.engine.mapping import Grid, Mapping, demand, grid_of_cuts, linear, reshape, transpose
+from workbench.engine.mapping import Grid, Mapping, demand, grid_of_cuts, linear, reshape, rows_of, transpose
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
@@ -81,6 +81,57 @@ class Gather(Family):
         )
         lowering.emit.compute(f"{label}/candidates", groups, reads, candidates.variables)
         _choose(node, lowering, candidates, index, layout, mapping)
+
+
+class KnownRows(Family):
+    """Rows of a table whose numbers are known, each at most once: the table seen otherwise."""
+
+    name = "known_rows"
+    ops = frozenset({"known_rows"})
+    before = ("repeated_rows",)
+    pure_view = True
+    light = True
+    shareable = True
+
+    def claims(self, node: Node) -> bool:
+        """Rows that come once, so that what is seen of them can be overwritten."""
+        return not node.attr("repeats")
+
+    def in_place(self, node: Node) -> tuple[tuple[int, int], ...]:
+        """The result is its operand."""
+        return ((0, 0),)
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Bind the result to a view of the operand."""
+        source, value = lowering.get(node.operands[0]), node.results[0]
+        lowering.bind(value, source.view(rows_of(source.mapping, _known_rows(node)), value.shape))
+
+
+class RepeatedRows(Family):
+    """Rows of a table whose numbers are known, some of them several times: copies of what is seen of the table.
+
+    Source: poplibs@7eac0f26 lib/popops/DynamicSlice.cpp:3308-3420, multiSlice with constant offsets.
+    """
+
+    name = "repeated_rows"
+    ops = frozenset({"known_rows"})
+    shareable = True
+
+    def lower(self, node: Node, lowering: Lowering) -> None:
+        """Copy the rows end to end."""
+        source, value = lowering.get(node.operands[0]), node.results[0]
+        there = lowering.destinations.get(value)
+        mapping = there.mapping if there else lowering.wish(value) or lowering.default_mapping(value)
+        seen = source.view(rows_of(source.mapping, _known_rows(node)), value.shape)
+        lowering.emit.move_into(lowering.label(node), seen, lowering.result(node, 0, mapping))
+
+
+def _known_rows(node: Node) -> IntArray:
+    """Their numbers: `counts` neighbours from each of `firsts` on."""
+    counts = np.array(node.attr("counts"), np.int64)
+    ahead = np.array(node.attr("firsts"), np.int64) - np.append(0, np.cumsum(counts)[:-1])
+    numbers: IntArray = np.arange(counts.sum(), dtype=np.int64) + np.repeat(ahead, counts)
+    return numbers
 
 
 def _choose(
@@ -238,3 +289,5 @@ def result_mapping(node: Node, table: RowTable, chosen: Mapping) -> Mapping:
 
 
 register(Gather())
+register(KnownRows())
+register(RepeatedRows())

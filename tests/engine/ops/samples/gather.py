@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.engine.ops.lowered import F32
 from tests.engine.ops.sampled import INDICES, TABLE, TAKEN, Sample, sample
 
 ROWS: dict[str, Any] = {
@@ -17,4 +18,6 @@ ROWS: dict[str, Any] = {
 
 SAMPLES: dict[str, Sample] = {
     "gather": sample("gather", [TABLE, INDICES], [TAKEN], **ROWS),
+    "known_rows": sample("known_rows", [TABLE], [((7, 6), F32)], firsts=(3, 11), counts=(4, 3), repeats=False),
+    "repeated_rows": sample("known_rows", [TABLE], [((7, 6), F32)], firsts=(3, 5), counts=(4, 3), repeats=True),
 }

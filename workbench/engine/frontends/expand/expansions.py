@@ -20,6 +20,7 @@ from jax import lax
 from workbench.engine.frontends.expand import special_functions
 from workbench.engine.frontends.expand.eigenvalues import EIGENVALUES
 from workbench.engine.frontends.expand.factorisations import FACTORISATIONS, Expansion
+from workbench.engine.frontends.expand.known_places import Known, at_places
 
 
 def _gamma(params: Mapping[str, Any]) -> Expansion:
@@ -204,10 +205,19 @@ class Expander:
             return _solved(eqn)
         if name not in EXPANSIONS:
             return None
+        return self._once(eqn, "", lambda: EXPANSIONS[name](eqn.params))
+
+    def at_places(self, eqn: Any, values: Known) -> Expanded | None:
+        """What stands for a slice, look-up or update, given what is known of its operands; None: nothing else does."""
+        told = [None if value is None else (value.shape, value.tobytes()) for value in values]
+        return self._once(eqn, f"{hash(tuple(told))}", lambda: at_places(eqn, values))
+
+    def _once(self, eqn: Any, more: str, make: Callable[[], Expansion | None]) -> Expanded | None:
         types = [var.aval for var in eqn.invars]
-        key = f"{name} {types} {sorted((key, str(value)) for key, value in eqn.params.items())}"
+        params = sorted((key, str(value)) for key, value in eqn.params.items())
+        key = f"{eqn.primitive.name} {types} {params} {more}"
         if key not in self.known:
-            self.known[key] = _traced(EXPANSIONS[name](eqn.params), types, [var.aval for var in eqn.outvars])
+            self.known[key] = _traced(make(), types, [var.aval for var in eqn.outvars])
         return self.known[key]
 
 

@@ -1,4 +1,4 @@
-"""Scalars known while tracing are computed while tracing: lengths, epsilons and comparisons of constants."""
+"""What is known while tracing is computed while tracing: lengths, epsilons, comparisons of constants, and indices."""
 
 from __future__ import annotations
 
@@ -24,15 +24,67 @@ _BINARY: Mapping[str, Callable[..., Any]] = {
     "and": np.logical_and,
     "or": np.logical_or,
 }
-_UNARY: Mapping[str, Callable[..., Any]] = {"neg": np.negative, "abs": np.abs, "not": np.logical_not, "sqrt": np.sqrt}
+_UNARY: Mapping[str, Callable[..., Any]] = {
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "not": np.logical_not,
+    "sqrt": np.sqrt,
+}
 _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "reduce_sum": np.sum,
     "reduce_prod": np.prod,
     "reduce_max": np.max,
     "reduce_min": np.min,
 }
+_BITS: Mapping[str, Callable[..., Any]] = {"and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert}
+_VIEWS: Mapping[str, Callable[[Any, Mapping[str, Any], tuple[int, ...]], Any]] = {
+    "reshape": lambda value, params, shape: value.reshape(shape),
+    "squeeze": lambda value, params, shape: value.reshape(shape),
+    "expand_dims": lambda value, params, shape: value.reshape(shape),
+    "transpose": lambda value, params, shape: value.transpose(params["permutation"]),
+    "rev": lambda value, params, shape: np.flip(value, tuple(params["dimensions"])),
+    "slice": lambda value, params, shape: value[_cut(params)],
+    "broadcast_in_dim": lambda value, params, shape: _spread(value, params["broadcast_dimensions"], shape),
+}
+# As XLA divides integers: towards zero, the rest with the sign of the dividend.
+_INTEGERS: Mapping[str, Callable[..., Any]] = {
+    "div": lambda above, below: (above - np.fmod(above, below)) // below,
+    "rem": np.fmod,
+}
 FOLDED_DTYPES = frozenset({"float32", "float16", "int32", "uint32", "bool"})
 LARGEST_FOLDED_ARRAY = 16
+
+
+def _cut(params: Mapping[str, Any]) -> tuple[slice, ...]:
+    strides = params.get("strides") or (1,) * len(params["start_indices"])
+    return tuple(map(slice, params["start_indices"], params["limit_indices"], strides))
+
+
+def _spread(value: Any, axes: Sequence[int], shape: tuple[int, ...]) -> Any:
+    seen = [1] * len(shape)
+    for axis, size in zip(axes, value.shape, strict=True):
+        seen[axis] = size
+    return np.broadcast_to(value.reshape(seen), shape)
+
+
+def evaluate(op: str, values: Sequence[Any], params: Mapping[str, Any], shape: tuple[int, ...], dtype: str) -> Any:
+    """The value of an operation on known arrays, of any shape; None where nothing here computes it."""
+    if op in _VIEWS:
+        return _VIEWS[op](values[0], params, shape)
+    if op == "constant":
+        return params["value"]
+    if op == "iota":
+        return _spread(np.arange(shape[params["dimension"]]), (params["dimension"],), shape)
+    if op == "concatenate":
+        return np.concatenate(values, params["dimension"])
+    if "int" in dtype and op in _BITS:
+        return _BITS[op](*values)
+    if op == "select_n" and values[0].dtype == bool:
+        return np.where(values[0], values[-1], values[1])
+    if op in _INTEGERS and "int" in dtype:
+        return _INTEGERS[op](*values) if np.all(values[1]) else None
+    return _evaluate(op, values, params, dtype)
 
 
 def _evaluate(op: str, values: Sequence[Any], params: Mapping[str, Any], dtype: str) -> Any:

@@ -17,6 +17,7 @@ from workbench.engine.frontends.expand.expansions import Expander
 from workbench.engine.frontends.expand.fold import FOLDED_DTYPES, LARGEST_FOLDED_ARRAY
 from workbench.engine.frontends.trace.drafts import Draft, Sheet, freeze_function, name_unnamed, name_updates, prune
 from workbench.engine.frontends.trace.frames import Frames
+from workbench.engine.frontends.trace.index_values import IndexValues
 from workbench.engine.frontends.trace.jaxpr_params import plain_attributes
 from workbench.engine.graph import Function
 from workbench.engine.graph.origin import Direction
@@ -70,6 +71,10 @@ class Body(ABC):
     constants: ByIdentity[Any, int] = field(default_factory=ByIdentity)  # array -> number
     known: dict[int, Any] = field(default_factory=dict)  # number -> value, for folding
     owners: dict[Any, str] = field(default_factory=dict)  # outermost result variable -> layer it belongs to
+    values: IndexValues = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = IndexValues(self.sheet)
 
     def own(self, outvars: Sequence[Any], layers: Sequence[str]) -> None:
         """Say which layers results belong to."""
@@ -96,6 +101,7 @@ class Body(ABC):
             shape = tuple(int(size) for size in np.shape(array))
             number = self.sheet.number(shape, dtype_name(array.dtype))
             self.constants[array] = number
+            self.values.arrays[number] = array
             if np.size(array) <= LARGEST_FOLDED_ARRAY and dtype_name(array.dtype) in FOLDED_DTYPES:
                 self.known[number] = np.asarray(array)
         return self.constants[array]
@@ -162,17 +168,21 @@ class Body(ABC):
         return [(number, array) for array, number in self.constants.items() if number in needed]
 
     def subfunction(
-        self, program: Any, wanted: str, context: Context, owners: Sequence[str] = ()
+        self, program: Any, wanted: str, context: Context, owners: Sequence[str] = (), unchanged: Sequence[int] = ()
     ) -> tuple[str, list[int]]:
         """Convert a body into a function of its own; the outer numbers of the arrays it closes over.
 
-        `owners` is the layer each result belongs to, as far as known.
+        `owners` is the layer each result belongs to, as far as known; `unchanged` are the outer numbers of its first
+        parameters, which are the same whenever it runs.
         """
         jaxpr, consts = open_program(program)
         body = type(self)(self.converter)
         if owners:
             body.own(jaxpr.outvars, owners)
         params = [body.define(var) for var in jaxpr.invars]
+        body.values.outer.update(
+            (param, (self.values, number)) for param, number in zip(params, unchanged, strict=False)
+        )
         results = body.flatten(jaxpr, consts, params, context)
         constants = body.used_constants(results)
         captured = [self.constant(array) for _, array in constants]

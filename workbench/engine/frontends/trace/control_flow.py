@@ -15,7 +15,8 @@ from workbench.engine.graph import Function, Value
 
 
 def _scan(body: Body, eqn: Any, draft: Draft, context: Context) -> None:
-    name, captured = body.subfunction(eqn.params["jaxpr"], "scan_body", context)
+    unchanged = draft.operands[: eqn.params["num_consts"]]
+    name, captured = body.subfunction(eqn.params["jaxpr"], "scan_body", context, unchanged=unchanged)
     draft.calls, draft.times = (name,), int(eqn.params["length"])
     draft.operands = (*captured, *draft.operands)
     draft.attrs = (
@@ -26,9 +27,10 @@ def _scan(body: Body, eqn: Any, draft: Draft, context: Context) -> None:
 
 
 def _while(body: Body, eqn: Any, draft: Draft, context: Context) -> None:
-    cond, cond_captured = body.subfunction(eqn.params["cond_jaxpr"], "while_cond", context)
-    loop, loop_captured = body.subfunction(eqn.params["body_jaxpr"], "while_body", context)
     split = int(eqn.params["cond_nconsts"])
+    unchanged = draft.operands[split : split + eqn.params["body_nconsts"]]
+    cond, cond_captured = body.subfunction(eqn.params["cond_jaxpr"], "while_cond", context)
+    loop, loop_captured = body.subfunction(eqn.params["body_jaxpr"], "while_body", context, unchanged=unchanged)
     times = trip_count(eqn)
     draft.calls, draft.times = (cond, loop), 1 if times is None else times
     draft.operands = (*cond_captured, *draft.operands[:split], *loop_captured, *draft.operands[split:])
@@ -71,7 +73,9 @@ def _step(loop: Any, param: int, result: int) -> int | None:
 
 def _cond(body: Body, eqn: Any, draft: Draft, context: Context) -> None:
     owners = [body.owners.get(var, "") for var in eqn.outvars]
-    branches = [body.subfunction(branch, "branch", context, owners) for branch in eqn.params["branches"]]
+    branches = [
+        body.subfunction(branch, "branch", context, owners, draft.operands[1:]) for branch in eqn.params["branches"]
+    ]
     draft.calls = tuple(name for name, _ in branches)
     draft.attrs = ()
     captured = list(dict.fromkeys(number for _, numbers in branches for number in numbers))

@@ -16,7 +16,7 @@ from workbench.engine.cost import Plain
 from workbench.engine.frontends.expand.fold import FOLDED_DTYPES
 from workbench.engine.frontends.trace.body import Body, Context
 from workbench.engine.frontends.trace.control_flow import trip_count
-from workbench.engine.graph.primitives import Kind, names
+from workbench.engine.graph.primitives import Kind, names, primitive
 
 Results: TypeAlias = "Sequence[int] | None"
 
@@ -115,8 +115,9 @@ def _padding(body: Body, eqn: Any, operands: Sequence[int], context: Context) ->
 
 
 def _untouched(body: Body, eqn: Any, operands: Sequence[int], context: Context) -> Results:
-    """What is updated with nothing stays as it is."""
-    return operands[:1]
+    """What is updated with nothing stays as it is; an index of no parts means all of it."""
+    written = operands[1] if primitive(eqn.primitive.name).kind is Kind.UPDATE else operands[2]
+    return operands[:1] if 0 in body.sheet.types[written][0] else None
 
 
 _READERS: Mapping[str, Callable[..., Results]] = {

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from workbench.base.dtypes import dtype_name
 from workbench.engine.frontends.describe.name_stack import HOST_REGION
+from workbench.engine.frontends.expand.expansions import Expanded
 from workbench.engine.frontends.expand.fold import fold
 from workbench.engine.frontends.trace.body import Body, Context, open_program
 from workbench.engine.frontends.trace.control_flow import CONTROL, keep_programs
 from workbench.engine.frontends.trace.empty import without_elements
 from workbench.engine.frontends.trace.frames import KNOWN_REGIONS
 from workbench.engine.frontends.trace.jaxpr_params import is_program
-from workbench.engine.graph.primitives import Kind, names
+from workbench.engine.graph.primitives import Kind, names, primitive
 
 INLINED: Mapping[str, str] = {
     "jit": "jaxpr",
@@ -36,6 +39,7 @@ _IDENTITIES_WHEN_TYPES_AGREE = (
     names(reshapes=True) | names(keeps_one=True) | {"convert_element_type", "broadcast_in_dim", "slice"}
 )
 _REDUCERS = ("scatter", "reduce", "select_and", "cumred", "arg")  # their programs are what their names say
+_PLACED = (Kind.LOOKUP, Kind.UPDATE, Kind.SCATTER)  # operands behind the first, or behind what is written, say where
 _WITHOUT_RESULT = frozenset({"debug_callback", "debug_print"})
 
 
@@ -65,8 +69,8 @@ class Flattener(Body):
             return operands
         if name in _IDENTITIES_WHEN_TYPES_AGREE and self.agrees(eqn, operands[0]):
             return operands[:1]
-        if name == "select_n" and operands[0] in self.known:
-            return (operands[1 + int(self.known[operands[0]])],)
+        if name == "select_n" and operands[0] in self.known and np.size(np.unique(self.known[operands[0]])) == 1:
+            return (operands[1 + int(np.ravel(self.known[operands[0]])[0])],)
         if name == "cond" and operands[0] in self.known:
             branches = eqn.params["branches"]
             jaxpr, consts = open_program(branches[min(max(0, int(self.known[operands[0]])), len(branches) - 1)])
@@ -74,7 +78,7 @@ class Flattener(Body):
         settled = self.settled(eqn, operands, context)
         if settled is not None:
             return settled
-        expansion = self.converter.expander.of(eqn)
+        expansion = self.converter.expander.of(eqn) or self.at_places(eqn, operands)
         if expansion is not None:
             taken = [operands[number] for number in expansion.taken]
             return self.flatten(expansion.jaxpr, expansion.consts, taken, self.inner(eqn, context))
@@ -87,6 +91,16 @@ class Flattener(Body):
         draft.effect = any("IO" in type(each).__name__ for each in eqn.effects)
         self.sheet.drafts.append(draft)
         return draft.results
+
+    def at_places(self, eqn: Any, operands: list[int]) -> Expanded | None:
+        """What stands for a slice, look-up or update, by what is known of its indices."""
+        kind = primitive(eqn.primitive.name).kind
+        if kind not in _PLACED:
+            return None
+        first = 2 if kind is Kind.UPDATE else 1
+        known = [self.values.filled(operands[0]), *(None for _ in operands[1:first])]
+        known += [self.values.of(number) for number in operands[first : 2 if kind is Kind.SCATTER else None]]
+        return self.converter.expander.at_places(eqn, known)
 
     def settled(self, eqn: Any, operands: list[int], context: Context) -> Sequence[int] | None:
         """The results of an equation that is settled while tracing: constants, and arrays of no elements."""

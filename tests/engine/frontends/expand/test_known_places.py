@@ -1,0 +1,169 @@
+"""Slices and updates at known places are views and copies, and mean what JAX says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+
+from tests.engine.evaluate import evaluate
+from tests.engine.frontends.expand.indexed import Indexing, Placed, indexings, placed
+from workbench.engine.compile import compile_graph
+from workbench.engine.compile.compile import Compiled
+from workbench.engine.frontends.expand.expansions import Expander
+from workbench.engine.frontends.functions import trace_function
+from workbench.engine.graph import Graph, walk
+from workbench.engine.graph.primitives import Kind, kind, names
+from workbench.engine.options import Options
+from workbench.engine.target import target
+
+BY_INDEX = (Kind.LOOKUP, Kind.SCATTER, Kind.UPDATE)
+SCATTERS = names(Kind.SCATTER)
+MACHINE = target("ipu2", tiles_per_ipu=16)
+
+
+def by_index(graph: Graph) -> list[str]:
+    return [node.op for _, node in walk(graph) if kind(node) in BY_INDEX]
+
+
+@given(indexings())
+@example(Indexing((4, 6), (slice(None),), "set"))
+@example(Indexing((4, 6), np.ix_([0, 2], [1, 3]), "set"))
+@example(Indexing((4, 6), (np.array([0, -1]),), "multiply"))
+@example(Indexing((5, 2, 3), (np.array([4, 0, 3]), slice(None), np.array([2, 2, 0])), "get"))
+def test_what_is_known_means_what_jax_says(drawn: Indexing) -> None:
+    graph = trace_function(drawn, *drawn.specs(), name="drawn").graph
+    left = by_index(graph)
+    values = drawn.values()
+    if not left:
+        constants = [np.asarray(each) for each in values]
+        (found,) = evaluate(graph, constants)
+        np.testing.assert_array_equal(found, drawn(*map(jnp.asarray, values)))
+        return
+    # What stays by index: rows written in no order, where the driver makes an update of rows, and sums that meet.
+    rows = np.arange(int(np.prod(drawn.shape))).reshape(drawn.shape)[drawn.index].reshape(-1)
+    meet = len(np.unique(rows)) < len(rows)
+    assert left == ["scatter"] if drawn.method == "set" else meet
+    if left == ["scatter"]:
+        assert len(drawn.shape) > 1
+
+
+@given(placed())
+@example(Placed((100_000,), ((1000, 1, 50_000),), "set"))
+@example(Placed((256, 100), ((3, 2, 100), (7, 3, 20)), "set"))
+def test_they_cost_what_the_concatenation_costs(drawn: Placed) -> None:
+    one, other = (compiled(fn, *drawn.specs()) for fn in (drawn.given, drawn.end_to_end))
+    assert cycles(one) <= 1.1 * cycles(other)
+    assert cycles(other) <= 1.1 * cycles(one)
+    assert fullest(one) <= 1.1 * fullest(other)
+    assert fullest(other) <= 1.1 * fullest(one)
+
+
+def compiled(fn: Callable[..., Any], *specs: Any) -> Compiled:
+    return compile_graph(trace_function(fn, *specs, name="f").graph, MACHINE, Options())
+
+
+def cycles(found: Compiled) -> int:
+    return found.trace.total_cycles
+
+
+def fullest(found: Compiled) -> int:
+    return int((found.liveness.always_live_bytes(0) + found.liveness.peak_bytes(0)).max())
+
+
+@pytest.mark.parametrize("loop", ["scan", "fori", "cond"])
+def test_an_index_is_known_in_a_body_too(loop: str) -> None:
+    rows = np.array([5, 0, 3])
+
+    def turn(carried: Any) -> Any:
+        return carried.at[1:4, ::2].set(0).at[rows].add(carried[rows[::-1]])
+
+    def run(x: Any) -> Any:
+        if loop == "scan":
+            return lax.scan(lambda carried, _: (turn(carried), None), x, None, length=3)[0]
+        if loop == "fori":
+            return lax.fori_loop(0, 3, lambda _, carried: turn(carried), x)
+        return lax.cond(x[0, 0] > 0, turn, lambda carried: carried, x)
+
+    graph = trace_function(run, jax.ShapeDtypeStruct((8, 6), "float32"), name="f").graph
+    assert by_index(graph) == []
+    assert "known_rows" in {node.op for _, node in walk(graph)}
+
+
+def test_a_large_update_at_a_known_place_is_no_update_of_single_elements() -> None:
+    specs = [jax.ShapeDtypeStruct((size,), "float32") for size in (100_000, 50_000)]
+    chip = target("ipu2")
+
+    def cost(fn: Callable[..., Any]) -> tuple[int, int]:
+        found = compile_graph(trace_function(fn, *specs, name="f").graph, chip, Options())
+        return cycles(found), fullest(found)
+
+    joined = cost(lambda x, u: jnp.concatenate([x[:1000], u, x[51_000:]]))
+    assert cost(lambda x, u: x.at[1000:51_000].set(u)) == joined
+    assert cost(lambda x, u: lax.dynamic_update_slice(x, u, (1000,))) == joined
+    assert cost(lambda x, u: keras.ops.slice_update(x, (1000,), u)) == joined
+
+
+@pytest.mark.parametrize(
+    ("method", "rows", "shape", "left"),
+    [
+        ("set", [5, 0, 3], (8, 6), ["scatter"]),  # an update of rows there
+        ("set", [0, 2, 4], (8, 6), []),  # a slice with steps
+        ("set", [5, 0, 3], (8,), []),  # of single elements
+        ("add", [5, 0, 3], (8, 6), []),  # an addition to a view there
+        ("add", [5, 0, 5], (8, 6), ["scatter-add"]),  # two meet in a row
+        ("set", [9, 0, 3], (8,), []),  # what lies outside is dropped
+    ],
+)
+def test_what_stays_an_update_by_index(method: str, rows: list[int], shape: tuple[int, ...], left: list[str]) -> None:
+    def fn(x: Any) -> Any:
+        return getattr(x.at[np.array(rows)], method)(1.0)
+
+    spec = jax.ShapeDtypeStruct(shape, "float32")
+    assert by_index(trace_function(fn, spec, name="f").graph) == left
+
+
+# How windows are read, or written, at places nobody knows: the operand's shape, that of the places, and the function.
+WINDOWS: dict[str, tuple[tuple[int, ...], tuple[int, ...], Callable[..., Any]]] = {
+    "one slice": ((6, 5), (), lambda x, at: x.at[at, 1:4].get()),
+    "one update": ((6, 5), (), lambda x, at: x.at[at, 1:4].set(x[0, :3] + 1)),
+    "one sum": ((6, 5), (), lambda x, at: x.at[1:4, at].add(x[:3, 0])),
+    "slices of a batch": ((4, 9), (4,), jax.vmap(lambda x, at: lax.dynamic_slice(x, (at,), (3,)))),
+    "updates of a batch": ((4, 9), (4,), jax.vmap(lambda x, at: lax.dynamic_update_slice(x, x[2:5], (at,)))),
+    "slices of one": ((6, 5), (3,), lambda x, at: jax.vmap(lambda at: lax.dynamic_slice(x, (at, at), (2, 3)))(at)),
+    "products": ((6, 5), (), lambda x, at: x.at[2:5, at].mul(3.0)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WINDOWS))
+@given(seed=st.integers(0, 99))
+def test_windows_at_unknown_places_go_one_after_another(name: str, seed: int) -> None:
+    shape, places, fn = WINDOWS[name]
+    numbers = np.random.default_rng(seed)
+    x = jnp.asarray(numbers.integers(-9, 9, shape).astype("float32"))
+    at = jnp.asarray(numbers.integers(0, 3, places).astype("int32"))
+    closed = jax.make_jaxpr(fn)(x, at)
+    values = dict(zip(closed.jaxpr.invars, (x, at), strict=True))
+    for eqn in closed.jaxpr.eqns:
+        operands = [each.val if isinstance(each, Literal) else values[each] for each in eqn.invars]
+        known = [None] * len(operands)
+        found = Expander().at_places(eqn, known) if eqn.primitive.name in ("gather", *SCATTERS) else None
+        run = eqn.primitive.bind
+        if found is None:
+            assert eqn.primitive.name not in ("gather", *SCATTERS)
+            results = run(*operands, **eqn.params)
+        else:
+            assert not {each.primitive.name for each in found.jaxpr.eqns} & {"gather", *SCATTERS}
+            results = jaxpr_as_fun(ClosedJaxpr(found.jaxpr, found.consts))(*operands)
+        results = results if isinstance(results, list | tuple) else [results]
+        values.update(zip(eqn.outvars, results, strict=True))
+    np.testing.assert_array_equal(values[closed.jaxpr.outvars[0]], fn(x, at))
