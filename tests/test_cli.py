@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 
 from workbench import cli
 from workbench.errors import InputError, OptionError
+from workbench.ipu.config import IPUConfig
 
 
 @pytest.mark.parametrize(
@@ -53,10 +57,6 @@ def test_source_is_a_name_or_an_object(tmp_path: Path, monkeypatch: pytest.Monke
         cli.load_source("no_such_module:build")
 
 
-def fake_config() -> SimpleNamespace:
-    return SimpleNamespace(auto_select_ipus=0, matmuls=SimpleNamespace(poplar_options={}, clear=False))
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -66,20 +66,52 @@ def fake_config() -> SimpleNamespace:
 )
 def test_options_from_a_file(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    config = fake_config()
+    config = IPUConfig()
     cli.assign_options(config, cli.read_options(tmp_path / name))
     assert config.auto_select_ipus == 2
     assert config.matmuls.poplar_options == {"availableMemoryProportion": "0.3"}
 
 
 def test_unknown_option_and_unreadable_file_are_named(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"^no option 'matmuls\.speed'\. Expected: .*'speed' is not one\.$"):
-        cli.assign_options(fake_config(), {"matmuls": {"speed": 1}})
+    with pytest.raises(OptionError, match=r"^no option 'matmuls\.speed'\. Expected: .*'speed' is not"):
+        cli.assign_options(IPUConfig(), {"matmuls": {"speed": 1}})
     (tmp_path / "c.json").write_text("{")
     with pytest.raises(InputError, match="cannot read"):
         cli.read_options(tmp_path / "c.json")
     with pytest.raises(InputError, match=r"a \.json or \.toml file"):
         cli.read_options(tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"__class__.freeze": 1},
+        {"__class__": {"freeze": 1}},
+        {"__class__": 1},
+        {"freeze": 1},
+        {"_values": {"auto_select_ipus": 2}},
+        {"_values.auto_select_ipus": 2},
+        {"_metadata": {}},
+        {"matmuls.__class__.__init__": 1},
+        {"matmuls._values.poplar_options": {}},
+        {"matmuls.__dict__": {}},
+        {"__setattr__": 1},
+        {"configure_ipu_system": 1},
+        {"auto_select_ipus.real": 1},
+        {"matmuls.poplar_options.clear": 1},
+        {"": 1},
+        {".": 1},
+        {"matmuls.": 1},
+    ],
+    ids=str,
+)
+def test_only_declared_options_are_set(options: dict[str, Any]) -> None:
+    config, freeze = IPUConfig(), IPUConfig.freeze
+    before = config.to_dict()
+    with pytest.raises(OptionError, match=r"^no option "):
+        cli.assign_options(config, options)
+    assert config.to_dict() == before
+    assert IPUConfig.freeze is freeze
 
 
 class FakeProfile(SimpleNamespace):
@@ -140,6 +172,32 @@ def test_compare_fails_on_a_condition(fake_api: Any, capsys: pytest.CaptureFixtu
     captured = capsys.readouterr()
     assert captured.out == "2 profiles\n2 profiles\n"
     assert captured.err == "failed: peak>+2% (100 to 103)\n"
+
+
+EXITING = {
+    "at the top": "import sys\nsys.exit({code})\n",
+    "in the builder": "import sys\n\ndef model():\n    sys.exit({code})\n",
+    "when called": "class Model:\n    def __call__(self):\n        raise SystemExit({code})\n\nmodel = Model()\n",
+}
+
+
+@pytest.mark.parametrize("code", ["0", "", "1", "'done'", "None"])
+@pytest.mark.parametrize("place", EXITING)
+def test_a_model_that_exits_is_no_verdict(
+    code: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"exiting_{abs(hash((code, place)))}"
+    (tmp_path / f"{name}.py").write_text(EXITING[place].format(code=code))
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["profile", f"{name}:model", "--batch-size", "2"]) == 2
+    assert capsys.readouterr().err.startswith("workbench: the model's own code ended with exit(")
+
+
+def test_so_it_is_for_a_pipeline(tmp_path: Path) -> None:
+    (tmp_path / "exiting.py").write_text(EXITING["at the top"].format(code=0))
+    command = [sys.executable, "-m", "workbench.cli", "profile", "exiting:model"]
+    settings = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    assert subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, timeout=120).returncode == 2
 
 
 def test_misuse_is_two_and_a_defect_three(fake_api: Any, capsys: pytest.CaptureFixture[str]) -> None:

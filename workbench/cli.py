@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import json
 import math
@@ -97,7 +98,7 @@ def read_options(path: Path) -> dict[str, Any]:
         raise InputError(f"cannot read {str(path)!r} as a configuration", expected="a .json or .toml file")
     try:
         options = reader(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read {str(path)!r}: {error}") from None
     if not isinstance(options, dict):
         raise InputError(f"{str(path)!r} holds {type(options).__name__}", expected="a table of options")
@@ -105,22 +106,20 @@ def read_options(path: Path) -> dict[str, Any]:
 
 
 def assign_options(config: Any, options: dict[str, Any], prefix: str = "") -> None:
-    """Set each option on the configuration; a table under a category is descended into."""
-    for dotted, value in options.items():
-        owner, *path = config, *dotted.split(".")
-        for part in path[:-1]:
-            owner = _attribute(owner, part, prefix + dotted)
-        current = _attribute(owner, path[-1], prefix + dotted)
-        if isinstance(value, dict) and not isinstance(current, dict):
-            assign_options(current, value, f"{prefix}{dotted}.")
+    """Set each option on the configuration, declared ones only; a table under a category is descended into."""
+    for name, value in options.items():
+        dotted = prefix + name
+        try:
+            config.get_attribute_metadata(dotted)
+        except OptionValueError as error:
+            raise OptionValueError(f"no option {dotted!r}", expected=f"an IPUConfig option; {error}") from None
+        *path, last = dotted.split(".")
+        owner = functools.reduce(getattr, path, config)
+        is_category = hasattr(getattr(owner, last), "get_attribute_metadata")
+        if is_category and isinstance(value, dict):
+            assign_options(config, value, f"{dotted}.")
         else:
-            setattr(owner, path[-1], value)
-
-
-def _attribute(owner: Any, name: str, dotted: str) -> Any:
-    if not hasattr(owner, name):
-        raise OptionValueError(f"no option {dotted!r}", expected=f"an IPUConfig option; {name!r} is not one")
-    return getattr(owner, name)
+            setattr(owner, last, value)
 
 
 def facts(profile: Any) -> dict[str, Any]:
@@ -213,6 +212,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
     except WorkbenchError as error:
         print(f"workbench: {error}", file=sys.stderr)
+        return MISUSE
+    except SystemExit as error:  # of the model's module or builder: whatever it says, there was no verdict
+        print(f"workbench: the model's own code ended with exit({error.code!r}), before a verdict", file=sys.stderr)
         return MISUSE
     except Exception:
         traceback.print_exc()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from workbench.base.whole import whole
 from workbench.errors import InputError
 
 # Sources named below:
@@ -14,6 +16,15 @@ from workbench.errors import InputError
 # PLIBS    graphcore/poplibs@7eac0f26
 # STACK    osmarks/ipu-stack@ce7c7e94 (third party, measured on a C600)
 # TFDOC    graphcore/tensorflow r1.15/sdk-release-1.4, plugin/poplar/docs/logging.rst
+
+# Of what-if machines. A field is at least 1, or above 0, unless its declaration says otherwise.
+MOST_TILES = 1 << 16  # forty times an IPU's; each of a program's thousands of vectors has a number for each
+MOST = 1 << 40  # of any number: products of three of them and the cycles of a program stay below 2**63
+
+
+def _or_0(default: float) -> Any:
+    """A field with this default that may be 0."""
+    return field(default=default, metadata={"least": 0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +84,7 @@ class Target:
 
     name: str
     architecture: str  # poplar architecture string
-    tiles_per_ipu: int
+    tiles_per_ipu: int = field(metadata={"most": MOST_TILES})
     clock_hz: float
     memory: MemoryMap
     physical_tiles_per_ipu: int
@@ -82,14 +93,14 @@ class Target:
     exchange_bytes_per_cycle: int = 4  # PLIBS Target::getExchangeBytesPerCycle()
     tiles_per_exchange_bus: int = 2  # PLIBS lib/popops/ExchangeEstimator.cpp: pairs share a bus, 8 B/cycle together
     memcpy_bytes_per_cycle: int = 8  # PLIBS Target::getMemcpyBytesPerCycle()
-    memcpy_call_cycles: int = 288  # STACK: six-worker local copy call, measured on C600
-    exchange_latency_cycles: int = 40  # derived: send-to-receive of tens of cycles (Saghetti0 ipu1 8 + 17..19 + 2 + 9)
+    memcpy_call_cycles: int = _or_0(288)  # STACK: six-worker local copy call, measured on C600
+    exchange_latency_cycles: int = _or_0(40)  # derived: tens of cycles to receive (Saghetti0 ipu1 8 + 17..19 + 2 + 9)
     exchange_words_per_instruction: int = 64  # STACK: a send covers at most 64 words
-    exchange_instruction_bytes: int = 4  # STACK: exchange instructions are 4 bytes
-    exchange_events_per_fragment: int = 3  # STACK: about three control events per fragment
-    internal_sync_cycles: int = 83  # HALO cases on the Mk1 IPU Model: 3,328 cycles over 40 supersteps
-    global_sync_cycles: int = 600  # STACK reading Target::getGlobalSyncCycles()
-    launch_cycles: int = 80  # TS-ADD on hardware: 126 cycles beyond the vertex less 45 of cycle counters
+    exchange_instruction_bytes: int = _or_0(4)  # STACK: exchange instructions are 4 bytes
+    exchange_events_per_fragment: int = _or_0(3)  # STACK: about three control events per fragment
+    internal_sync_cycles: int = _or_0(83)  # HALO cases on the Mk1 IPU Model: 3,328 cycles over 40 supersteps
+    global_sync_cycles: int = _or_0(600)  # STACK reading Target::getGlobalSyncCycles()
+    launch_cycles: int = _or_0(80)  # TS-ADD on hardware: 126 cycles beyond the vertex less 45 of cycle counters
     conv_units_half_input: int = 8  # PLIBS poplinCycleEstimators.cpp:1164-1196; half inputs, float partials
     conv_units_half_partials: int = 16  # the same table: half inputs, half partials (Mk2 and later)
     conv_units_float: int = 16  # the same table: float inputs and partials
@@ -100,14 +111,14 @@ class Target:
     host_bytes_per_second: float = 7.98e9  # tutorial 6 on the IPU Model: 40 MB in 6,663,550 cycles at 1.33 GHz
     host_copy_bytes_per_second: float = 12.8e9  # not measured: one channel of DDR4-3200, read and written
     link_bytes_per_second: float = 17179869184.0  # PLIBS lib/poplibs_test/Util.cpp:360-430: 128 Gib/s per link
-    link_efficiency: float = 0.85  # the same place
+    link_efficiency: float = field(default=0.85, metadata={"most": 1.0})  # the same place
     links_inside_pair: int = 4  # the same place: four links join the two IPUs of a pair
     links_between_neighbours: int = 2  # the same place: two links up, two down, two across
-    link_hop_seconds: float = 15e-9  # PLIBS lib/poplibs_test/Util.cpp:432: 15 ns a hop
+    link_hop_seconds: float = _or_0(15e-9)  # PLIBS lib/poplibs_test/Util.cpp:432: 15 ns a hop
     remote_buffer_bytes_per_second: float = 8.0e9  # not sourced; a parameter, bounded by PCIe Gen4 x8 (16 GB/s)
     # TFDOC: six workers' 512 B (what PopART and PopLibs' tools ask of target.workerStackSizeInBytes) and a supervisor's
     # 96 B on Mk1. Not sourced for Mk2: the published reports of Mk2 are of programs without code and stack.
-    stack_bytes: int = 3168
+    stack_bytes: int = _or_0(3168)
     code: CodeSizes = CodeSizes()
     ipus_limit: int = 64  # IPU-Links of a Pod64 join 64 IPUs in one domain (Graphcore's product pages)
     what_if: tuple[str, ...] = ()
@@ -134,16 +145,22 @@ class Target:
         return 2.0 * macs_per_cycle * self.tiles_per_ipu * self.clock_hz
 
     def replace(self, **changes: Any) -> Target:
-        """A what-if machine: the same target with fields changed (`bytes_per_tile` scales both regions)."""
+        """A what-if machine: the same target with fields changed (`bytes_per_tile` scales both regions).
+
+        Errors: `InputError` for a field it does not have, and a value of another kind or outside its range.
+        """
         bytes_per_tile = changes.pop("bytes_per_tile", None)
-        unknown = set(changes) - {field.name for field in dataclasses.fields(self)}
-        if unknown:
-            raise InputError(
-                f"a target has no field {sorted(unknown)[0]!r}",
-                expected=f"one of: {', '.join(field.name for field in dataclasses.fields(self))}",
-            )
+        declared = {each.name: each for each in dataclasses.fields(self)}
+        for name in changes:
+            if name not in declared:
+                known = ", ".join(["bytes_per_tile", *declared])
+                raise InputError(f"a target has no field {name!r}", expected=f"one of: {known}")
+        changes = {name: _checked(declared[name], value) for name, value in changes.items()}
         if bytes_per_tile is not None:
-            changes["memory"] = _scaled_memory(self.memory, int(bytes_per_tile))
+            if "memory" in changes:
+                raise InputError("bytes_per_tile and memory are both given", expected="one of them")
+            bytes_per_tile = whole("bytes_per_tile", bytes_per_tile, least=2, most=2**32)
+            changes["memory"] = _scaled_memory(self.memory, bytes_per_tile)
             changes.setdefault("what_if", (*self.what_if, f"bytes_per_tile={bytes_per_tile}"))
         marks = tuple(f"{name}={value}" for name, value in changes.items() if name not in ("memory", "what_if"))
         changes["what_if"] = (*changes.get("what_if", self.what_if), *marks)
@@ -155,9 +172,52 @@ class Target:
         return f"{self.name} ({size}){marks}"
 
 
+def _real(name: str, value: Any, least: float, most: float) -> float:
+    """A finite number above 0, or from the least that is allowed."""
+    try:
+        number = math.nan if isinstance(value, str | bytes | bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not (least <= number <= most and (number > 0 or least == 0)):
+        low = "0" if least == 0 else "more than 0"
+        raise InputError(f"{name} is {value!r}", expected=f"a number from {low} to {most:g}")
+    return number
+
+
+def _checked(declared: dataclasses.Field[Any], value: Any) -> Any:
+    """A value of a field as a plain one of its type and in its range."""
+    name, bounds = declared.name, declared.metadata
+    if declared.type == "int":
+        return whole(name, value, least=bounds.get("least", 1), most=bounds.get("most", MOST))
+    if declared.type == "float":
+        return _real(name, value, 0.0 if "least" in bounds else 5e-324, bounds.get("most", 1e18))
+    if (record := _RECORDS.get(str(declared.type))) is not None:
+        return _checked_record(name, value, record)
+    if declared.type == "str":
+        is_right, kind = isinstance(value, str) and bool(value), "a text"
+    else:
+        is_right, kind = isinstance(value, tuple) and all(isinstance(each, str) for each in value), "texts in a tuple"
+    if not is_right:
+        raise InputError(f"{name} is {value!r}", expected=kind)
+    return value
+
+
+def _checked_record(name: str, value: Any, kind: type[Any]) -> Any:
+    """A record of sizes, none of them negative."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} is {value!r}", expected=f"a {kind.__name__}")
+    for each in dataclasses.fields(kind):
+        if each.type == "int":
+            whole(f"{name}.{each.name}", getattr(value, each.name), least=0, most=2**32)
+    if isinstance(value, MemoryMap) and not value.total_bytes:
+        raise InputError(f"{name} has no bytes", expected="a tile with memory")
+    return value
+
+
+_RECORDS: Mapping[str, type[Any]] = {"MemoryMap": MemoryMap, "CodeSizes": CodeSizes}
+
+
 def _scaled_memory(memory: MemoryMap, bytes_per_tile: int) -> MemoryMap:
-    if bytes_per_tile < 1:
-        raise InputError(f"bytes_per_tile is {bytes_per_tile!r}", expected="a positive number of bytes")
     first = bytes_per_tile * memory.non_interleaved_bytes // memory.total_bytes
     return dataclasses.replace(
         memory,
@@ -209,14 +269,10 @@ targets: Mapping[str, Target] = {
 
 def target(name: str = "ipu2", *, tiles_per_ipu: int | None = None) -> Target:
     """The target of this name, with fewer tiles if asked (1 to all of them; 0 or None: all)."""
-    if name not in targets:
+    if not isinstance(name, str) or name not in targets:
         raise InputError(f"unknown target {name!r}", expected=f"one of: {', '.join(targets)}")
     found = targets[name]
-    if not tiles_per_ipu or tiles_per_ipu == found.tiles_per_ipu:
+    if tiles_per_ipu is None:
         return found
-    if not 1 <= tiles_per_ipu <= found.physical_tiles_per_ipu:
-        raise InputError(
-            f"{name} was asked for {tiles_per_ipu!r} tiles per IPU",
-            expected=f"1 to {found.tiles_per_ipu}",
-        )
-    return dataclasses.replace(found, tiles_per_ipu=tiles_per_ipu)
+    tiles = whole(f"tiles_per_ipu of {name}", tiles_per_ipu, least=0, most=found.physical_tiles_per_ipu)
+    return found if tiles in (0, found.tiles_per_ipu) else dataclasses.replace(found, tiles_per_ipu=tiles)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from workbench.base.whole import whole
 from workbench.engine.graph.trip_counts import MOST
 from workbench.errors import InputError
 
@@ -24,19 +24,12 @@ def _mode(name: str, value: Any) -> str | None:
     raise InputError(f"mode is {value!r}", expected="'training', 'inference' or None")
 
 
-def _whole(name: str, value: Any, least: int = 1, most: float = float("inf")) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool) or not least <= number <= most:
-        up_to = f" and at most {most}" if most != float("inf") else ""
-        raise InputError(f"{name} is {value!r}", expected=f"a whole number of at least {least}{up_to}")
-    return number
+def _whole(name: str, value: Any) -> int:
+    return whole(name, value)
 
 
 def _whole_or_none(name: str, value: Any) -> int | None:
-    return None if value is None else _whole(name, value)
+    return None if value is None else whole(name, value)
 
 
 def _several(name: str, value: Any, example: str) -> list[Any]:
@@ -50,13 +43,13 @@ def _stages(name: str, value: Any) -> Any:
         return None
     example = f"[{value!r}]" if isinstance(value, str) else "[0, 0, 1], a stage for each layer"
     found = _several(name, getattr(value, "stages", value), example)
-    return [each if isinstance(each, str | bool) else _whole("a stage", each, least=0) for each in found]
+    return [each if isinstance(each, str | bool) else whole("a stage", each, least=0) for each in found]
 
 
 def _devices(name: str, value: Any) -> tuple[int, ...] | None:
     if value is None:
         return None
-    return tuple(_whole(f"an IPU in {name}", each, least=0) for each in _several(name, value, "[0, 1]"))
+    return tuple(whole(f"an IPU in {name}", each, least=0) for each in _several(name, value, "[0, 1]"))
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
@@ -74,7 +67,7 @@ def _counts(name: str, value: Any) -> dict[str, int] | None:
         raise InputError(
             f"trip_counts is {value!r}", expected="a count for each name of a loop", todo="write {'while_body': 10}"
         )
-    return {each: _whole(f"trip_counts[{each!r}]", count, most=MOST) for each, count in value.items()}
+    return {each: whole(f"trip_counts[{each!r}]", count, most=MOST) for each, count in value.items()}
 
 
 _READ: Mapping[str, Callable[[str, Any], Any]] = {

@@ -108,8 +108,11 @@ class ConfigBase:
             for part in path:
                 if part in owner._values:
                     raise UnknownOptionError(f"'{part}' is an option and has none inside")
-                owner = getattr(owner, part)
-            getattr(owner, last)
+                if part not in owner._categories:  # nothing else that an object has is an option
+                    raise owner._unknown(part)
+                owner = owner._categories[part]
+            if last not in owner._metadata:
+                raise owner._unknown(last)
         except UnknownOptionError as error:
             raise OptionValueError(f"Could not get attribute metadata for '{attr}': {error}") from None
         return owner._metadata[last]
