@@ -77,16 +77,23 @@ def mappings() -> st.SearchStrategy[m.Mapping]:
 
 @st.composite
 def demand_grids_of(draw: st.DrawFn, shape: tuple[int, ...]) -> m.Grid:
-    """Boxes that overlap, leave elements out, and are needed by several tiles."""
-    axes, left = [], TILES
-    for size in shape:
+    """Boxes that overlap, leave elements out or take every so-maniest, and are needed by several tiles."""
+    axes, dims, left = [], list[int](), TILES
+    for whole in shape:
+        step = draw(st.sampled_from([step for step in (1, 1, 2, 3) if whole % step == 0]))
+        size = whole // step
         parts = draw(st.integers(1, min(3, left)))
         lo = [draw(st.integers(0, size)) for _ in range(parts)]
         hi = [draw(st.integers(a, size)) for a in lo]
         left //= parts
         axes.append((lo, hi, [i * left for i in range(parts)]))
+        dims.append(size)
+        if step > 1:
+            first = draw(st.integers(0, step - 1))
+            axes.append(([first], [first + 1], [0]))
+            dims.append(step)
     copies = draw(st.sets(st.integers(0, left - 1), min_size=1, max_size=3))
-    return m.grid_of_cuts(shape, axes, replicas=sorted(copies))
+    return m.grid_of_cuts(shape, axes, dims=dims, replicas=sorted(copies))
 
 
 @st.composite

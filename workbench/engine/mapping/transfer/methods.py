@@ -12,7 +12,7 @@ from workbench.base.arrays import IntArray, frozen
 from workbench.engine.mapping.axes import grid_rows, in_memory_order, is_simple
 from workbench.engine.mapping.grid import Grid
 from workbench.engine.mapping.joined import clipped, parts_of
-from workbench.engine.mapping.transfer.by_axes import grid_to_grid, owner_to_owner
+from workbench.engine.mapping.transfer.by_axes import grid_to_grid, grid_to_strided, owner_to_owner
 from workbench.engine.mapping.transfer.by_lines import FlatRuns, grid_to_runs, runs_to_grid, turned_to_turned
 from workbench.engine.mapping.transfer.sweep import Counts, sweep
 from workbench.engine.mapping.turned import Turned, as_turned, pulled
@@ -141,6 +141,11 @@ def by_axes(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     return None if ordered is None else grid_to_grid(*ordered, tiles)
 
 
+def by_strides(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """Between grids where the axes of the one are strides of those of the other, in the order of the flat index."""
+    return grid_to_strided(src, dst, tiles) if isinstance(src, Grid) and isinstance(dst, Grid) else None
+
+
 def by_turning(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     """What a view needs or holds, seen in the order of its base."""
     if isinstance(src, Turned) and isinstance(dst, Turned):
@@ -194,7 +199,7 @@ def is_dense(rows: int, src: Mapping) -> bool:
 
 
 # Fastest first; the sweep takes what they leave.
-METHODS = (by_parts, by_axes, by_turning, by_products, by_lines, by_elements)
+METHODS = (by_parts, by_axes, by_strides, by_turning, by_products, by_lines, by_elements)
 
 
 def _row_count(mapping: Mapping) -> int:
