@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Mapping as Named
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench.base.dtypes import HAND_WORDS
+from workbench.base.identity import each_once
 from workbench.engine import vertices
 from workbench.engine.by_hand.tensor import Tensor
 from workbench.engine.cost import Inputs, inputs_of
@@ -50,7 +52,8 @@ def make_vertex(
 ) -> Vertex:
     """A vertex from its fields: tensors become edges, the rest and what follows from the tensors arguments.
 
-    Errors: unknown vertices, operations and arguments, and arguments that nothing tells.
+    Errors: unknown vertices, operations and arguments, arguments that nothing tells, and those that contradict the
+    tensors.
     """
     codelet = _codelet(name)
     tensors = {key: value for key, value in fields.items() if isinstance(value, Tensor)}
@@ -59,6 +62,7 @@ def make_vertex(
     given = {key: value for key, value in fields.items() if key not in tensors and key not in known}
     read, written = _edges(name, tensors)
     arguments = _arguments(name, codelet, given, read, written)
+    _check_given(name, given, each_once((*read.values(), *written.values(), *reads, *writes)))
     vertices.cycles(machine, name, **arguments)  # the codelet's own checks, where the vertex is written
     return Vertex(
         vertex=name,
@@ -145,3 +149,37 @@ def _deduced(names: list[str], reads: tuple[Tensor, ...], writes: tuple[Tensor, 
     if "n" not in names and not {"columns", "cols"} & set(names):
         found["rows"] = (main.elements,) if len(main.shape) < 2 else (main.shape[-1],) * prod(main.shape[:-1])
     return {key: value for key, value in found.items() if key in names}
+
+
+def _check_given(name: str, given: Named[str, Any], tensors: Sequence[Tensor]) -> None:
+    """What is given of sizes and types is that of some tensor: a cost is that of what a vertex touches.
+
+    A size is the elements of a tensor, or of a block of its dimensions.
+    """
+    sizes = {size for tensor in tensors for size in _blocks(tensor.shape)}
+    sizes_bytes = {size * np.dtype(tensor.dtype).itemsize for tensor in tensors for size in _blocks(tensor.shape)}
+    words = {HAND_WORDS[tensor.dtype] for tensor in tensors}
+    columns = given.get("columns", 1)
+    for key, value in given.items() if tensors else ():
+        if key in (*_COUNTS, "columns"):
+            told, known = value, sizes
+        elif key == "rows":
+            told, known = (sum(value) if isinstance(value, tuple | list) else value * columns), sizes
+        elif key == "bytes":
+            told, known = value, sizes_bytes
+        elif key in (*_IN_TYPES, *_OUT_TYPES):
+            told, known = value, words
+        else:
+            continue
+        if told not in known:
+            shapes = ", ".join(f"{tensor.variable.name} {tensor.dtype}{list(tensor.shape)}" for tensor in tensors)
+            raise InputError(
+                f"{name} is given {key}={value!r}, which contradicts its tensors: {shapes}",
+                expected=f"one of: {', '.join(map(str, sorted(known)))}",
+                todo=f"leave {key}= out if it follows from the tensors, or pass the part that the vertex is to touch",
+            )
+
+
+def _blocks(shape: Sequence[int]) -> set[int]:
+    """The elements of a shape, and of every run of its dimensions."""
+    return {prod(shape[start:stop]) for start in range(len(shape)) for stop in range(start + 1, len(shape) + 1)} or {1}

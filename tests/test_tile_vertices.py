@@ -1,0 +1,86 @@
+"""What a vertex written by hand is given agrees with its tensors: it costs what it touches."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.errors import InputError
+
+# Codelets that need nothing besides the tensors `a` and `out`, and what names their size.
+VERTICES = {
+    "popops::UnaryOp1D": ("n", {"op": "EXPONENT"}),
+    "popops::BinaryOp1D": ("n", {"op": "ADD"}),
+    "popops::Cast1D": ("num_elems", {}),
+    "poplar::Memcpy": ("bytes", {}),
+}
+
+
+def vertex(name: str, shape: tuple[int, ...], dtype: str = "float32", **more: Any) -> Any:
+    """A program of one vertex that reads `a` and writes `out`, both of that shape."""
+    g = wb.tiles.Graph("ipu2", tiles=4)
+    a, out = (g.variable(each, shape, dtype).map_linearly(tiles=1) for each in ("a", "out"))
+    step = g.compute_set("step")
+    operands = {"a": a, "b": a} if name == "popops::BinaryOp1D" else {"a": a}
+    step.vertex(name, tile=0, **operands, out=out, **VERTICES[name][1], **more)
+    return step.vertices[0]
+
+
+@given(
+    name=st.sampled_from(sorted(VERTICES)),
+    shape=st.lists(st.integers(1, 40), min_size=1, max_size=3).map(tuple),
+    size=st.integers(1, 10_000),
+)
+def test_a_size_that_no_tensor_has_is_an_error(name: str, shape: tuple[int, ...], size: int) -> None:
+    key, _ = VERTICES[name]
+    width = 4 if key == "bytes" else 1
+    blocks = {prod(shape[i:j]) * width for i in range(len(shape)) for j in range(i + 1, len(shape) + 1)}
+    told = vertex(name, shape, **{key: prod(shape) * width})
+    assert told.arguments == vertex(name, shape).arguments
+    assume(size not in blocks)
+    with pytest.raises(InputError, match=f"is given {key}={size}, which contradicts its tensors: a float32"):
+        vertex(name, shape, **{key: size})
+
+
+def test_the_error_says_what_the_tensors_have() -> None:
+    with pytest.raises(InputError) as error:
+        vertex("popops::BinaryOp1D", (6000,), n=1)
+    assert str(error.value) == (
+        "popops::BinaryOp1D is given n=1, which contradicts its tensors: a float32[6000], out float32[6000]. "
+        "Expected: one of: 6000. To mend it: leave n= out if it follows from the tensors, or pass the part that the "
+        "vertex is to touch."
+    )
+
+
+@pytest.mark.parametrize(("dtype", "word"), [("float32", "half"), ("float16", "float"), ("int32", "float")])
+def test_a_type_that_no_tensor_has_is_an_error(dtype: str, word: str) -> None:
+    with pytest.raises(InputError, match=f"is given type='{word}', which contradicts its tensors: a {dtype}"):
+        vertex("popops::BinaryOp1D", (8,), dtype, type=word)
+
+
+@pytest.mark.parametrize(
+    ("rows", "agrees"), [((3, 3), True), ((6,), True), ((3,), True), ((2, 2), False), ((1,), False)]
+)
+def test_rows_are_those_of_a_tensor(rows: tuple[int, ...], agrees: bool) -> None:
+    g = wb.tiles.Graph("ipu2", tiles=4)
+    a, out = (g.variable(each, (2, 3)).map_linearly(tiles=1) for each in ("a", "out"))
+    step = g.compute_set("step")
+    if agrees:
+        step.vertex("popops::UnaryOp2D", tile=0, a=a, out=out, op="EXPONENT", rows=rows)
+        return
+    with pytest.raises(InputError, match="contradicts its tensors"):
+        step.vertex("popops::UnaryOp2D", tile=0, a=a, out=out, op="EXPONENT", rows=rows)
+
+
+def test_tensors_that_are_no_field_count_too() -> None:
+    g = wb.tiles.Graph("ipu2", tiles=4)
+    a = g.variable("a", (50,)).map_linearly(tiles=1)
+    step = g.compute_set("step")
+    step.vertex("popops::UnaryOp1D", tile=0, op="EXPONENT", type="float", n=50, reads=[a], writes=[a])
+    with pytest.raises(InputError, match="n=1, which contradicts"):
+        step.vertex("popops::UnaryOp1D", tile=0, op="EXPONENT", type="float", n=1, reads=[a], writes=[a])
