@@ -75,17 +75,19 @@ class Cancelled(WorkbenchError):
 class OutOfMemoryError(WorkbenchError, MemoryError):
     """A program that does not fit was asked to run.
 
-    Fields: `tile`, `step`, `bytes_used`, `bytes_available`.
+    Fields: `tile`, `step`, `bytes_used`, `bytes_available`; `region`: what says which memory region is full, where
+    another has room.
     """
 
-    def __init__(self, *, tile: int, step: int, bytes_used: int, bytes_available: int) -> None:
+    def __init__(self, *, tile: int, step: int, bytes_used: int, bytes_available: int, region: str = "") -> None:
         self.tile = tile
         self.step = step
         self.bytes_used = bytes_used
         self.bytes_available = bytes_available
+        self.region = region
         super().__init__(
             f"Out of memory on tile {tile}: {bytes_used} bytes used but tiles only have "
-            f"{bytes_available} bytes of memory",
+            f"{bytes_available} bytes of memory" + (f"; {region}" if region else ""),
             todo="wb.diagnose(executable) lists fixes that were compiled and measured",
         )
 

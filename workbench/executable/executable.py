@@ -15,6 +15,7 @@ from workbench.executable.pipelines import devices_of, recomputed_source
 from workbench.executable.request import EXECUTION, Request
 from workbench.ipu.config import use_emulation
 from workbench.profiler.advice.kept_trace import keep_trace
+from workbench.profiler.advice.regions import full_region
 from workbench.profiler.collect import collect
 from workbench.profiler.fidelity import typical_errors
 from workbench.profiler.profile import Profile
@@ -113,6 +114,7 @@ class Executable:
                 step=profile.peak.step,
                 bytes_used=profile.max_tile_bytes,
                 bytes_available=self.request.target.bytes_per_tile,
+                region=str(full_region(profile) or ""),
             )
             if not use_emulation():
                 raise problem

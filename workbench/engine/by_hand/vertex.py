@@ -160,6 +160,8 @@ def _check_given(name: str, given: Named[str, Any], tensors: Sequence[Tensor]) -
     sizes_bytes = {size * np.dtype(tensor.dtype).itemsize for tensor in tensors for size in _blocks(tensor.shape)}
     words = {HAND_WORDS[tensor.dtype] for tensor in tensors}
     columns = given.get("columns", 1)
+    told: Any
+    known: set[Any]
     for key, value in given.items() if tensors else ():
         if key in (*_COUNTS, "columns"):
             told, known = value, sizes

@@ -100,6 +100,33 @@ class Situation:
         """The operators of the program by name."""
         return frozenset(str(name) for name in self.profile.column("operators", "op"))
 
+    @property
+    def by_hand(self) -> bool:
+        """Whether the program was made by hand: no operator was lowered."""
+        return not self.operators
+
+    @property
+    def plans(self) -> bool:
+        """Whether the program has products, whose plans keep to a share of a tile's memory."""
+        return any(name in op for op in self.operators for name in ("dot", "matmul", "conv"))
+
+    @property
+    def proportions(self) -> list[float]:
+        """The shares of a tile's memory that plans keep to."""
+        return _present(self.profile, PROPORTION, 0.0)
+
+    @property
+    def can_recompute(self) -> bool:
+        """Whether activations are kept that could be computed again: stages one after the other have no need to."""
+        config = self.profile.config
+        sequential = self.profile.ipus > 1 and str(config.get("pipeline.schedule")).endswith("Sequential")
+        return self.mode == "training" and not config.get("allow_recompute") and not sequential
+
+    @property
+    def layers(self) -> int:
+        """How many layers there are."""
+        return len({str(name) for name in self.profile.column("operators", "layer")} - {""})
+
     def has_half(self) -> bool:
         """Whether any variable is in half precision."""
         return bool((self.profile.column("variables", "dtype") == "float16").any())
@@ -141,9 +168,9 @@ def available_memory(situation: Situation) -> Proposal:
     Estimate: temporaries live at the peak shrink to the share of the tile that plans may take.
     """
     profile = situation.profile
-    if not any(name in op for op in situation.operators for name in ("dot", "matmul", "conv")):
+    if not situation.plans:
         return (), "no matmul or convolution is planned in this program"
-    present = _present(profile, PROPORTION, 0.0)
+    present = situation.proportions
     shares = (
         [share for share in HIGHER_PROPORTIONS if share > min(present)]
         if profile.fits

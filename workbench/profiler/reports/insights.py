@@ -12,6 +12,7 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text, percent_text
+from workbench.profiler.advice.tips import WORTH_CYCLES, cycle_tips, mapping_advice, memory_tips
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -21,10 +22,6 @@ HIGHEST = 5
 LARGEST = 10
 BINS = 20
 CODE_LABELS = ("vertex_code", "vertex_instance_state", "internal_exchange_code")
-
-# A tip is given from these shares on: a fifth of a tile, or of all cycles, is worth a look.
-WORTH_BYTES = 0.2
-WORTH_CYCLES = 0.2
 
 
 @report("insights")
@@ -116,46 +113,18 @@ class Insights(Report):
         return [*self._memory_tips(), *self._cycle_tips()]
 
     def _memory_tips(self) -> Iterator[str]:
-        limit = int(self.profile.target["bytes_per_tile"])
-        size = {**dict.fromkeys(self.profile.memory_categories, 0), **self.peak_categories}
-        exchange = size["internal_exchange_code"] + size["host_exchange_code"] + size["global_exchange_code"]
-        where = f"on tile {self.profile.peak.tile} at the peak"
-        advice = (
-            (size["temporary"], "temporaries", "a lower availableMemoryProportion makes them smaller"),
-            (size["optimizer"], "optimizer state", "a simpler optimizer, or offloading its state, frees it"),
-            (size["stash"], "stashed activations", "recomputation keeps fewer of them"),
-            (size["activation"], "activations", "a smaller micro-batch or recomputation keeps fewer of them"),
-            (exchange, "exchange code", "larger contiguous pieces and fewer distinct exchanges need less"),
-            (size["vertex_code"], "vertex code", "fewer kinds of vertices on one tile need less"),
-        )
-        for amount, what, mend in sorted(advice, key=lambda item: -item[0]):
-            if amount >= WORTH_BYTES * limit:
-                yield f"{bytes_text(amount)} of {what} {where}, {percent_text(amount / limit)} of the tile: {mend}"
+        yield from memory_tips(self.profile, self.peak_categories)
         needed = self._needed
         if needed.max() > 1.5 * needed.mean():
-            yield (
-                f"the fullest tile needs {bytes_text(needed.max())}, the average one {bytes_text(needed.mean())}: "
-                "a more even mapping of the largest variables there lowers the peak"
-            )
+            sizes = f"the fullest tile needs {bytes_text(needed.max())}, the average one {bytes_text(needed.mean())}"
+            advice = mapping_advice(self.profile)
+            yield f"{sizes}: {advice}" if advice else sizes
         if self.profile.fragmentation >= 0.1:
             yield f"{percent_text(self.profile.fragmentation)} of the fullest tile's memory in use are gaps"
 
     def _cycle_tips(self) -> Iterator[str]:
-        breakdown = self.profile.cycle_breakdown.groupby("cause")["cycles"].sum()
-        whole = max(1, self.profile.total_cycles * self.profile.ipus)
-        advice = {
-            "exchange": "less data has to move when neighbouring layers share a layout, or with half precision",
-            "host": "prefetching, or larger batches per copy, hides it",
-            "sync": "fewer and larger steps synchronise less",
-            "idle_fill": "more micro-batches per update shorten the pipeline's start",
-            "idle_drain": "more micro-batches per update shorten the pipeline's end",
-            "idle_wait_stage": "a more even split of the layers over the stages shortens it",
-        }
-        for cause, mend in advice.items():
-            cycles = int(breakdown.get(cause, 0))
-            if cycles >= WORTH_CYCLES * whole:
-                yield f"{cause.replace('_', ' ')} takes {percent_text(cycles / whole)} of all cycles: {mend}"
-        yield from self._balance_tips(whole)
+        yield from cycle_tips(self.profile)
+        yield from self._balance_tips(max(1, self.profile.total_cycles * self.profile.ipus))
 
     def _balance_tips(self, whole: int) -> Iterator[str]:
         steps = self.profile.steps

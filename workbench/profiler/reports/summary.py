@@ -10,6 +10,7 @@ import pandas as pd
 
 from workbench.base.units import bytes_text, count_text, cycles_text, seconds_text
 from workbench.profiler.advice.explain import known_error
+from workbench.profiler.advice.regions import full_region
 from workbench.profiler.fidelity import KINDS, NOT_KNOWN, error_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -39,7 +40,9 @@ class Summary(Report):
             return f"Fits: {used}, {bytes_text(profile.margin_bytes)} to spare"
         if profile.margin_bytes >= 0:
             return f"Does not fit: {used}, but not all of it could be placed inside its memory region"
-        return f"Does not fit: {used}, {bytes_text(-profile.margin_bytes)} over"
+        region = full_region(profile)
+        over = f"Does not fit: {used}, {bytes_text(-profile.margin_bytes)} over"
+        return over if region is None else f"{over}; {region}"
 
     @property
     def caution(self) -> str:
