@@ -93,14 +93,16 @@ class Target:
     exchange_bytes_per_cycle: int = 4  # PLIBS Target::getExchangeBytesPerCycle()
     tiles_per_exchange_bus: int = 2  # PLIBS lib/popops/ExchangeEstimator.cpp: pairs share a bus, 8 B/cycle together
     memcpy_bytes_per_cycle: int = 8  # PLIBS Target::getMemcpyBytesPerCycle()
-    memcpy_call_cycles: int = _or_0(288)  # STACK: six-worker local copy call, measured on C600
-    exchange_latency_cycles: int = _or_0(40)  # derived: tens of cycles to receive (Saghetti0 ipu1 8 + 17..19 + 2 + 9)
+    memcpy_call_cycles: int = _or_0(288)  # STACK: local copy call of its six workers, measured on C600
+    # derived, middle: the stages Saghetti0 names for ipu1 are 8 + 17 + 9 + 2 = 36 to 8 + 19 + 9 + 7 + 2 = 45
+    exchange_latency_cycles: int = _or_0(40)
     exchange_words_per_instruction: int = 64  # STACK: a send covers at most 64 words
     exchange_instruction_bytes: int = _or_0(4)  # STACK: exchange instructions are 4 bytes
     exchange_events_per_fragment: int = _or_0(3)  # STACK: about three control events per fragment
     internal_sync_cycles: int = _or_0(83)  # HALO cases on the Mk1 IPU Model: 3,328 cycles over 40 supersteps
     global_sync_cycles: int = _or_0(600)  # STACK reading Target::getGlobalSyncCycles()
-    launch_cycles: int = _or_0(80)  # TS-ADD on hardware: 126 cycles beyond the vertex less 45 of cycle counters
+    # derived, middle: 329 - 203 - 45 = 81 of TS-ADD on hardware, 290 - 167 - 45 = 78 of platformxlab/elk
+    launch_cycles: int = _or_0(80)
     conv_units_half_input: int = 8  # PLIBS poplinCycleEstimators.cpp:1164-1196; half inputs, float partials
     conv_units_half_partials: int = 16  # the same table: half inputs, half partials (Mk2 and later)
     conv_units_float: int = 16  # the same table: float inputs and partials

@@ -1,6 +1,7 @@
 """What every codelet of the registry owes: whole positive cycles that grow with the work, sizes, a source."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 
 from tests.engine.samples import collected, place
 from tests.engine.vertices.machine import MACHINE
+from workbench.base.arithmetic import worked_out
 from workbench.engine import cost, vertices
+from workbench.engine.target import Machine
 
 ROWS = json.loads((Path(__file__).parents[2] / "data" / "vertex_cycles.json").read_text())
 SAMPLES = collected("vertices")  # arguments by name
@@ -84,6 +87,31 @@ def test_source_names_a_file_and_formula_reads(name):
 def test_every_cost_is_explained_by_its_own_term(name):
     term = cost.term("work", f"vertex:{name}", **_sample(name))
     assert term.value == vertices.cycles(MACHINE, name, **SAMPLES[name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("machine", [MACHINE, Machine(workers=8, data_path_bytes=16)], ids=["real", "wide"])
+def test_arithmetic_comes_to_the_cycles_and_the_state(name, machine):
+    codelet = vertices.find(name)
+    given = codelet.inputs(machine, dict(cost.inputs_of(SAMPLES[name])))
+    for function in (codelet.cycles, codelet.state_bytes):
+        text = worked_out(function, given)
+        assert eval(text, {"__builtins__": {}, "ceil": math.ceil, "floor": math.floor}, dict(given)) == function(
+            **given
+        )
+    assert cost.evaluated(f"vertex:{name}", given) == worked_out(codelet.cycles, given)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_formula_goes_by_the_workers_of_the_target(name):
+    """Where cycles depend on how many workers there are, so says the text, and holds no number of them."""
+    codelet = vertices.find(name)
+    few, many = (
+        codelet.inputs(MACHINE._replace(workers=count), dict(cost.inputs_of(SAMPLES[name]))) for count in (3, 12)
+    )
+    if codelet.cycles(**few) != codelet.cycles(**many):
+        assert "worker" in codelet.formula
+    assert not re.search(r"\bsix\b|\b6 \* \(|/ 6\)", codelet.formula)
 
 
 def test_no_sample_is_left_over():

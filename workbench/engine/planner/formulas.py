@@ -42,7 +42,7 @@ def exchange_cycles(size_bytes: Sizes, rate: Sizes) -> Sizes:
 
 @formula(
     "plan.copy",
-    text="6*23 + 11 + bytes / 8, rounded up; 0 for none",
+    text="workers*23 + 11 + bytes / data path bytes, rounded up; 0 for none",
     source="poplar::Memcpy",
 )
 def copy_cycles(size_bytes: Sizes, workers: int, data_path_bytes: int) -> Sizes:
@@ -52,8 +52,9 @@ def copy_cycles(size_bytes: Sizes, workers: int, data_path_bytes: int) -> Sizes:
 
 @formula(
     "plan.spread",
-    text="the outputs of a tile copied to their places between zeros: 6*23 + 11 + bytes / 8, and six Fill vertices over"
-    " all elements",
+    text="the outputs of a tile copied to their places between zeros: workers*23 + 11 + bytes / data path "
+    "bytes, and a Fill "
+    "vertex a worker over all elements",
     source=f"{_MODEL} (dilatePostConv); popops::Fill; poplar::Memcpy",
 )
 def spread_cycles(outputs: Sizes, elements: Sizes, element_bytes: int, workers: int, data_path_bytes: int) -> Sizes:
@@ -65,7 +66,7 @@ def spread_cycles(outputs: Sizes, elements: Sizes, element_bytes: int, workers: 
 
 @formula(
     "plan.rearrange",
-    text="6*23 + 11 + 5/4 cycle per access of a run of elements, at most 8 bytes, rounded up; 0 for none",
+    text="workers*23 + 11 + 5/4 cycle per access of a run of elements, at most the data path, rounded up; 0 for none",
     source=f"{_MODEL}:1291 (addTransformCycleEstimate: 5/4 per access of one element)",
 )
 def rearrange_cycles(elements: Sizes, element_bytes: int, run: int, workers: int, data_path_bytes: int) -> Sizes:
@@ -163,7 +164,7 @@ def reduce_exchange_cycles(elements: Sizes, depth: Sizes, multi_stage: bool, ele
 
 @formula(
     "plan.cast",
-    text="Cast1D of the outputs of a tile: 12 + 6*(26 + vectors of a worker's share)",
+    text="Cast1D of the outputs of a tile: 12 + workers*(26 + vectors of a worker's share)",
     source="poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp (castCycles); vectors of 8 bytes of the wider type",
 )
 def cast_cycles(elements: Sizes, workers: int, wide_vector: int) -> Sizes:
@@ -173,7 +174,7 @@ def cast_cycles(elements: Sizes, workers: int, wide_vector: int) -> Sizes:
 
 @formula(
     "plan.add_in_place",
-    text="BinaryOp1DInPlace ADD: 11 + 6*(58 + 3 per vector of a worker's share)",
+    text="BinaryOp1DInPlace ADD: 11 + workers*(58 + 3 per vector of a worker's share)",
     source="poplibs@7eac0f26 lib/popops/PerformanceEstimation.cpp, used by lib/poplin/ConvModel.cpp:1761",
 )
 def add_in_place_cycles(elements: Sizes, workers: int, vector: int) -> Sizes:
@@ -183,7 +184,7 @@ def add_in_place_cycles(elements: Sizes, workers: int, vector: int) -> Sizes:
 
 @formula(
     "plan.dynamic_slice",
-    text="DynamicSlice1D: 25 + 6*(39 + 24 + 2 cycles per vector of a worker's share)",
+    text="DynamicSlice1D: 25 + workers*(39 + 24 + 2 cycles per vector of a worker's share)",
     source="poplibs@7eac0f26 lib/popops/popopsCycleEstimators.cpp:1755, used by lib/poplin/ConvModel.cpp:1688",
 )
 def dynamic_slice_cycles(elements: Sizes, workers: int, vector: int) -> Sizes:

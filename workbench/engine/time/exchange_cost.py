@@ -79,7 +79,9 @@ def _ways(
 @formula(
     "exchange.latency",
     text="cycles from the first send to its arrival",
-    source="sum of the stages of the path, Saghetti0/graphcore-ipu-research (ipu1): 8 + 17..19 + 2 + 9",
+    source="40 is the middle of the least and the most that the stages named for ipu1 come to: 8 to send + 17 to the "
+    "opposite side + 9 + 2 to arrive = 36, and 8 + 19 back + 9 + 7 + 2 = 45 (Saghetti0/graphcore-ipu-research "
+    "ipu1_consts.c, BNET_SENDTOEXCHOUTDLY, COLBASE2OPPOSIDEDLY, OPPOSIDE2COLBASEDLY, FDLY, MMP, MINEXCHIN2LDDLY)",
     error_kind="latency",
 )
 def latency_cycles(latency: int) -> int:

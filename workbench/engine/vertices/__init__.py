@@ -1,7 +1,7 @@
 """Codelets of the IPU's libraries: cycles, state and code of one vertex, a family per file.
 
 A codelet's arguments are plain data; what its loops depend on of the machine (`Machine`: workers, data path) it takes
-as further arguments of those names. Texts of formulas say six workers and 8 bytes, as all IPUs have that were built.
+as further arguments of those names, by which the texts of formulas go.
 `kind` says how its cycles count on a tile:
 `"multi"`: the supervisor starts it on all workers, cycles are tile cycles;
 `"supervisor"`: runs in the supervisor context, which starts workers itself, cycles are tile cycles;
@@ -106,7 +106,7 @@ def codelet(
                 of_machine=given,
             ),
         )
-        unit_note = " (worker cycles, six tile cycles each)" if kind == "worker" else ""
+        unit_note = " (worker cycles, each as many tile cycles as a tile has workers)" if kind == "worker" else ""
         family = cycles.__module__.removeprefix(f"{__name__}.").partition(".")[0]
         cost.formula(f"vertex:{name}", text=formula + unit_note, source=source, error_kind=f"vertex {family}")(
             _taking(cycles, given)

@@ -176,7 +176,7 @@ def _inner_code_bytes(*, op: str, type: str, **_: object) -> int:
 
 _INNER_TEXT = (
     "core: float 7 + length * (8 + 2 * blocks); half in vectors of 8 or 4 when the length allows; "
-    "division 3 cycles an element; blocks = ceil(broadcast factor / 6)"
+    "division 3 cycles an element"
 )
 
 
@@ -184,7 +184,7 @@ _INNER_TEXT = (
     "popops::BroadcastVectorInner1D",
     kind="multi",
     source=f"{p.ESTIMATORS}:1189",
-    formula=f"13 + entry + 6 * (entry + slices * core); {_INNER_TEXT}",
+    formula=f"13 + entry + workers * (entry + slices * core); blocks = ceil(broadcast factor / workers); {_INNER_TEXT}",
     state_bytes=lambda **_: 3 * p.POINTER + 6,
     code_bytes=_inner_code_bytes,
     flops=_inner_flops,
@@ -200,7 +200,7 @@ def broadcast_vector_inner_1d(
     "popops::BroadcastVectorInner1DInPlace",
     kind="multi",
     source=f"{p.ESTIMATORS}:1243",
-    formula=f"13 + entry + 6 * (entry + slices * core); {_INNER_TEXT}",
+    formula=f"13 + entry + workers * (entry + slices * core); blocks = ceil(broadcast factor / workers); {_INNER_TEXT}",
     state_bytes=lambda **_: 2 * p.POINTER + 6,
     code_bytes=_inner_code_bytes,
     flops=_inner_flops,
@@ -283,13 +283,13 @@ _OUTER_TEXT = "25 (7 if aligned) + one cycle more than the operation per vector"
 
 
 def _outer_codelet(name: str, by_row: bool, pointers: int) -> None:
-    split = "rows / 6 rows of all columns" if by_row else "all rows of columns / 6"
+    split = "rows / workers rows of all columns" if by_row else "all rows of columns / workers"
 
     @codelet(
         name,
         kind="multi",
         source=f"{p.ESTIMATORS}:232",
-        formula=f"6 * (15 + {split}: {_OUTER_TEXT}) + 11",
+        formula=f"workers * (15 + {split}: {_OUTER_TEXT}) + 11",
         state_bytes=lambda **_: pointers * p.POINTER + p.SPAN + 4,
         code_bytes=400,
         flops=_outer_flops,

@@ -27,7 +27,7 @@ _TEXT = "ceil(elements / 2) * (11 to 12), in float whatever the types"
     "popops::BroadcastScalar2Types1D",
     kind="multi",
     source=f"{p.ESTIMATORS}:126",
-    formula=f"6 * (20 + {_TEXT}) + 11, each worker ceil(n / 6) elements",
+    formula=f"workers * (20 + {_TEXT}) + 11, each worker ceil(n / workers) elements",
     state_bytes=lambda **_: p.SPAN + 2 * p.POINTER,
     code_bytes=280,
     flops=lambda *, op, n, **_: p.op_flops(op, "float", n),
@@ -65,7 +65,8 @@ _DUAL_OUTPUT = {"float": (15, 8), "half": (36, 23)}
     "popops::BroadcastScalar1DRelationalOpDualOutput",
     kind="multi",
     source=f"{p.ESTIMATORS}:209",
-    formula="6 * (20 + 15 + 8 an element) + 11 float, 6 * (20 + 36 + 23 a pair) + 11 half, each worker ceil(n / 6)",
+    formula="workers * (20 + 15 + 8 an element) + 11 float, workers * (20 + 36 + 23 a pair) + 11 half, each "
+    "worker ceil(n / workers)",
     state_bytes=lambda **_: p.SPAN + 3 * p.POINTER,
     code_bytes=280,
 )

@@ -72,13 +72,13 @@ def _cast_flops(*, from_type: str, to_type: str, num_elems: int) -> int:
     "popops::Cast1D",
     kind="multi",
     source=f"{p.ESTIMATION}:356",
-    formula=f"12 + 6 * (18 + cast(ceil(n / 6))); {_CAST_TEXT}",
+    formula=f"12 + workers * (18 + cast(ceil(n / workers))); {_CAST_TEXT}",
     state_bytes=lambda **_: 2 * p.POINTER + 4,
     code_bytes=200,
     flops=_cast_flops,
 )
 def cast_1d(*, from_type: str, to_type: str, num_elems: int, workers: int, data_path_bytes: int) -> int:
-    """Tile cycles of casting `num_elems` elements, split over six workers."""
+    """Tile cycles of casting `num_elems` elements, split over the workers."""
     share = ceil_div(num_elems, workers)
     return 12 + workers * (18 + cast_worker_cycles(share, from_type, to_type, data_path_bytes=data_path_bytes))
 
@@ -163,7 +163,7 @@ def fill_2d(*, type: str, rows: Sequence[int]) -> int:
     "poplar::Memset",
     kind="worker",
     source=f"{p.ESTIMATION}:368 (64-bit stores of Fill over plain bytes)",
-    formula="23 + ceil(bytes / 8): one 64-bit store a cycle after the alignment of both ends",
+    formula="23 + ceil(bytes / data path bytes): one store of it a cycle after the alignment of both ends",
     state_bytes=lambda **_: p.SPAN + 4,
     code_bytes=120,
 )

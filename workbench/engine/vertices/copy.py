@@ -15,7 +15,7 @@ _STRIDED_CALL, _PIECE = 36, 44  # 801 - 17 * 45 cycles; each piece 45 with its 4
     "poplar::Memcpy",
     kind="multi",
     source=f"poplar::Target getMemcpyBytesPerCycle = 8; call {p.ESTIMATORS}:1742",
-    formula="6 * 23 + 11 + ceil(bytes / 8)",
+    formula="workers * 23 + 11 + ceil(bytes / data path bytes)",
     state_bytes=lambda **_: 2 * p.POINTER + 4,
     code_bytes=220,
 )
@@ -28,7 +28,7 @@ def memcpy(*, bytes: int, workers: int, data_path_bytes: int) -> int:
     "poplar::StridedMemcpy",
     kind="multi",
     source=f"poplibs@7eac0f26 lib/poplin/ConvModel.cpp (on-tile transform: 5/4 per access); call {p.ESTIMATORS}:1742",
-    formula="6 * 23 + 11 + ceil(5/4 * bytes / widest power of two up to 8 that divides run_bytes)",
+    formula="workers * 23 + 11 + ceil(5/4 * bytes / widest power of two up to the data path that divides run_bytes)",
     state_bytes=lambda **_: 2 * p.POINTER + 12,
     code_bytes=260,
 )
@@ -46,7 +46,7 @@ def strided_memcpy(*, bytes: int, run_bytes: int, workers: int, data_path_bytes:
     source="thorbenlouw/lbm-graphcore@df670f6b experiments/halo-exchange-approaches/results.txt: DstStridedCopyDA32 "
     "takes 801 cycles for 17 pieces of 4 B a worker, 786 in the mean over the workers of 100 pieces; further bytes of "
     "a piece at poplar::Target getMemcpyBytesPerCycle = 8",
-    formula="6 * (36 + ceil(pieces / 6) * (44 + ceil(bytes / pieces / 8)))",
+    formula="workers * (36 + ceil(pieces / workers) * (44 + ceil(bytes / pieces / data path bytes)))",
     state_bytes=lambda **_: 2 * p.POINTER + 12,
     code_bytes=260,
 )
@@ -67,7 +67,7 @@ def strided_store_memcpy(*, bytes: int, pieces: int, workers: int, data_path_byt
     code_bytes=8,
 )
 def stub(*, cycles: int) -> int:
-    """Worker cycles as given: six times as many on a tile whose other workers are idle or as long."""
+    """Worker cycles as given: on a tile as many times as much as it has workers, if the others are idle or as long."""
     if cycles < 1:
         raise InputError(f"cycles={cycles!r}", expected="at least one worker cycle")
     return cycles

@@ -15,7 +15,7 @@ OVERHEAD_CYCLES = 40
     "generic",
     kind="multi",
     source="derived from poplibs@7eac0f26 lib/popops/popopsCycleEstimators.cpp:63-345 (C++ loops, INT ADD)",
-    formula="6 * (40 + 7 * ceil(elements / 6)); stands for an operation without a model",
+    formula="workers * (40 + 7 * ceil(elements / workers)); stands for an operation without a model",
     state_bytes=lambda **_: 16,
     code_bytes=400,
 )

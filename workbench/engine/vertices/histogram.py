@@ -38,7 +38,8 @@ def _by_data(dtype: str, is_absolute: bool, n: int, count: int, *, workers: int,
     "popops::Histogram1D",
     kind="multi",
     source=f"{_BY_WORKERS}:4 (by limits), :43 (by data)",
-    formula="by limits 6 * (30 + 2 a limit + ceil(limits / 6) * (11|17 + 3 a vector)); by data 6 * (37|38 + limits * "
+    formula="by limits workers * (30 + 2 a limit + ceil(limits / workers) * (11|17 + 3 a vector)); by data "
+    "workers * (37|38 + limits * "
     "(17|19 + 3 a vector of a worker's)); float|half, 4 a vector of absolute values",
     state_bytes=lambda **_: p.SPAN + 2 * p.POINTER + 4,
     code_bytes=400,
@@ -102,7 +103,7 @@ _NAN_TEXT = "10 float, 12 half + 2 or 3 per 4 elements (8 halves for NaN or infi
     "popops::HasNaNOrInf1D",
     kind="multi",
     source=f"{p.ESTIMATORS}:2439",
-    formula=f"24 + 6 * (17 + scan + check); {_NAN_TEXT}",
+    formula=f"24 + workers * (17 + scan + check); {_NAN_TEXT}",
     state_bytes=lambda **_: 2 * p.POINTER + 8,
     code_bytes=300,
     flops=lambda *, type, size_in_8_bytes_per_worker, rem_worker_id=0, rem_worker_extras=0, data_path_bytes, **_: (
@@ -134,7 +135,8 @@ def has_nan_or_inf_1d(
     "popops::HasNaNOrInf2D",
     kind="worker",
     source=f"{p.ESTIMATORS}:2463",
-    formula=f"6 * (9 + scan of every row + check), as published for one worker's vertex; 6 without rows; {_NAN_TEXT}",
+    formula=f"workers * (9 + scan of every row + check), as published for one worker's vertex; 6 without rows; "
+    f"{_NAN_TEXT}",
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, scalars=p.POINTER),
     code_bytes=300,
     flops=lambda *, rows, **_: p.total(rows),

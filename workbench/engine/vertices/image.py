@@ -16,7 +16,8 @@ _PIXEL_CYCLES = {"unsigned char": (29, 8), "half": (52, 11), "float": (52, 17)}
     "popops::NormaliseImage",
     kind="multi",
     source=f"{p.ESTIMATORS}:2652",
-    formula="6 * (29 + 8 a pixel of unsigned char, 52 + 11 of half, 52 + 17 of float); one more pixel if more than one "
+    formula="workers * (29 + 8 a pixel of unsigned char, 52 + 11 of half, 52 + 17 of float); one more pixel if "
+    "more than one "
     "is left over",
     state_bytes=lambda **_: 4 * p.POINTER + 8,
     code_bytes=148,

@@ -85,7 +85,8 @@ def triangular_solve(*, type: str, an: int, lower: bool) -> int:
     "poplin::TriangularSolveMultiWorker",
     kind="supervisor",
     source=f"{_ESTIMATORS}:798",
-    formula="6*(n/4)*(loop*(n - 4)/(6*elements)/2 + fixed) + (9 lower|6 upper)*(n/4) + (21|42); loop, fixed:"
+    formula="workers*(n/4)*(loop*(n - 4)/(workers*elements)/2 + fixed) + (9 lower|6 upper)*(n/4) + (21|42); "
+    "loop, fixed:"
     " lower 11, 74 float|17, 112 half; upper 10, 99|17, 145; elements 1 float|2 half",
     state_bytes=lambda **_: 4 + 3 * 8,
     code_bytes=4 * 160,

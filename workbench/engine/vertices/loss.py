@@ -51,7 +51,8 @@ def loss_cross_entropy_transform(*, type: str, size: int) -> int:
 
 
 _GATHER_FORMULA = (
-    "9 + 6*(30 + 3*min(worker_size - 1, size - 1)), integers 9 + 6*(22 + ceil(size/worker_size)*(6*worker_size + 25))"
+    "9 + workers*(30 + 3*min(worker_size - 1, size - 1)), integers 9 + workers*(22 + "
+    "ceil(size/worker_size)*(6*worker_size + 25))"
 )
 
 
@@ -145,7 +146,7 @@ def _heap_top_k(size: int, k: int, ordered: bool, start: int) -> int:
     kind="worker",
     source=f"{_ESTIMATORS}:503",
     formula="12 + outputs*(23 + pushes of 13 + 20*ln(i) for i < k + (size - k)*(13 + 20*ln(k)) + 8*k"
-    " + pops of 10 + 20*ln(i) if sorted)",
+    " + pops of 10 + 20*ln(i) if sorted); outputs = ceil(size / the share of a worker)",
     state_bytes=lambda **_: 24,
     code_bytes=4 * 150,
 )

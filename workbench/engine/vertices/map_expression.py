@@ -101,7 +101,8 @@ def _code_bytes(
     kind="multi",
     source=f"[D] from the figures of {p.TABLES} and {p.ESTIMATORS}:1616",
     formula=(
-        "6 * (17, or 29/26 with several inputs, + loop) + 11 (20 with one input); loop over ceil(n / 6): one load "
+        "workers * (17, or 29/26 with several inputs, + loop) + 11 (20 with one input); loop over ceil(n / "
+        "workers): one load "
         "per input and one store per result a vector, plus each operation's own cycles; never more than the "
         "operations' own loops one after another"
     ),

@@ -75,7 +75,8 @@ def _forward_1d(op: str, type: str, n: int, in_place: bool, workers: int, *, dat
 
 
 _FORWARD_1D_FORMULA = (
-    "9 + 6*(23|24 + 3 + 2*op + (ceil(n/v/6) - 1)*op_vector + rests*(2|3 + op)); op: RELU 1, SIGMOID 5|2, TANH 5|1,"
+    "9 + workers*(23|24 + 3 + 2*op + (ceil(n/v/workers) - 1)*op_vector + rests*(2|3 + op)); op: RELU 1, SIGMOID "
+    "5|2, TANH 5|1,"
     " GELU 10|5, GELU_ERF 30|15, SWISH 6|3 (float|half)"
 )
 
@@ -179,7 +180,8 @@ def _gradient_code(base: int, swish: int, gelu: int, op: str) -> int:
     "popnn::NonLinearityGrad1D",
     kind="multi",
     source=f"{_ESTIMATORS}:154",
-    formula="9 + 6*(24|26 + 5 + (ceil(n/v/6) - 1)*op_vector + rests*(op + 1|2|4)); op: RELU, SIGMOID, TANH 3,"
+    formula="9 + workers*(24|26 + 5 + (ceil(n/v/workers) - 1)*op_vector + rests*(op + 1|2|4)); op: RELU, "
+    "SIGMOID, TANH 3,"
     " GELU 10|5, GELU_ERF 30|15, SWISH 10|7 (float|half)",
     state_bytes=lambda **_: 16,
     code_bytes=lambda *, op, **_: _gradient_code(468, 248, 384, op),

@@ -88,7 +88,8 @@ def _flops(scaled: bool) -> Any:
 
 
 _FORMULA = (
-    "13 + 6*max over workers of (24 + (4 + positions*vectors/6)*groups + 19|20|25 + rows*(15 + kernel*(23 + groups*(2"
+    "13 + workers*max over them of (24 + (4 + positions*vectors/workers)*groups + 19|20|25 + rows*(15 + "
+    "kernel*(23 + groups*(2"
     " + vectors*({step})))))"
 )
 

@@ -80,7 +80,7 @@ def loop_cycles(elements: int, vector: int, cycles_per_vector: int) -> int:
 
 
 def multi(worker_cycles: int, workers: int) -> int:
-    """Tile cycles of a multi-vertex: six workers in turn, then the supervisor's launch."""
+    """Tile cycles of a multi-vertex: the workers in turn, then the supervisor's launch."""
     return workers * worker_cycles + SUPERVISOR_CYCLES
 
 

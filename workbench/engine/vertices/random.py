@@ -1,4 +1,4 @@
-"""poprand: drawing from the tile's generators. Six workers draw; cycles are of the tile."""
+"""poprand: drawing from the tile's generators. All workers draw; cycles are of the tile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _uniform_int(n: int, full_range: bool, *, workers: int) -> int:
     "poprand::Uniform",
     kind="multi",
     source=f"{_SOURCE}:11",
-    formula="4 + 6 * 22 (24 half) + 4 * (n + v - 1) / v + 4 (12 half) if n is no multiple of v = 32 floats or 16 "
+    formula="4 + workers * 22 (24 half) + 4 * (n + v - 1) / v + 4 (12 half) if n is no multiple of v = 32 floats or 16 "
     "halves; int 6 a pair, or 1 a pair over the whole range",
     state_bytes=lambda **_: p.SPAN + 8,
     code_bytes=200,
@@ -42,7 +42,7 @@ def uniform(*, type: str, n: int, full_range: bool = False, workers: int) -> int
     "poprand::Bernoulli",
     kind="multi",
     source=f"{_SOURCE}:52",
-    formula="4 + 6 * 23 (21 half) + ceil(n / v) + 1 (9 half) if n is no multiple of v = 32, or 16 halves",
+    formula="4 + workers * 23 (21 half) + ceil(n / v) + 1 (9 half) if n is no multiple of v = 32, or 16 halves",
     state_bytes=lambda **_: p.SPAN + 4,
     code_bytes=140,
     flops=lambda *, type, n: n if p.is_float(type) else 0,
@@ -58,7 +58,8 @@ def bernoulli(*, type: str, n: int, workers: int) -> int:
     "poprand::Normal",
     kind="multi",
     source=f"{_SOURCE}:74",
-    formula="4 + 6 * 22 (24 half) + 4 * (n + v - 1) / v + 3 (12 half) if n is no multiple of v = 2 floats or 4 halves",
+    formula="4 + workers * 22 (24 half) + 4 * (n + v - 1) / v + 3 (12 half) if n is no multiple of v = 2 floats "
+    "or 4 halves",
     state_bytes=lambda **_: p.SPAN + 8,
     code_bytes=180,
     flops=lambda *, type, n: 3 * n if p.is_float(type) else 0,
@@ -74,7 +75,8 @@ def normal(*, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     "poprand::TruncatedNormal",
     kind="multi",
     source=f"{_SOURCE}:97",
-    formula="4 + 6 * 26 (28 half) + (11 (12 half) * iterations + 5) * (n + v - 1) / v + one more round for the rest",
+    formula="4 + workers * 26 (28 half) + (11 (12 half) * iterations + 5) * (n + v - 1) / v + one more round "
+    "for the rest",
     state_bytes=lambda **_: p.SPAN + 16,
     code_bytes=392,
     flops=lambda *, type, n, iterations: 3 * n if p.is_float(type) else 0,
@@ -93,7 +95,7 @@ def truncated_normal(*, type: str, n: int, iterations: int, workers: int, data_p
     "poprand::Dropout",
     kind="multi",
     source=f"{_SOURCE}:125",
-    formula="6 + 6 * 24 + 2 * (n + v - 1) / v + 1 (9 half) if n is no multiple of v = 2 floats or 4 halves",
+    formula="6 + workers * 24 + 2 * (n + v - 1) / v + 1 (9 half) if n is no multiple of v = 2 floats or 4 halves",
     state_bytes=lambda **_: 2 * p.SCALED_POINTER + 12,
     code_bytes=236,
     flops=lambda *, type, n: 2 * n if p.is_float(type) else 0,
@@ -109,10 +111,10 @@ def dropout(*, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     "poprand::SetSeed",
     kind="multi",
     source=f"{_SOURCE}:145",
-    formula="14 + 6 * 27",
+    formula="14 + workers * 27",
     state_bytes=lambda **_: p.POINTER + 8,
     code_bytes=72,
 )
 def set_seed(*, workers: int) -> int:
-    """Tile cycles of seeding all six workers' generators."""
+    """Tile cycles of seeding all workers' generators."""
     return 14 + 27 * workers

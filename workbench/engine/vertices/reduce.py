@@ -135,12 +135,14 @@ class _Job:
 
 def _jobs(reductions: int, out_elements: Counts, regions: Counts, partial_elements: Counts) -> list[_Job]:
     """The reductions of the general vertex; those that are alike once."""
-    if isinstance(out_elements, int) and isinstance(regions, int) and isinstance(partial_elements, int):
+    if not (
+        isinstance(out_elements, Sequence) or isinstance(regions, Sequence) or isinstance(partial_elements, Sequence)
+    ):
         return [_Job(times=reductions, out_elements=out_elements, region_elements=(partial_elements,) * regions)]
-    outs = [out_elements] * reductions if isinstance(out_elements, int) else list(out_elements)
-    counts = [regions] * reductions if isinstance(regions, int) else list(regions)
+    outs = list(out_elements) if isinstance(out_elements, Sequence) else [out_elements] * reductions
+    counts = list(regions) if isinstance(regions, Sequence) else [regions] * reductions
     total = sum(counts)
-    sizes = [partial_elements] * total if isinstance(partial_elements, int) else list(partial_elements)
+    sizes = list(partial_elements) if isinstance(partial_elements, Sequence) else [partial_elements] * total
     if len(outs) != reductions or len(counts) != reductions or len(sizes) != total:
         raise InputError(
             f"{len(outs)} outputs, {len(counts)} counts of regions and {len(sizes)} regions of {reductions} reductions",
@@ -217,7 +219,7 @@ def _flops(
 def _state_bytes(*, specialisation: str, reductions: int = 0, regions: Counts = 1, **_: object) -> int:
     """Scaled pointers are full ones on Mk2; the strided form has five shorts, the general two vector lists."""
     if specialisation in ("DEFAULT", "SCALAR_OUTPUT_REGIONS"):
-        total = reductions * regions if isinstance(regions, int) else sum(regions)
+        total = sum(regions) if isinstance(regions, Sequence) else reductions * regions
         return 2 * p.VECTOR_LIST + p.SCALED_POINTER + 6 * reductions + 4 * total
     if specialisation.startswith("STRIDED"):
         return 2 * p.SCALED_POINTER + p.POINTER + 12

@@ -48,7 +48,7 @@ def _scalar_multiply_codelet(name: str, pointers: int) -> None:
         name,
         kind="multi",
         source=f"{p.ESTIMATORS}:2731",
-        formula="6 * (51 + 9 + 5 per further 4 elements + remainder), elements over six workers",
+        formula="workers * (51 + 9 + 5 per further 4 elements + remainder), elements over the workers",
         state_bytes=lambda **_: p.SPAN + pointers * p.POINTER + 4,
         code_bytes=300,
         flops=lambda *, n: n,

@@ -47,7 +47,7 @@ def _plain_worker(vectors: int, rest: int, takes_rest: bool, loop_cycles: int, i
 def _worker_cycles(
     operation: str, a_type: str, b_type: str, constrained: bool, n: int, *, workers: int, data_path_bytes: int
 ) -> int:
-    """The slowest of six workers; the worker after the last with a whole extra vector takes the rest."""
+    """The slowest worker; the worker after the last with a whole extra vector takes the rest."""
     vectors, rest = divmod(n, p.vector_width(a_type, data_path_bytes))
     share, extra = divmod(vectors, workers)
     if (a_type, b_type) == ("half", "float"):
@@ -135,7 +135,7 @@ def _add_flops(*, a_type: str, n: int, **_: object) -> int:
     "popops::ScaledAddSupervisor",
     kind="multi",
     source=_SOURCE,
-    formula=f"{_SUPERVISOR_TEXT} + 6 * ({_LOOP_TEXT})",
+    formula=f"{_SUPERVISOR_TEXT} + workers * ({_LOOP_TEXT})",
     state_bytes=lambda **_: 3 * p.POINTER + 4,
     code_bytes=_code_bytes,
     flops=_add_flops,
@@ -161,7 +161,7 @@ def scaled_add(
     "popops::ScaledSubtractSupervisor",
     kind="multi",
     source=_SOURCE,
-    formula=f"{_SUPERVISOR_TEXT} + 6 * ({_LOOP_TEXT})",
+    formula=f"{_SUPERVISOR_TEXT} + workers * ({_LOOP_TEXT})",
     state_bytes=lambda **_: 3 * p.POINTER + 4,
     code_bytes=_code_bytes,
     flops=_add_flops,
@@ -192,8 +192,8 @@ def _axpby_codelet(name: str, operation: str, line: int) -> None:
         name,
         kind="multi",
         source=f"{p.ESTIMATORS}:{line}",
-        formula=f"half data with float scales: 149 to 160 + 6 * (19 + 5 a pair); else {_SUPERVISOR_TEXT} "
-        f"+ 6 * ({_LOOP_TEXT})",
+        formula=f"half data with float scales: 149 to 160 + workers * (19 + 5 a pair); else {_SUPERVISOR_TEXT} "
+        f"+ workers * ({_LOOP_TEXT})",
         state_bytes=lambda **_: 4 * p.POINTER + 4,
         code_bytes=936 if operation != "AXMINUSBY" else 700,
         flops=_axpby_flops,

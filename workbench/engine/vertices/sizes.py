@@ -62,7 +62,7 @@ def worker_row_sums(positions: Sizes, row_width: Sizes, workers: int, per_run: C
 
 
 def slowest(worker_cycles: Sequence[Sizes], workers: int, *, fastest_penalty: int = 0) -> Sizes:
-    """Tile cycles until the slowest worker ends: six issue slots are shared, so worker cycles count `workers` times.
+    """Tile cycles until the slowest worker ends: issue slots are shared, so worker cycles count `workers` times.
 
     `fastest_penalty` is the supervisor's cost that hides behind all but the fastest worker; a worker that was
     given no list at all counts as ending at once. (poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:397)

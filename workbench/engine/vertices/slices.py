@@ -29,7 +29,7 @@ def _dynamic_1d(dtype: str, region_size: int, num_sub_elements: int, *, workers:
     return 14 + p.multi(start + (each + 2 * copies) * num_sub_elements, workers)
 
 
-_DYNAMIC_1D_TEXT = "25 + 6 * (39 + positions * (24 + 2 a vector of 64 bits)); 8 bits: 76 and 72, vectors of 4"
+_DYNAMIC_1D_TEXT = "25 + workers * (39 + positions * (24 + 2 a vector of 64 bits)); 8 bits: 76 and 72, vectors of 4"
 
 
 @codelet(
@@ -135,7 +135,7 @@ def _multi_slice_codelet(name: str, start: int, line: int) -> None:
         name,
         kind="multi",
         source=f"{p.ESTIMATION}:49, {p.ESTIMATORS}:{line}",
-        formula=f"6 * ({start} + {_MULTI_SLICE_TEXT}",
+        formula=f"workers * ({start} + {_MULTI_SLICE_TEXT}",
         state_bytes=lambda **_: p.SPAN + 2 * p.POINTER + 16,
         code_bytes=520,
     )
@@ -213,7 +213,8 @@ def _multi_update_op(
 
 
 _MULTI_UPDATE_TEXT = (
-    "6 * (32 (33 half) + 4 to 6 if scaled + in range * (11 or 12 + 3 per further 4-byte word; 64-bit rows 8, 128-bit "
+    "workers * (32 (33 half) + 4 to 6 if scaled + in range * (11 or 12 + 3 per further 4-byte word; 64-bit rows "
+    "8, 128-bit "
     "16; sub-word writes 20 an element) + 5 * out of range + search if sorted)"
 )
 
@@ -286,7 +287,8 @@ _scaled_update_codelet("popops::MultiUpdateAdd", " (its name before the operatio
     "popops::SequenceSlice",
     kind="supervisor",
     source=f"{p.ESTIMATORS}:2195",
-    formula="60 + sequences * 60 + 6 * rounds of six sequences * 2 cycles per 4 bytes of a sequence; 40 if none",
+    formula="60 + sequences * 60 + workers * ceil(sequences / workers) * 2 cycles per 4 bytes of a sequence; 40 "
+    "if none",
     state_bytes=lambda **_: p.SPAN + 5 * p.POINTER + 20,
     code_bytes=480,
 )

@@ -64,7 +64,7 @@ def _swap_cycles(key_type: str, values: str, pairs: int, distance: int, change_o
     return 19 + workers * worker
 
 
-_SWAP_TEXT = "19 + 6 * (overhead + 11 to 27 a pair + 11 to 25 per run of `distance` + 2 per change of order)"
+_SWAP_TEXT = "19 + workers * (overhead + 11 to 27 a pair + 11 to 25 per run of `distance` + 2 per change of order)"
 
 
 @codelet(

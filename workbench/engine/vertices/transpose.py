@@ -46,7 +46,7 @@ def transpose_1d_single_worker(*, type: str, rows: int, cols: int, matrices: int
     "poplar_rt::Transpose1D",
     kind="multi",
     source=_FAST,
-    formula=f"7 + 6*({_BLOCK_FORMULA}); m = ceil(matrices/6)",
+    formula=f"7 + workers*({_BLOCK_FORMULA}); m = ceil(matrices/workers)",
     state_bytes=lambda **_: 16,
     code_bytes=4 * 120,
 )
@@ -67,7 +67,7 @@ def _split(rows: int, cols: int, matrices: int, workers: int) -> tuple[int, int]
     "poplar_rt::SplitTranspose1D",
     kind="multi",
     source="poplibs@7eac0f26 lib/popops/RearrangeUtil.cpp:22",
-    formula=f"7 + 6*({_BLOCK_FORMULA}) of the largest share of one matrix",
+    formula=f"7 + workers*({_BLOCK_FORMULA}) of the largest share of one matrix",
     state_bytes=lambda *, workers, **_: 16 + 8 * workers,
     code_bytes=4 * 130,
 )

@@ -13,7 +13,7 @@ MAX_PARTS_SHOWN = 12
 LONGEST_INPUT = 120
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explanation:
     """One number taken apart. `unit` is "bytes" or "cycles"; the values of `parts` sum to `value`.
 
@@ -42,6 +42,9 @@ class Explanation:
 
     def __str__(self) -> str:
         return self.sentence if self.depth == 1 else "\n".join(self.lines(depth=self.depth))
+
+    def __repr__(self) -> str:
+        return str(self)  # what a notebook shows
 
     @property
     def sentence(self) -> str:

@@ -184,8 +184,9 @@ def _out_1x1_flops(
     "poplin::ConvPartial1x1Out",
     kind="supervisor",
     source=f"{_ESTIMATION}:672",
-    formula="50 + 6*(kept + kept_in*(inG*G - 1)) + G*[13 + (inG-1)*(15 + outG*(19 + passes*(6 + load + inner)))"
-    " + 11 + outG*(18 + passes*(7 + load + inner_zeroing))]; inner = 6*(37|38 + 4*(ceil(positions/6) - 3) - 7)"
+    formula="50 + workers*(kept + kept_in*(inG*G - 1)) + G*[13 + (inG-1)*(15 + outG*(19 + passes*(6 + load + inner)))"
+    " + 11 + outG*(18 + passes*(7 + load + inner_zeroing))]; inner = workers*(37|38 + "
+    "4*(ceil(positions/workers) - 3) - 7)"
     " for half, 46 + 8*(..) for float; passes = outChansPerGroup/units; load = units*32/bytes per cycle",
     state_bytes=_out_1x1_state,
     code_bytes=_out_1x1_code,

@@ -208,7 +208,7 @@ def _hmac_state(
         whole, parts, _cut = _split_rows(rows, workers)
         runs = whole_number(whole + (parts > 0))
     else:
-        runs = 1 if isinstance(conv_size, int) else len(conv_size)
+        runs = len(conv_size) if isinstance(conv_size, Sequence) else 1
     return 44 + pointer_bytes(in_groups, out_groups, conv_groups) + kernel * workers * (4 + 6 * runs)
 
 
@@ -219,7 +219,7 @@ def _hmac_code(*, in_type: str = "half", partials_type: str = "float", **_: Any)
 def _hmac_total(conv_size: int | Sequence[int] | None, rows: int, row_width: int, workers: int) -> int:
     if conv_size is None:
         return rows * row_width
-    return workers * (conv_size if isinstance(conv_size, int) else sum(conv_size))
+    return workers * (sum(conv_size) if isinstance(conv_size, Sequence) else conv_size)
 
 
 def _hmac_flops(
@@ -241,7 +241,8 @@ def _hmac_flops(
 
 
 _HMAC_FORMULA = (
-    "65|58 half|float (-10 in the 1x1 form) + 6*kept + zeroing + G*(23 + inG*(15 + outG*(10 + 6*(16 + kernel*(16 - kept"
+    "65|58 half|float (-10 in the 1x1 form) + workers*(9|10 + kept) + zeroing + G*(23 + inG*(15 + outG*(10 + "
+    "workers*(16 + kernel*(16 - kept"
     " + runs*(19 + n*(7 + out*dot))))))); dot = 7 + size/4 half/float (10 + size/4 for two outputs half/half,"
     " 7 + size/2 float)"
 )
@@ -281,7 +282,7 @@ def conv_partial_horizontal_mac(
                 **arguments,
             )
         )
-    lengths = (conv_size,) if isinstance(conv_size, int) else tuple(conv_size)
+    lengths = tuple(conv_size) if isinstance(conv_size, Sequence) else (conv_size,)
     total = sum(lengths) * workers
     return whole_number(
         hmac_cycles(
@@ -350,8 +351,9 @@ def _vmac_flops(
     "poplin::ConvPartialVerticalMac",
     kind="supervisor",
     source=f"{_ESTIMATION}:371",
-    formula="100 (101 float) + G*(zeroing + 32 + inG*(24 + 6*(start + kernel_height*runs*(15|13 + per_tap*(taps - 1))))"
-    " + reduction); zeroing = 4 + ceil(elements/2|4); reduction = 10|9 + (12|19)*ceil(elements/6)/groups",
+    formula="100 (101 float) + G*(zeroing + 32 + inG*(24 + workers*(start + kernel_height*runs*(15|13 + "
+    "per_tap*(taps - 1))))"
+    " + reduction); zeroing = 4 + ceil(elements/2|4); reduction = 10|9 + (12|19)*ceil(elements/workers)/groups",
     state_bytes=_vmac_state,
     code_bytes=_vmac_code,
     flops=_vmac_flops,

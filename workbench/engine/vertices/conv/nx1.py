@@ -173,7 +173,7 @@ def _runs(
     """Either the runs every worker does, or the positions with their rows."""
     if worklist_elements is None:
         return {"positions": positions, "row_width": row_width or max(positions, 1)}
-    lengths = (worklist_elements,) if isinstance(worklist_elements, int) else tuple(worklist_elements)
+    lengths = tuple(worklist_elements) if isinstance(worklist_elements, Sequence) else (worklist_elements,)
     return {"run_lengths": lengths, "positions": sum(lengths) * workers}
 
 
@@ -181,7 +181,7 @@ def _nx1_run_count(
     worklist_elements: int | Sequence[int] | None, positions: int, row_width: int | None, workers: int
 ) -> int:
     if worklist_elements is not None:
-        return workers * (1 if isinstance(worklist_elements, int) else len(worklist_elements))
+        return workers * (len(worklist_elements) if isinstance(worklist_elements, Sequence) else 1)
     width = row_width or max(positions, 1)
     return whole_number(sum(worker_row_sums(positions, width, workers, lambda length: 1)))
 
@@ -233,9 +233,10 @@ def _nx1_flops(
     "poplin::ConvPartialnx1",
     kind="supervisor",
     source=f"{_ESTIMATION}:694",
-    formula="163 + 6*kept + zeroing + 17 per out group + G*(16 + inG*(14 + outG*(14 + kernel_outer*(14 + kernel_inner*"
+    formula="109 + workers*(9 + kept) + zeroing + 17 per out group + G*(16 + inG*(14 + outG*(14 + "
+    "kernel_outer*(14 + kernel_inner*"
     "(12 + passes*(load + 18|49|63 for filter height 1|2|4 + calls)))))); calls = max over workers of"
-    " 6*(17|18 + sum of runs (28 + 4*(n-3) half, 39 + 8*(n-3) float))",
+    " workers*(17|18 + sum of runs (28 + 4*(n-3) half, 39 + 8*(n-3) float))",
     state_bytes=_nx1_state,
     code_bytes=_nx1_code,
     flops=_nx1_flops,

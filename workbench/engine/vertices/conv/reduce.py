@@ -84,7 +84,8 @@ def _state(*, partials: int, single_input: bool = False, **_: Any) -> int:
     "poplin::ReduceAdd",
     kind="multi",
     source=_SOURCE,
-    formula="one input: 33 + 6*(20 + ceil(out/A/6)*(A/L*partials + 8|7|10|9)); pointers: 6*(32 + loops/6*"
+    formula="one input: 33 + workers*(20 + ceil(out/A/workers)*(A/L*partials + 8|7|10|9)); pointers: "
+    "workers*(32 + loops/workers*"
     "((A/L + 1)*partials + 7|6|9|8) + tail); A = 4 float, 8 half; L = 8 bytes (16 interleaved) of elements",
     state_bytes=_state,
     code_bytes=lambda *, single_input=False, **_: 592 if single_input else 1164,

@@ -168,7 +168,7 @@ def _flops(
     kind="supervisor",
     source=f"{_ESTIMATION}:1127",
     formula="28 + 15*G + 6*(G-1) + windows*(load + 20) + 6*(windows-1) + 2 + G*(inner_zeroing + (windows-1)*inner);"
-    " inner = 6*(17 + runs*(10 + passes*(n + 10))); load = 34 for 4 channels, else 37 + 6*(10..12)",
+    " inner = workers*(17 + runs*(10 + passes*(n + 10))); load = 34 for 4 channels, else 37 + workers*(10..12)",
     state_bytes=_state,
     code_bytes=_code,
     flops=_flops,

@@ -84,7 +84,7 @@ def wgd_inverse_transform(*, type: str, channels: int, data_path_bytes: int) -> 
     "poplin::WgdPartials",
     kind="worker",
     source=f"{_ESTIMATION}:1484",
-    formula="(4 + units*weights*(2 float|4 half)/bytes per cycle + 4*6*ceil(common/6)) * ceil(out/units)"
+    formula="(4 + units*weights*(2 float|4 half)/bytes per cycle + 4*workers*ceil(common/workers)) * ceil(out/units)"
     "*ceil(depth/weights)*pencils",
     state_bytes=lambda *, pencils, common, **_: 24 + 4 * pencils * common + 8 * pencils + 8 * common,
     code_bytes=4 * 80,
