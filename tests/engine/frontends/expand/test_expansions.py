@@ -10,7 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import workbench as wb
 from workbench.engine.frontends.expand.expansions import EXPANSIONS, Expander
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import walk
@@ -226,3 +229,32 @@ def test_reflections_of_pivoted_columns_are_those_of_lapack(matrix: Any) -> None
     np.testing.assert_array_equal(order, as_theirs)
     np.testing.assert_allclose(held, theirs, atol=1e-4)
     np.testing.assert_allclose(taus, their_taus, atol=1e-4)
+
+
+@pytest.mark.parametrize("reduced", ["psum", "pmean", "pmax", "pmin"])
+@settings(max_examples=10)
+@given(shape=st.lists(st.integers(1, 4), min_size=2, max_size=3), axis=st.integers(0, 1), both=st.booleans())
+def test_a_collective_over_a_batch_is_a_reduction(reduced: str, shape: list[int], axis: int, both: bool) -> None:
+    one = getattr(jax.lax, reduced)
+
+    def fn(x: Any) -> Any:
+        names = ("outer", "inner") if both else "inner"
+        inner = jax.vmap(lambda v: v * 2 - one(v, names), axis_name="inner")
+        return jax.vmap(inner, in_axes=axis, out_axes=axis, axis_name="outer")(x)
+
+    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    executable = wb.compile(jax.grad(lambda x: fn(x).sum()) if reduced in ("psum", "pmean") else fn, x)
+    expected = jax.grad(lambda x: fn(x).sum())(x) if reduced in ("psum", "pmean") else fn(x)
+    np.testing.assert_allclose(executable.run(x), expected, rtol=1e-6, atol=1e-6)
+    assert executable.profile.fits
+
+
+def test_a_collective_over_a_batch_and_the_replicas_is_both() -> None:
+    def fn(x: Any) -> Any:
+        return jax.vmap(lambda v: jax.lax.psum(v, ("replicas", "batch")), axis_name="batch")(x)
+
+    executable = wb.compile(fn, jax.ShapeDtypeStruct((4, 6), "float32"), replicas=2)
+    done = [node.op for node in executable.graph.body.nodes]
+    assert (done.count("reduce_sum"), done.count("psum")) == (1, 1)
+    x = np.arange(48, dtype="float32").reshape(8, 6)
+    np.testing.assert_allclose(np.ravel(executable.run(x))[:6], x.sum(0))

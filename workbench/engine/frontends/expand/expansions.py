@@ -163,6 +163,22 @@ def _select_and_scatter(params: Mapping[str, Any]) -> Expansion:
     return run
 
 
+def _over_batch(
+    params: Mapping[str, Any], reduced: Callable[..., Any], between: Callable[..., Any]
+) -> Expansion | None:
+    """What `vmap` makes of a collective: a reduction along axes of the array, and one over the axes that have names."""
+    along = tuple(axis for axis in params["axes"] if isinstance(axis, int))
+    named = tuple(axis for axis in params["axes"] if not isinstance(axis, int))
+    if not along:
+        return None
+
+    def run(*operands: Any) -> list[Any]:
+        found = [reduced(each, along) for each in operands]
+        return [between(each, named) for each in found] if named else found
+
+    return run
+
+
 EXPANSIONS: Mapping[str, Callable[[Mapping[str, Any]], Expansion | None]] = {
     **FACTORISATIONS,
     **EIGENVALUES,
@@ -178,6 +194,9 @@ EXPANSIONS: Mapping[str, Callable[[Mapping[str, Any]], Expansion | None]] = {
     "igamma_grad_a": lambda params: special_functions.igamma_grad_a,
     "regularized_incomplete_beta": lambda params: special_functions.incomplete_beta,
     "platform_index": _platform,
+    "psum": lambda params: _over_batch(params, lax.reduce_sum, lax.psum),
+    "pmax": lambda params: _over_batch(params, lax.reduce_max, lax.pmax),
+    "pmin": lambda params: _over_batch(params, lax.reduce_min, lax.pmin),
     "empty2": lambda params: lambda: jnp.zeros((), params["dtype"]),
     "empty": lambda params: lambda: jnp.zeros(params["shape"], params["dtype"]),
 }
@@ -217,14 +236,18 @@ class Expander:
         params = sorted((key, str(value)) for key, value in eqn.params.items())
         key = f"{eqn.primitive.name} {types} {params} {more}"
         if key not in self.known:
-            self.known[key] = _traced(make(), types, [var.aval for var in eqn.outvars])
+            # What is inside may name an axis; how long that is nothing asks.
+            named = [(axis, 1) for axis in eqn.params.get("axes", ()) if isinstance(axis, str)]
+            self.known[key] = _traced(make(), types, [var.aval for var in eqn.outvars], named)
         return self.known[key]
 
 
-def _traced(function: Expansion | None, types: Sequence[Any], results: Sequence[Any]) -> Expanded | None:
+def _traced(
+    function: Expansion | None, types: Sequence[Any], results: Sequence[Any], named: Sequence[tuple[str, int]] = ()
+) -> Expanded | None:
     if function is None:
         return None
-    closed = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
+    closed = jax.make_jaxpr(function, axis_env=named)(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
     made = [(each.shape, each.dtype) for each in closed.out_avals]
     if made != [(each.shape, each.dtype) for each in results]:
         raise TypeError(f"an expansion makes {made}, not {list(results)}")
