@@ -205,3 +205,43 @@ def test_products_are_of_matrices() -> None:
     row, matrix = tf.placeholder(tf.float32, [4]), tf.placeholder(tf.float32, [4, 2])
     with pytest.raises(ValueError, match=r"tf.matmul was given shape \(4,\). Expected: two dimensions or more"):
         tf.matmul(row, matrix)
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "expected"),
+    [
+        (np.arange(6, dtype=np.float32).reshape(2, 3), None, "float32"),
+        (np.arange(3), None, "int32"),
+        (np.ones(3), None, "float32"),
+        (np.ones(3), "half", "float16"),
+        (np.float32(3), None, "float32"),
+        ([1.0, 2.0], None, "float32"),
+        ([1, 2], None, "int32"),
+        ([1, 2], tf.float16, "float16"),
+        (5.0, None, "float32"),
+        (np.zeros((2, 0), np.float32), None, "float32"),
+    ],
+)
+def test_a_variable_begins_as_the_array_it_is_given(given: Any, dtype: Any, expected: str) -> None:
+    variable = tf.get_variable("v", initializer=given, dtype=dtype)
+    assert (variable.dtype, tuple(variable.shape)) == (expected, np.shape(given))
+    np.testing.assert_array_equal(value(variable + 0), np.asarray(given, expected))
+
+
+def test_a_variable_begins_as_a_tensor() -> None:
+    variable = tf.get_variable("v", initializer=tf.constant([1.0, 2.0]))
+    np.testing.assert_array_equal(value(variable * 2), [2, 4])
+    assert tf.get_variable("w", [2], initializer=np.ones(2)).shape == (2,)
+    with pytest.raises(ValueError, match=r"^Variable x has shape \(3,\), but its initializer has shape \(2,\)\."):
+        tf.get_variable("x", [3], initializer=np.ones(2))
+
+
+@pytest.mark.parametrize(("word", "name"), [("half", "float16"), ("float", "float32"), ("bool", "bool")])
+def test_a_type_has_tensorflows_words(word: str, name: str) -> None:
+    x = tf.placeholder(word, [2])
+    assert x.dtype == name
+    assert tf.get_variable("v", [2], word, tf.zeros_initializer()).dtype == name
+    with tf.Session() as session:
+        found = session.run(tf.cast(x, word), {x: [1, 0]})
+    assert found.dtype == name
+    assert found.tolist() == [1, 0]

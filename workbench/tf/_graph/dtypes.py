@@ -50,12 +50,15 @@ class DType(str):
         return f"tf.{self}"
 
 
+_ALSO = {"half": "float16", "float": "float32", "double": "float64"}  # TensorFlow's further names
+
+
 def as_dtype(value: Any) -> DType:
     """A type from its name, numpy's or this module's."""
     if isinstance(value, DType):
         return value
     name = getattr(value, "name", None) or (value if isinstance(value, str) else np.dtype(value).name)
-    return DType(name)
+    return DType(_ALSO.get(name, name))
 
 
 NAMES = (

@@ -329,10 +329,13 @@ def get_variable(
         return _same(found, shape, full)
     if scope.reuse is True:
         raise ValueError(f"Variable {full} does not exist. To mend it: make it before its scope reuses variables.")
-    wanted = as_dtype(dtype or scope.dtype)
+    given = scope.initializer if initializer is None else initializer
+    constant = given is not None and not callable(given)
+    # The value's own type, as TensorFlow's, where nobody says one.
+    wanted = None if constant and dtype is None else as_dtype(dtype or scope.dtype)
     with scoped(names=()):
         made = Variable(
-            _initial(initializer or scope.initializer, shape, wanted),
+            _constant(given, shape, full) if constant else _initial(given, shape, str(wanted)),
             trainable is not False,
             full,
             wanted,
@@ -349,15 +352,24 @@ def _same(found: Variable, shape: Any, name: str) -> Variable:
     return found
 
 
-def _initial(initializer: Any, shape: Any, dtype: DType) -> Any:
+def _constant(value: Any, shape: Any, name: str) -> Any:
+    """A first value that is an array, a tensor or numbers, whose shape is the variable's."""
+    found = value if hasattr(value, "shape") else np.asarray(value)
+    if shape is not None and tuple(int(size) for size in shape) != tuple(found.shape):
+        raise ValueError(
+            f"Variable {name} has shape {tuple(shape)}, but its initializer has shape {tuple(found.shape)}. "
+            "To mend it: give the initializer alone, or one of tf's initializers with the shape."
+        )
+    return found
+
+
+def _initial(initializer: Any, shape: Any, dtype: str) -> Any:
     if initializer is None:
         initializer = glorot_uniform_initializer()
     if isinstance(initializer, type):
         initializer = initializer()
-    if not callable(initializer):
-        return initializer if hasattr(initializer, "shape") else np.asarray(initializer, str(dtype))
     size = tuple(int(each) for each in (shape or ()))
-    return lambda: initializer(size, dtype=str(dtype))
+    return lambda: initializer(size, dtype=dtype)
 
 
 __all__ = ["AUTO_REUSE", "Variable", "VariableScope", "get_variable", "get_variable_scope", "variable_scope"]
