@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from workbench.engine.frontends.describe.arguments import arrays_of
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec, Source
 from workbench.engine.frontends.staging.staged_program import scheduled
@@ -55,7 +56,13 @@ class Runner:
                 expected="run(x, y)" if expected == 2 else "run(x)",
                 todo="compile with mode='training' to train" if expected == 1 else "pass inputs and targets",
             )
-        return [leaf for argument in args for leaf in self.source.unpack(argument)]
+        targets = sum(item.role == "target" for item in self.source.graph.inputs)
+        counts = (len(self.source.specs) - targets, targets)
+        return [
+            leaf
+            for each, count in zip(args, counts, strict=False)
+            for leaf in arrays_of(each, count, self.source.unpack)
+        ]
 
     def _check(self, data: Sequence[Any]) -> list[Any]:
         specs = self.source.specs

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from workbench.base.dtypes import dtype_name
+from workbench.engine.frontends.describe.arguments import leaves_as
 from workbench.engine.frontends.describe.checks import check_dtype, traced_control_flow
 from workbench.engine.frontends.describe.replicas import axis_env, check_replicas, meta
 from workbench.engine.frontends.describe.source import ArraySpec, Source
@@ -83,6 +84,6 @@ def trace_function(
         jaxpr=closed,
         compute=for_all(compute, graph.inputs, graph.outputs, replicas) if named else compute,
         variables=(None,) * len(specs),
-        unpack=jax.tree_util.tree_leaves,
+        unpack=lambda values: leaves_as(tree, values),
         pack=lambda values: jax.tree_util.tree_unflatten(structure[0], list(values)),
     )

@@ -227,3 +227,21 @@ def test_a_sequential_model_whose_layers_could_not_be_joined() -> None:
     layers = [keras.layers.Input((5, 4)), keras.layers.GRU(3, dtype="float16")]
     model = keras.Sequential(layers, name="halves")
     assert message(lambda: trace_keras(model, 2)).startswith("the model 'halves' is not built: ")
+
+
+def test_64_bits_are_named_where_they_are_the_reason() -> None:
+    spec = jax.ShapeDtypeStruct((3,), "float32")
+    with jax.enable_x64(True):
+        with pytest.raises(wb.InputError, match=r"^args\[0\] is float64\..* switch jax_enable_x64 off, "):
+            wb.compile(lambda x: x, jnp.ones(3))
+        with pytest.raises(wb.InputError, match=r"computes with float64 .* switch jax_enable_x64 off, "):
+            wb.compile(lambda x: x * jnp.arange(3.0), spec)
+    with pytest.raises(wb.InputError, match=r"^args\[0\] is float64\. .*astype\('float32'\)\.$"):
+        wb.compile(lambda x: x, np.ones(3))
+
+
+def test_whole_numbers_that_the_type_does_not_have_are_refused() -> None:
+    executable = wb.compile(lambda x: x + 1, np.arange(3))
+    assert executable.run(np.array([1, 2, 2**31 - 2])).tolist() == [2, 3, 2**31 - 1]
+    with pytest.raises(wb.InputError, match=r"^args\[0\] holds 1099511627776\. Expected: .*\(int32\), as compiled\."):
+        executable.run(np.array([1, 2, 2**40]))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from workbench.engine.frontends.keras import trace_keras
@@ -202,3 +203,7 @@ def test_sizes_that_cannot_be_are_an_error(name: str, size: dict[str, int], mess
 
 def test_a_ready_model_prints_its_sizes() -> None:
     assert str(ready("mlp", hidden=32)) == "mlp(layers=2, hidden=32, input_size=64, classes=10)"
+
+
+def test_sizes_are_numpys_whole_numbers_too() -> None:
+    assert ready("mlp", hidden=np.int64(16)).size == ready("mlp", hidden=16).size

@@ -44,7 +44,7 @@ def check_dtype(name: str, dtype: Any) -> None:
         raise InputError(
             f"{name} is float64",
             expected="float32 or float16",
-            todo=f"convert it: {name}.astype('float32')",
+            todo=f"convert it: {name}.astype('float32')" + _because_of_x64(),
         )
     if text.startswith("complex"):
         raise InputError(
@@ -60,10 +60,14 @@ def check_dtype(name: str, dtype: Any) -> None:
         )
 
 
+def _because_of_x64() -> str:
+    return ", or switch jax_enable_x64 off, with which JAX makes 64-bit numbers" if jax.config.jax_enable_x64 else ""
+
+
 def check_array(spec: ArraySpec, value: Any) -> Any:
     """The value as an array of the compiled type; labels and images may arrive in another whole or real width."""
-    array = value if hasattr(value, "dtype") and hasattr(value, "shape") else np.asarray(value)
-    if not isinstance(value, (int, float, list, tuple)):
+    array = value if hasattr(value, "dtype") and hasattr(value, "shape") else _array_of(spec.name, value)
+    if array.dtype != np.float64 or not isinstance(value, (int, float, list, tuple)):
         check_dtype(spec.name, array.dtype)
     shape = tuple(array.shape)
     if shape != spec.shape and ((*shape, 1) == spec.shape or shape == (*spec.shape, 1)):  # as Keras takes either
@@ -83,7 +87,35 @@ def check_array(spec: ArraySpec, value: Any) -> Any:
             expected=f"whole numbers ({spec.dtype}), as compiled",
             todo=f"convert it: {spec.name}.astype({spec.dtype!r})",
         )
+    if wanted_whole:
+        _check_range(spec, array)
     return jax.numpy.asarray(array, dtype=spec.dtype)
+
+
+def _check_range(spec: ArraySpec, array: Any) -> None:
+    """Whole numbers of a wider type must be ones the compiled type has."""
+    held = np.iinfo(spec.dtype)
+    if not array.size or np.can_cast(array.dtype, spec.dtype):
+        return
+    for number in (int(array.min()), int(array.max())):
+        if not held.min <= number <= held.max:
+            raise InputError(
+                f"{spec.name} holds {number}",
+                expected=f"numbers from {held.min} to {held.max} ({spec.dtype}), as compiled",
+                todo="keep them in that range; JAX has 64-bit integers only while jax_enable_x64 is on",
+            )
+
+
+def _array_of(name: str, value: Any) -> Any:
+    """An array of numbers, or of nested lists of them that have equal lengths."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise InputError(
+            f"{name} is a list whose parts have different shapes",
+            expected="parts of one shape",
+            todo="pad them to the longest",
+        ) from error
 
 
 def _check_key(spec: ArraySpec, array: Any) -> Any:

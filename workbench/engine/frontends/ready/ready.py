@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from workbench.engine.frontends.ready import models
 from workbench.errors import InputError
 
@@ -78,9 +80,9 @@ def ready(name: str, **size: int) -> ReadyModel:
     for key, value in size.items():
         if key not in defaults:
             raise InputError(f"{name} has no size {key!r}", expected="any of: " + ", ".join(defaults))
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name}: {key} is {value!r}", expected="a whole number of at least 1")
-    chosen = {**defaults, **size}
+    chosen = {**defaults, **{key: int(value) for key, value in size.items()}}
     if "heads" in chosen and chosen["hidden"] % chosen["heads"]:
         raise InputError(
             f"{name}: hidden={chosen['hidden']} does not divide by heads={chosen['heads']}",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
@@ -89,7 +90,7 @@ class Body(ABC):
             raise InputError(
                 f"the model computes with {dtype} values, which the IPU does not have",
                 expected="float32, float16, bfloat16, integers or booleans",
-                todo="express the operation in real numbers, or keep it on the host",
+                todo=_todo(dtype),
             )
         return self.sheet.number(tuple(int(size) for size in aval.shape), dtype)
 
@@ -191,6 +192,13 @@ class Body(ABC):
         function = finish(body, name, [*(number for number, _ in constants), *params], results, owned)
         self.converter.functions[name] = function
         return name, captured
+
+
+def _todo(dtype: str) -> str:
+    """What gets rid of values of a type that the IPU does not have."""
+    if dtype == "float64" and jax.config.jax_enable_x64:
+        return "switch jax_enable_x64 off, with which JAX makes 64-bit numbers, or make these with dtype='float32'"
+    return "express the operation in real numbers, or keep it on the host"
 
 
 def open_program(program: Any) -> tuple[Any, Sequence[Any]]:
