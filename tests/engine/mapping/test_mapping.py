@@ -175,7 +175,7 @@ def test_grids_stay_grids() -> None:
         m.slice_(x, (1, 0, 3), (4, 6, 10), (2, 1, 3)),
         m.reverse(x, (0, 2)),
         m.concatenate([x, x], 1),
-        m.pad(x, (1, 0, 2), (0, 3, 1), (1, 0, 0)),
+        m.pad_beside(x, m.padding(x.shape, (1, 0, 2), (0, 3, 1), (1, 0, 0))),
     ]
     assert all(isinstance(view, m.Grid) for view in views)
     assert m.transpose(views[0], (1, 2, 0)) is x
@@ -223,12 +223,26 @@ def test_pad(data: st.DataObject, x: m.Mapping) -> None:
     inside = [(np.arange(n) - a) / (gap + 1) for n, a, gap in zip(shape, low, gaps, strict=True)]
     holds = [(at == at.astype(int)) & (at >= 0) & (at < size) for at, size in zip(inside, x.shape, strict=True)]
     taken = np.ix_(*(at[hold].astype(int) for at, hold in zip(inside, holds, strict=True)))
-    fill = data.draw(mappings_of(shape))
-    expected = dense(fill).copy()
-    expected[np.ix_(*holds)] = dense(x)[taken]
-    assert np.array_equal(dense(m.pad(x, low, high, gaps, fill)), expected)
-    beside = dense(m.pad(x, low, high, gaps))
-    assert np.array_equal(beside[np.ix_(*holds)], dense(x)[taken])
+    change = m.padding(x.shape, low, high, gaps)
+    assert change.shape == shape
+    border = data.draw(mappings_of((change.border_elements,)))
+    found = dense(m.pad(x, change, border))
+    assert np.array_equal(found[np.ix_(*holds)], dense(x)[taken])
+    # What is not the operand's is the border's: each of its elements once.
+    outside = np.ones(shape, bool)
+    outside[np.ix_(*holds)] = False
+    assert np.array_equal(np.sort(found[outside]), np.sort(border.tile_of_elements()))
+    if change.kept_elements:
+        assert np.array_equal(dense(m.pad_beside(x, change))[np.ix_(*holds)], dense(x)[taken])
+
+
+def test_a_border_is_taken_axis_by_axis_what_is_between_first() -> None:
+    """Elements 0, 1 on tiles 10, 11, two between them, one before and one behind, and a row of six above."""
+    change = m.padding((1, 2), (1, 1), (0, 1), (0, 2))
+    x = m.runs((1, 2), (0, 1), (10, 11))
+    border = m.runs_of_elements((10,), np.arange(10))
+    assert (change.shape, change.border_elements) == ((2, 6), 10)
+    assert dense(m.pad(x, change, border)).tolist() == [[6, 0, 2, 3, 1, 8], [7, 10, 4, 5, 11, 9]]
 
 
 @given(st.data(), mappings())

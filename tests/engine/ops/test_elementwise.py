@@ -164,18 +164,38 @@ def test_selections_of_three_tensors_are_shared_by_the_workers() -> None:
     assert (arguments["n"], count, len(tiles)) == (6, 6, 1)  # 32 elements of one tile over six workers
 
 
-def test_a_thin_border_is_filled_beside_its_neighbours() -> None:
-    """Two rows of 64 floats on four tiles; a third row lies where the second is: 32 floats each on tiles 2 and 3."""
+def test_a_border_lies_as_any_tensor_from_the_next_tile_on() -> None:
+    """Two rows of 64 floats on four tiles, a scalar on tile 0; a third row of 256 bytes on the next two tiles."""
     types = [((2, 64), F32), SCALAR]
     case = single("pad", types, [((3, 64), F32)], low=(0, 0), high=(1, 0), interior=(0, 0))
-    assert case.variable("border") == [0, 0, 128, 128]
+    assert case.variable("border") == [0, 128, 128, 0]
     arguments, tiles, count = case.vertex("popops::Fill")
-    assert (arguments["n"], tiles, count) == (6, [2, 3], 6)
+    assert (arguments["n"], tiles, count) == (6, [1, 2], 6)
     assert case.received() == []
     assert case.streamed() == [3 * 64 * 4]
 
 
-def test_a_wide_border_is_spread() -> None:
+def test_a_wide_border_is_on_all_tiles() -> None:
     case = single("pad", [((1, 64), F32), SCALAR], [((8, 64), F32)], low=(0, 0), high=(7, 0), interior=(0, 0))
-    assert max(case.variable("border")) <= 7 * 64 * 4 // 2
-    assert sum(case.variable("border")) == 7 * 64 * 4
+    assert case.variable("border") == [448] * 4
+
+
+def test_what_stands_between_elements_lies_behind_them() -> None:
+    """64 rows of two floats, 128 B a tile, on four tiles; a row between any two: 16 on a tile, 15 on the last."""
+    case = single("pad", [((64, 2), F32), SCALAR], [((127, 2), F32)], low=(0, 0), high=(0, 0), interior=(1, 0))
+    assert case.variable("border") == [128, 128, 128, 120]
+
+
+def test_what_stands_between_few_elements_is_spread() -> None:
+    """Two rows of 128 floats and six between them would lie on the two tiles of the first: 1,792 B on each."""
+    case = single("pad", [((2, 128), F32), SCALAR], [((8, 128), F32)], low=(0, 0), high=(0, 0), interior=(6, 0))
+    assert case.variable("border") == [768] * 4
+
+
+def test_what_is_made_of_a_slice_does_not_crowd_on_its_tiles() -> None:
+    """Of 1,024 floats on four tiles the first 256 are on tile 0; their negatives are on all."""
+    builder = GraphBuilder("main")
+    source = builder.param((1024,), F32)
+    (part,) = builder.node("slice", (source,), (((256,), F32),), start_indices=(0,), limit_indices=(256,), strides=())
+    (whole,) = builder.node("neg", (part,), (((256,), F32),))
+    assert compiled(builder, (whole, source)).variable("neg") == [256] * 4

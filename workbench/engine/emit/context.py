@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.arrays import ceil_div
+from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.emit.emitter import Emitter
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.mapping import Mapping, linear
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 128  # of a tensor on a tile, PopLibs' default
 LINEAR_PLACES = 8  # first tiles at which linear mappings begin
+MOST_OF_MEAN = 1.3  # shares of a tensor on one tile that still pass for even
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,21 @@ class Lowering(ABC):
         moved = first + ceil_div(mapping.tiles_used, step) * step
         self.next_tile[self.emit.ipu] = moved if moved < self.tiles else 0
         return spread(mapping.tiles_used) if turned else mapping
+
+    def is_even(self, mapping: Mapping, dtype: str) -> bool:
+        """Whether no tile holds much more than an equal share, or little anyhow."""
+        most = int(mapping.bytes_per_tile(ITEMSIZE_BYTES[dtype], self.tiles).max(initial=0))
+        return most <= MOST_OF_MEAN * mapping.size * ITEMSIZE_BYTES[dtype] / self.tiles + LEAST_BYTES
+
+    def is_model(self, tensor: Tensor) -> bool:
+        """Whether what is made of the tensor may lie as it does.
+
+        A variable was placed as it is for a reason. Tiles chosen for a whole are no good for a part of it that few of
+        them hold, nor are those of several variables that meet on some.
+        """
+        held = sum(self.emit.variables[name].size_bytes for name in tensor.variables)
+        whole = len(tensor.variables) == 1 and held == tensor.elements * tensor.itemsize_bytes
+        return tensor.mapping.is_owner and (whole or self.is_even(tensor.mapping, tensor.dtype))
 
     def wish(self, value: Value) -> Mapping | None:
         """The mapping the readers of the value would like, if any said so."""

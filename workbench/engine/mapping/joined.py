@@ -1,4 +1,4 @@
-"""Tensors end to end: a mapping that remembers what it was joined from, concatenation and padding."""
+"""Tensors end to end: a mapping that remembers what it was joined from, and concatenation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.base.arrays import frozen
 from workbench.engine.mapping.axes import axes_of_shape
-from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, whole
+from workbench.engine.mapping.grid import Cuts, Grid, grid_of_cuts, whole
 from workbench.engine.mapping.types import (
     Demand,
     Mapping,
@@ -20,11 +20,9 @@ from workbench.engine.mapping.types import (
     Shape,
     demand,
     intern,
-    runs_of_elements,
     union,
 )
-from workbench.engine.mapping.views import dense, regrid, reshape
-from workbench.errors import InputError
+from workbench.engine.mapping.views import reshape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -167,65 +165,3 @@ def _joined_grids(mappings: Sequence[Mapping], axis: int, shape: Sequence[int]) 
 
 def _plain(cut: Cuts) -> tuple[int, bytes, bytes, bytes]:
     return cut.size, cut.lo.tobytes(), cut.hi.tobytes(), cut.offset.tobytes()
-
-
-def pad(
-    mapping: Mapping,
-    low: Sequence[int],
-    high: Sequence[int],
-    interior: Sequence[int] | None = None,
-    fill_mapping: Mapping | None = None,
-) -> Mapping:
-    """`low` and `high` elements at the ends of each axis (negative: cut off), `interior` between its elements.
-
-    Padding is on the tile it has in `fill_mapping` (of the result's shape), else beside the nearest element before it.
-    """
-    between = tuple(interior) if interior is not None else (0,) * len(mapping.shape)
-    spans = [max(0, size + (size - 1) * gap) for size, gap in zip(mapping.shape, between, strict=True)]
-    shape: Shape = tuple(span + a + b for span, a, b in zip(spans, low, high, strict=True))
-    index = [
-        np.clip((np.arange(size) - a) // (gap + 1), 0, before - 1)
-        for size, a, gap, before in zip(shape, low, between, mapping.shape, strict=True)
-    ]
-    if fill_mapping is not None and any(n > 0 for n in (*low, *high, *between)):
-        return _filled(mapping, fill_mapping, low, between, spans)
-    if not mapping.size:
-        raise InputError(f"padding of {mapping}", expected="a fill mapping, as it has no element to lie beside")
-    groups = axes_of_shape(mapping) if isinstance(mapping, Grid) else None
-    if isinstance(mapping, Grid) and groups is not None:
-        parts = []
-        moved = 0
-        for group, where, before in zip(groups, index, mapping.shape, strict=True):
-            if len(where) == before and (where == np.arange(before)).all():
-                parts.append(group)
-            elif len(group) <= 1:
-                part, least = _taken(group[0] if group else whole(1), where)
-                parts.append((part,))
-                moved += least
-            else:
-                break
-        if len(parts) == len(shape) and 0 not in shape:
-            return regrid(mapping, shape, parts, moved)
-    return runs_of_elements(shape, dense(mapping)[np.ix_(*index)])
-
-
-def _taken(axis: Cuts, index: IntArray) -> tuple[Cuts, int]:
-    """Cuts of an axis whose element k is element index[k] (rising) of `axis`."""
-    lo, hi = np.searchsorted(index, axis.lo), np.searchsorted(index, axis.hi)
-    return cuts(len(index), lo, hi, axis.offset)
-
-
-def _filled(
-    mapping: Mapping, fill: Mapping, low: Sequence[int], between: Sequence[int], spans: Sequence[int]
-) -> Mapping:
-    owners = dense(fill).copy()
-    inside, source = [], []
-    for size, a, gap, span in zip(fill.shape, low, between, spans, strict=True):
-        step = gap + 1
-        skipped = max(0, -(a // step)) if a < 0 else 0
-        first = a + skipped * step
-        count = max(0, ceil_div(min(size, a + span) - first, step))
-        inside.append(slice(first, first + count * step, step))
-        source.append(slice(skipped, skipped + count))
-    owners[tuple(inside)] = dense(mapping)[tuple(source)]
-    return runs_of_elements(fill.shape, owners)

@@ -117,15 +117,19 @@ def _overwritten(node: Node, expression: Expression, mapping: Mapping, lowering:
 def choose_mapping(node: Node, expression: Expression, lowering: Lowering) -> Mapping:
     """Where the chain runs: over what it overwrites, else as its largest operand lies, else as its reader wishes.
 
-    What stays where it is, as parameters do, comes before what is made anew in every run.
+    What stays where it is, as parameters do, comes before what is made anew in every run. An operand that lies on few
+    tiles, as a slice of another tensor may, is no model for the result.
     """
-    olds = [old for old in map(lowering.reusable, node.results) if old is not None and old.mapping.is_owner]
+    variables = lowering.emit.variables
+
+    def stays(tensor: Tensor) -> bool:
+        return all(variables[name].always_live for name in tensor.variables)
+
+    olds = [old for old in map(lowering.reusable, node.results) if old is not None]
+    olds = [old for old in olds if lowering.is_model(old) or (stays(old) and old.mapping.is_owner)]
     if olds:
-        variables = lowering.emit.variables
-        chosen = max(olds, key=lambda old: all(variables[name].always_live for name in old.variables))
-        return reshape(chosen.mapping, expression.shape)
-    owners = [lowering.get(value) for value in expression.full]
-    owners = [tensor for tensor in owners if tensor.mapping.is_owner]
+        return reshape(max(olds, key=stays).mapping, expression.shape)
+    owners = [tensor for tensor in map(lowering.get, expression.full) if lowering.is_model(tensor)]
     if owners:
         return reshape(max(owners, key=lambda tensor: tensor.itemsize_bytes).mapping, expression.shape)
     value = node.results[0]

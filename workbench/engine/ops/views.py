@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.arrays import IntArray
 from workbench.engine import mapping as maps
 from workbench.engine.emit.context import Lowering
-from workbench.engine.graph import Node
-from workbench.engine.mapping import Mapping
+from workbench.engine.graph import Node, Value
+from workbench.engine.mapping import Mapping, Padding
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.free import fill_groups
@@ -148,7 +148,14 @@ class Joins(Family):
 
 
 class Pad(Family):
-    """Pad: a view of the operand and of a filled border."""
+    """Pad: a view of the operand and of a filled border, which is spread over the tiles like any other tensor.
+
+    The driver makes the border a view of its one value, of no memory, and gives every element of it memory of its own,
+    mapped linearly from where the last such mapping ended, for the first that reads it (graphcore/tensorflow@b2127bba
+    tensorflow/compiler/plugin/poplar/driver/tensor.cc PadTensor, RebalanceTensorIfRequired; poplibs@7eac0f26
+    lib/poputil/TileMapping.cpp cloneAndExpandAliasing). Here it has that memory at once, and what stands between
+    elements lies behind them where that is as even, which keeps pieces long.
+    """
 
     name = "pad"
     ops = frozenset({"pad"})
@@ -156,52 +163,54 @@ class Pad(Family):
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Fill the border if there is one and bind the result to the joined view."""
         source, value = lowering.get(node.operands[0]), node.results[0]
-        low, high, interior = (tuple(node.attr(name)) for name in ("low", "high", "interior"))
-        border = value.elements - _inside(source.shape, low, high, interior)
-        # A thin border lies beside its neighbours; a wide one would overfill them and is spread like any tensor.
-        beside = source.elements > 0 and border <= source.elements
-        edge = None if beside else lowering.default_mapping(value)
-        mapping = maps.pad(source.mapping, low, high, interior, edge)
-        if border <= 0:
-            lowering.bind(value, source.view(mapping, value.shape))
+        change = maps.padding(source.shape, *(node.attr(name) for name in ("low", "high", "interior")))
+        if not change.border_elements:
+            kept = maps.slice_(source.mapping, change.starts, change.limits)
+            lowering.bind(value, source.view(kept, value.shape))
             return
-        kept = maps.pad(source.mapping, [min(0, size) for size in low], [min(0, size) for size in high])
-        counts = mapping.elements_per_tile(lowering.tiles) - kept.elements_per_tile(lowering.tiles)
-        variable = self._border(node, counts, lowering)
-        lowering.bind(
-            value,
-            Tensor(
-                variables=(*source.variables, variable),
-                mapping=mapping,
-                shape=value.shape,
-                dtype=value.dtype,
-                ipu=source.ipu,
-            ),
-        )
+        mapping, border = _bordered(source, change, value.dtype, lowering)
+        variable = self._border(node, border, lowering)
+        held = (*source.variables, variable) if change.kept_elements else (variable,)
+        lowering.bind(value, replace(source.view(mapping, value.shape), variables=held))
 
-    def _border(self, node: Node, counts: IntArray, lowering: Lowering) -> int:
-        """A filled variable of `counts` elements on each tile, int64[tiles]."""
+    def _border(self, node: Node, placed: Mapping, lowering: Lowering) -> int:
+        """A filled variable."""
         label, dtype = lowering.label(node), node.results[0].dtype
-        tiles = np.flatnonzero(counts)
-        starts = np.append(0, np.cumsum(counts[tiles]))[:-1]
-        placed = maps.runs((int(counts.sum()),), starts, tiles)
         variable = lowering.emit.new(f"{label}/border", placed.shape, dtype, placed, "temporary")
         filler = lowering.get(node.operands[1]).variables
+        counts = placed.elements_per_tile(lowering.tiles)
         lowering.emit.compute(
             f"{label}/fill", fill_groups(counts, dtype, lowering.target.workers_per_tile), filler, (variable,)
         )
         return variable
 
 
-def _inside(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]) -> int:
-    """Elements of the operand that remain (negative padding cuts)."""
-    count = 1
-    for size, before, after, between in zip(shape, low, high, interior, strict=True):
-        first = max(0, -before)
-        last = size * (between + 1) - between - max(0, -after)
-        step = between + 1
-        count *= max(0, ceil_div(last, step) - ceil_div(first, step)) if last > first else 0
-    return count
+def _bordered(source: Tensor, change: Padding, dtype: str, lowering: Lowering) -> tuple[Mapping, Mapping]:
+    """The padded view, and what is added to it as a mapping of one axis."""
+
+    def spread(part: Padding) -> Mapping:
+        return lowering.default_mapping(Value(-1, (part.border_elements,), dtype))
+
+    if not change.within.border_elements:
+        border = spread(change)
+        return maps.pad(source.mapping, change, border), border
+    dilated = maps.pad_beside(source.mapping, change.within)
+    if not lowering.is_even(dilated, dtype):
+        border = spread(change)
+        return maps.pad(source.mapping, change, border), border
+    kept = maps.slice_(source.mapping, change.starts, change.limits)
+    gaps = _of_counts(dilated.elements_per_tile(lowering.tiles) - kept.elements_per_tile(lowering.tiles))
+    if not change.around.border_elements:
+        return dilated, gaps
+    border = spread(change.around)
+    return maps.pad(dilated, change.around, border), maps.concatenate([gaps, border], 0)
+
+
+def _of_counts(elements: IntArray) -> Mapping:
+    """So many elements on each tile."""
+    tiles = np.flatnonzero(elements)
+    starts = np.append(0, np.cumsum(elements[tiles]))[:-1]
+    return maps.runs((int(elements.sum()),), starts, tiles)
 
 
 register(Views())

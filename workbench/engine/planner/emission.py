@@ -12,7 +12,7 @@ from workbench.base.dtypes import DTYPE_OF_WORD, DTYPE_WORDS, ITEMSIZE_BYTES
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
-from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad, slice_
+from workbench.engine.mapping import Grid, Mapping, Placement, grid_of_cuts, pad_beside, padding, slice_
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.planner.operands import Wanted, Work, brought, gathered, rearranged
@@ -87,7 +87,7 @@ def _spread(work: Work, node: Node, planned: Planned, outputs: Tensor) -> None:
     low, high, between = zip(*planned.spread, strict=True)
     wished = lowering.wish(node.results[0])
     if wished is None or work.wished != outputs.mapping:
-        wished = pad(outputs.mapping, low, high, between)
+        wished = pad_beside(outputs.mapping, padding(outputs.shape, low, high, between))
     result = lowering.result(node, 0, wished)
     workers = lowering.target.workers_per_tile
     zeros = ceil_div(result.elements_per_tile(lowering.tiles), workers)
