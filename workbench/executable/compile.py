@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.base.collection import paused_collection
 from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
 from workbench.engine.graph.trip_counts import with_trip_counts
+from workbench.engine.lower.io_tiles import apart_by_hand
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
 from workbench.engine.passes.shard import shards_of
@@ -54,7 +55,7 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
         clock = Clock(listener)
         with clock.phase("trace"):
             prefetched = bool(request.options.get("optimizations.prefetch_data_streams"))
-            program = request.source.compile_program(prefetched=prefetched)
+            program = apart_by_hand(request.source.compile_program(prefetched=prefetched), request.options)
         return Executable(request, measure(program, request.options, clock))
     listener("trace")
     start = time.perf_counter()

@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import workbench as wb
 from tests.engine.passes.staged_models import BATCH, graph_of, model
 from tests.engine.small_graphs import Draft
+from workbench import ipu
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Graph
@@ -148,3 +152,48 @@ def test_without_io_tiles_the_program_is_as_it_was() -> None:
     one, other = compiled(small()), compiled(small(), **on(0, place=False))
     assert str(one.program) == str(other.program)
     assert np.array_equal(one.trace.steps[0].cycles_per_tile, other.trace.steps[0].cycles_per_tile)
+
+
+# Programs made by hand
+
+
+def by_hand(tiles: int, *, times: int = 4) -> Any:
+    """Copy 4 KB from the host, double them and copy them back, some times over, on so many of the tiles."""
+    g = wb.tiles.Graph("ipu2", tiles=TILES)
+    x = g.variable("x", (1024,)).map_linearly(tiles=tiles)
+    double = g.compute_set("double")
+    for tile in range(tiles):
+        part = x[tile * 1024 // tiles : (tile + 1) * 1024 // tiles]
+        double.vertex("popops::BinaryOp1DInPlace", tile=tile, op="ADD", inOut=part, b=part)
+    work = [double] * 40
+    return g.repeat(times, g.sequence(g.host_copy(x), *work, g.host_copy(x, "to_host")))
+
+
+def configured(**values: Any) -> Any:
+    config = ipu.config.IPUConfig()
+    for name, value in values.items():
+        setattr(config.io_tiles, name, value)
+    return config
+
+
+@settings(max_examples=15, deadline=None)
+@given(count=st.integers(0, TILES - 1), used=st.integers(1, TILES), placed=st.booleans(), times=st.integers(1, 5))
+def test_a_program_by_hand_keeps_off_the_tiles_or_is_refused(count: int, used: int, placed: bool, times: int) -> None:
+    config = configured(num_io_tiles=count, place_ops_on_io_tiles=placed and count > 0)
+    if used > TILES - count:
+        with pytest.raises(InputError, match=f"variable 'x' lies on a tile from {TILES - count} on"):
+            wb.compile(by_hand(used, times=times), config=config)
+        return
+    plain = wb.compile(by_hand(used, times=times)).compiled
+    found = wb.compile(by_hand(used, times=times), config=config).compiled
+    if not (placed and count):
+        assert found.trace.total_cycles == plain.trace.total_cycles
+        return
+    for step in copies(found):
+        ends = step.exchange.received_bytes if step.direction == "to_device" else step.exchange.sent_bytes
+        assert ends[: TILES - count].sum() == 0
+        assert int(ends.sum()) == step.size_bytes == 4096
+    buffers = [each for each in found.program.variables if each.kind == "stream"]
+    assert [int(each.bytes_per_tile[TILES - count :].sum()) for each in buffers] == [4096, 4096]
+    hidden = [step.hidden_cycles for step in copies(found)]
+    assert all(hidden) == (times > 1)

@@ -26,6 +26,7 @@ from workbench.engine.program import (
     GlobalExchange,
     If,
     Leaf,
+    OnTileExecute,
     Overlap,
     Program,
     Repeat,
@@ -88,18 +89,47 @@ def apart(program: TileProgram, target: Target, io: IoTiles) -> TileProgram:
     if not io.count:
         return program
     widened = _Widening(io.count).run(program, target)
-    if not io.placed:
-        return widened
+    return _copies_placed(widened, io) if io.placed else widened
+
+
+def apart_by_hand(program: TileProgram, options: Options) -> TileProgram:
+    """A program that says itself where everything lies, host copies on the I/O tiles where they are to be and fit.
+
+    Errors: `InputError` for what it has on a tile that is set apart, and for overlapping copies over several IPUs.
+    """
+    io = io_tiles_of(options, program.target)
+    if not io.count:
+        return program
+    first = program.target.tiles_per_ipu - io.count
+    held = [f"variable {each.name!r} lies" for each in program.variables if each.bytes_per_tile[first:].any()]
+    computes = [step for step in program.steps if isinstance(step, OnTileExecute)]
+    done = [f"compute set {step.name!r} runs" for step in computes if _last_tile(step) >= first]
+    for what in (*held, *done):
+        raise InputError(
+            f"{what} on a tile from {first} on, and io_tiles.num_io_tiles = {io.count} sets these apart",
+            expected=f"a program on tiles 0 to {first - 1}",
+            todo=f"map it there, as map_linearly(tiles={first}) does, or set io_tiles.num_io_tiles = 0",
+        )
+    check_overlap(io, "", program.ipus, pipelined=False)
+    return _copies_placed(program, io) if io.placed else program
+
+
+def _last_tile(step: OnTileExecute) -> int:
+    return max((int(group.tiles.tiles.max()) for group in step.compute_set.groups), default=-1)
+
+
+def _copies_placed(widened: TileProgram, io: IoTiles) -> TileProgram:
+    """The program with its host copies on the I/O tiles, if they fit there."""
     moved = [step for step in widened.steps if isinstance(step, StreamCopy) and not step.remote]
     for ipu in range(widened.ipus):
         size_bytes = sum(step.size_bytes for step in moved if step.ipu == ipu)
-        room_bytes = int(io.count * target.bytes_per_tile * io.proportion)
+        room_bytes = int(io.count * widened.target.bytes_per_tile * io.proportion)
         if size_bytes > room_bytes:
             warnings.warn(
                 f"{size_bytes} bytes of input and output on IPU {ipu} do not fit in {room_bytes} bytes of "
                 f"{io.count} I/O tiles (io_tiles.available_memory_proportion {io.proportion:g}): they stay off them",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
             return widened
     placed = _Placing(widened, io.count).run()
