@@ -45,7 +45,9 @@ def compile(
     `IPUConfig`, default the one configured last. `gradient_accumulation_steps`: micro-batches of one weight update,
     default the configured number, 1. `device_mapping`: the IPU of each stage, default one each. `recomputation`:
     whether activations are computed again in the backward pass, or a `RecomputationMode` by name; results of the layers
-    in `recomputation_checkpoints` (names or patterns) are kept. `replicas`: copies of the program on IPUs of their own,
+    in `recomputation_checkpoints` (names or patterns) are kept. Where that would save nothing, under the Sequential
+    schedule without checkpoints, or on one IPU without them and without norms behind convolutions, nothing is, and
+    `.profile.assumptions` says so. `replicas`: copies of the program on IPUs of their own,
     each with micro-batches of its own; gradients are averaged over them, and `run` takes all their batches behind each
     other. `offload`: what lives in streaming memory, any of "weights", "activations", "optimizer_state" and
     "gradient_accumulation_buffers"; with "optimizer_state_to_replicas" each replica keeps a share of the state, on its

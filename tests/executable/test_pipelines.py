@@ -65,6 +65,26 @@ def test_checkpoints_on_one_ipu_make_again_what_lies_before_them() -> None:
     assert again.profile.total_cycles > plain.total_cycles
 
 
+def test_without_checkpoints_one_ipu_runs_what_it_runs_and_says_what_to_name() -> None:
+    plain, again = compiled(), compiled(recomputation=True)
+    assert again.profile.total_cycles == plain.profile.total_cycles
+    assert again.profile.max_tile_bytes == plain.profile.max_tile_bytes
+    assert again.profile.assumptions[:-1] == plain.profile.assumptions
+    assert again.profile.assumptions[-1].startswith("recomputation: nothing is computed again; name layers in ")
+
+
+def test_sequential_computes_nothing_again_and_says_so() -> None:
+    """No micro-batch waits for another: unless the mode is asked for by name, or a checkpoint parts a stage."""
+    given: dict[str, Any] = {"stages": ["d2"], "gradient_accumulation_steps": 4, "pipeline_schedule": "Sequential"}
+    plain, again = compiled(**given), compiled(recomputation=True, **given)
+    assert again.profile.total_cycles == plain.profile.total_cycles
+    assert "under the Sequential schedule no stage keeps anything" in again.profile.assumptions[-1]
+    for more in ({"recomputation": INTERLEAVED}, {"recomputation": True, "recomputation_checkpoints": ("d1",)}):
+        found = compiled(**more, **given)
+        assert "recompute" in directions(found)
+        assert found.profile.assumptions == plain.profile.assumptions
+
+
 def test_checkpoints_under_grouped_choose_the_mode_they_work_in() -> None:
     executable = compiled(
         stages=["d2"], gradient_accumulation_steps=4, recomputation=True, recomputation_checkpoints=("d?",)

@@ -51,10 +51,10 @@ def _several(value: Any) -> tuple[Any, ...]:
 
 def recomputed_source(source: Any, options: Options) -> Any:
     """The source as the options want it computed again; what it keeps without them."""
-    if not options.get("allow_recompute") or getattr(source, "staged", None) is None:
+    if not options.get("allow_recompute"):
         return source
     from workbench.engine.frontends.staging.recompute import Recomputation, mode_for
-    from workbench.engine.frontends.staging.staged_program import with_recomputation
+    from workbench.engine.frontends.staging.staged_program import as_it_is, with_recomputation
 
     checkpoints = _several(options.get("pipeline.recomputation_checkpoints"))
     single = int(str(source.graph.meta.get("stages", 1))) == 1
@@ -63,7 +63,8 @@ def recomputed_source(source: Any, options: Options) -> Any:
     if mode == "Auto" and checkpoints and schedule == "Grouped":
         mode = "RecomputeAndBackpropagateInterleaved"
     how = Recomputation(mode=mode_for(mode, schedule), checkpoints=checkpoints)
-    return with_recomputation(source, how)
+    left = as_it_is(source, how) if mode == "Auto" and schedule == "Sequential" else None
+    return left or with_recomputation(source, how)
 
 
 def offload_options(offload: Any) -> dict[str, bool]:

@@ -70,9 +70,6 @@ class Request:
     def same_trace(self, other: Request) -> bool:
         """Whether both requests trace to the same graph: they differ in the target and options that no trace reads."""
         left = dataclasses.replace(other, options=self.options, target=self.target, given=self.given)
-        again = [bool(each.options.get("allow_recompute")) for each in (self, other)]
-        if self.stages is None and again[0] != again[1]:  # a stage of its own, or none
-            return False
         if any(self.options.get(name) != other.options.get(name) for name in READ_BY_TRACES):
             return False
         return all(

@@ -100,7 +100,6 @@ def _trace_model(request: Request) -> Source:
         gradient_accumulation_steps=request.gradient_accumulation_steps,
         replicas=request.replicas,
         norm_members=int(request.options.get(NORM_MEMBERS)),
-        one_stage=bool(request.options.get("allow_recompute")),
         inputs=request.inputs,
     )
 

@@ -17,7 +17,6 @@ from workbench.engine.frontends.describe.replicas import axis_env, check_replica
 from workbench.engine.frontends.describe.source import Source
 from workbench.engine.frontends.numbers.replicated import for_all
 from workbench.engine.frontends.staging.staged import check_steps, trace_staged
-from workbench.engine.frontends.staging.stages import stage_layers
 from workbench.engine.frontends.step.prepare import ModelToTrace, new_step, packer, prepare, with_draws
 from workbench.engine.frontends.step.shared_norms import check_members, shared_statistics
 from workbench.engine.frontends.step.training import TracedStep
@@ -63,12 +62,10 @@ def trace_keras(
     gradient_accumulation_steps: int = 1,
     replicas: int = 1,
     norm_members: int = 1,
-    one_stage: bool = False,
     inputs: Sequence[Any] = (),
 ) -> Source:
     """Trace a Keras model, a function that builds one, a ready name or a `ReadyModel` (arguments as `wb.compile`).
 
-    `one_stage`: training without stages has one, with calls of its own for its forward and its backward pass.
     `inputs` gives example arrays or types for models that do not know their own input shapes.
     Errors: `InputError` for everything the model or the arguments lack.
     """
@@ -79,8 +76,6 @@ def trace_keras(
         )
         members = check_members(norm_members, copies, staged=stages is not None or steps > 1)
         prepared = dataclasses.replace(prepared, replicas=copies, norm_members=members)
-        if one_stage and stages is None and prepared.recipe is not None:
-            stages = [0] * len(stage_layers(prepared.model))
         if stages is not None or (steps > 1 and prepared.recipe is not None):
             return trace_staged(prepared, stages, steps)
         return _trace_whole(prepared)

@@ -35,7 +35,7 @@ option(
     bool,
     "Compute activations again in the backward pass instead of keeping them: less memory, more cycles. Operations "
     "with state are not computed again.",
-    read_by=("executable/request.py", "executable/pipelines.py"),
+    read_by="executable/pipelines.py",
     form_label="recomputation",
     form_place=12,
 )
@@ -299,7 +299,7 @@ option(
     str,
     "How activations are computed again when `allow_recompute` is set: all of a stage, then its backward pass, or each "
     "part right before the backward pass that needs it. Auto: the first under Grouped and Interleaved, the second "
-    "under Sequential and where checkpoints are named.",
+    "where checkpoints are named, nothing under Sequential without, where it would save nothing.",
     kind="argument",
     read_by="executable/pipelines.py",
     choices=("Auto", "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved"),

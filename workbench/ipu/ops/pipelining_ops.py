@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax.ad_checkpoint import checkpoint_name
 
-from workbench.engine.frontends.staging.recompute import CHECKPOINT
+from workbench.engine.frontends.describe.name_stack import CHECKPOINT
 from workbench.ipu._pipeline.asked import Asked, checked
 from workbench.ipu._pipeline.program import source_of
 from workbench.ipu._pipeline.recorded import record_pipeline

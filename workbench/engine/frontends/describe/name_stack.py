@@ -29,6 +29,7 @@ PARTIALS = {"F16": "half", "F32": "float"}
 SHARD_PREFIX = "ipu_shard_"
 HOST_REGION = f"{MARK}host:"  # begins the name of a called function that stays on the host
 REMAT_SCOPE = "rematted_computation"
+CHECKPOINT = "recomputation_checkpoint"  # what `jax.ad_checkpoint.checkpoint_name` calls a checkpoint
 
 KERAS_LOSS_SCOPE = "compile_loss"  # the scope of losses compiled into a model
 
@@ -50,6 +51,11 @@ def attribute_scope(name: str, value: str) -> str:
 def shard_scope(index: int) -> str:
     """The scope of operations placed on one IPU of several."""
     return f"{SHARD_PREFIX}{index}"
+
+
+def is_mark(primitive: str, name: object) -> bool:
+    """Whether what a primitive names is a checkpoint."""
+    return primitive == "name" and str(name or "").startswith(CHECKPOINT)
 
 
 def attributes_of(stack: Stack) -> dict[str, str]:

@@ -13,14 +13,14 @@ pipeline_recomputation_stage_inserter.cc, pipeline_recomputation.cc.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from jax.extend.core import Literal as Constant
 
 from workbench.base.identity import ByIdentities
-from workbench.engine.frontends.describe.name_stack import LayerNames, place_of
+from workbench.engine.frontends.describe.name_stack import LayerNames, is_mark, place_of
+from workbench.engine.frontends.staging.checkpoints import Patterns
 from workbench.engine.frontends.trace.jaxpr import again, closed_of, cut, equation_stacks
 from workbench.engine.frontends.trace.staged_calls import Program, StagedCall
 from workbench.engine.graph.stages import body_name, stage_name
@@ -28,7 +28,6 @@ from workbench.errors import InputError
 
 Mode = Literal["Auto", "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved"]
 MODES = ("Auto", "RecomputeThenBackpropagate", "RecomputeAndBackpropagateInterleaved")
-CHECKPOINT = "recomputation_checkpoint"  # what `jax.ad_checkpoint.checkpoint_name` calls a checkpoint
 _SUPPORTED = {
     "Grouped": MODES[1:],
     "Interleaved": MODES[1:2],
@@ -67,7 +66,7 @@ def recomputed(program: Program, how: Recomputation, layers: Mapping[str, str], 
     forwards = {call.stage: call for call in program.calls if call.direction == "forward"}
     backwards = {call.stage: call for call in program.calls if call.direction == "backward"}
     last = max(forwards)
-    checkpoints = _Checkpoints(how.checkpoints, LayerNames(layers))
+    checkpoints = _Checkpoints(Patterns(how.checkpoints), LayerNames(layers))
     changed: dict[str, tuple[StagedCall, ...]] = {}
     for stage, backward in backwards.items():
         others = [call for call in program.calls if call is not forwards[stage] and call is not backward]
@@ -83,46 +82,37 @@ def recomputed(program: Program, how: Recomputation, layers: Mapping[str, str], 
     return replace(program, calls=tuple(made for call in program.calls for made in changed.get(call.name, (call,))))
 
 
+def has_marks(program: Program) -> bool:
+    """Whether some value is marked as a checkpoint in the program."""
+    return any(_is_marked(eqn) for call in program.calls for eqn in call.closed.jaxpr.eqns)
+
+
 @dataclass(slots=True)
 class _Checkpoints:
     """Finds the values that are checkpoints: marked in the program, or results of named layers."""
 
-    patterns: tuple[str, ...]
+    patterns: Patterns
     layers: LayerNames
-    used: set[str] = field(default_factory=set)
 
     def of(self, forward: StagedCall) -> set[Any]:
         """The variables of a stage's forward pass that are kept."""
         equations = forward.closed.jaxpr.eqns
         given = set(forward.closed.jaxpr.invars)
         found = {var for eqn in equations if _is_marked(eqn) for var in _read(eqn) if var not in given}
-        if not self.patterns:
+        if not self.patterns.names:
             return found
-        inside = [self._matching(place_of((), stack, self.layers).layer) for stack in equation_stacks(forward.closed)]
+        inside = [
+            self.patterns.matching(place_of((), stack, self.layers).layer) for stack in equation_stacks(forward.closed)
+        ]
         made = {var: layer for eqn, layer in zip(equations, inside, strict=True) for var in eqn.outvars if layer}
         for eqn, layer in zip(equations, inside, strict=True):
             found.update(var for var in _read(eqn) if made.get(var, layer) != layer)
         return {var for var in found if _has_gradient(var)}
 
-    def _matching(self, path: str) -> str:
-        """The part of a layer path that a pattern names, "" when none does."""
-        parts = path.split("/")
-        for end in range(1, len(parts) + 1):
-            name = "/".join(parts[:end])
-            for pattern in self.patterns:
-                if path and (fnmatchcase(name, pattern) or fnmatchcase(parts[end - 1], pattern)):
-                    self.used.add(pattern)
-                    return name
-        return ""
-
     def check(self) -> None:
-        """A pattern that no layer has is an `InputError`."""
-        unknown = [pattern for pattern in self.patterns if pattern not in self.used]
-        if unknown and self.layers.classes:
-            raise InputError(
-                f"no layer is called {unknown[0]!r} to keep the result of",
-                expected="names of layers of the model, or patterns such as 'encoder_*'",
-            )
+        """A pattern that no layer has is an `InputError`, where layers are known."""
+        if self.layers.classes:
+            self.patterns.check()
 
 
 def _has_gradient(var: Any) -> bool:
@@ -131,7 +121,7 @@ def _has_gradient(var: Any) -> bool:
 
 
 def _is_marked(eqn: Any) -> bool:
-    return eqn.primitive.name == "name" and str(eqn.params.get("name", "")).startswith(CHECKPOINT)
+    return is_mark(eqn.primitive.name, eqn.params.get("name"))
 
 
 def _read(eqn: Any) -> list[Any]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.identity import ByIdentities
 from workbench.engine.frontends.numbers.replicated import for_all
-from workbench.engine.frontends.staging.recompute import Cuts, Recomputation, recomputed
+from workbench.engine.frontends.staging.recompute import Cuts, Recomputation, has_marks, recomputed
 from workbench.engine.frontends.staging.scheduled import ScheduledProgram
+from workbench.engine.frontends.staging.whole_step import recomputed_step
 from workbench.engine.frontends.trace.staged_calls import Program, host_function
+from workbench.engine.graph.stages import stage_calls
 
 if TYPE_CHECKING:
     from workbench.engine.frontends.describe.source import Source
@@ -79,11 +82,37 @@ def scheduled(source: Source, schedule: str, devices: Sequence[int] = (), **more
     return replace(source, compute=staged.compute(runs), weighted=staged.compute_weighted(runs))
 
 
+_NOTHING_NAMED = "recomputation: nothing is computed again; name layers in recomputation_checkpoints"
+_NOTHING_WAITS = (
+    "recomputation: nothing is computed again, since it would save nothing: under the Sequential schedule no stage "
+    "keeps anything of an earlier micro-batch, and all that its backward pass reads is there at once; layers named in "
+    "recomputation_checkpoints part it. The driver computes it again all the same, as "
+    "recomputation='RecomputeAndBackpropagateInterleaved' does"
+)
+
+
+def as_it_is(source: Source, how: Recomputation) -> Source | None:
+    """The source in stages with what it says where computing again saves nothing: nothing waits for later micro-batches
+    and no checkpoint parts a stage. Else None.
+    """
+    staged = source.staged
+    if not isinstance(staged, Staged) or not staged.in_stages or how.checkpoints or has_marks(staged.program):
+        return None
+    several = len({call.stage for call in staged.program.calls}) > 1
+    return replace(source, graph=_saying(source.graph, _NOTHING_WAITS if several else _NOTHING_NAMED))
+
+
+@lru_cache(maxsize=8)  # a graph that is compiled with other options
+def _saying(graph: Graph, text: str) -> Graph:
+    trains = any(call.direction == "backward" for call in stage_calls(graph))
+    return replace(graph, assumptions=(*graph.assumptions, text)) if trains else graph
+
+
 def with_recomputation(source: Source, how: Recomputation) -> Source:
-    """The source with residuals computed again; one that has no stages or no backward pass as it is."""
+    """The source with residuals computed again; one that has no backward pass as it is."""
     staged = source.staged
     if not isinstance(staged, Staged) or not staged.in_stages:
-        return source
+        return replace(source, graph=recomputed_step(source.graph, how.checkpoints))
     if how not in staged.variants:
         staged.variants[how] = _recomputing(source, staged, how)
     return staged.variants[how]

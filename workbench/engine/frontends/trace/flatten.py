@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.base.dtypes import dtype_name
-from workbench.engine.frontends.describe.name_stack import HOST_REGION
+from workbench.engine.frontends.describe.name_stack import HOST_REGION, is_mark
 from workbench.engine.frontends.expand.expansions import Expanded
 from workbench.engine.frontends.expand.fold import fold
 from workbench.engine.frontends.trace.body import Body, Context, open_program
@@ -65,7 +65,7 @@ class Flattener(Body):
         name = eqn.primitive.name
         if name in INLINED and INLINED[name] in eqn.params:
             return self.inline(eqn, operands, context)
-        if name in _IDENTITIES:
+        if name in _IDENTITIES and not is_mark(name, eqn.params.get("name")):
             return operands
         if name in _IDENTITIES_WHEN_TYPES_AGREE and self.agrees(eqn, operands[0]):
             return operands[:1]
