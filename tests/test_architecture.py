@@ -57,6 +57,7 @@ ROOMS = (
     "datasets",
     "tiles",
     "profiler.schema",
+    "profiler.places",
     "profiler.interning",
     "profiler.tables",
     "profiler.fidelity",

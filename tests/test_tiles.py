@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +61,8 @@ def test_one_tile_that_works_ten_times_harder_decides_the_step() -> None:
         x = g.variable("x", 1000).map_linearly(tiles=10)
         cs = g.compute_set("work")
         for tile in range(10):
-            cs.vertex("stub", tile=tile, cycles=hard if tile == 3 else 100, a=x[100 * tile : 100 * tile + 100])
+            part = x[100 * tile : 100 * tile + 100]
+            cs.vertex("stub", tile=tile, cycles=hard if tile == 3 else 100, a=part, writes=())
         return cs.compile_program()
 
     even, uneven = execute(program(100)), execute(program(1000))
@@ -127,7 +129,8 @@ def test_using_an_early_tensor_late_costs_its_bytes_in_between() -> None:
             cs = g.compute_set(f"step{number}")
             cs.vertex("popops::UnaryOp1DInPlace", tile=0, op="SQUARE", inOut=other[:16])
             steps.append(cs)
-        last = g.compute_set("last").vertex("stub", tile=0, cycles=5, a=other[:16], b=(early if late else other)[:16])
+        read = {"a": other[:16], "b": (early if late else other)[:16]}
+        last = g.compute_set("last").vertex("stub", tile=0, cycles=5, **read, writes=())
         return live(g.sequence(*steps, last).compile_program()).live_bytes(0)
 
     difference = peak(True) - peak(False)
@@ -301,6 +304,11 @@ def test_errors_say_what_is_wrong_what_was_expected_and_what_to_do() -> None:
         "vertex 'stub' of 'cs' is on tile 9. Expected: tiles 0 to 3. "
         "To mend it: use fewer tiles or a graph with more of them."
     )
+    assert error(lambda: cs.vertex("popops::UnaryOp1D", tile=0, op="SQRT", a=x, result=x)) == (
+        "popops::UnaryOp1D writes none of its fields (a, result). "
+        "Expected: a field whose name begins with 'out', is 'dst' or ends in 'Out'; or one that is 'inOut'. "
+        "To mend it: name the field of its result out=, or list what it writes as writes=, () for nothing."
+    )
     assert error(lambda: cs.vertex("popops::UnaryOp1D", tile=0, a=x, out=x)) == (
         "popops::UnaryOp1D on tensors a, out does not know its 'op'. Expected: the arguments op, type, n. "
         "To mend it: pass it as op=."
@@ -370,3 +378,23 @@ def test_import_and_a_first_program_take_less_than_a_second() -> None:
         if seconds[-1] < 1:
             break
     assert min(seconds) < 1, seconds
+
+
+def test_fields_that_are_missing_or_too_many_or_of_another_size_are_named() -> None:
+    g = Graph("ipu2", tiles=4)
+    x, y, short = (g.variable(name, size).map_linearly(tiles=1) for name, size in (("x", 8), ("y", 8), ("short", 3)))
+
+    def ran(name: str, **fields: Any) -> str:
+        step = g.compute_set("cs").vertex(name, tile=0, **fields)
+        with pytest.raises(InputError) as caught:
+            g.run(step)
+        return str(caught.value)
+
+    one = "vertex 'popops::BinaryOp1D' on tile 0 reads 1 tensors (a of 8). Expected: 2."
+    assert ran("popops::BinaryOp1D", op="ADD", a=x, out=y).startswith(one)
+    three = "vertex 'popops::BinaryOp1D' on tile 0 reads 3 tensors (a of 8, b of 8, c of 8). Expected: 2."
+    assert ran("popops::BinaryOp1D", op="ADD", a=x, b=x, c=x, out=y).startswith(three)
+    assert ran("popops::BinaryOp1D", op="ADD", a=x, b=short, out=y) == (
+        "vertex 'popops::BinaryOp1D' on tile 0 writes out of 8 elements and reads a of 8, b of 3. "
+        "Expected: as many elements in each, or one."
+    )

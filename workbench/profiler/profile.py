@@ -15,11 +15,13 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.categories import MEMORY_CATEGORIES
-from workbench.errors import WorkbenchError
+from workbench.base.whole import whole
+from workbench.errors import InputError, WorkbenchError
 from workbench.profiler import tables
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import Addresses, Placer, Placing, bytes_by_category
 from workbench.profiler.offers import Offers
+from workbench.profiler.places import cycle_of, ipu_of, step_of, tile_of
 from workbench.profiler.registry import exports
 from workbench.profiler.report import face, plain_html
 from workbench.profiler.schema import Column, Stored, Table
@@ -205,7 +207,11 @@ class Profile(Offers):
 
     def column(self, table: str, name: str) -> Column:
         """One raw column."""
-        return self.tables[table][name]
+        known = self.tables.get(table)
+        if known is None or name not in known:
+            names = ", ".join(self.tables if known is None else known)
+            raise InputError(f"a profile has no column {name!r} in a table {table!r}", expected=f"one of: {names}")
+        return known[name]
 
     def vector(self, index: int) -> IntArray:
         """The interned per-tile vector of an `*_index` column: int64[tiles]."""
@@ -240,7 +246,9 @@ class Profile(Offers):
 
         Columns: step, ipu, replica, stage, micro_batch, iteration, direction, layer, cycles_from, cycles_to, cause.
         """
-        return blocks(self, ipu, cycles_from, cycles_to, max_rows)
+        window = (cycle_of("cycles_from", cycles_from), cycle_of("cycles_to", cycles_to))
+        ipu = None if ipu is None else ipu_of(self, ipu)
+        return blocks(self, ipu, *window, whole("max_rows", max_rows, least=0))
 
     def live_variables(self, step: int, ipu: int | None = None, tile: int | None = None) -> pd.DataFrame:
         """Variables live at a program step, those that come and go first, then by bytes.
@@ -248,7 +256,9 @@ class Profile(Offers):
         `bytes` counts the chosen tile, else the chosen IPU, else all IPUs of the step. A step that runs at several
         places shows the place with most live bytes.
         """
-        return live_bytes.live_variables(self, step, ipu, tile)
+        ipu = None if ipu is None else ipu_of(self, ipu)
+        tile = None if tile is None else tile_of(self, tile)
+        return live_bytes.live_variables(self, step_of(self, step), ipu, tile)
 
     # Out
 

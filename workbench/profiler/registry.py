@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from workbench.base.registry import Registry
+from workbench.errors import InputError
 from workbench.profiler.report import Report
 
 
@@ -31,6 +32,13 @@ def report(name: str) -> Callable[[R], R]:
     """Of a class of reports: `profile.<name>` is its `from_profile(profile)`, made when first asked for and kept."""
 
     def register(made: R) -> R:
+        for wanted in ("from_profile", "data", "sentence", "to_pandas"):
+            if getattr(made, wanted, None) is getattr(Report, wanted, None):
+                raise InputError(
+                    f"the report {name!r} ({made.__qualname__}) has no {wanted}",
+                    expected="from_profile(profile), data, sentence and to_pandas() of its own",
+                    todo=f"define {wanted} in {made.__module__}",
+                )
         made.name = name
         reports.add(name, made)
         return made

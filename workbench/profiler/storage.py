@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from workbench.base.files import whole_file
-from workbench.errors import ProfileFileError
+from workbench.errors import InputError, ProfileFileError
 from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import method
@@ -71,6 +72,8 @@ def _array_bytes(values: Column) -> bytes:
 
 def load_profile(path: str | Path) -> Profile:
     """Read a profile; a truncated, foreign or newer file is a `ProfileFileError`, a missing one `FileNotFoundError`."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"the path of a profile is {path!r}", expected="a text or a pathlib.Path")
     place = Path(path)
     if not place.exists():
         raise FileNotFoundError(f"no profile file {str(place)!r}")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ipywidgets
 
 from workbench.errors import InputError
+from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets.face import views as faces_of_a_profile
 from workbench.widgets.kit.base import with_html
 from workbench.widgets.kit.selection import Selection
-
-if TYPE_CHECKING:
-    from workbench.profiler.profile import Profile
 
 
 class Linked(ipywidgets.VBox):
@@ -45,6 +43,12 @@ def names_of(*names: str) -> tuple[str, ...]:
 
 def views(profile: Profile, *names: str) -> Linked:
     """The named views under one another: what is chosen in one is chosen in all."""
+    if not isinstance(profile, Profile):
+        raise InputError(
+            f"views was given {profile!r}",
+            expected="a profile",
+            todo="give executable.profile, wb.profile(...) or wb.load_profile(path)",
+        )
     chosen = names_of(*names) or shown(profile)
     selection = Selection()
     children = [face(name).widget(getattr(profile, name), selection=selection) for name in chosen]

@@ -162,7 +162,7 @@ def test_a_candidate_that_cannot_be_compiled_keeps_its_problem() -> None:
 
 
 def test_unknown_levers_are_named() -> None:
-    with pytest.raises(WorkbenchError, match=r"unknown lever 'magic'.*available_memory"):
+    with pytest.raises(WorkbenchError, match=r"unknown lever 'magic' in levers.*available_memory"):
         diagnose(over(), FakeCompiler(by_lever), levers=["magic"])
 
 

@@ -72,18 +72,25 @@ class ComputeSet(Step):
         self.vertices: list[Vertex] = []
 
     def vertex(
-        self, name: str, *, tile: int, reads: Iterable[Tensor] = (), writes: Iterable[Tensor] = (), **fields: Any
+        self,
+        name: str,
+        *,
+        tile: int,
+        reads: Iterable[Tensor] = (),
+        writes: Iterable[Tensor] | None = None,
+        **fields: Any,
     ) -> ComputeSet:
         """Add a vertex of class `name` on a tile; returns the compute set.
 
         Tensor fields are its edges: `out…`, `dst` and `…Out` are written, the first field of an in-place vertex and
         `inOut` are read and written, all others read. The codelet's element type and counts follow from them; its
-        other arguments are given by name. `reads` and `writes` add tensors that are no field.
-        Errors: unknown vertices, operations, arguments and tiles.
+        other arguments are given by name. `reads` and `writes` add tensors that are no field; a vertex with fields that
+        writes none of them is told `writes=()`.
+        Errors: unknown vertices, operations, arguments and tiles, and fields none of which is written.
         """
         check_tile(tile, self.target.tiles_per_ipu, f"vertex {name!r} of {self.name!r} is on tile {tile!r}")
-        more_reads, more_writes = tuple(reads), tuple(writes)
-        for part in (*fields.values(), *more_reads, *more_writes):
+        more_reads, more_writes = tuple(reads), None if writes is None else tuple(writes)
+        for part in (*fields.values(), *more_reads, *(more_writes or ())):
             check_graph(part, self.graph)
         self.vertices.append(make_vertex(name, tile, fields, more_reads, more_writes, self.target.machine))
         return self

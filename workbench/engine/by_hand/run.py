@@ -109,19 +109,38 @@ def _operation(vertex: Vertex, table: Named[str, Callable[..., Array]]) -> Calla
     return table[name]
 
 
-_FAMILIES: tuple[tuple[str, Callable[[Vertex, list[Array]], Array]], ...] = (
-    ("popops::BinaryOp", _binary),
-    ("popops::BroadcastScalar", _binary),
-    ("popops::UnaryOp", _unary),
-    ("popnn::NonLinearity1D", _unary),
-    ("popnn::NonLinearity2D", _unary),
-    ("popops::Cast", _copy),
-    ("poplar::Memcpy", _copy),
-    ("poplar::StridedMemcpy", _copy),
-    ("poplar::DstStridedMemcpy", _copy),
-    ("popops::Fill", _fill),
-    ("poplar::Memset", _fill),
+# How a vertex is called, its arithmetic, and how many tensors it reads.
+_FAMILIES: tuple[tuple[str, Callable[[Vertex, list[Array]], Array], int], ...] = (
+    ("popops::BinaryOp", _binary, 2),
+    ("popops::BroadcastScalar", _binary, 2),
+    ("popops::UnaryOp", _unary, 1),
+    ("popnn::NonLinearity1D", _unary, 1),
+    ("popnn::NonLinearity2D", _unary, 1),
+    ("popops::Cast", _copy, 1),
+    ("poplar::Memcpy", _copy, 1),
+    ("poplar::StridedMemcpy", _copy, 1),
+    ("poplar::DstStridedMemcpy", _copy, 1),
+    ("popops::Fill", _fill, 0),
+    ("poplar::Memset", _fill, 0),
 )
+
+
+def _check_fields(vertex: Vertex, count: int) -> None:
+    """It reads as many tensors as its arithmetic has operands, of as many elements as it writes, or of one."""
+    read = [f"{key or 'reads'} of {tensor.elements}" for key, tensor in vertex.reads]
+    if len(read) != count:
+        raise InputError(
+            f"vertex {vertex.vertex!r} on tile {vertex.tile} reads {len(read)} tensors ({', '.join(read)})",
+            expected=f"{count}",
+            todo="give each operand as a field, and the result as out=",
+        )
+    for key, tensor in vertex.writes:
+        if any(other.elements not in (1, tensor.elements) for _, other in vertex.reads):
+            raise InputError(
+                f"vertex {vertex.vertex!r} on tile {vertex.tile} writes {key or 'writes'} of {tensor.elements} elements"
+                f" and reads {', '.join(read)}",
+                expected="as many elements in each, or one",
+            )
 
 
 class HandRun:
@@ -189,12 +208,14 @@ class HandRun:
                 self.write(tensor, values)
 
     def _result(self, vertex: Vertex) -> Array:
-        rule = next((rule for family, rule in _FAMILIES if vertex.vertex.startswith(family)), None)
-        if rule is None:
+        found = next((each for each in _FAMILIES if vertex.vertex.startswith(each[0])), None)
+        if found is None:
             raise InputError(
                 f"vertex {vertex.vertex!r} has no arithmetic here",
-                expected="vertices of: " + ", ".join(family for family, _ in _FAMILIES),
+                expected="vertices of: " + ", ".join(family for family, _, _ in _FAMILIES),
                 todo="profile the program, which needs only its cost",
             )
+        _, rule, count = found
+        _check_fields(vertex, count)
         with np.errstate(all="ignore"):  # as on the machine, a division by zero is inf and stops nothing
             return np.asarray(rule(vertex, [self.read(tensor) for _, tensor in vertex.reads]))

@@ -47,13 +47,13 @@ def make_vertex(
     tile: int,
     fields: Named[str, Any],
     reads: tuple[Tensor, ...],
-    writes: tuple[Tensor, ...],
+    writes: tuple[Tensor, ...] | None,
     machine: Machine,
 ) -> Vertex:
     """A vertex from its fields: tensors become edges, the rest and what follows from the tensors arguments.
 
-    Errors: unknown vertices, operations and arguments, arguments that nothing tells, and those that contradict the
-    tensors.
+    Errors: unknown vertices, operations and arguments, arguments that nothing tells or that contradict the tensors, and
+    fields none of which is written where `writes` does not say so.
     """
     codelet = _codelet(name)
     tensors = {key: value for key, value in fields.items() if isinstance(value, Tensor)}
@@ -61,15 +61,21 @@ def make_vertex(
     settings = {key: value for key, value in fields.items() if key in known}
     given = {key: value for key, value in fields.items() if key not in tensors and key not in known}
     read, written = _edges(name, tensors)
+    if tensors and not written and writes is None:
+        raise InputError(
+            f"{name} writes none of its fields ({', '.join(tensors)})",
+            expected="a field whose name begins with 'out', is 'dst' or ends in 'Out'; or one that is 'inOut'",
+            todo="name the field of its result out=, or list what it writes as writes=, () for nothing",
+        )
     arguments = _arguments(name, codelet, given, read, written)
-    _check_given(name, given, each_once((*read.values(), *written.values(), *reads, *writes)))
+    _check_given(name, given, each_once((*read.values(), *written.values(), *reads, *(writes or ()))))
     vertices.cycles(machine, name, **arguments)  # the codelet's own checks, where the vertex is written
     return Vertex(
         vertex=name,
         tile=int(tile),
         arguments=inputs_of(arguments),
         reads=(*read.items(), *(("", part) for part in reads)),
-        writes=(*written.items(), *(("", part) for part in writes)),
+        writes=(*written.items(), *(("", part) for part in writes or ())),
         settings=inputs_of(settings),
     )
 

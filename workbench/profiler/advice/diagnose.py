@@ -15,7 +15,7 @@ import pandas as pd
 
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.errors import Cancelled, InputError, WorkbenchError
-from workbench.profiler.advice.levers import DEFAULT, LEVERS, Change, Situation
+from workbench.profiler.advice.levers import DEFAULT, LEVERS, Change, Lever, Situation
 from workbench.profiler.advice.snippet import code_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
@@ -190,7 +190,13 @@ def diagnose(
     `levers`: names, default `available_memory`, `half_partials` and `micro_batch`; also `half_precision`. `progress`
     hears `"fix: phase"` as each phase of a candidate begins; what it raises stops the diagnosis.
     """
-    found = [LEVERS.get(name) for name in levers or DEFAULT]
+    found = _levers(levers)
+    if not isinstance(executable, Profile) and not isinstance(getattr(executable, "profile", None), Profile):
+        raise InputError(
+            f"diagnose was given {executable!r}",
+            expected="what wb.compile returns, or a profile",
+            todo="write wb.diagnose(wb.compile(model, batch_size=…)), with the arguments of the compile",
+        )
     profile = executable if isinstance(executable, Profile) else executable.profile
     request = None if isinstance(executable, Profile) else executable.request
     situation = Situation(profile=profile, fixed_inputs=bool(getattr(request, "inputs", ())))
@@ -211,6 +217,15 @@ def diagnose(
         executable=executable,
         compile=compile,
     )
+
+
+def _levers(names: Any) -> list[Lever]:
+    """Levers by name: one, or several."""
+    wanted = DEFAULT if names is None else (names,) if isinstance(names, str) else names
+    for name in wanted if isinstance(wanted, list | tuple) else (wanted,):
+        if not isinstance(name, str) or name not in LEVERS:
+            raise InputError(f"unknown lever {name!r} in levers", expected=f"any of: {', '.join(LEVERS)}")
+    return [LEVERS.get(name) for name in wanted or DEFAULT]
 
 
 def _estimate(change: Change, request: Any) -> Fix:

@@ -18,6 +18,7 @@ from workbench.profiler.fidelity import KINDS, TypicalError, error_of
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import addresses_by_category
 from workbench.profiler.operators.steps import OperatorSteps, StepsByOperator
+from workbench.profiler.places import step_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import method
 from workbench.profiler.report import records
@@ -92,10 +93,7 @@ def _explained(
 
 
 def _row_of_step(profile: Profile, step: int) -> int:
-    rows = np.flatnonzero(profile.tables["steps"]["id"] == step)
-    if not len(rows):
-        raise InputError(f"no step {step!r}", expected="an id of profile.steps")
-    return int(rows[0])
+    return int(np.flatnonzero(profile.tables["steps"]["id"] == step_of(profile, step))[0])
 
 
 def _step(profile: Profile, step: int) -> Explanation:

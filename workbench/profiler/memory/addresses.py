@@ -7,6 +7,7 @@ with the largest size of each variable; a tile that this would show above the fu
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -53,6 +54,11 @@ Placing: TypeAlias = Callable[[Stored, int], Placer]
 """The engine's placement for an IPU of a profile."""
 
 
+def _is_one_of(number: object, count: int) -> bool:
+    """Whether something is a whole number below a count."""
+    return hasattr(number, "__index__") and not isinstance(number, bool) and 0 <= operator.index(number) < count
+
+
 class Addresses:
     """The addresses of one profile. Tiles of an IPU that hold the same bytes of everything share their rows."""
 
@@ -67,7 +73,7 @@ class Addresses:
     def check(self, ipu: int, tile: int) -> None:
         """A tile that does not exist is an `InputError`."""
         ipus, tiles = self._profile.arrays["allocated_as"].shape
-        if not (0 <= ipu < ipus and 0 <= tile < tiles):
+        if not (_is_one_of(ipu, ipus) and _is_one_of(tile, tiles)):
             raise InputError(f"no tile {tile!r} on IPU {ipu!r}", expected=f"tile 0 to {tiles - 1}, IPU 0 to {ipus - 1}")
 
     def tile(self, ipu: int, tile: int) -> Tile:

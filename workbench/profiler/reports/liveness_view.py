@@ -13,6 +13,7 @@ from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text
 from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes
+from workbench.profiler.places import ipu_of, tile_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -34,7 +35,8 @@ class LivenessView(Report):
 
     def of(self, *, ipu: int | None = None, tile: int | None = None) -> LivenessView:
         """The same report for another IPU or one tile."""
-        return LivenessView(profile=self.profile, ipu=self.ipu if ipu is None else ipu, tile=tile)
+        place = self.ipu if ipu is None else ipu_of(self.profile, ipu)
+        return LivenessView(profile=self.profile, ipu=place, tile=None if tile is None else tile_of(self.profile, tile))
 
     @cached_property
     def steps(self) -> IntArray:

@@ -16,6 +16,7 @@ from workbench.base.units import bytes_text
 from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes as bytes_of
 from workbench.profiler.memory.addresses import bytes_by_category
+from workbench.profiler.places import ipu_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
@@ -44,7 +45,8 @@ class Memory(Report):
 
     def of(self, *, ipu: int | None = None, measure: Measure | None = None) -> Memory:
         """The same report for another IPU or measure."""
-        return Memory(profile=self.profile, ipu=self.ipu if ipu is None else ipu, measure=measure or self.measure)
+        place = self.ipu if ipu is None else ipu_of(self.profile, ipu)
+        return Memory(profile=self.profile, ipu=place, measure=measure or self.measure)
 
     @cached_property
     def by_category(self) -> dict[str, IntArray]:

@@ -15,6 +15,7 @@ from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
 from workbench.profiler.memory import footprint
+from workbench.profiler.places import ipu_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
@@ -48,7 +49,8 @@ class TileMap(Report):
 
     def of(self, quantity: str = "total", item: str | int | None = None, *, ipu: int | None = None) -> TileMap:
         """The same map for something else."""
-        return TileMap(profile=self.profile, ipu=self.ipu if ipu is None else ipu, quantity=quantity, item=item)
+        place = self.ipu if ipu is None else ipu_of(self.profile, ipu)
+        return TileMap(profile=self.profile, ipu=place, quantity=quantity, item=item)
 
     @property
     def unit(self) -> str:

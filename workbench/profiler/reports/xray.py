@@ -13,6 +13,7 @@ from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import bytes_by_category
+from workbench.profiler.places import ipu_of, tile_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
@@ -38,7 +39,7 @@ class Xray(Report):
 
     def of(self, ipu: int, tile: int) -> Xray:
         """The same picture of another tile; its addresses are worked out if need be."""
-        return Xray(profile=self.profile, ipu=ipu, tile=tile)
+        return Xray(profile=self.profile, ipu=ipu_of(self.profile, ipu), tile=tile_of(self.profile, tile))
 
     @cached_property
     def positions(self) -> int:

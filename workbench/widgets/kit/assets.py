@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from workbench.errors import InputError
+
 FOLDER = Path(__file__).parents[1]
 # What brings the others is not brought itself.
 _CARRIERS = ("kit/library.js", "kit/stub.js")
@@ -40,6 +42,12 @@ def digest() -> str:
 
 def stub(path: str) -> str:
     """The JavaScript of one widget, which draws with the module at `path` of the page's library."""
+    if path not in sources():
+        raise InputError(
+            f"there is no script {path!r} for this view",
+            expected="a .js of the same name beside the file of the view, which exports {render}",
+            todo=f"write {FOLDER / path}",
+        )
     return text("kit/stub.js").replace('"DIGEST"', json.dumps(digest())).replace('"PATH"', json.dumps(path))
 
 
