@@ -119,10 +119,19 @@ def test_feeds_of_another_shape_are_refused_and_the_session_goes_on() -> None:
         assert session.run(result, {x: [1, 2]})[0].tolist() == [2, 4]
 
 
-def test_shapes_must_be_known() -> None:
+def test_each_shape_that_is_fed_is_compiled_once() -> None:
+    x = tf.placeholder(tf.float32, [None, 2])
+    result = compiled(lambda value: value * 2, [x])
+    with tf.Session() as session:
+        for rows in (1, 3, 1):
+            assert session.run(result, {x: np.ones((rows, 2))})[0].tolist() == [[2, 2]] * rows
+        assert len(session.executables) == 2
+
+
+def test_shapes_of_what_a_loop_carries_must_be_known() -> None:
     x = tf.placeholder(tf.float32, [None, 2])
     with pytest.raises(ValueError, match="every dimension known"):
-        compiled(lambda value: value * 2, [x])
+        compiled(lambda value: ipu.loops.repeat(3, lambda each: each * 2, [value]), [x])
 
 
 def test_a_program_is_traced_once_on_a_configured_device() -> None:

@@ -245,3 +245,63 @@ def test_a_type_has_tensorflows_words(word: str, name: str) -> None:
         found = session.run(tf.cast(x, word), {x: [1, 0]})
     assert found.dtype == name
     assert found.tolist() == [1, 0]
+
+
+UNSHAPED: dict[str, Any] = {
+    "product": lambda a: a * 2.0 + 1.0,
+    "sum": lambda a: tf.reduce_sum(a * a),
+    "rows": lambda a: tf.reduce_mean(a, -1),
+    "gradient": lambda a: tf.gradients(tf.reduce_sum(a * a * a), a)[0],
+    "stack": lambda a: tf.stack([a, a + 1.0]),
+    "cast": lambda a: tf.cast(a > 0.0, tf.int32),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "/device:IPU:0"])
+@pytest.mark.parametrize("name", sorted(UNSHAPED))
+def test_a_placeholder_without_a_shape_is_of_each_that_is_fed(name: str, device: str) -> None:
+    a = tf.placeholder(tf.float32)
+    partly = tf.placeholder(tf.float32, [None, 3])
+    with tf.device(device):
+        results = [UNSHAPED[name](each) for each in (a, partly)]
+    values = [np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((4, 3), np.float32), np.arange(5, dtype=np.float32)]
+    with tf.Session() as session:
+        for value in values:
+            expected = CALCULATED[name](value)
+            np.testing.assert_allclose(session.run(results[0], {a: value}), expected)
+            if value.ndim == 2:
+                np.testing.assert_allclose(session.run(results[1], {partly: value}), expected)
+    with pytest.raises(ValueError, match=r"^Cannot feed value of shape \(2, 4\) for .*, which has \(None, 3\)\.$"):
+        session_of(partly, np.ones((2, 4)))
+
+
+CALCULATED: dict[str, Any] = {
+    "product": lambda a: a * 2 + 1,
+    "sum": lambda a: (a * a).sum(),
+    "rows": lambda a: a.mean(-1),
+    "gradient": lambda a: 3 * a * a,
+    "stack": lambda a: np.stack([a, a + 1]),
+    "cast": lambda a: (a > 0).astype(np.int32),
+}
+
+
+def session_of(tensor: Any, fed: Any) -> Any:
+    with tf.Session() as session:
+        return session.run(tensor, {tensor: fed})
+
+
+def test_what_is_known_of_a_shape_is_kept() -> None:
+    a, partly = tf.placeholder(tf.float32), tf.placeholder(tf.float32, [None, 3])
+    assert repr(a) == '<tf.Tensor "Placeholder:0" shape=<unknown> dtype=float32>'
+    assert a.get_shape().rank is None
+    assert tf.reduce_sum(a).get_shape().as_list() == []
+    assert tf.reduce_sum(partly, 0).get_shape().as_list() == [3]
+    assert (partly * 2.0 + tf.zeros([10, 3])).get_shape().as_list() == [10, 3]
+    assert tf.matmul(partly, tf.zeros([3, 5])).get_shape().as_list() == [None, 5]
+    with pytest.raises(ValueError, match="unknown rank"):
+        a.get_shape().as_list()
+    with pytest.raises(TypeError, match="no known first dimension"):
+        iter(a)
+    wrong = tf.placeholder(tf.float32, [4, None])
+    with pytest.raises(TypeError, match="dot_general"):
+        tf.matmul(partly, wrong)

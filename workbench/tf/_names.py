@@ -28,12 +28,14 @@ from workbench.tf._session import session as _session
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor whose value is fed; its shape must be known where it reaches an IPU."""
+    """A tensor whose value is fed. Of no shape, or one with None, each shape that is fed is compiled for the IPU."""
 
     def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
         raise ValueError(f"You must feed a value for the placeholder {made.name}.")
 
-    made = Operation("Placeholder", (), [(tuple(shape or ()), str(as_dtype(dtype)))], compute, name=name)
+    made = Operation(
+        "Placeholder", (), [(shape if shape is None else tuple(shape), str(as_dtype(dtype)))], compute, name=name
+    )
     return made.outputs[0]
 
 

@@ -19,7 +19,8 @@ import keras
 
 from workbench.errors import InputError
 from workbench.tf._graph.dtypes import DType, as_dtype
-from workbench.tf._graph.shapes import TensorShape
+from workbench.tf._graph.shapes import UNKNOWN, TensorShape
+from workbench.tf._graph.stand_ins import types_of
 
 _numbers = itertools.count()
 
@@ -150,7 +151,7 @@ class Operation:
         self,
         kind: str,
         inputs: Sequence[Tensor],
-        types: Sequence[tuple[tuple[int | None, ...], str]],
+        types: Sequence[tuple[Sequence[int | None] | None, str]],
         compute: Compute,
         *,
         name: str | None = None,
@@ -207,10 +208,12 @@ def _capture(tensor: Tensor, graph: Graph) -> None:
 
 
 class Tensor(keras.KerasTensor):  # type: ignore[misc]
-    """A value of a graph: `shape`, `dtype` and the operation that makes it."""
+    """A value of a graph: `shape`, `dtype` and the operation that makes it. Shape None: nobody knows its rank."""
 
-    def __init__(self, op: Operation, index: int, shape: Sequence[int | None], dtype: str) -> None:
-        super().__init__(shape=tuple(shape), dtype=str(dtype), name=f"{op.name}:{index}")
+    def __init__(self, op: Operation, index: int, shape: Sequence[int | None] | None, dtype: str) -> None:
+        super().__init__(shape=tuple(shape or ()), dtype=str(dtype), name=f"{op.name}:{index}")
+        if shape is None:
+            self._shape = UNKNOWN
         self.op = op
         self.value_index = index
 
@@ -231,15 +234,17 @@ class Tensor(keras.KerasTensor):  # type: ignore[misc]
 
     def get_shape(self) -> Any:
         """The static shape."""
-        return TensorShape(self.shape)
+        return UNKNOWN if self.shape is UNKNOWN else TensorShape(self.shape)
 
     def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> Any:
         """Its value in a session, or in the default one."""
         return (session or default_session()).run(self, feed_dict)
 
     def __repr__(self) -> str:
-        shape = ", ".join("?" if size is None else str(size) for size in self.shape)
-        return f'<tf.Tensor "{self.name}" shape=({shape}) dtype={self._dtype}>'
+        sizes = () if self.shape is UNKNOWN else self.shape
+        text = ", ".join("?" if size is None else str(size) for size in sizes)
+        shape = "<unknown>" if self.shape is UNKNOWN else f"({text})"
+        return f'<tf.Tensor "{self.name}" shape={shape} dtype={self._dtype}>'
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -248,7 +253,7 @@ class Tensor(keras.KerasTensor):  # type: ignore[misc]
         )
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.shape or self.shape[0] is None:
+        if self.shape is UNKNOWN or not self.shape or self.shape[0] is None:
             raise TypeError(f"{self.name} has no known first dimension to iterate over")
         return (self[index] for index in range(self.shape[0]))
 
@@ -358,13 +363,12 @@ def record(
         given, named = jax.tree_util.tree_unflatten(tree, filled)
         return function(*given, **named)
 
-    specs = [jax.ShapeDtypeStruct(known_shape(each), each._dtype) for each in inputs]
-    result = jax.eval_shape(lambda *values: rebuilt(values), *specs)
-    flat, structure = jax.tree_util.tree_flatten(result)
+    given = [(None if each.shape is UNKNOWN else each.shape, each._dtype) for each in inputs]
+    types, structure = types_of(lambda *values: rebuilt(values), given)
     operation = Operation(
         kind,
         inputs,
-        [(tuple(leaf.shape), str(leaf.dtype)) for leaf in flat],
+        types,
         lambda run, values: jax.tree_util.tree_leaves(rebuilt(values)),
         name=name,
     )
@@ -373,9 +377,9 @@ def record(
 
 def known_shape(tensor: Tensor) -> tuple[int, ...]:
     """The static shape; an `InputError` when a dimension is not known."""
-    if any(size is None for size in tensor.shape):
+    if tensor.shape is UNKNOWN or any(size is None for size in tensor.shape):
         raise InputError(
-            f"{tensor.name} has shape {tuple(tensor.shape)}",
+            f"{tensor.name} has shape {UNKNOWN if tensor.shape is UNKNOWN else tuple(tensor.shape)}",
             expected="every dimension known: XLA compiles for fixed shapes",
         )
     return tuple(int(size) for size in tensor.shape)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import keras
 
 from workbench.tf._graph.dtypes import as_dtype
@@ -15,9 +14,10 @@ from workbench.tf._graph.graph import (
     Tensor,
     current_scopes,
     get_default_graph,
-    known_shape,
     scoped,
 )
+from workbench.tf._graph.shapes import UNKNOWN
+from workbench.tf._graph.stand_ins import Shape, types_of
 from workbench.tf._graph.variables import GLOBAL, TRAINABLE, Variable
 
 _KNOWN = "keras variables"
@@ -75,14 +75,15 @@ def adopt(tensor: Any) -> Tensor:
         return [result]
 
     written = frozenset(each for each in variables if not each.trainable)
-    specs = [jax.ShapeDtypeStruct(known_shape(each), each._dtype) for each in inputs]
-    made = jax.eval_shape(lambda *values: function(list(values)), *specs) if not variables else tensor
-    shape = tuple(made.shape)
+    given = [(None if each.shape is UNKNOWN else each.shape, each._dtype) for each in inputs]
+    made: list[tuple[Shape, str]] = [(tuple(tensor.shape), str(tensor.dtype))]
+    if not variables:
+        made, _ = types_of(lambda *values: function(list(values)), given)
     with scoped(names=()):
         operation = Operation(
             "KerasLayers",
             inputs,
-            [(shape, str(made.dtype))],
+            made,
             compute,
             effects=Effects(reads=frozenset(variables), writes=written),
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
 
 
 class TensorShape(tuple[Any, ...]):
@@ -32,11 +32,51 @@ class TensorShape(tuple[Any, ...]):
         return count
 
     @property
-    def rank(self) -> int:
+    def rank(self) -> int | None:
         """How many dimensions."""
         return len(self)
 
     ndims = rank
 
 
-__all__ = ["TensorShape"]
+class UnknownShape(TensorShape):
+    """The shape of a tensor of which not even the number of dimensions is known: there is one, `UNKNOWN`."""
+
+    __slots__ = ()
+
+    def _refuse(self) -> NoReturn:
+        raise ValueError("A tensor of unknown rank has no sizes. To mend it: give its placeholder a shape.")
+
+    def __len__(self) -> int:
+        self._refuse()
+
+    def __iter__(self) -> Iterator[Any]:
+        self._refuse()
+
+    def __getitem__(self, key: Any) -> Any:
+        self._refuse()
+
+    def as_list(self) -> list[Any]:
+        """There is none."""
+        self._refuse()
+
+    def is_fully_defined(self) -> bool:
+        """No."""
+        return False
+
+    @property
+    def rank(self) -> int | None:
+        """Nobody knows."""
+        return None
+
+    ndims = rank
+
+    def __repr__(self) -> str:
+        return "TensorShape(None)"
+
+    __str__ = __repr__
+
+
+UNKNOWN = UnknownShape()
+
+__all__ = ["UNKNOWN", "TensorShape", "UnknownShape"]

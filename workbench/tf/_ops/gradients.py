@@ -12,8 +12,9 @@ from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation, Running, Tensor
 from workbench.tf._graph.convert import is_symbolic, symbolic
 from workbench.tf._graph.evaluate import GradientOf, path_between
+from workbench.tf._graph.shapes import UNKNOWN
 from workbench.tf._graph.variables import TRAINABLE, Variable
-from workbench.tf._ops.control import as_tensor, type_of
+from workbench.tf._ops.control import as_tensor
 
 
 def gradients(
@@ -43,10 +44,11 @@ def depends(targets: Sequence[Tensor], source: Any, spans: tuple[tuple[int, int]
 def gradient_operation(asked: GradientOf, given: Sequence[Tensor], name: str) -> list[Any]:
     """The operation that differentiates as asked, `given` the gradients of the targets, ones when there are none."""
     targets, sources = asked.targets, asked.sources
-    types = [(each.shape, str(each.dtype)) if isinstance(each, Variable) else type_of(each) for each in sources]
+    types = [(None if each.shape is UNKNOWN else each.shape, str(each.dtype)) for each in sources]
 
     def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
-        seeds = list(values[-len(given) :]) if given else [jnp.ones(*type_of(each)) for each in targets]
+        made = values[: len(targets)]
+        seeds = list(values[-len(given) :]) if given else [jnp.ones(each.shape, each.dtype) for each in made]
         return list(run.pullback(asked)(seeds)[0])
 
     tensors = [each for each in sources if isinstance(each, Tensor)]

@@ -45,6 +45,7 @@ class Cluster:
     graph: Graph
     operations: tuple[Operation, ...]
     inputs: tuple[Tensor, ...]
+    shapes: tuple[tuple[int, ...], ...]  # of the inputs: those that were fed where no other is known
     outputs: tuple[Tensor, ...]
     variables: tuple[Any, ...]
     written: tuple[Any, ...]
@@ -96,7 +97,8 @@ class Cluster:
             traced: Source = self.staged.traced_by(self, Held)
             return traced
         specs = tuple(
-            ArraySpec(name=tensor.name, shape=known_shape(tensor), dtype=str(tensor._dtype)) for tensor in self.inputs
+            ArraySpec(name=tensor.name, shape=shape, dtype=str(tensor._dtype))
+            for tensor, shape in zip(self.inputs, self.shapes, strict=True)
         )
         held = [(variable.shape, str(variable.dtype)) for variable in self.variables]
         types = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
@@ -153,11 +155,16 @@ def cluster(
         graph=graph,
         operations=tuple(operations),
         inputs=tuple(inputs),
+        shapes=tuple(_shape_of(each, given) for each in inputs),
         outputs=tuple(dict.fromkeys(each for each in wanted if each.op in mine and each not in given)),
         variables=tuple(touched),
         written=tuple(variable for variable in touched if variable in effects.writes),
         name=names.pop() if len(names) == 1 else "main",
     )
+
+
+def _shape_of(tensor: Tensor, given: Mapping[Tensor, Any]) -> tuple[int, ...]:
+    return tuple(given[tensor].shape) if tensor in given else known_shape(tensor)
 
 
 def compile_cluster(found: Cluster, options: Options) -> Any:

@@ -51,7 +51,7 @@ class Device:
 
     def program(self, found: Cluster, options: Any) -> Any:
         """The executable, compiled the first time."""
-        key = (found.operations, found.inputs, found.outputs, options, flags())
+        key = (found.operations, found.inputs, found.shapes, found.outputs, options, flags())
         if key not in self.programs:
             # The options speak of all devices; this one's IPUs are shared out here.
             own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})

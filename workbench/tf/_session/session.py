@@ -15,6 +15,7 @@ from workbench.tf import _graph, _hooks
 from workbench.tf._graph import Graph, Operation, Tensor
 from workbench.tf._graph.convert import is_symbolic, plain, symbolic
 from workbench.tf._graph.evaluate import Run, State, needed_by
+from workbench.tf._graph.shapes import UNKNOWN
 from workbench.tf._graph.variables import Variable
 from workbench.tf._session.cluster import Cluster, cluster
 from workbench.tf._session.device import Device, device_of
@@ -112,6 +113,8 @@ class Session:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"feed_dict has the key {key!r}, which is no tensor")
         array = np.asarray(value, str(tensor._dtype)) if tensor._dtype != "bfloat16" else jnp.asarray(value, "bfloat16")
+        if tensor.shape is UNKNOWN:
+            return tensor, array
         fits = len(array.shape) == len(tensor.shape) and all(
             want is None or want == have for want, have in zip(tensor.shape, array.shape, strict=True)
         )
