@@ -15,6 +15,7 @@ from workbench.engine.cost import formulas
 from workbench.engine.mapping import linear
 from workbench.engine.program import OnTileExecute
 from workbench.engine.target import targets
+from workbench.engine.vertices.conv import hmac_cycles
 
 SAMPLES: dict[str, Sample] = collected("ops")
 MK2 = targets["ipu2"]
@@ -67,6 +68,40 @@ def test_twice_the_width_halves_the_inner_loop() -> None:
     """With the workers as they were: 160 halves a worker in 20 vectors instead of 40."""
     wider = MK2.machine._replace(data_path_bytes=16)
     assert vertices.cycles(wider, "popops::BinaryOp1D", **HALVES) == 6 * (26 + 3 * 20) + 11
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "narrow", "wide"),
+    [
+        ("popops::Fill", {"type": "half", "n": 960}, 26 + 240, 26 + 120),
+        ("popops::Fill", {"type": "float", "n": 962}, 23 + 481, 23 + 240 + 1),
+        ("popops::Fill2d", {"type": "half", "rows": [960]}, 5 + 266 - 2, 5 + 146 - 2),
+        # a loop of a vector of halves, 40 of them a worker, or 20
+        ("popops::ScalarMultiply1D", {"n": 960}, 6 * (51 + 9 + 5 * 39), 6 * (51 + 9 + 5 * 19)),
+        # 160 floats of a worker, three positions
+        (
+            *("popops::DynamicSlice1D", {"type": "float", "region_size": 960, "num_sub_elements": 3}),
+            *(25 + 6 * (39 + 3 * (24 + 2 * 80)), 25 + 6 * (39 + 3 * (24 + 2 * 40))),
+        ),
+        (
+            *("popops::DynamicSlice2D", {"type": "float", "region_sizes": [960], "num_sub_elements": 3}),
+            *(27 + 13 + 3 * (29 + 480), 27 + 13 + 3 * (29 + 240)),
+        ),
+    ],
+)
+def test_a_loop_over_vectors_takes_those_of_the_target(
+    name: str, arguments: dict[str, object], narrow: int, wide: int
+) -> None:
+    given = {**arguments, **({"num_base_elements": 4} if "Dynamic" in name else {})}
+    assert vertices.cycles(MK2.machine, name, **given) == narrow
+    assert vertices.cycles(MK2.machine._replace(data_path_bytes=16), name, **given) == wide
+
+
+def test_a_dot_product_of_channels_takes_a_vector_a_cycle() -> None:
+    """16 positions a worker of 16 halves: 16 / 4 cycles each, of 16 bytes 16 / 8."""
+    given = {"in_chans": 16, "out_chans": 1, "rows": 6, "row_width": 16, "kernel_zeroing": False}
+    narrow, wide = (hmac_cycles(**given, workers=6, data_path_bytes=size) for size in (8, 16))
+    assert narrow - wide == 6 * 16 * (16 // 4 - 16 // 8)
 
 
 def test_a_copy_moves_an_access_a_cycle() -> None:

@@ -115,18 +115,23 @@ def cast_2d(*, from_type: str, to_type: str, rows: Sequence[int], data_path_byte
     return 5 + sum(11 + cast_worker_cycles(n, from_type, to_type, data_path_bytes=data_path_bytes) for n in rows)
 
 
-def fill_cycles(dtype: str, elements: int) -> int:
-    """Worker cycles of filling `elements`, 64 bits a cycle after the alignment of both ends."""
+def fill_cycles(dtype: str, elements: int, *, data_path_bytes: int) -> int:
+    """Worker cycles of filling `elements`, the data path a cycle after the alignment of both ends."""
     if dtype in _INT64:
         return 5 + elements
     if p.type_bytes(dtype) == 1 and dtype != "quarter":
-        return 28 + elements // 4 if elements < 64 else 39 + elements // 8
+        half_path = data_path_bytes // 2
+        return 28 + elements // half_path if elements < 64 else 39 + elements // data_path_bytes
     if dtype == "half":
-        return {1: 15, 2: 21}.get(elements, 26 + elements // 4)
-    return 23 + elements // 2 + (elements % 2 == 1)
+        return {1: 15, 2: 21}.get(elements, 26 + elements // (data_path_bytes // 2))
+    vector = data_path_bytes // 4
+    return 23 + elements // vector + (elements % vector > 0)
 
 
-_FILL_TEXT = "float and int 23 + n / 2 (+1 if odd); half 26 + n / 4; 8 bits 28 + n / 4 below 64, else 39 + n / 8"
+_FILL_TEXT = (
+    "float and int 23 + n / v (+1 for a rest); half 26 + n / v, v elements of the data path; 8 bits 28 + two per data "
+    "path below 64, else 39 + n / data path bytes"
+)
 
 
 @codelet(
@@ -137,9 +142,9 @@ _FILL_TEXT = "float and int 23 + n / 2 (+1 if odd); half 26 + n / 4; 8 bits 28 +
     state_bytes=lambda *, type, **_: max(4, p.type_bytes(type)) + p.SPAN,
     code_bytes=320,
 )
-def fill(*, type: str, n: int) -> int:
+def fill(*, type: str, n: int, data_path_bytes: int) -> int:
     """Worker cycles of writing one value over n elements."""
-    return fill_cycles(type, n)
+    return fill_cycles(type, n, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -150,9 +155,9 @@ def fill(*, type: str, n: int) -> int:
     state_bytes=lambda *, type, rows: p.rows_state(len(rows), p.SPAN, scalars=max(4, p.type_bytes(type))),
     code_bytes=380,
 )
-def fill_2d(*, type: str, rows: Sequence[int]) -> int:
+def fill_2d(*, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of writing one value over rows of the given elements."""
-    fills = 5 + sum(fill_cycles(type, n) for n in rows)
+    fills = 5 + sum(fill_cycles(type, n, data_path_bytes=data_path_bytes) for n in rows)
     if type in _INT64:
         return fills - 2 * len(rows)
     other = int(type != "half")

@@ -31,9 +31,9 @@ def _scalar_multiply_loops(loops: int, rest: int) -> int:
     return cycles + 2 + 4 + (5 if rest > 1 else 0) + (6 if rest % 2 else 0) + 1
 
 
-def _scalar_multiply(n: int, *, workers: int) -> int:
-    """Half by a float scalar: four elements a loop, checked for accuracy first."""
-    grain = 4
+def _scalar_multiply(n: int, *, workers: int, data_path_bytes: int) -> int:
+    """Half by a float scalar: a vector of halves a loop, checked for accuracy first."""
+    grain = p.vector_width("half", data_path_bytes)
     per_round = grain * workers
     keeper = (n % per_round - 1) // grain
     slowest = max(
@@ -48,14 +48,14 @@ def _scalar_multiply_codelet(name: str, pointers: int) -> None:
         name,
         kind="multi",
         source=f"{p.ESTIMATORS}:2731",
-        formula="workers * (51 + 9 + 5 per further 4 elements + remainder), elements over the workers",
+        formula="workers * (51 + 9 + 5 per further vector of halves + remainder), elements over the workers",
         state_bytes=lambda **_: p.SPAN + pointers * p.POINTER + 4,
         code_bytes=300,
         flops=lambda *, n: n,
     )
-    def scalar_multiply_cycles(*, n: int, workers: int) -> int:
+    def scalar_multiply_cycles(*, n: int, workers: int, data_path_bytes: int) -> int:
         """Tile cycles of multiplying n halves by one float."""
-        return _scalar_multiply(n, workers=workers)
+        return _scalar_multiply(n, workers=workers, data_path_bytes=data_path_bytes)
 
 
 _scalar_multiply_codelet("popops::ScalarMultiply1D", 2)
@@ -67,14 +67,15 @@ def _scalar_multiply_2d_codelet(name: str, pointers: int, start: int) -> None:
         name,
         kind="worker",
         source=f"{p.ESTIMATORS}:2678",
-        formula=f"{start} + 1 + per row: 19 + 7 + 5 per further 4 elements + remainder",
+        formula=f"{start} + 1 + per row: 19 + 7 + 5 per further vector of halves + remainder",
         state_bytes=lambda *, rows: p.rows_state(len(rows), p.SPAN, *[p.POINTER] * pointers, scalars=p.POINTER + 4),
         code_bytes=300,
         flops=lambda *, rows: p.total(rows),
     )
-    def scalar_multiply_2d_cycles(*, rows: Sequence[int]) -> int:
+    def scalar_multiply_2d_cycles(*, rows: Sequence[int], data_path_bytes: int) -> int:
         """Worker cycles of multiplying rows of halves by one float."""
-        return start + 1 + sum(17 + _scalar_multiply_loops(n // 4, n % 4) for n in rows)
+        vector = p.vector_width("half", data_path_bytes)
+        return start + 1 + sum(17 + _scalar_multiply_loops(n // vector, n % vector) for n in rows)
 
 
 _scalar_multiply_2d_codelet("popops::ScalarMultiply2D", 1, 36)

@@ -18,18 +18,21 @@ _ATOMIC_STORE_BYTES = 4
 _INT64 = ("long long", "unsigned long long")
 
 
-def _slice_vector(dtype: str) -> int:
-    return {1: 4, 2: 4}.get(p.type_bytes(dtype), 2)
+def _slice_vector(dtype: str, data_path_bytes: int) -> int:
+    """Elements of a load; bytes are copied two to a lane of two."""
+    return data_path_bytes // min(max(p.type_bytes(dtype), 2), 4)
 
 
-def _dynamic_1d(dtype: str, region_size: int, num_sub_elements: int, *, workers: int) -> int:
+def _dynamic_1d(dtype: str, region_size: int, num_sub_elements: int, *, workers: int, data_path_bytes: int) -> int:
     words = region_size * (2 if dtype in _INT64 else 1)
-    copies = ceil_div(words, workers) // _slice_vector(dtype)
+    copies = ceil_div(words, workers) // _slice_vector(dtype, data_path_bytes)
     start, each = (76, 72) if p.type_bytes(dtype) == 1 else (39, 24)
     return 14 + p.multi(start + (each + 2 * copies) * num_sub_elements, workers)
 
 
-_DYNAMIC_1D_TEXT = "25 + workers * (39 + positions * (24 + 2 a vector of 64 bits)); 8 bits: 76 and 72, vectors of 4"
+_DYNAMIC_1D_TEXT = (
+    "25 + workers * (39 + positions * (24 + 2 a vector of the data path)); 8 bits: 76 and 72, half a vector"
+)
 
 
 @codelet(
@@ -41,10 +44,10 @@ _DYNAMIC_1D_TEXT = "25 + workers * (39 + positions * (24 + 2 a vector of 64 bits
     code_bytes=672,
 )
 def dynamic_slice_1d(
-    *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int, workers: int
+    *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int, workers: int, data_path_bytes: int
 ) -> int:
     """Tile cycles of copying consecutive positions of the base out."""
-    return _dynamic_1d(type, region_size, num_sub_elements, workers=workers)
+    return _dynamic_1d(type, region_size, num_sub_elements, workers=workers, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -56,20 +59,22 @@ def dynamic_slice_1d(
     code_bytes=672,
 )
 def dynamic_update_slice_1d(
-    *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int, workers: int
+    *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int, workers: int, data_path_bytes: int
 ) -> int:
     """Tile cycles of copying consecutive positions into the base."""
-    return _dynamic_1d(type, region_size, num_sub_elements, workers=workers)
+    return _dynamic_1d(type, region_size, num_sub_elements, workers=workers, data_path_bytes=data_path_bytes)
 
 
-def _dynamic_2d(dtype: str, regions: Sequence[int], num_sub_elements: int, is_update: bool) -> int:
+def _dynamic_2d(
+    dtype: str, regions: Sequence[int], num_sub_elements: int, is_update: bool, *, data_path_bytes: int
+) -> int:
     wide = int(is_update and dtype in _INT64)
     start, per_vector = (29 + wide, 1)
     if dtype == "half":
         start, per_vector = 31, 2
     if p.type_bytes(dtype) == 1:
         start, per_vector = 50, 23 if is_update else 2
-    vector = _slice_vector(dtype)
+    vector = _slice_vector(dtype, data_path_bytes)
     each = (start + per_vector * ceil_div(size * (1 + wide), vector) for size in regions)
     return 27 + sum(cycles * num_sub_elements + 13 for cycles in each)
 
@@ -90,9 +95,11 @@ _DYNAMIC_2D_TEXT = "27 + per region: 13 + positions * (29 + vectors; half 31 + 2
     state_bytes=_dynamic_2d_state,
     code_bytes=692,
 )
-def dynamic_slice_2d(*, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int) -> int:
+def dynamic_slice_2d(
+    *, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int, data_path_bytes: int
+) -> int:
     """Worker cycles of slicing several regions at one offset."""
-    return _dynamic_2d(type, region_sizes, num_sub_elements, is_update=False)
+    return _dynamic_2d(type, region_sizes, num_sub_elements, is_update=False, data_path_bytes=data_path_bytes)
 
 
 @codelet(
@@ -104,10 +111,10 @@ def dynamic_slice_2d(*, type: str, region_sizes: Sequence[int], num_sub_elements
     code_bytes=692,
 )
 def dynamic_update_slice_2d(
-    *, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int
+    *, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int, data_path_bytes: int
 ) -> int:
     """Worker cycles of updating several regions at one offset."""
-    return _dynamic_2d(type, region_sizes, num_sub_elements, is_update=True)
+    return _dynamic_2d(type, region_sizes, num_sub_elements, is_update=True, data_path_bytes=data_path_bytes)
 
 
 def _search_cycles(offsets: int, offsets_per_entry: int) -> int:

@@ -17,13 +17,15 @@ _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 _RPT_COUNT_MAX = 4095
 
 
-def dense_dot_cycles(*, size: Sizes, in_type: str, partials_type: str, vector_width: int) -> Sizes:
+def dense_dot_cycles(
+    *, size: Sizes, in_type: str, partials_type: str, vector_width: int, data_path_bytes: int
+) -> Sizes:
     """Worker cycles of one dot product of `size` channels (two output channels at once for half/half).
 
-    The widest power of two up to `vector_width` that divides `size` is taken per cycle; below 8 bytes a step
-    takes two cycles. Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:79.
+    The widest power of two up to `vector_width` that divides `size` is taken per cycle; a step narrower than the data
+    path takes two cycles. Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:79.
     """
-    full_width = 2 if in_type == "float" else 4
+    full_width = _vector(in_type, data_path_bytes)
     half_half = in_type == "half" and partials_type == "half"
     outputs = 2 if half_half else 1
     fixed = 3 * outputs + int(half_half) + 4 - int(in_type == "half")
@@ -37,6 +39,10 @@ def dense_dot_cycles(*, size: Sizes, in_type: str, partials_type: str, vector_wi
     return cycles
 
 
+def _vector(in_type: str, data_path_bytes: int) -> int:
+    return data_path_bytes // (4 if in_type == "float" else 2)
+
+
 def _hmac_kept(in_type: str, one_by_one: bool) -> int:
     return 15 if one_by_one else 0 if in_type == "float" else 6
 
@@ -46,13 +52,21 @@ def _hmac_overhead(in_type: str, one_by_one: bool) -> int:
 
 
 def _hmac_run_cycles(
-    length: Sizes, *, in_chans: Sizes, out_chans: Sizes, in_type: str, partials_type: str, one_by_one: bool
+    length: Sizes,
+    *,
+    in_chans: Sizes,
+    out_chans: Sizes,
+    in_type: str,
+    partials_type: str,
+    one_by_one: bool,
+    data_path_bytes: int,
 ) -> Sizes:
     dot = dense_dot_cycles(
         size=in_chans,
         in_type=in_type,
         partials_type=partials_type,
-        vector_width=2 if in_type == "float" else 4,
+        vector_width=_vector(in_type, data_path_bytes),
+        data_path_bytes=data_path_bytes,
     )
     outputs = out_chans if partials_type == "float" else ceil_div(out_chans, 2)
     each = 7 + outputs * dot
@@ -100,6 +114,7 @@ def hmac_cycles(
         "in_type": in_type,
         "partials_type": partials_type,
         "one_by_one": one_by_one,
+        "data_path_bytes": data_path_bytes,
     }
     if run_lengths is None:
         whole, parts, cut = _split_rows(rows, workers)
@@ -387,8 +402,14 @@ def outer_product(*, type: str, width: int, chans: int, chans_per_group: int) ->
     code_bytes=0,
     flops=lambda *, size, **_: 2 * size,
 )
-def dense_dot_product(*, in_type: str, partials_type: str, vector_width: int, size: int) -> int:
+def dense_dot_product(*, in_type: str, partials_type: str, vector_width: int, size: int, data_path_bytes: int) -> int:
     """Cycles of the dot product inside the horizontal MAC."""
     return whole_number(
-        dense_dot_cycles(size=size, in_type=in_type, partials_type=partials_type, vector_width=vector_width)
+        dense_dot_cycles(
+            size=size,
+            in_type=in_type,
+            partials_type=partials_type,
+            vector_width=vector_width,
+            data_path_bytes=data_path_bytes,
+        )
     )
