@@ -15,6 +15,7 @@ import numpy as np
 from workbench.engine.frontends.numbers.numerics import with_numerics
 from workbench.engine.options import Options
 from workbench.errors import InputError
+from workbench.ipu.config._flags import flags
 from workbench.ipu.config._state import STATE
 
 
@@ -32,7 +33,12 @@ class Numbers:
         source = with_numerics(self.runner.source, self.options, STATE.draw, self.configured)
         if self._connection() == "PRE_COMPILE":
             source = replace(source, compute=_zeros(source), weighted=None)
+        if self._synthetic("parameters"):
+            source = _made_up(source)
         self.runner.source = source
+
+    def _synthetic(self, category: str) -> bool:
+        return category in self.options.get("synthetic_data")
 
     def _connection(self) -> str:
         return str(self.options.get("device_connection.type")).rpartition(".")[2]
@@ -44,7 +50,7 @@ class Numbers:
                 "the configuration never attaches to a device, so nothing can run",
                 todo="set config.device_connection.type = DeviceConnectionType.ON_DEMAND, or PRE_COMPILE for zeros",
             )
-        if self._resets != STATE.resets:
+        if self._resets != STATE.resets and not self._synthetic("seed"):
             self._reseed()
         return self.runner.run(*args, sample_weight=sample_weight)
 
@@ -69,6 +75,27 @@ def _zeros(source: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:
         ]
 
     return compute
+
+
+def _made_up(source: Any) -> Any:
+    """The source with made-up variables, and arguments if it is a function; nothing is copied back to the host's."""
+    fill, whole = flags().synthetic_value, source.called_as == "function"
+    roles = [item.role for item in source.graph.inputs if item.role != "constant"]
+    made = [role in ("parameter", "state", "optimizer") or (whole and role in ("input", "target")) for role in roles]
+
+    def compute_with(function: Any) -> Any:
+        def compute(values: Sequence[Any], *more: Any) -> list[Any]:
+            pairs = zip(values, made, strict=True)
+            results = function([jnp.full_like(value, fill) if new else value for value, new in pairs], *more)
+            return [
+                value if output.updates is None else values[output.updates]
+                for output, value in zip(source.graph.outputs, results, strict=True)
+            ]
+
+        return compute
+
+    weighted = source.weighted
+    return replace(source, compute=compute_with(source.compute), weighted=weighted and compute_with(weighted))
 
 
 __all__ = ["Numbers"]

@@ -106,7 +106,7 @@ class IPUInfeedQueue:
     def _take_all(self) -> Sequence[Any]:
         specs = [jax.ShapeDtypeStruct(shape, _on_device(dtype)) for shape, dtype in self._types]
         if flags().synthetic("Infeed"):
-            return [np.full(spec.shape, synthetic_value(), spec.dtype) for spec in specs]
+            return [np.full(spec.shape, flags().synthetic_value, spec.dtype) for spec in specs]
         with feed_scopes(self._optimise_latency, self._prefetch_depth):
             return take(self._failures.guard(self._next, f"infeed_{self._id}"), specs)
 
@@ -137,7 +137,7 @@ class IPUInfeedQueue:
         """Elements for a program that takes several at once, each as its arrays."""
         if flags().synthetic("Infeed"):
             kinds = self.element_types
-            return [[np.full(shape, synthetic_value(), dtype) for shape, dtype in kinds] for _ in range(count)]
+            return [[np.full(shape, flags().synthetic_value, dtype) for shape, dtype in kinds] for _ in range(count)]
         return [self._next() for _ in range(count)]
 
     @property
@@ -261,15 +261,6 @@ class InfeedSpec:
 
     def _from_components(self, components: Any = ()) -> IPUInfeedQueue:
         return IPUInfeedQueue._from_type_spec(self)
-
-
-def synthetic_value() -> float:
-    """What every element is when data are synthetic: the number of --synthetic_data_initializer, else 0."""
-    given = flags().synthetic_data_initializer
-    try:
-        return float(given or 0)
-    except ValueError:
-        return 0.0
 
 
 def _on_device(dtype: str) -> str:

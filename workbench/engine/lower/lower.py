@@ -18,6 +18,7 @@ from workbench.engine.lower.io_tiles import apart, check_overlap, compute_target
 from workbench.engine.lower.pipeline import lower_pipeline
 from workbench.engine.lower.replay.bodies import StageBodies, StageBody, begin
 from workbench.engine.lower.roles import KIND_OF_ROLE
+from workbench.engine.lower.synthetic import left_out
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.options import Options
 from workbench.engine.program import TileProgram
@@ -103,7 +104,9 @@ def _lower_whole(lowering: Driver) -> None:
     arriving = [
         (value, described)
         for value, described in zip(graph.body.params, graph.inputs, strict=True)
-        if described.role not in RESIDENT_ROLES and value.elements
+        if described.role not in RESIDENT_ROLES
+        and value.elements
+        and not left_out(graph, lowering.options, "to_device")
     ]
     if lowering.options.get("optimizations.merge_infeed_io_copies"):
         _load_inputs(arriving, lowering)
@@ -172,7 +175,7 @@ def _return_outputs(lowering: Driver) -> None:
     leaving: list[tuple[str, Tensor]] = [
         (output.name, lowering.get(value))
         for output, value in zip(graph.outputs, graph.body.results, strict=True)
-        if output.updates is None and value.elements
+        if output.updates is None and value.elements and not left_out(graph, lowering.options, "to_host")
     ]
     if leaving:
         lowering.emit.sync("external")

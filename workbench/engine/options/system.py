@@ -273,6 +273,18 @@ option(
     source="graphcore/examples@3cc8f81f vision/unet_medical/tensorflow2/README.md, section 7: cycles by default",
 )
 option(
+    "synthetic_data",
+    (),
+    str,
+    "Kinds of data that are not copied between host and IPU, as TF_POPLAR_FLAGS has them. Parameters are arguments, "
+    "results and variables of a program.",
+    kind="argument",
+    read_by=("engine/lower/synthetic.py", "ipu/_numbers.py"),
+    choices=("seed", "infeed", "outfeed", "hostembedding", "parameters"),
+    many=True,
+    source="graphcore/tensorflow tensorflow/compiler/plugin/poplar/docs/device_selection.rst",
+)
+option(
     "pipeline.schedule",
     "Grouped",
     str,

@@ -27,6 +27,14 @@ class Flags:
         """Whether data of a category ("Infeed", "Outfeed" …) are made up on the IPU rather than copied."""
         return self.use_synthetic_data or category.lower() in self.synthetic_data_categories
 
+    @property
+    def synthetic_value(self) -> float:
+        """What every element of synthetic data is: the number of --synthetic_data_initializer, else 0."""
+        try:
+            return float(self.synthetic_data_initializer or 0)
+        except ValueError:
+            return 0.0
+
 
 def flags() -> Flags:
     """The flags of the environment at this moment; a number that is none is an `OptionError`."""

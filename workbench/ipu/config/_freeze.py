@@ -12,7 +12,7 @@ from workbench.ipu.config import _systems
 from workbench.ipu.config._attributes import LOGGER
 from workbench.ipu.config._base import ConfigBase
 from workbench.ipu.config._engine_options import EXCHANGE_AIM, exchange_aim, execution_profile
-from workbench.ipu.config._flags import flags
+from workbench.ipu.config._flags import CATEGORIES, flags
 
 
 def on_model() -> bool:
@@ -139,6 +139,7 @@ def freeze(config: ConfigBase) -> Options:
     if config.optimizations.enable_fast_math:
         values["optimizations.math.fast"] = True
     values |= _model_values(config)
+    values["synthetic_data"] = tuple(each for each in CATEGORIES if flags().synthetic(each))
     kept = execution_profile(config.compilation_poplar_options)
     if kept is not None:
         values["profile.execution"] = kept

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from workbench.engine.graph import Function, Node
 from workbench.engine.graph.flow import carried
@@ -22,6 +23,7 @@ from workbench.engine.lower.pipeline.columns import Columns, call_of
 from workbench.engine.lower.pipeline.reuse import compute_again, forward_pass, own_inputs
 from workbench.engine.lower.pipeline.stages import Stage, check_one_place, emitted, stages_of
 from workbench.engine.lower.replay.bodies import StageBodies
+from workbench.engine.lower.synthetic import left_out
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.pipeline_schedule import check_count, stretches
 from workbench.engine.program import Call, Program
@@ -127,7 +129,7 @@ class _PipelineLowering:
                 tensor = buffers.operand(stage, value, param)
                 left = stashed.get(tensor.variables)
                 self.lowering.bind(param, replace(tensor, variables=left.variables) if left else tensor)
-                if new and buffers.is_data(value) and value.elements:
+                if new and buffers.is_data(value) and value.elements and not self._left_out("to_device"):
                     self.emit.stream(f"{buffers.inputs[value].name}/from_host", tensor, "to_device")
             before = self._before(function)
             self._hand_wishes(function)
@@ -151,7 +153,7 @@ class _PipelineLowering:
             self._set_destinations(function)
             self.bodies.lower(lowering, function)
         with emitted(self.emit, stage, stage.program(stage.forward)):
-            for value, tensor in arriving:
+            for value, tensor in () if self._left_out("to_device") else arriving:
                 self.emit.stream(f"{self.buffers.inputs[value].name}/from_host", tensor, "to_device")
             forward_pass(lowering, self.buffers, stage, real, carries)
             self._send_out(stage.forward, function)
@@ -207,8 +209,11 @@ class _PipelineLowering:
             if output.updates is None
         }
         for value, result in zip(node.results, function.results, strict=True):
-            if value in leaving and value.elements:
+            if value in leaving and value.elements and not self._left_out("to_host"):
                 self.emit.stream(f"{leaving[value]}/to_host", self.lowering.get(result), "to_host")
+
+    def _left_out(self, direction: Literal["to_device", "to_host"]) -> bool:
+        return left_out(self.graph, self.lowering.options, direction)
 
     def _forward(self, stage: Stage) -> None:
         if stage.reuses:
