@@ -17,7 +17,15 @@ from workbench.engine.planner.method import Rules, Shares
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import ConvProblem
 from workbench.engine.planner.reduction import stages
-from workbench.engine.planner.variant import Variant, chosen_columns, rules_of, shares_of, tables_of, variants_of
+from workbench.engine.planner.variant import (
+    Variant,
+    chosen_columns,
+    macs_of,
+    rules_of,
+    shares_of,
+    tables_of,
+    variants_of,
+)
 from workbench.engine.target import Target
 
 # Steps over input and over output channels, never over both: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:3350, which
@@ -108,8 +116,10 @@ def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
 
 
 @lru_cache(maxsize=16)
-def _candidates(variant: Variant, target: Target, settings: Settings) -> Candidates:
-    """Every cut into no more parts than there are tiles, without serial steps."""
+def _candidates(variant: Variant, target: Target, settings: Settings, below: int) -> Candidates:
+    """Every cut into no more parts than there are tiles, without serial steps; none whose products alone take longer
+    than a cut that costs `below` can be worth, serial steps or not.
+    """
     rules = replace(
         rules_of(variant, target, multi_stage=settings.multi_stage, wide_load=settings.wide_load),
         fast_reduce=settings.fast_reduce,
@@ -117,7 +127,11 @@ def _candidates(variant: Variant, target: Target, settings: Settings) -> Candida
     )
     tables = tables_of(variant)
     tiles = reduce(np.multiply.outer, [cuts.product for cuts in tables])
-    within = np.flatnonzero(tiles <= target.tiles_per_ipu)
+    possible = tiles <= target.tiles_per_ipu
+    if below != UNREACHED:
+        macs = reduce(np.multiply.outer, [macs_of(variant.problem, cuts) for cuts in tables])
+        possible &= macs * FEWER_CYCLES <= below * variant.method.macs_per_cycle(variant.problem.in_type)
+    within = np.flatnonzero(possible)
     shares = shares_of(variant, *chosen_columns(tables, _rows(variant, within)))
     return Candidates(
         variant=variant,
@@ -149,15 +163,15 @@ def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
 def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: int) -> Choice | None:
     """The cheapest candidate within the bound, exactly, as lower bounds only rule out what cannot be cheaper."""
     best: Choice | None = None
-    macs = problem.macs()
+    macs, known = problem.macs(), dict[int, Candidates]()
     for serial in (ONCE, SERIAL):
         for number, variant in enumerate(variants_of(problem, target)):
             below = best.order[0] if best else UNREACHED
             if below <= ceil_div(macs, variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu):
                 continue
-            tried: Candidates | None = _candidates(variant, target, settings)
-            if serial != ONCE:
-                tried = _too_large(_candidates(variant, target, settings), bound, below)
+            if number not in known:
+                known[number] = _candidates(variant, target, settings, below)
+            tried = known[number] if serial == ONCE else _too_large(known[number], bound, below)
             found = _best_of(tried, number, bound, below) if tried is not None else None
             if found is not None and (best is None or found.order < best.order):
                 best = found
@@ -235,7 +249,7 @@ def _smallest(problem: ConvProblem, target: Target, settings: Settings) -> Choic
     """The candidate with the least temporary bytes, then the fewest cycles."""
     best: Choice | None = None
     for number, variant in enumerate(variants_of(problem, target)):
-        once = _candidates(variant, target, settings)
+        once = _candidates(variant, target, settings, UNREACHED)
         # A cut that needs little at once needs little in steps: the exact figure exceeds the bound by what is staged.
         order = np.argsort(once.temporary, kind="stable")[: 4 * FIRST_LOOK]
         for tried in (once, _with_steps(once, order)):

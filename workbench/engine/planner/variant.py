@@ -153,6 +153,15 @@ def tables_of(variant: Variant) -> tuple[Table, ...]:
     return tuple(found)
 
 
+def macs_of(problem: ConvProblem, cuts: Table) -> IntArray:
+    """Of each row what it contributes to the multiply-accumulates of the fullest tile: elements of the largest part,
+    of a field's axis those that a kernel position reaches. The product over all tables is that tile's.
+    """
+    steps = [problem.field[int(axis[1:])].active_step if axis[0] == "f" else 1 for axis in cuts.axes]
+    found: IntArray = ceil_div(cuts.shares, np.array(steps, np.int64)).prod(axis=1, dtype=np.int64)
+    return found
+
+
 def shares_of(
     variant: Variant,
     share: Mapping[str, Sizes],
