@@ -163,8 +163,8 @@ class Method:
         raise NotImplementedError
 
     def macs_per_cycle(self, in_type: str) -> int:
-        """Most multiply-accumulates of one tile in a cycle: what could not be cheapest at this rate is not costed, be it
-        a vertex on all tiles or a cut by its fullest tile.
+        """Most multiply-accumulates of one tile in a cycle: what could not be cheapest at this rate is not costed, be
+        it a vertex on all tiles or a cut by its fullest tile.
 
         Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:610 (getMaxMACsPerCyclePerTile).
         """
