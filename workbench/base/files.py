@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,26 +21,35 @@ STALE_SECONDS = 3_600
 def whole_file(path: str | Path, *, text: bool = False) -> Iterator[IO[Any]]:
     """Write to a new file beside `path`, then put it in its place: a write that stops leaves the old file whole.
 
-    What earlier writes to the same place left behind when they were killed is removed. InputError where `path` cannot
-    be a file.
+    A link is written through, and a file that was there keeps its mode. What earlier writes to the same place left
+    behind when they were killed is removed. InputError where `path` cannot be a file.
     """
-    target = Path(path)
-    _check(target)
-    _remove_stale(target)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"the path of a file is {path!r}", expected="a text or a pathlib.Path")
+    try:
+        target = Path(os.path.realpath(path))
+        mode = _mode_of(target)
+        _remove_stale(target)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{str(path)!r} cannot be written: {why}", todo="give another path") from error
     try:
         with os.fdopen(handle, "w" if text else "wb", encoding="utf-8" if text else None) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(0o666 & ~_umask())  # a temporary file is its owner's alone
+        Path(name).chmod(mode)  # a temporary file is its owner's alone
         os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
-def _check(target: Path) -> None:
+def _mode_of(target: Path) -> int:
+    """The mode a file shall have: that of the one that is there, else what new files get."""
     if not target.parent.is_dir():
         raise InputError(
             f"there is no folder {str(target.parent)!r} to write {target.name!r} to",
@@ -50,6 +60,24 @@ def _check(target: Path) -> None:
         raise InputError(
             f"{str(target)!r} is a folder", expected="the path of a file", todo="add the file's name to the path"
         )
+    if not os.path.lexists(target):
+        return 0o666 & ~_umask()
+    found = target.lstat().st_mode
+    if not stat.S_ISREG(found):
+        kind = next((word for test, word in _KINDS if test(found)), "no file")
+        raise InputError(
+            f"{str(target)!r} is {kind}", expected="the path of a file", todo="write to a file, and copy it from there"
+        )
+    return stat.S_IMODE(found)
+
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISLNK, "a link to itself"),
+)
 
 
 def _remove_stale(target: Path) -> None:

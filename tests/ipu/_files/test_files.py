@@ -39,8 +39,8 @@ def test_the_layout_is_a_mark_a_header_and_the_numbers(tmp_path: Path) -> None:
     ipu.utils.export_dataset_to_file([np.array([1, 2], np.float32)] * 2, tmp_path / "x.bin", 2)
     raw = (tmp_path / "x.bin").read_bytes()
     length = int.from_bytes(raw[8:16], "little")
-    header = json.loads(raw[16 : 16 + length])
-    assert raw[:8] == b"WBTENSOR"
+    header = json.loads(raw[20 : 20 + length])
+    assert raw[:8] == b"WBTENSO2"
     assert header["tensors"][0] | {"name": ""} == {
         "name": "",
         "dtype": "float32",
@@ -49,7 +49,7 @@ def test_the_layout_is_a_mark_a_header_and_the_numbers(tmp_path: Path) -> None:
         "offset_bytes": 0,
         "size_bytes": 16,
     }
-    assert np.frombuffer(raw[16 + length :], "<f4").tolist() == [1, 2, 1, 2]
+    assert np.frombuffer(raw[20 + length :], "<f4").tolist() == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_variables_of_a_model_go_to_a_file_and_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"), [(b"text", "is no file of tensors"), (b"WBTENSOR" + b"\2" + b"\0" * 7 + b"{]", "header")]
+    ("raw", "told"), [(b"text", "is no file of tensors"), (b"WBTENSO2" + b"\2" + b"\0" * 11 + b"{]", "damaged")]
 )
 def test_other_files_are_refused(raw: bytes, told: str, tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(raw)

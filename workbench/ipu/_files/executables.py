@@ -12,6 +12,7 @@ import io
 import json
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -23,9 +24,10 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.base.files import whole_file
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec
-from workbench.errors import InputError
+from workbench.errors import InputError, ProfileFileError
 from workbench.ipu._feeds import elements_of, to_arrays
 from workbench.ipu._files.portable import Feed, feeds_of, portable
 from workbench.profiler.storage import load_profile
@@ -126,7 +128,7 @@ def save_executable(executable: Any, path: Path) -> Path:
         "feeds": [[each.name, each.gives, each.count, each.types] for each in feeds or ()],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", json.dumps(manifest))
         program = None if source.lazy or feeds is None else _portable(source, order, held, feeds)
         if program is not None:
@@ -202,10 +204,35 @@ def _restore(module: bytes, signature: dict[str, Any]) -> Any:
 
 
 def load_executable(path: str | Path) -> SavedExecutable:
-    """Read an executable; a file that is none is an `InputError`."""
+    """Read an executable; a file that is none, or not whole, is an `InputError`."""
     place = Path(path)
+    if not place.exists():
+        raise FileNotFoundError(f"no executable {str(place)!r}")
     try:
-        with zipfile.ZipFile(place) as archive, tempfile.TemporaryDirectory() as folder:
+        if not place.is_file():
+            raise ValueError("it is no file")
+        return _loaded(place)
+    except _DAMAGE as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{place.name} is no executable: {error}", expected="one written to serialization_output_folder"
+        ) from error
+
+
+MAX_BYTES = 512 << 20  # of all members unpacked; it is checked before anything is
+# What reading a damaged or foreign archive raises.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, ProfileFileError, OSError, EOFError, MemoryError, RuntimeError),
+    *(KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError, NotImplementedError),
+)
+
+
+def _loaded(place: Path) -> SavedExecutable:
+    with zipfile.ZipFile(place) as archive:
+        if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
+            raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
+        with tempfile.TemporaryDirectory() as folder:
             manifest = json.loads(archive.read("manifest.json"))
             profile = load_profile(archive.extract("profile.wbprofile", folder))
             variables = {
@@ -215,10 +242,6 @@ def load_executable(path: str | Path) -> SavedExecutable:
             names = archive.namelist()
             module = archive.read("program.stablehlo") if "program.stablehlo" in names else None
             program = _restore(module, json.loads(archive.read("signature.json"))) if module is not None else None
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise InputError(
-            f"{place.name} is no executable: {error}", expected="one written to serialization_output_folder"
-        ) from None
     if manifest["version"] > VERSION:
         raise InputError(f"{place.name} was written by a newer workbench", expected=f"version {VERSION}")
     return SavedExecutable(

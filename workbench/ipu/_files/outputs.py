@@ -22,7 +22,7 @@ def write(executable: Any) -> None:
     """Write the report and the executable that are asked for; nothing when none is."""
     options = executable.request.options
     folder = report_folder(dict(options.get("compilation_poplar_options") or ()))
-    name = re.sub(r"[^\w.-]+", "_", executable.profile.name) if folder or options.get(_FOLDER) else ""
+    name = file_name(executable.profile.name) if folder or options.get(_FOLDER) else ""
     if folder is not None:
         place = _free(folder / name) / "profile.wbprofile"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +34,12 @@ def write(executable: Any) -> None:
         save_executable(executable, _free(Path(str(options.get(_FOLDER))) / f"{name}.wbexec"))
 
 
+def file_name(name: str) -> str:
+    """A name of a model as that of a file inside a folder, whatever the model is called."""
+    return re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:MOST_LETTERS] or "model"
+
+
+MOST_LETTERS = 60  # of at most four bytes; a file's name may have 255, and what is added to it needs some
 _FOLDER = "serialization_output_folder"
 
 
