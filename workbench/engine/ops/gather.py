@@ -114,6 +114,7 @@ class RepeatedRows(Family):
     """
 
     name = "repeated_rows"
+    called = "gather"
     ops = frozenset({"known_rows"})
     shareable = True
 

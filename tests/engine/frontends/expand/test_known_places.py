@@ -99,6 +99,31 @@ def test_an_index_is_known_in_a_body_too(loop: str) -> None:
     assert "known_rows" in {node.op for _, node in walk(graph)}
 
 
+# Indices that are arithmetic on what is known.
+MADE: dict[str, Callable[[], Any]] = {
+    "every second twice": lambda: jnp.arange(8) // 2,
+    "from the end": lambda: 7 - jnp.arange(6),
+    "remainders": lambda: (jnp.arange(10) * 3) % 8,
+    "of negatives": lambda: (jnp.arange(5) - 7) % 8,
+    "bits": lambda: (jnp.arange(8) ^ 1) & 6 | 1,
+    "chosen": lambda: jnp.where(jnp.arange(8) > 3, 7 - jnp.arange(8), jnp.arange(8)),
+    "held": lambda: jnp.clip(jnp.arange(12) - 2, 0, 7),
+    "joined": lambda: jnp.concatenate([jnp.arange(3), jnp.array([7, 5])])[::-1],
+    "turned": lambda: jnp.arange(8).reshape(2, 4).T.reshape(-1)[1:6],
+    "absolute": lambda: jnp.abs(jnp.arange(8) - 4),
+    "one byte": lambda: jnp.arange(8, dtype=jnp.uint8),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_arithmetic_on_what_is_known_is_known(name: str) -> None:
+    x = np.arange(24, dtype="float32").reshape(8, 3)
+    graph = trace_function(lambda x: x[MADE[name]()] + 1, x, name="f").graph
+    assert by_index(graph) == []
+    (found,) = evaluate(graph, [x])
+    np.testing.assert_array_equal(found, x[np.asarray(MADE[name]())] + 1)
+
+
 def test_a_large_update_at_a_known_place_is_no_update_of_single_elements() -> None:
     specs = [jax.ShapeDtypeStruct((size,), "float32") for size in (100_000, 50_000)]
     chip = target("ipu2")

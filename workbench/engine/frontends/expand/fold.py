@@ -37,7 +37,12 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "reduce_max": np.max,
     "reduce_min": np.min,
 }
-_BITS: Mapping[str, Callable[..., Any]] = {"and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert}
+_BITS: Mapping[str, Callable[..., Any]] = {
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+}
 _VIEWS: Mapping[str, Callable[[Any, Mapping[str, Any], tuple[int, ...]], Any]] = {
     "reshape": lambda value, params, shape: value.reshape(shape),
     "squeeze": lambda value, params, shape: value.reshape(shape),
