@@ -73,10 +73,10 @@ class TypicalError:
 
     @property
     def short(self) -> str:
-        """For places with little room: `typically 4.6 % off, 12.4 % in 9 of 10 (31)`."""
+        """For places with little room: `4.6 % off, 9 of 10 within 12.4 % (31)`."""
         share = "9 of 10" if self.numbers >= MANY else f"all of {self.numbers}"
         counted = f" ({self.numbers})" if self.numbers >= MANY else ""
-        return f"typically {error_text(self.typical)} off, {error_text(self.spread)} in {share}{counted}"
+        return f"{error_text(self.typical)} off, {share} within {error_text(self.spread)}{counted}"
 
 
 def error_text(error: float) -> str:

@@ -159,7 +159,8 @@ def draw(report: Report) -> str:
     }
     picture.raw(f'<path d="{marks[found["status"]]}" fill="none" stroke="#fff" stroke-width="4"/>')
     picture.text(76, 42, found["headline"], "t l")
-    picture.text(76, 62, ". ".join(part for part in (found["verdict"], found["caution"]) if part))
+    picture.text(76, 58 if found["caution"] else 62, found["verdict"])
+    picture.text(76, 74, found["caution"])
     used, capacity = found["gauge"]["used"], found["gauge"]["capacity"]
     whole = max(used, capacity, 1)
     picture.box(18, 84, 924, 12, "c", radius=6)
