@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from workbench.profiler.fidelity import PATH, fidelity_table, worst_cases
+from workbench.profiler.fidelity import PATH, errors_table, fidelity_table, worst_cases
 
 ROOT = Path(__file__).parents[2]
 TRUST = ROOT / "notebooks" / "05-how-far-to-trust.ipynb"
@@ -22,13 +22,22 @@ def shown(notebook: Any) -> str:
 
 
 def test_what_ships_is_the_committed_table() -> None:
-    committed = json.loads((ROOT / "tests" / "fidelity" / "table.json").read_text())
-    assert json.loads(PATH.read_text())["groups"].keys() == committed.keys()
+    first, later = (
+        json.loads((ROOT / "tests" / "fidelity" / name).read_text()) for name in ("table.json", "also.json")
+    )
+    assert json.loads(PATH.read_text())["groups"].keys() == first.keys() | later.keys()
     table = fidelity_table().set_index("group")
     assert table.loc["vertex cycles", ["cases", "exact"]].tolist() == [209, 209]
     worst = worst_cases()
     assert worst.factor.is_monotonic_decreasing
     assert set(worst.group) <= set(table.index)
+
+
+def test_the_page_says_the_error_of_every_kind_and_which_are_not_known() -> None:
+    table, text = errors_table().set_index("kind of number"), shown(nbformat.read(TRUST, 4))
+    assert set(table.index[table["numbers"] == 0]) == set(table.index[table["typical error"] == "not known"])
+    assert "cycles to launch a compute set" in table.index[table["numbers"] == 0]
+    assert all(kind in text for kind in table.index)
 
 
 def test_the_stored_page_names_groups_and_worst_cases() -> None:
