@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 Index = tuple[Any, ...]
-METHODS = ("get", "set", "add", "multiply", "min", "max")
+METHODS = ("get", "set", "add", "multiply", "min", "max", "apply")
 
 
 def _part(draw: st.DrawFn, size: int) -> Any:
@@ -78,6 +78,8 @@ class Indexing:
     def __call__(self, x: Any, u: Any) -> Any:
         if self.method == "get":
             return x[self.index] + u
+        if self.method == "apply":
+            return x.at[self.index].apply(lambda each: each * 3 + 1)
         return getattr(x.at[self.index], self.method)(u)
 
 

@@ -39,6 +39,7 @@ def by_index(graph: Graph) -> list[str]:
 @example(Indexing((4, 6), (slice(None),), "set"))
 @example(Indexing((4, 6), np.ix_([0, 2], [1, 3]), "set"))
 @example(Indexing((4, 6), (np.array([0, -1]),), "multiply"))
+@example(Indexing((4, 6), (slice(1, 3),), "apply"))
 @example(Indexing((5, 2, 3), (np.array([4, 0, 3]), slice(None), np.array([2, 2, 0])), "get"))
 def test_what_is_known_means_what_jax_says(drawn: Indexing) -> None:
     graph = trace_function(drawn, *drawn.specs(), name="drawn").graph
@@ -159,6 +160,7 @@ def test_what_stays_an_update_by_index(method: str, rows: list[int], shape: tupl
 
 # How windows are read, or written, at places nobody knows: the operand's shape, that of the places, and the function.
 WINDOWS: dict[str, tuple[tuple[int, ...], tuple[int, ...], Callable[..., Any]]] = {
+    "one function": ((6, 5), (), lambda x, at: x.at[at, 1:4].apply(lambda each: each * 2 + 1)),
     "one slice": ((6, 5), (), lambda x, at: x.at[at, 1:4].get()),
     "one update": ((6, 5), (), lambda x, at: x.at[at, 1:4].set(x[0, :3] + 1)),
     "one sum": ((6, 5), (), lambda x, at: x.at[1:4, at].add(x[:3, 0])),

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax import lax
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 
 from workbench.engine.frontends.expand.factorisations import Expansion
 from workbench.engine.frontends.expand.one_by_one import gathered_one_by_one, scattered_one_by_one
@@ -128,8 +129,10 @@ def _scattered(eqn: Any, known: Known) -> Expansion | None:
     combine = _COMBINED.get(eqn.primitive.name.replace("_", "-"))
     if combine is lax.add and known[0] is not None and not known[0]:
         combine = _COMBINED["scatter"]  # to nothing
-    sets = eqn.primitive.name == "scatter"
-    if combine is None or (sets and eqn.params["update_jaxpr"] is not None):
+    sets = eqn.primitive.name == "scatter" and eqn.params["update_jaxpr"] is None
+    if eqn.primitive.name == "scatter" and not sets:
+        combine = _applied(eqn)
+    if combine is None:
         return None
     if known[1] is None:
         return scattered_one_by_one(eqn, combine)
@@ -140,6 +143,13 @@ def _scattered(eqn: Any, known: Known) -> Expansion | None:
     if (sets and windows.is_table_of_rows()) or not (sets or windows.are_apart()):
         return None
     return lambda operand, _, updates: _combined_rows(operand, updates, windows, combine)
+
+
+def _applied(eqn: Any) -> Callable[[Array, Array], Array]:
+    """A function of the user's on what is there and what is written (`.at[].apply`)."""
+    closed = ClosedJaxpr(eqn.params["update_jaxpr"], eqn.params["update_consts"])
+    each = jax.vmap(jaxpr_as_fun(closed))
+    return lambda before, update: each(before.reshape(-1), update.reshape(-1))[0].reshape(before.shape)
 
 
 def _combined(
