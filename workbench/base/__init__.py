@@ -1,6 +1,6 @@
 """What every folder may use and which knows nothing of IPUs: registries, units, files.
 
 `registry` (name → object, discovery of folders), `files` (whole or not at all), `units`, `dtypes` (the one table of
-element types), `arrays`, `spans`, `collection`, `whole` (numbers that users give). Imports nothing but the errors.
-Tests: tests/base.
+element types), `arrays`, `spans`, `collection`, `whole` and `text` (numbers and names that users give). Imports
+nothing but the errors. Tests: tests/base.
 """

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.base.registry import faces
+from workbench.base.text import shown
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Report:
 
     def to_text(self) -> str:
         """The content as plain text, the sentence first."""
-        return f"{self.sentence}\n\n{text_table(self.to_pandas())}".rstrip()
+        return f"{shown(self.sentence)}\n\n{text_table(self.to_pandas())}".rstrip()
 
     def figure(self) -> Any:
         """A plotly figure."""
@@ -58,7 +59,7 @@ class Report:
         return face(self.name).widget(self, **options)
 
     def __str__(self) -> str:
-        return self.to_text()
+        return shown(self.to_text(), keep="\n")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         try:
@@ -99,7 +100,7 @@ def text_table(frame: pd.DataFrame, rows: int = 20) -> str:
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else str(value).replace("\n", " ")
+    text = f"{value:.4g}" if isinstance(value, float) else shown(str(value))
     return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
 
 

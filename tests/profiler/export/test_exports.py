@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pandas as pd
 import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.base.text import shown
 from workbench.profiler.export.chrome_trace import to_chrome_trace
-from workbench.profiler.export.csv import tables_of
+from workbench.profiler.export.csv import read_csv, tables_of
 from workbench.profiler.profile import Profile
+from workbench.profiler.schema import column
 
 each_profile = pytest.mark.parametrize("profile", [handmade_profile(), handmade_pipeline()], ids=["one", "pipeline"])
 
@@ -28,6 +31,21 @@ def test_every_table_is_a_file(profile: Profile, tmp_path: Path) -> None:
         assert len(read) == len(frame)
         numbers = [name for name in frame.columns if frame[name].dtype.kind == "i"]
         assert (read[numbers].to_numpy() == frame[numbers].to_numpy()).all()
+
+
+def test_texts_of_a_file_are_no_formulas_and_come_back(tmp_path: Path) -> None:
+    names = ["=1+1", "+a", "-a", "@a", "'=a", "plain", "a\x1b[2J", "\ud800"]
+    profile = handmade_profile()
+    variables = dict(profile.tables["variables"])
+    wanted = (names * len(variables["name"]))[: len(variables["name"])]
+    variables["name"] = column(wanted, "U")
+    named = dataclasses.replace(profile, tables={**profile.tables, "variables": variables})
+    path = next(each for each in named.to_csv(tmp_path) if each.stem == "variables")
+    raw = pd.read_csv(path)["name"].tolist()
+    assert not [text for text in raw if text.startswith(("=", "+", "-", "@"))]
+    assert read_csv(path)["name"].tolist() == [shown(name) for name in wanted]
+    numbers = read_csv(path)["first_step"].tolist()
+    assert numbers == named.variables["first_step"].tolist()  # -1 among them
 
 
 @each_profile

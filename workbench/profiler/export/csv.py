@@ -1,13 +1,14 @@
-"""Every table as a CSV file."""
+"""Every table as a CSV file, whose texts no spreadsheet takes for formulas; `read_csv` reads one again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from workbench.base.files import whole_file
+from workbench.base.text import cell, of_cell, shown
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import export
 
@@ -39,6 +40,16 @@ def to_csv(profile: Profile, folder: str | Path) -> list[Path]:
     for name, frame in tables_of(profile).items():
         path = place / f"{name}.csv"
         with whole_file(path, text=True) as file:
-            frame.to_csv(file, index=False)
+            _each_text(frame, lambda text: cell(shown(text))).to_csv(file, index=False)
         written.append(path)
     return written
+
+
+def read_csv(path: str | Path) -> pd.DataFrame:
+    """A table from its file, with texts as they were."""
+    return _each_text(pd.read_csv(path, keep_default_na=False), of_cell)
+
+
+def _each_text(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """The frame with its texts changed; numbers stay, negative ones too."""
+    return frame.map(lambda value: change(value) if isinstance(value, str) else value)

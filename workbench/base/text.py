@@ -1,0 +1,35 @@
+"""Names that users give, in text: nothing in them moves a cursor, turns the line round or is a formula of a table."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Marks of direction do as they say where they are shown, not where they stand.
+_DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_CONTROL = frozenset(("Cc", "Cs", "Zl", "Zp"))  # controls, halves of characters, ends of lines and paragraphs
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def shown(text: str, keep: str = "") -> str:
+    """Text as it may be printed: controls, marks of direction and lone surrogates as `\\x1b`; all in `keep` stay."""
+    if text.isprintable():  # none of them is
+        return text
+    return "".join(letter if letter in keep or not _is_hidden(letter) else _escaped(letter) for letter in text)
+
+
+def _is_hidden(letter: str) -> bool:
+    return letter in _DIRECTION or unicodedata.category(letter) in _CONTROL
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
+
+
+def cell(text: str) -> str:
+    """Text as a cell of a table of a spreadsheet: a leading apostrophe keeps it from being a formula."""
+    return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
+
+
+def of_cell(text: str) -> str:
+    """What `cell` was given."""
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_FORMULA) else text
