@@ -162,3 +162,31 @@ def test_text_of_simplify(golden: Any) -> None:
 def test_text_of_norm_moments(golden: Any) -> None:
     before = variance("LayerNormalization")
     golden("passes/norm_moments.txt", before_and_after(before, norm_moments(before, options())))
+
+
+def embedding(dtype: str) -> Graph:
+    """The step of an embedding of halves: rows are looked up, their gradients added up for the table."""
+    import keras
+
+    from workbench.engine.frontends.keras import trace_keras
+
+    inputs = keras.Input((8,), dtype="int32")
+    outputs = keras.layers.Dense(4)(keras.layers.Embedding(100, 16, name="e")(inputs))
+    more: dict[str, Any] = {"optimizer": keras.optimizers.SGD(0.1), "loss": "mean_squared_error"}
+    return trace_keras(keras.Model(inputs, outputs), 2, "training", precision=dtype, **more).graph
+
+
+def test_an_embedding_casts_its_rows_and_never_its_table() -> None:
+    """As the SDK's Keras: the rows are looked up as floats and cast, their gradients cast and added up as floats."""
+    mixed = verify_graph(simplify(embedding("mixed_float16"), options({})))
+    casts = [node for node in mixed.body.nodes if node.origin.layer == "e" and node.op == "convert_element_type"]
+    assert [(node.results[0].shape, node.results[0].dtype) for node in casts] == [
+        ((2, 8, 16), "float16"),
+        ((2, 8, 16), "float32"),
+    ]
+    (rows,) = (node for node in mixed.body.nodes if node.op == "gather")
+    (added,) = (node for node in mixed.body.nodes if node.op == "scatter-add")
+    assert rows.operands[0] is mixed.body.params[0]
+    assert added.results[0].dtype == F32
+    wide = embedding("float32")
+    assert str(simplify(wide, options({}))) == str(wide)

@@ -13,15 +13,18 @@ from functools import partial
 from workbench.engine.graph import Graph, Node, Value
 from workbench.engine.graph.rewriting import Rule, Writer, rewrite
 from workbench.engine.options import Options
+from workbench.engine.passes import cast_lookups
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
 # Because the rules below look at these, and a function without them is left as it is.
-OPS = frozenset({"mul", "dot_general", "pow", "div", "dynamic_slice", "dynamic_update_slice"})
+OPS = cast_lookups.OPS | {"mul", "dot_general", "pow", "div", "dynamic_slice", "dynamic_update_slice"}
 
 
 def simplify(graph: Graph, options: Options) -> Graph:
-    """Apply the rules that `optimizations.math` and `optimizations.enable_dynamic_slice_replacement` allow."""
-    rules: list[Rule] = []
+    """Apply the rules of embeddings, and those that options allow: `optimizations.math` and
+    `optimizations.enable_dynamic_slice_replacement`.
+    """
+    rules: list[Rule] = [cast_lookups.rows_cast, cast_lookups.rows_added_wide]
     if options.get("optimizations.math.fast"):
         rules += [product_with_zero, power_of_a_half, division_by_repeated]
     if options.get("optimizations.math.dot_strength"):
@@ -29,7 +32,7 @@ def simplify(graph: Graph, options: Options) -> Graph:
         rules.append(partial(weaker_dot, partials=str(partials)))
     if options.get("optimizations.enable_dynamic_slice_replacement"):
         rules += [looked_up_slice, updated_slice]
-    return rewrite(graph, partial(_first, rules), OPS) if rules else graph
+    return rewrite(graph, partial(_first, rules), OPS)
 
 
 def _first(rules: Sequence[Rule], node: Node, writer: Writer) -> Sequence[Value] | None:

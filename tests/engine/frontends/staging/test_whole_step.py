@@ -125,6 +125,17 @@ def test_where_nothing_is_named_and_no_convolution_has_a_norm_it_says_what_to_na
     assert recomputed_step(forward, ()) is forward
 
 
+def test_casts_of_weights_are_done_again() -> None:
+    """The halves of kernels for the gradients of what the layers were given, and those of the model's input for the
+    gradient of the first kernel.
+    """
+    after = recomputed_step(traced(deep, precision="mixed_float16").graph, ())
+    again = [node for node in after.body.nodes if node.origin.direction == "recompute"]
+    assert [node.origin.layer for node in again] == ["d5", "d4", "d3", "d2", "d1", "d0"]
+    assert all(node.op == "convert_element_type" and node.operands[0] in after.body.params for node in again)
+    assert "nothing but casts of weights is computed again" in after.assumptions[-1]
+
+
 def test_layers_inside_a_residual_connection_are_not_worth_naming() -> None:
     after = recomputed_step(traced(functools.partial(deep, "tanh", 6, True)).graph, ())
     assert "('a1', 'a3')" in after.assumptions[-1]

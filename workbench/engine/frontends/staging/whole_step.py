@@ -4,7 +4,8 @@ Where checkpoints are named, or marked in the program, what lies before the last
 before, right before the backward pass reads it. Where none are, the driver's rule holds: a convolution in front of a
 norm is done again with the norm and what follows elementwise, from what the convolution read (graphcore/
 tensorflow@b2127bba tensorflow/compiler/plugin/poplar/driver/passes/recompute_instructions.cc, `ConvNormMatcher`,
-`ConvNormNLMatcher`). Numbers stay: the graph alone is rewritten.
+`ConvNormNLMatcher`). Casts of weights, which else live from one pass to the other, are done again in any case
+(recompute_casts.cc there). Numbers stay: the graph alone is rewritten.
 """
 
 from __future__ import annotations
@@ -44,21 +45,25 @@ def _of_function(function: Function, patterns: Patterns) -> Function:
     if not step.back:
         return function
     kept = step.marked() | step.named(patterns)
-    chosen = (kept, step.before(kept)) if kept or patterns.names else step.of_norms()
-    return step.again(*chosen)
+    kept, places = (kept, step.before(kept)) if kept or patterns.names else step.of_norms()
+    casts = step.casts()
+    cast = {value for place in casts for value in function.nodes[place].results}
+    return step.again(kept - cast, places | casts)
 
 
 def _said(graph: Graph, checkpoints: tuple[str, ...], changed: Sequence[Function]) -> tuple[str, ...]:
     if checkpoints or not any(node.origin.direction == "backward" for node in graph.body.nodes):
         return ()
-    if changed:
+    again = [node for function in changed for node in function.nodes if node.origin.direction == "recompute"]
+    if any(not is_pointwise(node) for node in again):
         return (
             "recomputation: convolutions before norms are done again with their norms, as the driver does on one IPU; "
             "layers named in recomputation_checkpoints would let go of more",
         )
     names = _Step.of(graph.body).worth_naming()
     example = f", such as {names!r}, whose results alone would be kept" if names else ""
-    return (f"recomputation: nothing is computed again; name layers in recomputation_checkpoints{example}",)
+    what = "nothing but casts of weights is" if again else "nothing is"
+    return (f"recomputation: {what} computed again; name layers in recomputation_checkpoints{example}",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +119,12 @@ class _Step:
             if read and all(self.maker[value] in found and value not in last for value in read):
                 found.add(place)
         return found
+
+    def casts(self) -> set[int]:
+        """Places that cast a parameter."""
+        params = set(self.function.params)
+        # Because the driver does this again for every reader.
+        return {p for p, node in self._forward() if node.op == "convert_element_type" and node.operands[0] in params}
 
     def of_norms(self) -> tuple[set[Value], set[int]]:
         """What convolutions before norms leave: the values kept beside it, and the places done again."""
