@@ -31,6 +31,7 @@ from workbench.engine.ops.dynamic_slice import (
     spread_columns,
 )
 from workbench.engine.ops.free import fill_groups
+from workbench.engine.ops.rows import RowTable
 from workbench.engine.program import If, Program, Repeat, VertexGroup
 from workbench.engine.program import Sequence as ProgramSequence
 
@@ -59,7 +60,7 @@ class Scan(Family):
             value, table = node.operands[number], first_axis_table(node.operands[number])
             wish = lowering.wish(body.params[number])
             if wish is not None and wish.is_owner and wish.size:
-                found[number] = spread_columns(table, reshape(wish, (table.columns,)))
+                found[number] = _stacked(table, wish, value.dtype, lowering)
             else:
                 found[number] = sliceable(table, value.dtype, lowering)
         return found
@@ -362,8 +363,10 @@ class _Loop:
         value, lowering = node.results[number], self.lowering
         table = first_axis_table(value)
         where = entry.mapping if entry.mapping.is_owner else lowering.default_mapping(_like(entry))
-        stack = lowering.result(node, number, spread_columns(table, reshape(where, (table.columns,))))
+        stack = lowering.result(node, number, _stacked(table, where, value.dtype, lowering))
         groups = slice_groups(UPDATE, table, stack.mapping, DTYPE_WORDS[stack.dtype], lowering.tiles)
+        held = reshape(slice_mapping(table, stack.mapping), entry.shape)
+        (entry,) = lowering.emit.rearrange(f"{self.label}/stack", [(entry, held)])
         reads = (*entry.variables, *self._number, *stack.variables)
         lowering.emit.compute(f"{self.label}/stack", groups, reads, stack.variables)
         return stack
@@ -375,6 +378,15 @@ class _Loop:
         tile = tile_set(np.array([0]))
         groups = [VertexGroup("popops::ForLoopCounter", (("type", "int"),), tile)]
         self.lowering.emit.compute(f"{self.label}/count", groups, self.counter.variables, self.counter.variables)
+
+
+def _stacked(table: RowTable, entry: Mapping, dtype: str, lowering: Lowering) -> Mapping:
+    """Where a stack lies: every column where its entries have it, if no tile gets too much so, else on all tiles.
+
+    There the driver puts whatever is sliced or updated at a place that is not known (`sliceable`).
+    """
+    beside = spread_columns(table, reshape(entry, (table.columns,)))
+    return beside if lowering.is_even(beside, dtype) else sliceable(table, dtype, lowering)
 
 
 def _like(tensor: Tensor) -> Value:
