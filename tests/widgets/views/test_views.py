@@ -11,6 +11,7 @@ import pytest
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.large import large_profile
 from tests.widgets.views.payloads import columns
+from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.face import views
@@ -102,6 +103,16 @@ def test_summary_says_the_verdict_first(change: dict[str, Any], status: str, hea
     data = face("summary").stored(handmade_profile(**change).summary)["data"]
     assert (data["status"], data["headline"]) == (status, headline)
     assert data["verdict"].startswith("Worst tile 3")
+
+
+@pytest.mark.parametrize(("fits", "headline"), [(True, "Fits"), (False, "Does not fit")])
+def test_a_verdict_in_doubt_is_said_first_and_marked(fits: bool, headline: str) -> None:
+    made = handmade_profile(fits=fits)
+    known = {"memory": {"typical": 0.1, "spread": 2.0, "numbers": 58}}
+    doubted = Profile(meta={**made.meta, "typical_errors": known}, tables=made.tables, arrays=made.arrays)
+    data = face("summary").stored(doubted.summary)["data"]
+    assert (data["status"], data["headline"]) == ("close", headline)
+    assert data["caution"].startswith("The verdict is in doubt")
 
 
 def test_unmodelled_operations_and_what_if_machines_are_alerts() -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from workbench.profiler.reports.summary import Summary as Report
 
 CARDS_A_ROW = 3
-_HEADLINES = {"good": "Fits", "close": "Within the model's error", "bad": "Does not fit"}
 _TONES = {"good": "#1d7f4e", "close": "#a86a12", "bad": "#c8352b"}
 
 
@@ -34,7 +33,7 @@ def content(report: Report) -> dict[str, Any]:
     used, capacity = data["max_tile_bytes"], int(profile.target["bytes_per_tile"])
     return {
         "status": status,
-        "headline": _HEADLINES[status],
+        "headline": "Fits" if data["fits"] else "Does not fit",  # in doubt, too: colour, mark and caution say that
         "verdict": reason,
         "caution": data["caution"],
         "sentence": report.sentence,
