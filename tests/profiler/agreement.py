@@ -34,8 +34,8 @@ def executed(profile: Profile) -> pd.DataFrame:
 def steps_and_blocks(profile: Profile) -> Iterator[str]:
     """Executions and cycles of `.steps` are those that `.blocks` unrolls; causes are those of `.cycle_breakdown`."""
     steps, blocks = profile.steps, executed(profile)
-    running = steps[steps["cycles"] > 0].set_index("id")
-    yield from _differ("executions of step", blocks.groupby("step").size(), running["times"])
+    running = steps[steps["cycles"] > 0].groupby("id")["times"].sum()
+    yield from _differ("executions of step", blocks.groupby("step").size(), running)
     yield from _differ("cycles of stage", blocks.groupby("stage")["cycles"].sum(), _sums(steps, "stage"))
     for ipu in range(profile.ipus):
         own = profile.cycle_breakdown.query("ipu == @ipu").set_index("cause")["cycles"]
@@ -51,7 +51,9 @@ def _sums(frame: pd.DataFrame, key: str) -> pd.Series:
 def layers(profile: Profile) -> Iterator[str]:
     """Cycles by layer and direction are those of the blocks; flops and bytes those of operators and variables."""
     table, blocks = profile.operations.layers.set_index("layer"), executed(profile)
+    steps, where = profile.steps, ["layer", "direction"]
     yield from _differ("cycles of layer", table["cycles"], blocks.groupby("layer")["cycles"].sum())
+    yield from _differ("steps of", steps.groupby(where)["total_cycles"].sum(), blocks.groupby(where)["cycles"].sum())
     for name in DIRECTIONS:
         shown = blocks[blocks["direction"] == name].groupby("layer")["cycles"].sum()
         yield from _differ(f"{name} cycles of layer", table[f"{name}_cycles"], shown)
@@ -80,7 +82,12 @@ def operators(profile: Profile) -> Iterator[str]:
     owned = (steps["operator"] != "") | steps["parent"].map(lambda path: path.partition("/")[0] in bodies)
     yield from _differ("all", {"operators": rows["cycles"].sum()}, {"operators": steps["total_cycles"][owned].sum()})
     explained = {name: profile.explain(operator=name).value for name in rows["name"]}
+    own = steps[owned].groupby("operator")["total_cycles"].sum()
     yield from _differ("operator", rows.set_index("name")["cycles"], explained)
+    yield from _differ("steps of operator", rows.set_index("name")["cycles"], own)
+    where = ["layer", "direction"]
+    apart = rows.groupby(where)["cycles"].sum(), steps[owned].groupby(where)["total_cycles"].sum()
+    yield from _differ("operators of", *apart)
     by_layer = rows.groupby("layer")["cycles"].sum()
     layers = profile.operations.layers.set_index("layer")["cycles"]
     yield from (f"operators of {name!r} take more than it" for name in by_layer.index if by_layer[name] > layers[name])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _DECIMAL = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
@@ -42,3 +44,8 @@ def seconds_text(value: float) -> str:
 def percent_text(fraction: float) -> str:
     """`0.125` → `"12.5 %"`."""
     return f"{fraction * 100:.1f} %"
+
+
+def some_text(names: Sequence[str], most: int) -> str:
+    """`["a", "b", "c"]`, 2 → `"a, b and 1 more"`; all of them where they are not more."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -31,7 +31,6 @@ from workbench.profiler.operators.bounds import beyond_bounds
 from workbench.profiler.operators.table import operator_rows
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import FORMAT_VERSION, Stored, Table, plain, table, table_from_rows
-from workbench.profiler.timeline.tree import parse
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
@@ -55,19 +54,20 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
     operators = compiled.lowered.operators if compiled.lowered else ()
     described = [{each.name: getattr(row, each.name) for each in dataclasses.fields(row)} for row in operators]
-    trace = dump(compiled.program)
-    control = parse(trace, steps=frozenset(tables["steps"]["id"].tolist()), ipus=compiled.program.ipus)
-    tables["operators"] = operator_rows(described, tables, arrays["per_tile"], made.code_bytes(), peak, control)
     counted = Counter(compiled.lowered.unmodelled if compiled.lowered else ()).items()
     missing = [(primitive, count, layer) for (primitive, layer), count in counted]
     tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)
     meta = _meta(compiled, made, arrays["live_peak_position"])
-    meta["warnings"] += beyond_bounds(described, tables["operators"])
-    meta |= {
-        "typical_errors": dict(typical_errors or {}),
-        "trace": trace,
-    }
-    return Profile(meta=meta, tables=tables, arrays=arrays, placing=placer)
+    meta |= {"typical_errors": dict(typical_errors or {}), "trace": dump(compiled.program)}
+    profile = Profile(meta=meta, tables=tables, arrays=arrays, placing=placer)
+    # The last table, and what warns of it, follow from the control tree, which a profile reads once.
+    code = made.code_bytes()
+    tables["operators"] = operator_rows(described, tables, arrays["per_tile"], code, peak, profile.control)
+    lowered = np.isin(tables["operators"]["name"], [row["id"] for row in described])  # not those that run again
+    meta["warnings"] += beyond_bounds(
+        described, {name: column[lowered] for name, column in tables["operators"].items()}
+    )
+    return profile
 
 
 class _Collector:

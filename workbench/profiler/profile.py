@@ -21,6 +21,7 @@ from workbench.profiler import tables
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import Addresses, Placer, Placing, bytes_by_category
 from workbench.profiler.offers import Offers
+from workbench.profiler.operators.callers import StepsByCaller
 from workbench.profiler.places import cycle_of, ipu_of, step_of, tile_of
 from workbench.profiler.registry import exports
 from workbench.profiler.report import face, plain_html
@@ -161,12 +162,23 @@ class Profile(Offers):
 
     @property
     def steps(self) -> pd.DataFrame:
-        """A row per static program step; `cycles` are of one execution, `total_cycles` of all `times`."""
+        """A row per static program step; `cycles` are of one execution, `total_cycles` of all `times`.
+
+        A step of a body that several layers or operators share, or that is run again to compute something anew, has a
+        row for each of its `callers` (a column: how many there are), with that caller's layer, direction, operator,
+        source and part of its runs. `steps.drop_duplicates("id")` has each step once.
+        """
         return self._steps.copy(deep=False)
 
     @cached_property
     def _steps(self) -> pd.DataFrame:
-        return tables.frame(self, "steps", tables.STEP_COLUMNS)
+        known = self.steps_by_caller
+        return tables.steps(self, known.row, known.columns)
+
+    @cached_property
+    def steps_by_caller(self) -> StepsByCaller:
+        """The steps with all for whom they run, as columns."""
+        return StepsByCaller.of_profile(self)
 
     @property
     def liveness(self) -> pd.DataFrame:
@@ -181,7 +193,8 @@ class Profile(Offers):
     def operators(self) -> pd.DataFrame:
         """A row per operator: flops, cycles, utilisation of the peak rate, code and temporary bytes, plan, and the name
         of the body that it shares with equal operators, whose cycles count by their runs of it (empty: its own steps).
-        A body's code counts for each of them, though it is kept once.
+        A body's code counts for each of them, though it is kept once. What runs again to compute something anew has a
+        row of its own, of direction `recompute`, with the cycles and flops of those runs.
 
         `plan_cycles` is what the planner charged for the plan it chose, over all runs; 0: nothing was planned by
         cycles, or the file is of a version before. `cycles` is what the steps then take. They differ because the

@@ -32,7 +32,7 @@ class Stored(Protocol):
 
 
 FORMAT = "workbench profile"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 # Columns that files of a version before have not: empty text, or 0, when they are read.
 LATER_COLUMNS: Mapping[tuple[str, str], int] = {
     ("operators", "body"): 2,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.categories import MEMORY_CATEGORIES
-from workbench.profiler.schema import SCHEMA, Stored
+from workbench.profiler.schema import SCHEMA, Column, Stored
 
 STEP_COLUMNS = tuple(name for name in SCHEMA["steps"] if not name.endswith("_index"))
 VARIABLE_COLUMNS = tuple(name for name in SCHEMA["variables"] if not name.endswith("_index"))
@@ -19,6 +19,12 @@ def frame(profile: Stored, name: str, columns: Sequence[str] | None = None) -> p
     """A raw table as a DataFrame, some columns of it if asked."""
     table = profile.tables[name]
     return pd.DataFrame({column: table[column] for column in columns or SCHEMA[name]})
+
+
+def steps(profile: Stored, row: IntArray, told: Mapping[str, Column]) -> pd.DataFrame:
+    """See `Profile.steps`: rows of the raw table, with the columns that are `told` otherwise or besides."""
+    columns = {name: profile.tables["steps"][name][row] for name in STEP_COLUMNS if name not in told}
+    return pd.DataFrame({name: told.get(name, columns.get(name)) for name in dict.fromkeys((*STEP_COLUMNS, *told))})
 
 
 def variables(profile: Stored) -> pd.DataFrame:

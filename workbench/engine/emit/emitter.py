@@ -191,8 +191,11 @@ class Emitter:
         self._stack[-1].append(program)
 
     def add(self, program: Program) -> None:
-        """Append a control node made elsewhere. A call is made for the operator that is being lowered."""
-        self._push(replace(program, operator=self.operator) if isinstance(program, Call) else program)
+        """Append a control node made elsewhere. A call is made for the operator that is being lowered when it is first
+        appended; what was collected and is appended again keeps it."""
+        if isinstance(program, Call) and not program.operator:
+            program = replace(program, operator=self.operator)
+        self._push(program)
 
     @contextmanager
     def body(self) -> Iterator[list[Program]]:

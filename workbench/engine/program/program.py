@@ -212,7 +212,9 @@ class Repeat:
 class Call:
     """Run a function of the program. For a pipeline stage: its stage, direction and micro-batch.
 
-    In a `Repeat` the micro-batch is `micro_batch` plus the iteration, from 0. An outlined body takes over `origin`.
+    In a `Repeat` the micro-batch is `micro_batch` plus the iteration, from 0. An outlined body is called for an
+    `operator` and takes over its `origin`; of a body that has a part for each of several operators, `sources` are
+    theirs, part by part.
     """
 
     function: str
@@ -222,7 +224,8 @@ class Call:
     direction: str = ""
     micro_batch: int | None = None
     origin: Origin = NOWHERE
-    operator: str = ""  # that an outlined body is called for
+    operator: str = ""
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -52,14 +52,14 @@ def dumped(node: Program) -> list[Any]:
 
     `["step", id]`, `["sequence", name, [children]]`, `["repeat", name, times, child]`, `["if", name, [arms]]`,
     `["call", function, name, ipu, stage, direction, micro_batch]`, `["overlap", name, phase, [branches]]`. The call of
-    an outlined body says for which layer and for which operator: two more texts at its end, or the layer alone.
+    an outlined body says at its end for whom it is made: layer, operator, class of the layer, and the line of source of
+    each part of the body, or one of all; or the first of these.
     """
     if isinstance(node, Step):
         return ["step", node.id]
     if isinstance(node, Call):
-        layer = [node.origin.layer] if node.origin.layer or node.operator else []
-        layer += [node.operator] if node.operator else []
-        return ["call", node.function, node.name, node.ipu, node.stage, node.direction, node.micro_batch, *layer]
+        call = ["call", node.function, node.name, node.ipu, node.stage, node.direction, node.micro_batch]
+        return call + _called_for(node)
     below = [dumped(child) for child in children(node)]
     if isinstance(node, Sequence):
         return ["sequence", node.name, below]
@@ -69,6 +69,15 @@ def dumped(node: Program) -> list[Any]:
         return ["if", node.name, below]
     assert isinstance(node, Overlap)
     return ["overlap", node.name, node.phase, below]
+
+
+def _called_for(call: Call) -> list[str]:
+    """For whom a call is made; what nobody says at the end is left out."""
+    origin = call.origin
+    sources = call.sources or (origin.source,)
+    if call.operator and (origin.layer_class or any(sources)):
+        return [origin.layer, call.operator, origin.layer_class, *sources]
+    return [origin.layer, call.operator] if call.operator else [origin.layer] * bool(origin.layer)
 
 
 def dump(program: TileProgram) -> dict[str, Any]:

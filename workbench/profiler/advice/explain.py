@@ -17,7 +17,6 @@ from workbench.profiler.advice.explanation import Explanation
 from workbench.profiler.fidelity import KINDS, TypicalError, error_of
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import addresses_by_category
-from workbench.profiler.operators.steps import OperatorSteps, StepsByOperator
 from workbench.profiler.places import step_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import method
@@ -101,8 +100,9 @@ def _step(profile: Profile, step: int) -> Explanation:
     row = _row_of_step(profile, step)
     parts = _terms(profile, step)
     kinds = sorted({part.subject for part in parts})
-    times = int(steps["times"][row])
-    counted = "once" if times == 1 else f"{times} times"
+    times, known = int(steps["times"][row]), profile.steps_by_caller
+    layers = set(known.layer[known.row == row].tolist())
+    counted = ("once" if times == 1 else f"{times} times") + (f", for {len(layers)} layers" if len(layers) > 1 else "")
     return Explanation(
         subject=f"one execution of step {step} {steps['name'][row]} ({steps['kind'][row]}), which runs {counted}",
         value=int(steps["cycles"][row]),
@@ -347,26 +347,38 @@ def _one_variable(profile: Profile, row: int) -> Explanation:
     )
 
 
-def _runs(profile: Profile, row: int, shared: OperatorSteps | None = None) -> Explanation:
-    """All runs of a step of an operator, and what one costs.
-    Of a step in a body that the operator has `shared` with others, the operator's part."""
-    steps = profile.tables["steps"]
+def _runs(profile: Profile, place: int) -> Explanation:
+    """All runs of a step for one caller, a row of `steps_by_caller`, with the sources of what one costs;
+    `explain(step=...)` takes it apart."""
+    steps, known = profile.tables["steps"], profile.steps_by_caller
+    row = int(known.row[place])
     terms = _terms(profile, int(steps["id"][row]))
-    times, total = int(steps["times"][row]), int(steps["total_cycles"][row])
-    part = f" x {shared.own_runs} / {shared.runs} runs of a shared body" if shared and shared.runs else ""
-    runs = f"{times} * ({' + '.join(str(part.value) for part in terms) or 0})"
-    if shared:
-        runs = f"{runs} * {shared.own_runs} // {shared.runs}" if shared.runs else "0"
+    own, times = int(known.times[place]), int(steps["times"][row])
+    part = f" x {own} / {times} runs of a shared body" if known.callers[place] > 1 else ""
+    once = " + ".join(str(part.value) for part in terms) or "0"
     return Explanation(
-        subject=f"step {steps['id'][row]} {steps['name'][row]}",
-        value=shared.shared_part(total) if shared else total,
+        subject=f"step {steps['id'][row]} {known.name[place]}",
+        value=int(known.total_cycles[place]),
         unit="cycles",
         formula=f"{times} x {steps['cycles'][row]} cycles{part}",
-        arithmetic=runs,
+        arithmetic=f"{own} * ({once})",
         inputs={part.subject: part.value for part in terms},
         source="; ".join(dict.fromkeys(part.source for part in terms)),
         error=_error_of_step(profile, row),
         needs=terms,
+    )
+
+
+def _part_of(profile: Profile, body: str, cycles: int) -> Explanation:
+    """Of a file that does not say for whom its bodies are called."""
+    error = known_error(profile, "compute")
+    return Explanation(
+        subject=f"its part of {body}",
+        value=cycles,
+        unit="cycles",
+        formula="as stored",
+        arithmetic=str(cycles),
+        error=error,
     )
 
 
@@ -381,9 +393,10 @@ def _operator(profile: Profile, operator: str) -> Explanation:
     if not len(rows):
         raise InputError(f"no operator {operator!r}", expected="a name of profile.operators")
     row = int(rows[0])
-    lowered = StepsByOperator.of_profile(profile).of(operator)
-    parts = [_runs(profile, place) for place in lowered.own]
-    parts += [_runs(profile, place, lowered) for place in lowered.shared]
+    parts = [_runs(profile, place) for place in profile.steps_by_caller.of_operator(operator)]
+    left = int(operators["cycles"][row]) - sum(part.value for part in parts)
+    if left and operators["body"][row]:  # in files of versions before, where calls do not say for whom they are made
+        parts.append(_part_of(profile, str(operators["body"][row]), left))
     planned = int(operators["plan_cycles"][row])
     return Explanation(
         subject=f"operator {operator} ({operators['op'][row]})",

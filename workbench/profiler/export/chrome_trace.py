@@ -11,7 +11,7 @@ from typing import Any
 from workbench.base.files import whole_file
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import export
-from workbench.profiler.timeline import BLOCK_COLUMNS, block_rows
+from workbench.profiler.timeline import BLOCK_COLUMNS, block_rows, renamed
 
 EVENTS_PER_FILE = 500_000
 LANES = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
@@ -52,13 +52,14 @@ def _names(profile: Profile) -> Iterator[dict[str, Any]]:
 
 def _events(profile: Profile) -> Iterator[dict[str, Any]]:
     steps = profile.tables["steps"]
-    names = dict(zip(steps["id"].tolist(), steps["name"].tolist(), strict=True))
+    columns = (steps[name].tolist() for name in ("id", "name", "layer"))
+    named = {step: (name, layer) for step, name, layer in zip(*columns, strict=True)}
     for values in block_rows(profile):
         row = dict(zip(BLOCK_COLUMNS, values, strict=True))
         shown = ("step", "layer", "direction", "stage", "micro_batch", "iteration")
         yield {
             "ph": "X",
-            "name": names[row["step"]],
+            "name": renamed(*named[row["step"]], row["layer"]),
             "cat": row["cause"],
             "pid": row["ipu"],
             "tid": LANES.index(row["cause"]),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench.base.arrays import IntArray
-from workbench.profiler.operators.steps import StepsByOperator
+from workbench.profiler.operators.callers import StepsByCaller, recomputing
 from workbench.profiler.schema import Table, table_from_rows
+from workbench.profiler.timeline.timeline import recomputed
 from workbench.profiler.timeline.tree import ControlTree
 
 
@@ -21,47 +22,56 @@ def operator_rows(
     peak_flops_per_cycle: float,
     control: ControlTree,
 ) -> Table:
-    """A row per operator of `described` (`id, layer, direction, op, plan, body`, and of one run `flops, plan_cycles`).
-    Its `repeated` says how often one run of the operator runs a step, where that is not once.
+    """A row per operator of `described` (`id, layer, direction, op, plan, body`, and of one run `flops, plan_cycles`),
+    and one more for each that runs again to compute something anew. Its `repeated` says how often one run of the
+    operator runs a step, where that is not once.
 
     `code_bytes[step]` maps the vertex classes of a step to their code. `cycles`, `flops` and `plan_cycles` count every
     run, `utilisation` is flops / (cycles x peak), `code_bytes` the code of its distinct classes (which operators may
     share), `temporary_bytes` the most that temporaries its steps write take on one tile at one time.
     """
     steps = tables["steps"]
-    known = StepsByOperator([(operator["id"], operator["body"]) for operator in described], steps, control)
+    known = StepsByCaller.of([(operator["id"], operator["body"]) for operator in described], steps, control)
+    ids, is_own = steps["id"][known.row].tolist(), (steps["operator"][known.row] != "").tolist()
+    times, cycles = known.times.tolist(), known.total_cycles.tolist()
     repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
     temporaries = _Temporaries(tables, per_tile)
-    id_of, times, totals = (steps[name].tolist() for name in ("id", "times", "total_cycles"))
     found = []
     for operator in described:
-        lowered = known.of(operator["id"])
-        ids = [id_of[row] for row in (*lowered.own, *lowered.shared)]
-        cycles = lowered.part_of(totals)
-        counted = lowered.own or lowered.shared
-        runs = max((times[row] // repeated.get(id_of[row], 1) for row in counted), default=0)
-        runs = runs if lowered.own else lowered.shared_part(runs)
-        flops = int(operator["flops"]) * runs
-        classes: dict[str, int] = {}
-        for step in ids:
-            classes |= code_bytes.get(step, {})
-        found.append(
-            {
-                "name": operator["id"],
-                "layer": operator["layer"],
-                "direction": operator["direction"],
-                "op": operator["op"],
-                "flops": flops,
-                "cycles": cycles,
-                "plan_cycles": int(operator["plan_cycles"]) * runs,
-                "utilisation": flops / (cycles * peak_flops_per_cycle) if cycles else 0.0,
-                "code_bytes": sum(classes.values()),
-                "temporary_bytes": temporaries.most(ids),
-                "plan": operator["plan"],
-                "body": operator["body"],
-            }
-        )
+        for name, direction in _runs_of(operator, known):
+            places = known.of_operator(name)
+            counted = [place for place in places if is_own[place]] or places
+            runs = max((times[place] // repeated.get(ids[place], 1) for place in counted), default=0)
+            flops, spent = int(operator["flops"]) * runs, sum(cycles[place] for place in places)
+            mine = [ids[place] for place in places]
+            classes: dict[str, int] = {}
+            for step in mine:
+                classes |= code_bytes.get(step, {})
+            found.append(
+                {
+                    "name": name,
+                    "layer": operator["layer"],
+                    "direction": direction,
+                    "op": operator["op"],
+                    "flops": flops,
+                    "cycles": spent,
+                    "plan_cycles": int(operator["plan_cycles"]) * runs,
+                    "utilisation": flops / (spent * peak_flops_per_cycle) if spent else 0.0,
+                    "code_bytes": sum(classes.values()),
+                    "temporary_bytes": temporaries.most(mine),
+                    "plan": operator["plan"],
+                    "body": operator["body"],
+                }
+            )
     return table_from_rows("operators", found)
+
+
+def _runs_of(operator: Mapping[str, Any], known: StepsByCaller) -> Iterator[tuple[str, str]]:
+    """The names and directions that an operator runs under."""
+    yield operator["id"], operator["direction"]
+    again = recomputing(operator["id"])
+    if known.of_operator(again):
+        yield again, recomputed(operator["direction"])
 
 
 class _Temporaries:

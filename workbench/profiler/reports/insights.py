@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
-from workbench.base.units import bytes_text, cycles_text, percent_text
+from workbench.base.units import bytes_text, cycles_text, percent_text, some_text
 from workbench.profiler.advice.tips import WORTH_CYCLES, cycle_tips, mapping_advice, memory_tips
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
@@ -86,17 +86,15 @@ class Insights(Report):
         return frame.assign(used_by=[self._used_by(int(variable)) for variable in frame["id"]])
 
     def _used_by(self, variable: int) -> str:
-        accesses, steps = self.profile.tables["accesses"], self.profile.tables["steps"]
+        accesses, steps = self.profile.tables["accesses"], self.profile.steps
         used = np.unique(accesses["step"][accesses["variable"] == variable])
-        names = steps["name"][np.isin(steps["id"], used)].tolist()
-        rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        return ", ".join(names[:3]) + rest
+        return some_text(steps["name"][steps["id"].isin(used)].tolist(), 3)
 
     @cached_property
     def at_peak(self) -> pd.DataFrame:
         """What is live on the fullest tile at its peak, those that come and go first, then by bytes."""
         peak = self.profile.peak
-        return self.profile.live_variables(peak.step, peak.ipu, peak.tile)
+        return live_bytes.live_variables(self.profile, peak.step, peak.ipu, peak.tile)
 
     @cached_property
     def peak_categories(self) -> dict[str, int]:
@@ -127,15 +125,17 @@ class Insights(Report):
         yield from self._balance_tips(max(1, self.profile.total_cycles * self.profile.ipus))
 
     def _balance_tips(self, whole: int) -> Iterator[str]:
+        """The step that loses most over all its callers, named for them."""
         steps = self.profile.steps
         compute = steps[steps["cause"] == "compute"]
-        lost = compute["total_cycles"] * (1.0 - compute["tile_balance"])
+        lost = (compute["total_cycles"] * (1.0 - compute["tile_balance"])).groupby(compute["id"]).sum()
         if lost.empty or lost.max() < WORTH_CYCLES / 2 * whole:
             return
-        row = compute.iloc[int(lost.to_numpy().argmax())]
+        mine = compute[compute["id"] == lost.idxmax()]
+        balance = percent_text(mine["tile_balance"].iloc[0])
         yield (
-            f"step {row['id']} {row['name']} waits for its slowest tile: balance {percent_text(row['tile_balance'])}, "
-            f"{cycles_text(lost.max())} lost in all"
+            f"step {lost.idxmax()} {some_text(mine['name'].unique().tolist(), 1)} waits for its slowest tile: "
+            f"balance {balance}, {cycles_text(lost.max())} lost in all"
         )
 
     @cached_property

@@ -17,6 +17,7 @@ from workbench.profiler.places import ipu_of, tile_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
+from workbench.profiler.timeline.positions import Positions, positions_of
 
 
 @report("liveness_view")
@@ -44,11 +45,15 @@ class LivenessView(Report):
         return live_bytes.positions(self.profile, self.ipu)
 
     @cached_property
+    def there(self) -> Positions:
+        """Name, layer and direction of the step at each position; of a shared body those that it is called for."""
+        return positions_of(self.profile, self.ipu, self.steps)
+
+    @property
     def step_names(self) -> list[str]:
         """The name of the step at each position."""
-        table = self.profile.tables["steps"]
-        names = dict(zip(table["id"].tolist(), table["name"].tolist(), strict=True))
-        return [names[step] for step in self.steps.tolist()]
+        found: list[str] = self.there.name.tolist()
+        return found
 
     @cached_property
     def always_live_bytes(self) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from workbench.base.units import cycles_text
+from workbench.base.units import cycles_text, some_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
@@ -43,11 +43,12 @@ class ProgramTree(Report):
         return found
 
     @cached_property
-    def _steps(self) -> dict[int, dict[str, Any]]:
-        steps = self.profile.tables["steps"]
-        names = ("id", "kind", "name", "layer", "cause")
-        rows = zip(*(steps[name].tolist() for name in names), strict=True)
-        return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+    def _steps(self) -> Mapping[Any, Mapping[Any, Any]]:
+        """By id; of a step that several layers share the name is that of the first, and the layer counts the others."""
+        steps = self.profile.steps.groupby("id", sort=False)
+        first = steps[["kind", "name", "cause"]].first()
+        layers = steps["layer"].unique().map(lambda found: some_text(list(found), 1))
+        return first.assign(layer=layers).to_dict("index")
 
     def _add(self, node: TimedNode, parent: int, depth: int, function: str, found: list[dict[str, Any]]) -> None:
         row: dict[str, Any] = {
@@ -60,7 +61,7 @@ class ProgramTree(Report):
             "times": node.times,
             "cycles": node.cycles,
             "cause": "",
-            "layer": "",
+            "layer": node.call.layer or "",
             "step": node.step,
         }
         if node.step >= 0:

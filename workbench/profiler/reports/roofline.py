@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from workbench.base.units import count_text, percent_text
-from workbench.profiler.operators.steps import StepsByOperator
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -45,11 +44,11 @@ class Roofline(Report):
     def points(self) -> pd.DataFrame:
         """`name, layer, direction, flops, exchanged_bytes, intensity` (FLOP/byte; inf without exchange)`, rate,
         ceiling, bound` ("compute" or "exchange"); operators without flops or cycles are left out."""
-        steps, known = self.profile.tables["steps"], StepsByOperator.of_profile(self.profile)
-        received = (steps["bytes_received"] * steps["times"]).tolist()
+        known = self.profile.steps_by_caller
+        received = self.profile.tables["steps"]["bytes_received"][known.row] * known.times
         frame = self.profile.operators[["name", "layer", "direction", "flops", "cycles"]]
         frame = frame[(frame["flops"] > 0) & (frame["cycles"] > 0)].reset_index(drop=True)
-        moved = frame["name"].map(lambda name: known.of(name).part_of(received)).astype("int64")
+        moved = frame["name"].map(lambda name: int(received[known.of_operator(name)].sum())).astype("int64")
         intensity = frame["flops"] / moved.where(moved > 0)
         intensity = intensity.fillna(float("inf"))
         rate = frame["flops"] / frame["cycles"] * float(self.profile.target["clock_hz"])

@@ -31,14 +31,14 @@ class Source(Report):
     @cached_property
     def lines(self) -> pd.DataFrame:
         """`source` ("model.py:12")`, cycles, fraction, peak_bytes` (the fullest tile at any of its steps)`, steps`
-        (ids); the dearest first."""
-        table = self.profile.tables["steps"]
-        ends = np.where(table["to_ipu"] < 0, 1, 1 + (table["to_ipu"] != table["ipu"]))
-        frame = pd.DataFrame({"source": table["source"], "cycles": table["total_cycles"] * ends, "step": table["id"]})
+        (ids); the dearest first. Of a body that several lines share each has the cycles of its own runs."""
+        steps = self.profile.steps
+        ends = np.where(steps["to_ipu"] < 0, 1, 1 + (steps["to_ipu"] != steps["ipu"]))
+        frame = pd.DataFrame({"source": steps["source"], "cycles": steps["total_cycles"] * ends, "step": steps["id"]})
         fullest = self.profile.liveness.groupby("step")["worst_tile_bytes"].max()
         frame["peak_bytes"] = frame["step"].map(fullest).fillna(0).astype("int64")
         groups = frame[frame["source"] != ""].groupby("source", sort=False)
-        found = groups.agg(cycles=("cycles", "sum"), peak_bytes=("peak_bytes", "max"), steps=("step", list))
+        found = groups.agg(cycles=("cycles", "sum"), peak_bytes=("peak_bytes", "max"), steps=("step", _each))
         found = found.reset_index().sort_values("cycles", ascending=False, kind="stable").reset_index(drop=True)
         found.insert(2, "fraction", found["cycles"] / max(1, self.total_cycles))
         return found
@@ -77,3 +77,7 @@ class Source(Report):
     def to_pandas(self) -> pd.DataFrame:
         """The lines."""
         return self.lines.copy(deep=False)
+
+
+def _each(steps: pd.Series) -> list[int]:
+    return list(dict.fromkeys(steps.tolist()))

@@ -12,9 +12,11 @@ from workbench.base.units import bytes_text, count_text, cycles_text, seconds_te
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.fidelity import KINDS, NOT_KNOWN, error_text
+from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
+from workbench.profiler.timeline.positions import positions_of
 
 
 @report("summary")
@@ -107,10 +109,11 @@ class Summary(Report):
 
     @property
     def peak_step(self) -> str:
-        """The name of the program step at the peak."""
-        steps = self.profile.tables["steps"]
-        names = steps["name"][steps["id"] == self.profile.peak.step]
-        return str(names[0]) if len(names) else ""
+        """The name of the program step at the peak, as the layer has it that it runs for there."""
+        peak = self.profile.peak
+        place = int(self.profile.arrays["live_peak_position"][peak.ipu, peak.tile])
+        names = positions_of(self.profile, peak.ipu, live_bytes.positions(self.profile, peak.ipu)).name
+        return str(names[place]) if place < len(names) and peak.step >= 0 else ""
 
     @property
     def program(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
-from workbench.profiler.timeline import Block, direction_of
+from workbench.profiler.timeline import Block, called
 
 MAX_RECTANGLES = 20_000
 LANES = ("phase", "layer", "call")
@@ -113,23 +113,21 @@ class Trace(Report):
         longest = max(node.children, key=lambda child: child.cycles) if node.kind == "run" else node
         known = self._steps.get(longest.step, (node.name, "", "", "", -1))
         name, cause, layer, direction, stage = known
-        if context.layer:  # the body was lowered for another layer, which its steps are named for
-            name = context.layer + name.removeprefix(layer) if layer and name.startswith(layer) else name
-            layer = context.layer
+        inside = called(node, context)
         if node.step < 0:
             busy = {key[1]: cycles for key, cycles in node.totals.items() if key[0] == ipu}
             cause = max(busy, key=lambda key: busy[key], default="")
         return Rectangle(
             lane="phase",
-            name=name,
+            name=inside.name_of(name, layer),
             cause=cause,
-            layer=layer,
+            layer=inside.layer_of(layer),
             cycles_from=start,
             cycles_to=block.end,
             step=node.step,
-            stage=context.stage if context.stage >= 0 else stage,
-            micro_batch=context.micro_batch,
-            direction=direction_of(direction, context),
+            stage=inside.stage if inside.stage >= 0 else stage,
+            micro_batch=inside.micro_batch,
+            direction=inside.direction_of(direction),
             merged=max(1, len(node.children)),
         )
 

@@ -15,7 +15,7 @@ from workbench.profiler.timeline.timeline import (
     block_rows,
     blocks,
     called,
-    direction_of,
+    renamed,
 )
 
 __all__ = [
@@ -28,6 +28,6 @@ __all__ = [
     "block_rows",
     "blocks",
     "called",
-    "direction_of",
+    "renamed",
     "timeline_of",
 ]

@@ -75,7 +75,7 @@ class _Builder:
             stage=-1 if call.stage is None else call.stage,
             micro_batch=-1 if call.micro_batch is None else call.micro_batch,
             direction=call.direction,
-            layer=call.layer,
+            layer=call.for_layer,
         )
         name, function = call.name or call.function, call.function
         return _made("call", name, body.cycles, body.spent, parts=(body,), function=function, call=context)

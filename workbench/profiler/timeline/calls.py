@@ -1,12 +1,31 @@
-"""How often the calls of a control tree run: who calls a body, and of a branch the arm that is taken."""
+"""How often the calls of a control tree run and for whom: who calls a body, and of a branch the arm that is taken."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
+
+from workbench.base.arrays import IntArray
 from workbench.profiler.schema import Table
-from workbench.profiler.timeline.tree import Call, ControlTree, If, Part, Repeat, Sequence, Step, children
+from workbench.profiler.timeline.tree import Call, ControlTree, If, Part, Repeat, Sequence, Step, children, in_order
+
+
+class Caller(NamedTuple):
+    """For whom a body runs, as the innermost call of an outlined body above its steps says; `layer` None leaves the
+    steps what they are for by themselves. `again`: a call above computes something again."""
+
+    layer: str | None = None
+    operator: str = ""
+    layer_class: str = ""
+    sources: tuple[str, ...] = ()
+    again: bool = False
+
+
+OWN = Caller()
+Runs = Mapping[Caller, int]
 
 
 class Arms:
@@ -17,11 +36,10 @@ class Arms:
         self._cycles = dict(zip(steps["id"].tolist(), steps["cycles"].tolist(), strict=True))
         self._known: dict[str, int] = {}
 
-    def running(self, part: Part) -> tuple[Part, ...]:
-        """What runs of the parts below one: of a branch the arm that is taken, else all."""
-        if isinstance(part, If):
-            return (max(part.arms, key=self._length),) if part.arms else ()
-        return children(part)
+    def taken(self, branch: If) -> int:
+        """The place of the arm that is taken; 0 where there is none."""
+        lengths = [self._length(arm) for arm in branch.arms]
+        return lengths.index(max(lengths)) if lengths else 0
 
     def _length(self, part: Part) -> int:
         if isinstance(part, Step):
@@ -36,48 +54,101 @@ class Arms:
         return sum(lengths) if isinstance(part, Sequence) else max(lengths, default=0)
 
 
-def operator_runs(control: ControlTree, steps: Table) -> Counter[tuple[str, str]]:
-    """(body, operator) → how often the operator runs the body in one call of the program, 0 in an arm not taken."""
-    functions = control.functions
-    arms = Arms(functions, steps)
-    found: Counter[tuple[str, str]] = Counter()
-    for root in (control.entry, *functions.values()):
-        for call, _ in _calls(root, 1, None):
-            if call.operator:
-                found[call.function, call.operator] = 0
-    entry = list(_calls(control.entry, 1, arms))
-    calls = {name: list(_calls(body, 1, arms)) for name, body in functions.items()}
-    runs = _function_runs(calls, entry)
-    for times, inside in [(1, entry), *((runs[name], calls[name]) for name in calls)]:
-        for call, turns in inside:
-            if call.operator:
-                found[call.function, call.operator] += times * turns
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bodies:
+    """The bodies of a program by name, the entry as "".
+
+    `runs` is who runs each how often in one call of the program, 0 where only an arm that is not taken does; `rows`
+    are the places of its steps in their table, and `parts` the number of the part of the body that each is in.
+    """
+
+    runs: Mapping[str, Runs]
+    rows: Mapping[str, IntArray]
+    parts: Mapping[str, IntArray]
+
+    @classmethod
+    def of(cls, control: ControlTree, steps: Table) -> Bodies:
+        """The bodies of a control tree whose steps are those of a table."""
+        bodies = {"": control.entry, **control.functions}
+        place = {step: row for row, step in enumerate(steps["id"].tolist())}
+        arms = Arms(control.functions, steps)
+        found = {name: list(_placed(body)) for name, body in bodies.items()}
+        return cls(
+            runs=_runs({name: _calls(body, arms) for name, body in bodies.items()}),
+            rows={name: np.array([place[step] for step, _ in each], np.int64) for name, each in found.items()},
+            parts={name: np.array([part for _, part in each], np.int64) for name, each in found.items()},
+        )
+
+    def part_of_row(self, steps: int) -> IntArray:
+        """The number of the part of its body by row of the table of steps."""
+        found = np.zeros(steps, np.int64)
+        for name, rows in self.rows.items():
+            found[rows] = self.parts[name]
+        return found
+
+
+def _placed(body: Part) -> Iterator[tuple[int, int]]:
+    """The steps of a body, each with the number of the part it is in: what stands in the body's sequence."""
+    for number, part in enumerate(in_order(body)):
+        waiting = [part]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Step):
+                yield node.id, number
+            else:
+                waiting += children(node)
+
+
+_Calls = Mapping[str, Mapping[Caller, int]]
+"""Of a body the functions it calls, for whom, and how often in one run of it. What a call leaves to the body around it
+is that of `OWN`."""
+
+
+def _calls(body: Part, arms: Arms) -> _Calls:
+    found: dict[str, dict[Caller, int]] = {}
+    for call, times in _made(body, 1, arms):
+        layer, again = call.for_layer, call.direction == "recompute"
+        caller = Caller(layer, call.operator, call.layer_class, call.sources, again)
+        counted = found.setdefault(call.function, {})
+        counted[caller] = counted.get(caller, 0) + times
     return found
 
 
-def _calls(part: Part, times: int, arms: Arms | None) -> Iterator[tuple[Call, int]]:
-    """The calls inside a body, each with how often one run of the body makes it; with `arms` those that are taken."""
+def _made(part: Part, times: int, arms: Arms) -> Iterator[tuple[Call, int]]:
+    """The calls inside a body, each with how often one run of the body makes it, 0 in an arm that is not taken."""
     if isinstance(part, Call):
         yield part, times
         return
     turns = times * part.times if isinstance(part, Repeat) else times
-    for child in arms.running(part) if arms else children(part):
-        yield from _calls(child, turns, arms)
+    taken = arms.taken(part) if isinstance(part, If) else None
+    for place, child in enumerate(children(part)):
+        yield from _made(child, turns if taken in (None, place) else 0, arms)
 
 
-def _function_runs(calls: Mapping[str, list[tuple[Call, int]]], entry: list[tuple[Call, int]]) -> Counter[str]:
-    """How often each function runs in one call of the program."""
-    callers: dict[str, Counter[str]] = {name: Counter() for name in calls}
-    for name, inside in [("", entry), *calls.items()]:
-        for call, times in inside:
-            callers[call.function][name] += times
-    runs = Counter({"": 1})
+def _runs(calls: Mapping[str, _Calls]) -> Mapping[str, Runs]:
+    """Who runs each body how often: from the entry down, every body behind all that call it."""
+    found: dict[str, dict[Caller, int]] = {name: {} for name in calls}
+    found[""] = {OWN: 1}
+    for name in _callers_first(calls):
+        for function, made in calls[name].items():
+            runs = found[function]
+            for call, times in made.items():
+                for around, turns in found[name].items():
+                    caller = around if call.layer is None else call._replace(again=around.again)
+                    caller = caller._replace(again=True) if call.again else caller
+                    runs[caller] = runs.get(caller, 0) + times * turns
+    return found
 
-    def of(name: str) -> int:
-        if name not in runs:
-            runs[name] = sum(times * of(caller) for caller, times in callers[name].items())
-        return runs[name]
+
+def _callers_first(calls: Mapping[str, _Calls]) -> list[str]:
+    done: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        if name not in done:
+            for function in calls[name]:
+                visit(function)
+            done[name] = None
 
     for name in calls:
-        of(name)
-    return runs
+        visit(name)
+    return list(reversed(done))

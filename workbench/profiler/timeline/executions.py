@@ -344,8 +344,8 @@ class _Collector:
         if node.kind == "step":
             layer = self.layers[node.step]
             return (layer,) if layer else ()
-        if node.call.layer:
-            return (node.call.layer,)
+        if node.call.layer is not None:
+            return (node.call.layer,) if node.call.layer else ()
         body = node.children[0] if node.kind == "call" else node
         if body not in self._layers:
             found = {layer: None for child in body.children for layer in self._layers_of(child)}

@@ -22,11 +22,24 @@ from workbench.profiler.timeline.tree import Part
 Totals: TypeAlias = "Counter[tuple[int, str]]"
 
 
+def recomputed(direction: str) -> str:
+    """The direction of what runs again to compute something anew."""
+    return "recompute" if direction == "forward" else direction or "recompute"
+
+
+def renamed(name: str, layer: str, other: str) -> str:
+    """The name of a step of a shared body, which begins with the `layer` it was lowered for, in another layer."""
+    if not layer or layer == other or not name.startswith(f"{layer}/"):
+        return name
+    word = name.removeprefix(f"{layer}/")
+    return f"{other}/{word}" if other else word
+
+
 class Enclosing(NamedTuple):
     """What the enclosing calls and loops say about a block; a stage or micro-batch of -1 is none.
 
     `iteration` is that of the innermost loop, `lexical` that of the innermost loop of the same body. `layer` is the one
-    an outlined body is called for, which its steps take over; "" leaves them their own.
+    an outlined body is called for, which its steps take over; None leaves them their own.
     """
 
     stage: int = -1
@@ -34,7 +47,21 @@ class Enclosing(NamedTuple):
     iteration: int = 0
     direction: str = ""
     lexical: int = 0
-    layer: str = ""
+    layer: str | None = None
+
+    def layer_of(self, own: str) -> str:
+        """The layer that a step with a layer of its `own` belongs to here."""
+        return own if self.layer is None else self.layer
+
+    def direction_of(self, own: str) -> str:
+        """The direction in which a step of an `own` direction runs: what a forward body does when a recomputing call
+        runs it again is recomputation. A call that runs several directions, as that of an accumulated micro-batch,
+        leaves each step its own."""
+        return recomputed(own) if self.direction == "recompute" else own or self.direction
+
+    def name_of(self, own: str, layer: str) -> str:
+        """The name of a step that a `layer` of its own stands in: it is lowered for one layer and named for it."""
+        return renamed(own, layer, self.layer_of(layer))
 
 
 class Block(NamedTuple):
@@ -223,15 +250,8 @@ def called(node: TimedNode, context: Enclosing) -> Enclosing:
         call.micro_batch + context.lexical if call.micro_batch >= 0 else context.micro_batch,
         context.iteration,
         call.direction or context.direction,
-        layer=call.layer or context.layer,
+        layer=context.layer if call.layer is None else call.layer,
     )
-
-
-def direction_of(own: str, context: Enclosing) -> str:
-    """The direction in which a step of an `own` direction runs: what a forward body does when a recomputing call runs
-    it again is recomputation. A call that runs several directions, as that of an accumulated micro-batch, leaves each
-    step its own."""
-    return "recompute" if own == "forward" and context.direction == "recompute" else own or context.direction
 
 
 class Spent(NamedTuple):
@@ -354,8 +374,8 @@ def block_rows(
                 context.stage if context.stage >= 0 else stage,
                 context.micro_batch,
                 context.iteration,
-                direction_of(direction, context),
-                context.layer or layer,
+                context.direction_of(direction),
+                context.layer_of(layer),
                 start,
                 start + node.cycles,
                 cause,

@@ -56,7 +56,8 @@ class Call(NamedTuple):
     """Runs a function. For a pipeline stage: its IPU, stage, direction and micro-batch.
 
     In a `Repeat` the micro-batch is `micro_batch` plus the turn. The call of an outlined body says for which layer and
-    for which operator it is made; "" where it does not. A tuple, because a long pipeline has tens of thousands.
+    for which operator it is made, the layer's class, and the line of source of each part of the body, or one of all.
+    A tuple, because a long pipeline has tens of thousands.
     """
 
     function: str
@@ -67,11 +68,19 @@ class Call(NamedTuple):
     micro_batch: int | None
     layer: str = ""
     operator: str = ""
+    layer_class: str = ""
+    sources: tuple[str, ...] = ()
 
     @property
-    def work(self) -> tuple[str, str, int | None, int | None, str, str]:
+    def for_layer(self) -> str | None:
+        """The layer that the body's steps belong to in this call, "" for none; None leaves them their own, as the calls
+        of stages and loops do. In files written before calls named operators, a layer alone says so."""
+        return self.layer if self.layer or self.operator else None
+
+    @property
+    def work(self) -> tuple[str, str, int | None, int | None, str, str | None]:
         """What it does, whichever its micro-batch is and whichever operator it is made for."""
-        return (self.function, self.name, self.ipu, self.stage, self.direction, self.layer)
+        return (self.function, self.name, self.ipu, self.stage, self.direction, self.for_layer)
 
     def __str__(self) -> str:
         numbers = (("ipu", self.ipu), ("stage", self.stage), ("micro-batch", self.micro_batch))
@@ -218,9 +227,10 @@ class _Parser:
         return Step(id=node[1])
 
     def _call(self, node: list[Any], depth: int) -> Call:
-        _check(len(node) in (7, 8, 9))
-        call = Call(*node[1:])
+        _check(len(node) in (7, 8, 9) or len(node) > 10)
+        call = Call(*node[1:10], *([tuple(node[10:])] if node[10:] else []))
         _check(_text(call.function) and _text(call.name) and _text(call.layer) and _text(call.operator))
+        _check(_text(call.layer_class) and all(map(_text, call.sources)))
         _check(call.direction in DIRECTIONS)
         _check(call.ipu is None or _number(call.ipu, self.ipus))
         _check(call.stage is None or _number(call.stage, MOST_UNROLLED))

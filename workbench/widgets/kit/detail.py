@@ -116,11 +116,10 @@ class Detail:
 
     def _of_children(self, node: TimedNode) -> Counter[Layer]:
         taken = (node.children[node.arm],) if node.kind == "if" else node.children
-        called_for, direction = node.call.layer, node.call.direction
         found: Counter[Layer] = Counter()
         for child in taken:
             for (layer, own), cycles in self._mix(child).items():
-                found[called_for or layer, direction or own] += cycles * node.times
+                found[node.call.layer_of(layer), node.call.direction_of(own)] += cycles * node.times
         return found
 
     def row(self, node: TimedNode, ipu: int) -> _Row:
@@ -195,7 +194,7 @@ class _Visit:
         self._layer(start, end, self.detail.main_layer(node), context)
 
     def _layer(self, start: float, end: float, layer: Layer, context: Enclosing) -> None:
-        name, direction = context.layer or layer[0], context.direction or layer[1]
+        name, direction = context.layer_of(layer[0]), context.direction_of(layer[1])
         if name or direction:
             self.lane.layers.append((start, end, name, direction))
 

@@ -33,13 +33,12 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
     names, layers, directions, kinds = Names(), Names(), Names(), Names()
     rows, size, lifetimes = _variables(report)
     tables = report.profile.tables
-    about = _of_steps(report)
     columns: dict[str, tuple[str, npt.ArrayLike]] = {
         "live": ("f8", report.live_bytes),
         "step": ("i4", report.steps),
         "name": ("i4", names.indexes(report.step_names)),
-        "layer": ("i2", layers.indexes(about["layer"])),
-        "direction": ("u1", directions.indexes(about["direction"])),
+        "layer": ("i2", layers.indexes(report.there.layer)),
+        "direction": ("u1", directions.indexes(report.there.direction)),
         "variable_bytes": ("f8", size),
         **{f"interval_{name}": ("i4", values) for name, values in lifetimes.items()},
     }
@@ -69,14 +68,6 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
         "variables": described,
     }
     return data, buffer
-
-
-def _of_steps(report: Report) -> dict[str, IntArray]:
-    """Layer and direction of the step at each position."""
-    table = report.profile.tables["steps"]
-    order = np.argsort(table["id"], kind="stable")
-    rows = order[np.searchsorted(table["id"][order], report.steps)]
-    return {name: table[name][rows] for name in ("layer", "direction")}
 
 
 def capacity_bytes(report: Report) -> int:

@@ -143,7 +143,16 @@ function blockAt(view, px, py) {
   const layer = lastAtMost(lane.layerStart, cycle), inLayer = layer >= 0 && cycle < lane.layerStart[layer] + lane.layerCycles[layer];
   const found = {lane, cycle, layer: inLayer ? view.data.layers[lane.layer[layer]] : "", direction: inLayer ? view.data.directions[lane.direction[layer]].label : "", onLayer: inside > sizes.phase + sizes.direction};
   const reach = 2 * (view.x.invert(1) - view.x.invert(0));
-  return i >= 0 && cycle < lane.start[i] + Math.max(lane.cycles[i], reach) ? {...found, i, info: view.info.get(lane.step[i])} : found;
+  return i >= 0 && cycle < lane.start[i] + Math.max(lane.cycles[i], reach) ? {...found, i, info: infoOf(view, lane, i)} : found;
+}
+
+// What a block is: of a step in a shared body, with the name, layer and direction that it runs for here.
+function infoOf({data, info}, lane, i) {
+  const own = info.get(lane.step[i]), at = lastAtMost(lane.layerStart, lane.start[i]);
+  if (at < 0) return own;
+  const layer = data.layers[lane.layer[at]], direction = data.directions[lane.direction[at]].label;
+  const word = own.layer ? within(own.name, own.layer) : own.name;
+  return {...own, layer, direction, name: layer === own.layer ? own.name : layer && own.layer ? `${layer}/${word}` : word};
 }
 
 function about(view, block) {
@@ -243,7 +252,7 @@ function furnish(view) {
     {label: "IPU", number: true, text: ([ipu]) => String(ipu)}, {label: "step", text: ([, , info]) => info.name}, {label: "layer", text: ([, , info]) => info.layer},
     {label: "cause", text: ([, , info]) => data.busy[info.cause].label}, {label: "starts at (cycles)", number: true, text: ([, start]) => wholeText(start)},
     {label: "length (cycles)", number: true, text: ([, , info]) => wholeText(info.cycles)},
-  ], view.lanes.flatMap((lane) => [...lane.start].map((start, i) => [lane.ipu, start, view.info.get(lane.step[i])])), {caption: "The blocks in view that are long enough to be drawn", most: 300}));
+  ], view.lanes.flatMap((lane) => [...lane.start].map((start, i) => [lane.ipu, start, infoOf(view, lane, i)])), {caption: "The blocks in view that are long enough to be drawn", most: 300}));
   panel(view);
 }
 

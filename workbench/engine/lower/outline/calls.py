@@ -172,7 +172,8 @@ def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> bool:
     emit.functions[body.name] = body.program
     for program in copies.before:
         emit.add(program)
-    emit.add(Call(function=body.name, name=lowering.label(first), ipu=emit.ipu, origin=first.origin))
+    label, sources = lowering.label(first), _sources(body, run)
+    emit.add(Call(function=body.name, name=label, ipu=emit.ipu, origin=first.origin, sources=sources))
     for program in copies.after:
         emit.add(program)
     for value, tensor in copies.bound:
@@ -181,6 +182,13 @@ def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> bool:
     for place in shared.shown:
         lowering.lower_node(run.nodes[place])
     return True
+
+
+def _sources(body: RunBody, run: Run) -> tuple[str, ...]:
+    """The line of each operator that has a part of the body, where they are not all one."""
+    made = {f"{body.name}/{part.name}" for part in body.program.children if isinstance(part, ProgramSequence)}
+    found = [node.origin.source for node, path in zip(run.nodes, body.paths, strict=True) if path in made]
+    return tuple(found) if len(set(found)) > 1 else ()
 
 
 def _worth(copies: _Copies, body: RunBody, lowering: Lowering) -> bool:

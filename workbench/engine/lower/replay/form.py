@@ -153,11 +153,15 @@ class Renaming:
         """The path of a layer."""
         return self.layers.get(name, name)
 
+    def source(self, name: str) -> str:
+        """A line of source."""
+        return self.sources.get(name, name)
+
     def origin(self, old: Origin) -> Origin:
         """Where something comes from."""
         known = self._origins.get(old)
         if known is None:
-            layer, source = self.layer(old.layer), self.sources.get(old.source, old.source)
+            layer, source = self.layer(old.layer), self.source(old.source)
             known = self._origins[old] = replace(old, layer=layer, source=source)
         return known
 

@@ -289,4 +289,6 @@ class _Again:
             name=self.names.text(old.name),
             ipu=None if old.ipu is None else self._ipu(old.ipu),
             origin=self.names.origin(old.origin),
+            operator=self.names.text(old.operator),
+            sources=tuple(self.names.source(source) for source in old.sources),
         )
