@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 BENCHMARKS := resnet50_compile model_width pipeline_schedules full_size_numbers eight_times
 
-.PHONY: help lab test test-all check golden stub corpus fidelity notebooks picture bench clean
+.PHONY: help lab test test-all check golden stub corpus stability fidelity notebooks picture bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ stub: $(VENV)/.test-ready ## list the reports, exports and methods of a profile 
 
 corpus: $(VENV)/.test-ready ## profile every program of the corpus and write the digests; read the difference before committing it
 	KERAS_BACKEND=jax $(BIN)/python -m tests.corpus.write
+
+stability: $(VENV)/.test-ready ## profile 40 networks at 33 widths each and write how far a channel moves them
+	KERAS_BACKEND=jax $(BIN)/python -m tests.stability.write
 
 fidelity: $(VENV)/.test-ready ## run every published case and write the table; read the difference before committing it
 	$(BIN)/python -m tests.fidelity.report
