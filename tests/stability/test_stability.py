@@ -64,7 +64,7 @@ def test_a_cliff_is_of_weight_gradients_that_lay_their_kernel_out_as_channels() 
 @pytest.mark.slow
 @pytest.mark.parametrize(("network", "width"), sampled(), ids=lambda value: str(value))
 def test_a_sample_is_as_the_table_says(network: Network, width: int) -> None:
-    """Where this fails the table is older than the engine's last change of numbers: `make stability` writes it again."""
+    """Where this fails the table is older than the last change of numbers: `make stability` writes it again."""
     table = stored()[network]
     near = range(width - AROUND, width + AROUND + 1)
     assert {each: measured(network, each) for each in near} == {each: table[each] for each in near}
