@@ -73,10 +73,10 @@ class TypicalError:
 
     @property
     def short(self) -> str:
-        """For places with little room: `4.6 % off, 9 of 10 within 12.4 % (31)`."""
-        share = "9 of 10" if self.numbers >= MANY else f"all of {self.numbers}"
-        counted = f" ({self.numbers})" if self.numbers >= MANY else ""
-        return f"{error_text(self.typical)} off, {share} within {error_text(self.spread)}{counted}"
+        """For places with little room: `typical error 4.6 %; 9 in 10 of 31 published within 12.4 %`."""
+        share = "9 in 10" if self.numbers >= MANY else "all"
+        within = f"{share} of {self.numbers} published within {error_text(self.spread)}"
+        return f"typical error {error_text(self.typical)}; {within}"
 
 
 def error_text(error: float) -> str:

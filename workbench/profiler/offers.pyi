@@ -82,7 +82,14 @@ class Offers:
     def save(self, path: str | Path) -> Path:
         """Write the profile to one file; an interrupted save leaves the old file whole. Returns the path."""
 
-    def to_chrome_trace(self, path: str | Path, events_per_file: int = ...) -> list[Path]:
+    def to_chrome_trace(
+        self,
+        path: str | Path,
+        events_per_file: int = ...,
+        *,
+        cycles_from: int = ...,
+        cycles_to: int | None = ...,
+    ) -> list[Path]:
         """Write the executed blocks as Chrome trace JSON, a file per `events_per_file`; returns the files."""
 
     def to_csv(self, folder: str | Path) -> list[Path]:

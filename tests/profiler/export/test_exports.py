@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.base.text import shown
+from workbench.errors import InputError
 from workbench.profiler.export.chrome_trace import to_chrome_trace
 from workbench.profiler.export.csv import read_csv, tables_of
 from workbench.profiler.profile import Profile
@@ -74,3 +76,32 @@ def test_a_long_trace_is_split(tmp_path: Path) -> None:
 
 def test_a_full_file_is_not_followed_by_an_empty_one(tmp_path: Path) -> None:
     assert len(to_chrome_trace(handmade_profile(), tmp_path / "trace.json", events_per_file=31)) == 1
+
+
+def test_a_trace_of_a_window_has_what_touches_it(tmp_path: Path) -> None:
+    profile = handmade_profile()
+    rows = profile.blocks(cycles_from=30, cycles_to=700)
+    (path,) = to_chrome_trace(profile, tmp_path / "trace.json", cycles_from=30, cycles_to=700)
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert [event["ts"] for event in events] == rows["cycles_from"].tolist()
+    assert 0 < len(events) < len(profile.blocks())
+
+
+def test_a_trace_of_too_many_files_is_refused_with_a_window_that_fits(tmp_path: Path) -> None:
+    profile, path = handmade_profile(), tmp_path / "trace.json"
+    with pytest.raises(InputError, match=r"31 blocks fill 31 files\. Expected: at most 20 files of 1 blocks") as caught:
+        to_chrome_trace(profile, path, events_per_file=1)
+    assert not list(tmp_path.iterdir())
+    end = int(caught.value.todo.partition("cycles_to=")[2].split()[0])
+    assert len(to_chrome_trace(profile, path, events_per_file=1, cycles_to=end)) <= 20
+    with pytest.raises(InputError, match=r"blocks fill 2[12] files"):  # two steps may begin there
+        to_chrome_trace(profile, path, events_per_file=1, cycles_to=end + 1)
+
+
+@pytest.mark.parametrize(
+    "window", [{"cycles_from": -1}, {"cycles_from": "0"}, {"cycles_from": 9, "cycles_to": 8}, {"events_per_file": 0}]
+)
+def test_a_window_that_is_none_is_refused(window: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=next(name for name in reversed(window))):
+        to_chrome_trace(handmade_profile(), tmp_path / "trace.json", **window)
+    assert not list(tmp_path.iterdir())

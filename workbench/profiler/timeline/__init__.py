@@ -1,10 +1,11 @@
 """The executed program as a tree with durations, from which windows of time are unrolled when asked for.
 
 `tree` is the control tree and its parser, `builder` gives it durations, `executions` and `levels` are the blocks of
-pipelines. Imports what a profile stores. Tests: tests/profiler/timeline.
+pipelines, `counting` says how many a window has. Imports what a profile stores. Tests: tests/profiler/timeline.
 """
 
 from workbench.profiler.timeline.builder import timeline_of
+from workbench.profiler.timeline.counting import BlockCounts
 from workbench.profiler.timeline.timeline import (
     BLOCK_COLUMNS,
     Block,
@@ -21,6 +22,7 @@ from workbench.profiler.timeline.timeline import (
 __all__ = [
     "BLOCK_COLUMNS",
     "Block",
+    "BlockCounts",
     "Enclosing",
     "Later",
     "TimedNode",

@@ -1,0 +1,68 @@
+"""How many blocks a window of the executed program has, without unrolling it: repeats and calls are counted once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from workbench.base.arrays import ceil_div
+from workbench.profiler.timeline.timeline import Timed, TimedNode
+
+
+class BlockCounts:
+    """Rows that `block_rows` gives: one for each IPU that a step occupies, or one in a profile of the device alone."""
+
+    def __init__(self, profile: Timed) -> None:
+        self._root = profile.timeline.root
+        self._alone = profile.meta.get("execution_profile") == "DEVICE_PROFILE"
+        self._whole: dict[TimedNode, int] = {}
+
+    def within(self, first: int, last: int) -> int:
+        """Blocks that touch cycles [first, last)."""
+        return self._touching(self._root, 0, first, last)
+
+    def longest(self, first: int, most: int) -> int:
+        """The largest end of a window from `first` that has at most `most` blocks."""
+        low, high = first, self._root.cycles + 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.within(first, middle) <= most else (low, middle - 1)
+        return low
+
+    def _touching(self, node: TimedNode, start: int, first: int, last: int) -> int:
+        if not node.cycles or start >= last or start + node.cycles <= first:
+            return 0
+        if node.kind == "step" or (first <= start and start + node.cycles <= last):
+            return self._of(node)
+        if node.kind == "repeat":
+            return self._turns(node, start, first, last)
+        if node.kind == "sequence":
+            return self._in_turn(node, start, first, last)
+        children = node.children if node.kind == "overlap" else (node.children[node.arm],)
+        return sum(self._touching(child, start, first, last) for child in children)
+
+    def _in_turn(self, node: TimedNode, start: int, first: int, last: int) -> int:
+        begin = max(0, bisect_right(node.offsets, first - start) - 1)
+        end = bisect_right(node.offsets, last - start)
+        pairs = zip(node.children[begin:end], node.offsets[begin:end], strict=True)
+        return sum(self._touching(child, start + offset, first, last) for child, offset in pairs)
+
+    def _turns(self, node: TimedNode, start: int, first: int, last: int) -> int:
+        """Of the turns that a window touches, the first and the last may be cut by it."""
+        body = node.children[0]
+        begin = max(0, (first - start) // body.cycles)
+        end = min(node.times, ceil_div(last - start, body.cycles))
+        cut = {begin, end - 1}
+        parts = sum(self._touching(body, start + turn * body.cycles, first, last) for turn in cut)
+        return parts + max(0, end - begin - len(cut)) * self._of(body)
+
+    def _of(self, node: TimedNode) -> int:
+        """Blocks of a whole node; of a node without duration none."""
+        if not node.cycles:
+            return 0
+        if node.kind == "step":
+            return 1 if self._alone else len(node.ipus)
+        if node not in self._whole:
+            one = node.kind not in ("sequence", "overlap")
+            children = (node.children[node.arm],) if one else node.children
+            self._whole[node] = node.times * sum(self._of(child) for child in children)
+        return self._whole[node]
