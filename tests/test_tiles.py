@@ -320,7 +320,9 @@ def test_errors_say_what_is_wrong_what_was_expected_and_what_to_do() -> None:
     assert error(lambda: g.variable("x", 3)) == "variable 'x' is declared twice. Expected: a name of its own."
     assert error(lambda: g.variable("y", 3, "complex64")).startswith("variable 'y' is of type 'complex64'.")
     assert error(lambda: g.variable("y", 0)) == "variable 'y' has shape 0. Expected: positive whole numbers."
-    assert error(lambda: g.repeat(0, cs)) == "a repeat of 0 times. Expected: a whole number of at least 1."
+    assert error(lambda: g.repeat(0, cs)) == (
+        "times of a repeat is 0. Expected: a whole number of at least 1 and at most 4294967295."
+    )
     assert error(lambda: g.copy(x[:2], x[1:3])).startswith("a copy of x: float32[2] over itself")
     assert error(lambda: g.sequence(Graph("ipu2").compute_set("other"))).startswith("<ComputeSet other> belongs to")
     assert error(lambda: Graph("ipu9")).startswith("unknown target 'ipu9'. Expected: one of: ipu1, ipu2, bow, ipu21")

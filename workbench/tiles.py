@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.categories import VariableKind
-from workbench.base.dtypes import HAND_WORDS
+from workbench.base.dtypes import HAND_WORDS, ITEMSIZE_BYTES
+from workbench.base.whole import MOST_EXACT, MOST_TURNS, whole
 from workbench.engine import vertices
 from workbench.engine.by_hand import (
     ComputeSet,
@@ -88,6 +89,9 @@ class Graph:
                 f"variable {name!r} is of kind {kind!r}", expected=f"one of: {', '.join(get_args(VariableKind))}"
             )
         extent = tuple(int(size) for size in sizes)
+        size_bytes = prod(extent) * ITEMSIZE_BYTES[dtype]
+        if size_bytes > MOST_EXACT:
+            raise InputError(f"variable {name!r} is of {size_bytes:,} B", expected=f"at most {MOST_EXACT:,} B")
         variable = HandVariable(graph=self, name=name, shape=extent, dtype=dtype, kind=kind, interleaved=interleaved)
         self._variables[name] = variable
         return Tensor(variable=variable, shape=extent, strides=row_major_strides(extent))
@@ -102,11 +106,10 @@ class Graph:
         return Sequence(self, steps, name)
 
     def repeat(self, times: int, *steps: Step, name: str = "") -> Repeat:
-        """The steps `times` times (at least once)."""
-        if isinstance(times, bool) or not isinstance(times, (int, np.integer)) or times < 1:
-            raise InputError(f"a repeat of {times!r} times", expected="a whole number of at least 1")
+        """The steps `times` times, at least once and at most as often as the loop's 32 bits count."""
+        turns = whole("times of a repeat", times, most=MOST_TURNS)
         self._own(*steps)
-        return Repeat(self, int(times), steps[0] if len(steps) == 1 else Sequence(self, steps), name)
+        return Repeat(self, turns, steps[0] if len(steps) == 1 else Sequence(self, steps), name)
 
     def copy(self, source: Tensor, destination: Tensor) -> Copy:
         """Overwrite `destination` with `source`: exchange between tiles, copies inside them."""

@@ -7,6 +7,9 @@ from typing import Any
 
 from workbench.errors import InputError
 
+MOST_EXACT = 2**53  # whole numbers up to here are exact as doubles, which JSON and a view's script have
+MOST_TURNS = 2**32 - 1  # what a loop on the IPU counts with has 32 bits
+
 
 def whole(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
     """The number; an `InputError` that calls it `name` for another kind, yes and no too, and outside the range."""

@@ -6,8 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.base.whole import whole
-from workbench.engine.graph.trip_counts import MOST
+from workbench.base.whole import MOST_TURNS, whole
 from workbench.errors import InputError
 
 MODES = ("training", "inference")
@@ -67,7 +66,7 @@ def _counts(name: str, value: Any) -> dict[str, int] | None:
         raise InputError(
             f"trip_counts is {value!r}", expected="a count for each name of a loop", todo="write {'while_body': 10}"
         )
-    return {each: whole(f"trip_counts[{each!r}]", count, most=MOST) for each, count in value.items()}
+    return {each: whole(f"trip_counts[{each!r}]", count, most=MOST_TURNS) for each, count in value.items()}
 
 
 _READ: Mapping[str, Callable[[str, Any], Any]] = {

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.base.whole import MOST_TURNS
 from workbench.engine.frontends.functions import trace_function
-from workbench.engine.graph.trip_counts import MOST, with_trip_counts
+from workbench.engine.graph.trip_counts import with_trip_counts
 
 KIND = jax.ShapeDtypeStruct((8, 8), "float32")
 UNKNOWN = (
@@ -67,7 +68,7 @@ def test_the_numbers_are_those_of_the_condition() -> None:
     [
         ({"second": 2}, f"trip_counts names 'second'. Expected: one of: first, while_body, {LINE[:-1]}"),
         ({"first": 0}, "trip_counts['first'] is 0. Expected: a whole number of at least 1 and at most 4294967295."),
-        ({"first": MOST + 1}, "trip_counts['first'] is 4294967296. Expected: a whole number"),
+        ({"first": MOST_TURNS + 1}, "trip_counts['first'] is 4294967296. Expected: a whole number"),
         ({"first": True}, "trip_counts['first'] is True. Expected: a whole number"),
         ({"first": 2.0}, "trip_counts['first'] is 2.0. Expected: a whole number"),
         ([5], "trip_counts is [5]. Expected: a count for each name of a loop."),

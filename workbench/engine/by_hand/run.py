@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.dtypes import ITEMSIZE_BYTES
+from workbench.base.host import refuse_beyond_host
 from workbench.engine.by_hand import by_hand as hand
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.by_hand.vertex import Vertex
@@ -147,6 +149,10 @@ class HandRun:
     """The memory of one run: `values[variable]` is flat. What nothing has written is zero."""
 
     def __init__(self, variables: Iterable[HandVariable], given: Named[str, npt.ArrayLike]) -> None:
+        variables = tuple(variables)
+        refuse_beyond_host(
+            "a run", sum(prod(variable.shape) * ITEMSIZE_BYTES[variable.dtype] for variable in variables)
+        )
         self.values = {variable: np.zeros(prod(variable.shape), np.dtype(variable.dtype)) for variable in variables}
         self.given = {name: np.asarray(array) for name, array in given.items()}
         self.returned: dict[str, Array] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from workbench.base.collection import paused_collection
+from workbench.engine.compile.bounds import refuse_large_values, refuse_long_runs
 from workbench.engine.compile.phases import Clock, Phase, Progress
 from workbench.engine.compile.reuse import Optimised, prepare
 from workbench.engine.graph import Graph
@@ -54,6 +55,7 @@ def compile_graph(
     `progress` hears the name of every phase and operator as it begins; an exception it raises stops the compile with
     nothing kept.
     """
+    refuse_large_values(graph)
     clock = Clock(progress)
     known = like.prepared if like is not None else None
     if known is not None and known.serves(graph, options):
@@ -99,6 +101,7 @@ def measure(
     with clock.phase("execute"):
         costs = costs_of(program, earlier.costs if earlier is not None else None)
         trace = execute(program, costs)
+        refuse_long_runs(trace)
     empty = Graph(functions={}, entry="", inputs=(), outputs=(), name=program.name)
     return Compiled(
         graph=graph or empty,

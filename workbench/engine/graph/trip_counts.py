@@ -9,7 +9,6 @@ from workbench.engine.graph.graph import Graph, Node, walk
 from workbench.errors import InputError
 
 UNKNOWN = "unknown_trip_count"
-MOST = 2**32 - 1  # what a loop on the IPU counts with has 32 bits
 
 
 def with_trip_counts(graph: Graph, told: Mapping[str, int]) -> Graph:
