@@ -199,3 +199,11 @@ def test_a_file_of_another_shape_is_refused(tmp_path: Path) -> None:
 
 def test_every_column_has_a_known_kind() -> None:
     assert {kind for columns in SCHEMA.values() for kind in columns.values()} == {"i", "f", "b", "U"}
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_is_refused_and_not_waited_for(make: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.wbprofile"
+    make(path)
+    with pytest.raises(ProfileFileError, match="is a folder, a pipe or a device"):
+        load_profile(path)

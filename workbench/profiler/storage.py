@@ -26,7 +26,7 @@ from workbench.profiler.schema import FORMAT, FORMAT_VERSION, LATER_COLUMNS, SCH
 from workbench.profiler.validity import validate
 
 HEAD = "profile.json"
-MAX_BYTES = 2 << 30  # of all members unpacked; the largest profiles take a tenth
+MAX_BYTES = 512 << 20  # of all members unpacked; the largest profiles take less than half
 _EXPECTED = "a file written by Profile.save"
 _TODO = "save the profile again with profile.save(path), or compile it anew"
 _KINDS = {"i": "i", "f": "f", "b": "b"}
@@ -77,6 +77,8 @@ def load_profile(path: str | Path) -> Profile:
     place = Path(path)
     if not place.exists():
         raise FileNotFoundError(f"no profile file {str(place)!r}")
+    if not place.is_file():  # a pipe would be waited for
+        raise ProfileFileError(f"{str(place)!r} is a folder, a pipe or a device", expected=_EXPECTED, todo=_TODO)
     try:
         with zipfile.ZipFile(place) as archive:
             if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
