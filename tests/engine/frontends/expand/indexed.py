@@ -115,7 +115,7 @@ class Placed:
             return lax.dynamic_update_slice(x, u, [first for first, _, _ in self.cuts])
         if self.how == "slice" and all(step == 1 for _, step, _ in self.cuts):
             return lax.dynamic_slice(x, [first for first, _, _ in self.cuts], self.update_shape) * u
-        if self.how == "get":
+        if self.how in ("slice", "get"):
             return x[self.index] * u
         if self.how == "gradient":
             return jax.grad(lambda x: (x.at[self.index].set(u) ** 2).sum())(x)
