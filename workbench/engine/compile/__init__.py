@@ -1,8 +1,8 @@
 """Compile: graph → passes → tile program → footprint, liveness, allocation and trace, each phase timed.
 
 `compile` runs the phases, `phases` names and times them, `reuse` notes which options a phase read, so that a later
-compile takes over what another option cannot touch. Imports all of the engine but the frontends. Tests:
-tests/engine/compile.
+compile takes over what another option cannot touch, `bounds` refuses what no table could tell. Imports all of the
+engine but the frontends. Tests: tests/engine/compile.
 """
 
 from workbench.engine.compile.compile import (
