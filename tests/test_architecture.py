@@ -79,6 +79,8 @@ ROOMS = (
     "ipu.devices",
     "tf",
     "ipu",
+    "ipu.keras",
+    "ipu.ipu_strategy",
     "executable",
     "widgets.kit",
     "widgets.face",

@@ -99,14 +99,8 @@ class Executable:
         runner = Runner(source, schedule=str(options.get("pipeline.schedule")), devices=devices_of(options))
         return Numbers(runner, options, self.request.configured)
 
-    def run(self, *args: Any, sample_weight: Any = None) -> Any:
-        """One call of the program, with numbers from XLA on the host.
-
-        Training: `run(x, y, sample_weight=None)` returns a dict of loss and metrics and advances the model; of several
-        outputs `sample_weight` is for all, or for each in a list or by name. Inference: `run(x)` returns the outputs; a
-        function: `run(*args)`. Raises `OutOfMemoryError` when the program does not fit; with
-        `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does.
-        """
+    def check_fits(self) -> None:
+        """An `OutOfMemoryError` when the program does not fit; with `TF_POPLAR_FLAGS=--use_ipu_model` a warning."""
         profile = self.profile
         if not profile.fits:
             problem = OutOfMemoryError(
@@ -120,7 +114,17 @@ class Executable:
                 raise problem
             import warnings
 
-            warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
+            warnings.warn(str(problem), RuntimeWarning, stacklevel=3)
+
+    def run(self, *args: Any, sample_weight: Any = None) -> Any:
+        """One call of the program, with numbers from XLA on the host.
+
+        Training: `run(x, y, sample_weight=None)` returns a dict of loss and metrics and advances the model; of several
+        outputs `sample_weight` is for all, or for each in a list or by name. Inference: `run(x)` returns the outputs; a
+        function: `run(*args)`. Raises `OutOfMemoryError` when the program does not fit; with
+        `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does.
+        """
+        self.check_fits()
         return self._runner.run(*args, sample_weight=sample_weight)
 
     def __repr__(self) -> str:

@@ -252,7 +252,7 @@ PUBLIC: Mapping[str, Any] = {
     "variables_initializer": variables_initializer,
     **{name: getattr(_initializers, name) for name in _initializers.__all__},
 }
-SUBMODULES = ("compat", "compiler", "data", "python")
+SUBMODULES = ("compat", "compiler", "data", "distribute", "python")
 
 
 def find(module: str, name: str) -> Any:

@@ -14,13 +14,15 @@ import jax
 import numpy as np
 
 AUTOTUNE = -1
+INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """A dataset: a function that begins a new pass over its elements."""
+    """A dataset: a function that begins a new pass over its elements, and how many a pass has, where that is known."""
 
     begin: Callable[[], Iterator[Any]]
+    elements: int = UNKNOWN_CARDINALITY
 
     @staticmethod
     def from_tensor_slices(tensors: Any) -> Dataset:
@@ -31,14 +33,15 @@ class Dataset:
             raise ValueError(f"the arrays of a dataset have first dimensions {sorted(counts)}; they must be equal")
         (count,) = counts
         return Dataset(
-            lambda: (jax.tree_util.tree_map(lambda leaf, at=place: leaf[at], arrays) for place in range(count))
+            lambda: (jax.tree_util.tree_map(lambda leaf, at=place: leaf[at], arrays) for place in range(count)),
+            count,
         )
 
     @staticmethod
     def from_tensors(tensors: Any) -> Dataset:
         """One element."""
         arrays = jax.tree_util.tree_map(np.asarray, tensors)
-        return Dataset(lambda: iter([arrays]))
+        return Dataset(lambda: iter([arrays]), 1)
 
     @staticmethod
     def from_generator(generator: Callable[[], Iterable[Any]], *types: Any, **others: Any) -> Dataset:
@@ -59,6 +62,10 @@ class Dataset:
     def __iter__(self) -> Iterator[Any]:
         return self.begin()
 
+    def cardinality(self) -> int:
+        """Elements of a pass; `INFINITE_CARDINALITY`, or `UNKNOWN_CARDINALITY` where only a pass would tell."""
+        return self.elements
+
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Elements with arrays as leaves."""
         return (jax.tree_util.tree_map(np.asarray, element) for element in self)
@@ -69,7 +76,7 @@ class Dataset:
         def apply(element: Any) -> Any:
             return map_func(*element) if isinstance(element, tuple) else map_func(element)
 
-        return Dataset(lambda: map(apply, iter(self)))
+        return Dataset(lambda: map(apply, iter(self)), self.elements)
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
         """Elements a function is true of."""
@@ -88,7 +95,8 @@ class Dataset:
                         lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *group
                     )
 
-        return Dataset(batches)
+        whole = self.elements // batch_size if drop_remainder else -(-self.elements // batch_size)
+        return Dataset(batches, whole if self.elements >= 0 else self.elements)
 
     def unbatch(self) -> Dataset:
         """Each entry of the first dimension on its own."""
@@ -112,7 +120,9 @@ class Dataset:
                 if empty:
                     return
 
-        return Dataset(passes)
+        if count is None or count < 0:
+            return Dataset(passes, INFINITE_CARDINALITY)
+        return Dataset(passes, self.elements * count if self.elements >= 0 else self.elements)
 
     def shuffle(self, buffer_size: int, seed: int | None = None, **others: Any) -> Dataset:
         """Elements in random order, drawn from a buffer."""
@@ -127,15 +137,20 @@ class Dataset:
                 yield chosen
             yield from (waiting[place] for place in draw.permutation(len(waiting)))
 
-        return Dataset(mixed)
+        return Dataset(mixed, self.elements)
 
     def take(self, count: int) -> Dataset:
         """The first elements."""
-        return Dataset(lambda: itertools.islice(iter(self), count if count >= 0 else None))
+        taken = self.elements if count < 0 else count if self.elements == INFINITE_CARDINALITY else self._least(count)
+        return Dataset(lambda: itertools.islice(iter(self), count if count >= 0 else None), taken)
+
+    def _least(self, count: int) -> int:
+        return min(count, self.elements) if self.elements >= 0 else self.elements
 
     def skip(self, count: int) -> Dataset:
         """All but the first elements."""
-        return Dataset(lambda: itertools.islice(iter(self), count, None))
+        left = max(0, self.elements - count) if self.elements >= 0 else self.elements
+        return Dataset(lambda: itertools.islice(iter(self), count, None), left)
 
     def prefetch(self, buffer_size: int = AUTOTUNE) -> Dataset:
         """The same elements; queues of the IPU prefetch."""
@@ -150,7 +165,7 @@ class Dataset:
                 kept.extend(self)
             return iter(kept)
 
-        return Dataset(elements)
+        return Dataset(elements, self.elements)
 
     def with_options(self, options: Any) -> Dataset:
         """The same elements."""
@@ -161,4 +176,4 @@ class Options:
     """Options of datasets, which change nothing here."""
 
 
-__all__ = ["AUTOTUNE", "Dataset", "Options"]
+__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Options"]

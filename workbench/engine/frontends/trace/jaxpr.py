@@ -13,7 +13,11 @@ from jax._src.source_info_util import Scope
 from jax._src.state.discharge import discharge_state
 from jax.extend.core import ClosedJaxpr, Literal
 from keras.src.backend.common import global_state
+from keras.src.models.functional import Functional
 from keras.src.random import seed_generator
+from keras.src.trainers import data_adapters
+from keras.src.trainers.data_adapters import array_slicing
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.trainer import Trainer
 
 from workbench.base.identity import ByIdentity
@@ -268,3 +272,19 @@ def unseeded_draws(generator: Any) -> Iterator[None]:
         yield
     finally:
         seed_generator.global_seed_generator = before
+
+
+# What Keras' training loop reads data by; a subclass is taken by `fit` as it is.
+KerasDataAdapter = DataAdapter
+FunctionalModel = Functional  # what `keras.Model(inputs, outputs)` makes
+
+
+def keras_adapter(x: Any, y: Any, sample_weight: Any, *, steps: int | None, **more: Any) -> Any:
+    """Keras' own adapter of some data: arrays, a dataset of Keras, of torch, of TensorFlow."""
+    return data_adapters.get_data_adapter(x, y, sample_weight, steps_per_epoch=steps, **more)
+
+
+def validation_split(arrays: Any, share: float) -> tuple[Any, Any]:
+    """Arrays without their last share, and that share, as `fit` takes them apart."""
+    first, last = array_slicing.train_validation_split(arrays, validation_split=share)
+    return first, last

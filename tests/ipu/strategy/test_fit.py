@@ -1,0 +1,130 @@
+"""`fit`, `evaluate` and `predict` of models made in a strategy's scope give Keras' own numbers, one program each."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from tests.ipu.strategy.twins import Subclassed, Twins, assert_alike, functional, sequential
+from workbench.errors import InputError
+from workbench.ipu.ipu_strategy import IPUStrategy
+
+
+@pytest.mark.parametrize("build", [sequential, functional, Subclassed], ids=["sequential", "functional", "subclassed"])
+def test_training_is_keras_own(twins: Twins, build: Any) -> None:
+    ours, theirs = twins.made(build, here=True, steps_per_execution=3), twins.made(build, here=False)
+    assert twins.fitted(ours) == pytest.approx(twins.fitted(theirs), rel=1e-5)
+    assert_alike(ours, theirs)
+    assert_alike(ours.optimizer, theirs.optimizer)
+    assert len(twins.strategy.executables) == 1
+
+
+def test_evaluation_prediction_and_weights_of_samples_are_keras_own(twins: Twins) -> None:
+    ours, theirs = twins.made(functional, here=True, steps_per_execution=3), twins.made(functional, here=False)
+    weights = np.linspace(0, 2, 48).astype("float32")
+    histories = [twins.fitted(each, sample_weight=weights) for each in (ours, theirs)]
+    assert histories[0] == pytest.approx(histories[1], rel=1e-5)
+    histories = [
+        twins.fitted(each, class_weight={0: 1.0, 1: 3.0, 2: 0.5}, validation_split=0.5) for each in (ours, theirs)
+    ]
+    assert {name.split()[0] for name in histories[0]} == {"loss", "accuracy", "val_loss", "val_accuracy"}
+    assert histories[0] == pytest.approx(histories[1], rel=1e-5)
+    results = [each.evaluate(twins.x, twins.y, batch_size=8, verbose=0) for each in (ours, theirs)]
+    assert results[0] == pytest.approx(results[1], rel=1e-5)
+    ahead = [each.predict(twins.x, batch_size=8, verbose=0) for each in (ours, theirs)]
+    assert ahead[0].shape == (48, 3)
+    np.testing.assert_allclose(ahead[0], ahead[1], rtol=1e-5)
+
+
+def test_a_schedule_adam_and_dropout_go_on_over_executions(twins: Twins) -> None:
+    def build() -> Any:
+        return keras.Sequential([keras.layers.Dropout(0.3, seed=5), keras.layers.Dense(3)])
+
+    def optimizer() -> Any:
+        return keras.optimizers.Adam(keras.optimizers.schedules.ExponentialDecay(0.1, 4, 0.5))
+
+    made = [
+        twins.made(build, here=here, steps_per_execution=steps, optimizer=optimizer())
+        for here, steps in ((True, 6), (True, 1), (False, 1))
+    ]
+    histories = [twins.fitted(each) for each in made]
+    assert histories[0] == pytest.approx(histories[2], rel=1e-5)
+    assert histories[1] == pytest.approx(histories[2], rel=1e-5)
+    for each in made[:2]:
+        assert_alike(each, made[2])
+        assert int(each.optimizer.iterations) == 12
+
+
+def test_more_steps_of_an_execution_are_turns_of_one_loop_with_the_same_data(twins: Twins) -> None:
+    for steps in (1, 6):
+        twins.fitted(twins.made(functional, here=True, steps_per_execution=steps))
+    one, six = (each.profile for each in twins.strategy.executables)
+    assert twins.strategy.profile is six
+    copies = [each.steps[each.steps.kind == "StreamCopy"] for each in (one, six)]
+    # 8 samples of 6 float32, 8 int32 labels; the loss and the accuracy come back.
+    assert sorted(copies[0].bytes_sent + copies[0].bytes_received) == [4, 4, 8 * 4, 8 * 6 * 4]
+    assert sorted(copies[1].bytes_sent + copies[1].bytes_received) == [4, 4, 8 * 4, 8 * 6 * 4]
+    assert set(copies[1].times) == {6}
+
+
+def test_models_outside_a_scope_and_keras_itself_stay_as_they_are(twins: Twins) -> None:
+    new = keras.Model.__new__
+    with twins.strategy.scope(), IPUStrategy().scope():
+        inside = functional()
+    assert keras.Model.__new__ is new
+    outside = functional()
+    assert not hasattr(outside, "set_gradient_accumulation_options")
+    assert inside.__class__ is type(outside)
+    assert (type(inside).__module__, type(inside).__qualname__) == (
+        type(outside).__module__,
+        type(outside).__qualname__,
+    )
+    with IPUStrategy(enable_keras_extensions=False).scope():
+        assert type(functional()) is type(outside)
+
+
+def test_data_that_an_ipu_cannot_be_given(twins: Twins) -> None:
+    model = twins.made(functional, here=True, steps_per_execution=4)
+    for data, problem in (
+        ({"x": None}, "fit was given no data"),
+        ({"x": ((twins.x, twins.y) for _ in range(3))}, "the data are a Python generator"),
+        ({"x": twins.x, "y": twins.y, "batch_size": 36}, "the last batch has 12 samples and the others 36"),
+        ({"x": twins.x, "y": twins.y, "batch_size": 8}, "steps_per_execution 4, which does not divide 6 batches"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            model.fit(verbose=0, **data)
+    assert not twins.strategy.executables
+    eager = twins.made(functional, here=True, run_eagerly=True)
+    with pytest.raises(RuntimeError, match="run_eagerly=True"):
+        twins.fitted(eager)
+    with pytest.raises(InputError, match="nothing was compiled yet"):
+        twins.strategy.profile  # noqa: B018
+
+
+def test_an_execution_longer_than_an_epoch_is_cut_to_it(twins: Twins, caplog: pytest.LogCaptureFixture) -> None:
+    model = twins.made(functional, here=True, steps_per_execution=100)
+    twins.fitted(model)
+    assert "steps_per_execution of" in caplog.text
+    assert model.steps_per_execution == 100
+    assert twins.strategy.executables[0].graph.batch_size == 48
+
+
+def test_a_failing_dataset_leaves_the_model_as_it_was_before_the_execution(twins: Twins) -> None:
+    model = twins.made(functional, here=True, steps_per_execution=3)
+    before = model.get_weights()
+
+    class Broken(keras.utils.PyDataset):
+        def __len__(self) -> int:
+            return 6
+
+        def __getitem__(self, index: int) -> Any:
+            if index == 2:
+                raise OSError("the disk is gone")
+            return twins.x[:8], twins.y[:8]
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        model.fit(Broken(), verbose=0, shuffle=False)
+    for now, then in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    twins.fitted(model)

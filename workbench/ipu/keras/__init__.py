@@ -1,0 +1,27 @@
+"""`tensorflow.python.ipu.keras`: extensions of Keras' models for the IPU. Names are loaded when first used.
+
+`_extensions` holds what a model made in a strategy's scope has besides, `_execution` what it compiles and runs.
+Tests: tests/ipu/strategy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_WHERE = {
+    "FunctionalExtension": "_extensions.base",
+    "ModelExtension": "_extensions.base",
+    "ReplicatedMetricReductionMethod": "_extensions.options",
+    "SequentialExtension": "_extensions.base",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(f"workbench.ipu.keras.{_WHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

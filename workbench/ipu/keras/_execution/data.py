@@ -1,0 +1,189 @@
+"""Data of `fit`, `evaluate` and `predict`: one adapter for all kinds, with the SDK's checks before anything compiles.
+
+Keras' own adapter reads what it knows (arrays, `PyDataset`, a torch `DataLoader`, a tf dataset); datasets of `tf.data`
+are read here. Source of the checks: graphcore/keras@164c0e60 keras/ipu/extensions/data_adapter.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
+from workbench.errors import InputError
+from workbench.ipu._feeds import to_arrays
+from workbench.tf.data import Dataset
+
+_ON_DEVICE = {"int64": np.int32, "uint64": np.uint32, "float64": np.float32}
+
+
+def on_device(element: Any) -> Any:
+    """A batch as the IPU has it: 64-bit numbers in 32 bits."""
+    return jax.tree_util.tree_map(_narrow, element)
+
+
+def _narrow(value: Any) -> Any:
+    array = value if hasattr(value, "dtype") else np.asarray(value)
+    kind = _ON_DEVICE.get(str(array.dtype))
+    return array if kind is None else np.asarray(array, kind)
+
+
+class Batches(KerasDataAdapter):  # type: ignore[misc]
+    """The batches of some data. `known`: how many there are in a pass; None where nobody can tell or they never end."""
+
+    def __init__(self, inner: Any, known: int | None) -> None:
+        self._inner = inner
+        self.known = known
+
+    def get_numpy_iterator(self) -> Iterator[Any]:
+        """A pass over the batches."""
+        return iter(self._inner.get_numpy_iterator())
+
+    get_jax_iterator = get_numpy_iterator
+
+    @property
+    def num_batches(self) -> int | None:
+        """Batches of a pass."""
+        return self.known
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples of a batch, where they are known."""
+        size: int | None = self._inner.batch_size
+        return size
+
+    @property
+    def has_partial_batch(self) -> bool:
+        """Whether the last batch is smaller."""
+        return bool(self._inner.has_partial_batch)
+
+    @property
+    def partial_batch_size(self) -> int | None:
+        """Samples of the last batch."""
+        size: int | None = self._inner.partial_batch_size
+        return size
+
+    def on_epoch_begin(self) -> None:
+        """Keras' adapter is told."""
+        self._inner.on_epoch_begin()
+
+    def on_epoch_end(self) -> None:
+        """Keras' adapter is told."""
+        self._inner.on_epoch_end()
+
+
+class _OfDataset(KerasDataAdapter):  # type: ignore[misc]
+    """A `tf.data` dataset of batches: x, or tuples of x, y and sample weights."""
+
+    batch_size = None
+    has_partial_batch = False
+    partial_batch_size = None
+
+    def __init__(self, dataset: Dataset, class_weight: Mapping[int, float] | None) -> None:
+        self._dataset, self._class_weight = dataset, class_weight
+
+    def get_numpy_iterator(self) -> Iterator[Any]:
+        """A pass over the dataset."""
+        for element in self._dataset:
+            arrays = to_arrays(element)
+            batch = arrays if isinstance(arrays, tuple) else (arrays,)
+            yield batch if self._class_weight is None else _weighted(batch, self._class_weight)
+
+    get_jax_iterator = get_numpy_iterator
+
+    @property
+    def num_batches(self) -> int | None:
+        """Batches of a pass; None for a dataset without end, or one whose length nobody knows."""
+        return _known(self._dataset)
+
+
+def _weighted(batch: tuple[Any, ...], class_weight: Mapping[int, float]) -> tuple[Any, ...]:
+    """A batch with the weight of each sample's class; with its own weights besides, their product."""
+    if len(batch) < 2:
+        raise InputError("class_weight was given for data without targets", todo="leave class_weight out")
+    classes = np.asarray(batch[1])
+    if classes.ndim > 1:
+        classes = np.argmax(classes, -1) if classes.shape[-1] > 1 else classes[..., 0]
+    weights = np.asarray([class_weight.get(int(each), 1.0) for each in classes.ravel()], np.float32)
+    weights = weights.reshape(classes.shape)
+    return (batch[0], batch[1], weights * batch[2] if len(batch) > 2 else weights)
+
+
+def batches(
+    x: Any,
+    *,
+    y: Any = None,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    batch_size: int | None = None,
+    steps: int | None = None,
+    shuffle: bool = False,
+) -> Batches:
+    """The adapter of some data. Errors: `InputError` for a generator, a partial batch, shapes that are not known."""
+    if isinstance(x, Batches):
+        return x
+    if inspect.isgenerator(x) or inspect.isgeneratorfunction(x):
+        raise InputError(
+            "the data are a Python generator, which a program on the IPU cannot begin again",
+            expected="arrays, a tf.data dataset or a keras.utils.PyDataset",
+            todo="write tf.data.Dataset.from_generator(...)",
+        )
+    if isinstance(x, Dataset):
+        _nothing_besides(y, sample_weight)
+        return Batches(_OfDataset(x, class_weight), _known(x))
+    inner = keras_adapter(
+        x, y, sample_weight, batch_size=batch_size, steps=steps, shuffle=shuffle, class_weight=class_weight
+    )
+    if _ends_partial(inner):
+        raise InputError(
+            f"the last batch has {inner.partial_batch_size} samples and the others {inner.batch_size}",
+            expected="batches of one size: a program is compiled for fixed shapes",
+            todo=f"choose a batch_size that divides the samples, or leave {inner.partial_batch_size} samples out",
+        )
+    return Batches(inner, inner.num_batches)
+
+
+def _ends_partial(inner: Any) -> bool:
+    """Whether the last batch is known to be smaller; datasets tell when it comes."""
+    try:
+        return bool(inner.has_partial_batch)
+    except NotImplementedError:
+        return False
+
+
+def _nothing_besides(y: Any, sample_weight: Any) -> None:
+    for name, value in (("y", y), ("sample_weight", sample_weight)):
+        if value is not None:
+            raise InputError(f"{name} was given beside a dataset", todo=f"put {name} into the dataset's elements")
+
+
+def _known(dataset: Dataset) -> int | None:
+    count = dataset.cardinality()
+    return count if count >= 0 else None
+
+
+def check_steps(data: Batches, steps: int | None, epochs: int = 1) -> int:
+    """Batches of an epoch. Errors: `InputError` where they cannot be told, there are none, or the data have fewer."""
+    found = steps if steps is not None else data.known
+    if found is None:
+        raise InputError(
+            "the data have no end, or nobody can tell how many batches they have",
+            expected="a number of steps",
+            todo="give steps_per_epoch to fit, or steps to evaluate and predict",
+        )
+    if found < 1:
+        raise InputError(f"an epoch has {found} steps", expected="at least one batch")
+    if data.known is not None and steps is not None and found * epochs > data.known and found > data.known:
+        raise InputError(
+            f"an epoch has {found} steps, and the data have {data.known} batches",
+            expected=f"at most {data.known} steps",
+            todo="repeat the dataset with .repeat(), or give fewer steps",
+        )
+    return found
+
+
+__all__ = ["Batches", "batches", "check_steps", "on_device"]

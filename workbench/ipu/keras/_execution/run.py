@@ -1,0 +1,240 @@
+"""An execution as Keras calls it: compiled once for what it is asked with, its numbers made turn by turn."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from workbench.base.dtypes import dtype_name
+from workbench.errors import InputError
+from workbench.ipu._feeds import EndOfFeedError, FeedError, types_of
+from workbench.ipu.config import current_options
+from workbench.ipu.config._flags import flags
+from workbench.ipu.config.config import in_force
+from workbench.ipu.keras._execution.data import on_device
+from workbench.ipu.keras._execution.on_host import on_host
+from workbench.ipu.keras._execution.program import ExecutionProgram, Feed
+from workbench.ipu.keras._execution.turns import LISTS, State, Turns
+from workbench.ipu.keras._extensions.options import ModelOptions
+from workbench.tf import _hooks
+
+LOGGER = logging.getLogger("workbench.ipu.keras")
+
+Hear = Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Compiled:
+    """A compiled execution: its executable, and the functions that make its numbers on all replicas."""
+
+    executable: Any
+    turns: Turns
+    batch: Callable[..., Any]
+    update: Callable[..., Any]
+    types: Any
+
+
+@dataclass(slots=True, eq=False)
+class Execution:
+    """What `make_train_function` and its siblings make: `(state, iterator)` to results and the new state.
+
+    `hear` is told the results of each turn as they leave the outfeed.
+    """
+
+    model: Any
+    mode: str
+    strategy: Any
+    options: ModelOptions
+    replicas: int
+    hear: Hear | None = None
+    _compiled: dict[Any, Compiled] = field(default_factory=dict)
+
+    def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
+        """One execution. An exception of the data or of `hear` leaves the model as it was before it."""
+        try:
+            return self._execute(state, iterator)
+        except BaseException:
+            # Keras took the values out of the variables for the time of an epoch; they go back in.
+            self.model._jax_state = dict(zip(LISTS[self.mode], state, strict=True))
+            self.model._jax_state_synced = False
+            self.model.jax_state_sync()
+            raise
+
+    def _execute(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
+        first = on_device(next(iterator))
+        count = self._turns_of_an_execution()
+        compiled = self.compiled(state, first, count)
+        compiled.executable.check_fits()
+        held: State = tuple(state)
+        if self.replicas > 1:
+            held = jax.tree_util.tree_map(lambda each: jax.numpy.stack([each] * self.replicas), held)
+        taken = self._elements(first, iterator, compiled.types, count * self.replicas)
+        results: list[Any] = []
+        for made, after in self._turns(compiled, held, taken, count):
+            self._given(made, results)
+            held = after
+        if self.replicas > 1:
+            held = self._of_one(held)
+        return self._returned(results), held
+
+    def _turns_of_an_execution(self) -> int:
+        """Batches of each replica; they are as many for each, and a whole number of updates."""
+        steps, batches = int(self.model.steps_per_execution), 1
+        if self.mode == "training":
+            batches = self.options.accumulation.steps
+        if steps % (batches * self.replicas):
+            what = "gradient_accumulation_steps_per_replica times the number of replicas"
+            raise StepsError(
+                f"steps_per_execution of the model {self.model.name!r} is {steps}",
+                expected=f"a multiple of {what}, {batches} x {self.replicas}",
+                todo=f"compile the model with steps_per_execution={batches * self.replicas}",
+            )
+        return steps // self.replicas
+
+    # -- compiled once ----------------------------------------------------------------------------------
+
+    def compiled(self, state: State, element: Any, count: int) -> Compiled:
+        """The execution of so many batches of each replica, compiled the first time."""
+        options = current_options()
+        key = (*_kinds((state, element)), count, options, flags(), in_force() is not None)
+        if key not in self._compiled:
+            self._compiled[key] = self._compile(state, element, count, options)
+        return self._compiled[key]
+
+    def _compile(self, state: State, element: Any, count: int, options: Any) -> Compiled:
+        turns = Turns(model=self.model, mode=self.mode, accumulation=self.options.accumulation, replicas=self.replicas)
+        types = jax.tree_util.tree_map(_type, element)
+        infeed, outfeed = dict(self.options.infeed), dict(self.options.outfeed)
+        program = ExecutionProgram(
+            turns=turns,
+            count=count,
+            state=jax.tree_util.tree_map(_type, tuple(state)),
+            data=types,
+            infeed=Feed(
+                name=f"infeed_{self.mode}",
+                depth=infeed.get("prefetch_depth", 3),
+                optimise_latency=bool(infeed.get("optimise_latency")),
+            ),
+            outfeed=Feed(
+                name=f"outfeed_{self.mode}",
+                depth=outfeed.get("buffer_depth", 3),
+                optimise_latency=bool(outfeed.get("optimise_latency")),
+            ),
+        )
+        # The options speak of all devices; this one's IPUs are shared out here.
+        own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})
+        if self.mode == "training":
+            own = own.with_values(self.options.accumulation.written)
+        executable = _hooks.compiler.get()(program, own, replicas=self.replicas)
+        self.strategy._keep(executable)
+        LOGGER.info("%s: compiled %s of %s", self.model.name, self.mode, executable)
+        step = turns.add if turns.accumulates else turns.whole
+        return Compiled(
+            executable=executable,
+            turns=turns,
+            batch=on_host(step, turns, executable),
+            update=on_host(turns.update, turns, executable),
+            types=types_of(element),
+        )
+
+    # -- numbers ----------------------------------------------------------------------------------------
+
+    def _turns(self, compiled: Compiled, held: State, taken: Iterator[Any], count: int) -> Iterator[tuple[Any, State]]:
+        """Results and state of each turn."""
+        turns, sums = compiled.turns, None
+        for number in range(count):
+            element = self._of_all(taken)
+            if not turns.accumulates:
+                made, held = compiled.batch(held, element)
+                yield made, held
+                continue
+            place = number % turns.accumulation.steps
+            if sums is None or place == 0:
+                sums = turns.sums(held)
+            before = np.full(self.replicas, place, np.int32) if self.replicas > 1 else np.int32(place)
+            made, held, sums = compiled.batch(held, sums, before, element)
+            if place == turns.accumulation.steps - 1:
+                held = compiled.update(held, sums)
+            yield made, held
+
+    def _of_all(self, taken: Iterator[Any]) -> Any:
+        """The next element, or that of every replica, which take them in turn."""
+        if self.replicas == 1:
+            return next(taken)
+        several = [next(taken) for _ in range(self.replicas)]
+        return jax.tree_util.tree_map(lambda *leaves: np.stack(leaves), *several)
+
+    def _elements(self, first: Any, iterator: Iterator[Any], types: Any, count: int) -> Iterator[Any]:
+        """So many elements, all of the types that were compiled for."""
+        yield first
+        for number in range(1, count):
+            try:
+                element = on_device(next(iterator))
+            except StopIteration:
+                raise EndOfFeedError(
+                    f"the data ended after {number} batches of an execution of {count}",
+                    expected="batches for every step of an execution",
+                    todo="give as many batches as steps, or compile with fewer steps_per_execution",
+                ) from None
+            if types_of(element) != types:
+                raise FeedError(
+                    f"batch {number} of an execution has {types_of(element)}",
+                    expected=f"{types}, as the first: a program is compiled for fixed shapes",
+                    todo="batch with drop_remainder=True",
+                )
+            yield element
+
+    def _given(self, made: Any, results: list[Any]) -> None:
+        """What a turn gives to the host."""
+        if self.mode == "prediction":
+            results.append(made)
+        else:
+            results[:] = [made]
+        if self.hear is not None:
+            self.hear(self._one_of(made))
+
+    def _one_of(self, made: Any) -> Any:
+        if self.replicas == 1 or self.mode == "prediction":
+            return made
+        return self.options.metrics.reduced(made)
+
+    def _returned(self, results: Sequence[Any]) -> Any:
+        if self.mode != "prediction":
+            return self._one_of(results[-1])
+        if self.replicas > 1:
+            results = [_of_replica(made, place) for made in results for place in range(self.replicas)]
+        if len(results) == 1:
+            return results[0]
+        return jax.tree_util.tree_map(lambda *parts: np.concatenate(parts), *results)
+
+    def _of_one(self, held: State) -> State:
+        """The state of the first replica, but for metrics, which are those of the last."""
+        kept = list(jax.tree_util.tree_map(lambda each: each[0], held))
+        if self.mode != "prediction":
+            kept[-1] = [each[-1] for each in held[-1]]
+        return tuple(kept)
+
+
+class StepsError(InputError, RuntimeError):
+    """Steps of an execution that are no whole number of updates on every replica."""
+
+
+def _of_replica(made: Any, place: int) -> Any:
+    return jax.tree_util.tree_map(lambda each: each[place], made)
+
+
+def _type(value: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(tuple(value.shape), value.dtype)
+
+
+def _kinds(tree: Any) -> tuple[Any, ...]:
+    leaves, structure = jax.tree_util.tree_flatten(tree)
+    return structure, tuple((tuple(each.shape), dtype_name(each.dtype)) for each in leaves)
+
+
+__all__ = ["Compiled", "Execution", "StepsError"]

@@ -1,0 +1,1 @@
+"""Extensions of Keras' models: how they get into a class, the options they take, and Keras' loop on executions."""

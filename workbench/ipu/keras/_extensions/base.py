@@ -1,0 +1,282 @@
+"""The extension of every model made in a strategy's scope: where it runs, its options, and Keras' loop on executions.
+
+`fit`, `evaluate` and `predict` are Keras' own; they are given one kind of data, and functions that run executions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+
+from workbench.engine.frontends.trace.jaxpr import FunctionalModel
+from workbench.engine.frontends.trace.jaxpr import validation_split as split_off
+from workbench.errors import InputError
+from workbench.ipu.keras._execution.data import Batches, batches, check_steps
+from workbench.ipu.keras._execution.run import Execution
+from workbench.ipu.keras._extensions.options import (
+    ModelOptions,
+    accumulation_of,
+    infeed_options,
+    outfeed_options,
+)
+
+LOGGER = logging.getLogger("workbench.ipu.keras")
+
+
+class RunEagerlyError(InputError, RuntimeError):
+    """A model that is to run eagerly, which a program on the IPU cannot."""
+
+
+class ModelExtension:
+    """What a `keras.Model` made in the scope of an `IPUStrategy` has besides."""
+
+    name: str
+    run_eagerly: bool
+    steps_per_execution: int
+    train_function: Any
+    test_function: Any
+    predict_function: Any
+    _ipu_strategy: Any
+    _ipu_options: ModelOptions
+
+    @property
+    def _keras(self) -> Any:
+        """The model as Keras knows it."""
+        return super()
+
+    # -- options ----------------------------------------------------------------------------------------
+
+    def _set_options(self, **changes: Any) -> None:
+        """New options; what was compiled with the old ones is not used any more."""
+        object.__setattr__(self, "_ipu_options", dataclasses.replace(self._ipu_options, **changes))
+        self.train_function = self.test_function = self.predict_function = None
+
+    def set_gradient_accumulation_options(
+        self,
+        gradient_accumulation_steps_per_replica: int | None = None,
+        experimental_normalize_gradients: bool | None = None,
+        gradient_accumulation_reduction_method: Any = "sum",
+        **gradient_accumulation_optimizer_kwargs: Any,
+    ) -> None:
+        """Add gradients of several batches up before each weight update of `fit`.
+
+        `gradient_accumulation_steps_per_replica`: the number of batches, 1 unless said; `steps_per_execution` is a
+        multiple of it times the number of replicas. `gradient_accumulation_reduction_method`: "sum", "mean" or
+        "running_mean", or a member of `GradientAccumulationReductionMethod`. `experimental_normalize_gradients`: divide
+        every gradient by the number of batches of an update, over replicas too. By name: `dtype` of the sums,
+        `offload_weight_update_variables`, `replicated_optimizer_state_sharding`. Errors: `ValueError`, `TypeError`.
+        """
+        found = accumulation_of(
+            gradient_accumulation_steps_per_replica,
+            experimental_normalize_gradients,
+            gradient_accumulation_reduction_method,
+            gradient_accumulation_optimizer_kwargs,
+        )
+        self._set_options(accumulation=found)
+
+    def set_infeed_queue_options(self, **kwargs: Any) -> None:
+        """Arguments of the infeed that Keras makes: `prefetch_depth`, `optimise_latency`. Errors: `ValueError`."""
+        self._set_options(infeed=infeed_options(kwargs))
+
+    def set_outfeed_queue_options(self, **kwargs: Any) -> None:
+        """Arguments of the outfeed that Keras makes: `buffer_depth`, `optimise_latency`. Errors: `ValueError`."""
+        self._set_options(outfeed=outfeed_options(kwargs))
+
+    # -- Keras' functions -------------------------------------------------------------------------------
+
+    def make_train_function(self, force: bool = False) -> None:
+        """What `fit` calls for each execution."""
+        if self.train_function is None or force:
+            self.train_function = self._execution("training")
+
+    def make_test_function(self, force: bool = False) -> None:
+        """What `evaluate` calls for each execution."""
+        if self.test_function is None or force:
+            self.test_function = self._execution("evaluation")
+
+    def make_predict_function(self, force: bool = False) -> None:
+        """What `predict` calls for each execution."""
+        if self.predict_function is None or force:
+            self.predict_function = self._execution("prediction")
+
+    def _execution(self, mode: str) -> Execution:
+        if self.run_eagerly:
+            raise RunEagerlyError(
+                f"the model {self.name!r} is compiled with run_eagerly=True, and an IPU runs compiled programs",
+                todo="compile it without run_eagerly",
+            )
+        return Execution(model=self, mode=mode, strategy=self._ipu_strategy, options=self._ipu_options, replicas=1)
+
+    # -- Keras' loop ------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: int = 1,
+    ) -> Any:
+        """Train as `keras.Model.fit` does, each execution of `steps_per_execution` batches as one program on the IPU.
+
+        Errors besides Keras': `InputError` for data an IPU cannot be given: a generator, a smaller last batch, no
+        number of steps for a dataset without end, a number that `steps_per_execution` does not divide.
+        """
+        _given("fit", x)
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = split_off((x, y, sample_weight), validation_split)
+        data = batches(
+            x,
+            y=y,
+            sample_weight=sample_weight,
+            class_weight=class_weight,
+            batch_size=batch_size,
+            steps=steps_per_epoch,
+            shuffle=shuffle,
+        )
+        steps = check_steps(data, steps_per_epoch)
+        if validation_data is not None:
+            validation_data = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
+        with self._steps_within(steps):
+            return self._keras.fit(
+                data,
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_data=validation_data,
+                shuffle=False,
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
+                validation_steps=validation_steps,
+                validation_freq=validation_freq,
+            )
+
+    def _validation(self, given: Any, batch_size: int | None, steps: int | None) -> Batches:
+        x, y, weight = keras.utils.unpack_x_y_sample_weight(given)
+        data = batches(x, y=y, sample_weight=weight, batch_size=batch_size, steps=steps)
+        self._check_divides(check_steps(data, steps), "validation_steps")
+        return data
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Evaluate as `keras.Model.evaluate` does, on the IPU; errors as of `fit`."""
+        _given("evaluate", x)
+        data = batches(x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps=steps)
+        with self._steps_within(check_steps(data, steps)):
+            return self._keras.evaluate(
+                data, verbose=verbose, steps=steps, callbacks=callbacks, return_dict=return_dict, **kwargs
+            )
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """Predict as `keras.Model.predict` does, on the IPU; errors as of `fit`."""
+        _given("predict", x)
+        data = batches(x, batch_size=batch_size, steps=steps)
+        with self._steps_within(check_steps(data, steps)):
+            return self._keras.predict(data, verbose=verbose, steps=steps, callbacks=callbacks)
+
+    @contextmanager
+    def _steps_within(self, steps: int) -> Iterator[None]:
+        """Executions of at most `steps` batches inside, of which an epoch has a whole number."""
+        before = self.steps_per_execution
+        if before > steps:
+            LOGGER.warning(
+                "steps_per_execution of %s is %d, and an epoch has %d steps: executions have %d here",
+                self.name,
+                before,
+                steps,
+                steps,
+            )
+            self.steps_per_execution = steps
+        try:
+            self._check_divides(steps, "steps_per_epoch")
+            yield
+        finally:
+            self.steps_per_execution = before
+
+    def _check_divides(self, steps: int, what: str) -> None:
+        each = min(self.steps_per_execution, steps)
+        if steps % each:
+            raise InputError(
+                f"the model {self.name!r} has steps_per_execution {each}, which does not divide {steps} batches",
+                expected="a whole number of executions",
+                todo=f"compile it with a divisor of {steps}, or set {what}={steps // each * each}",
+            )
+
+    def _one_batch(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+        before, self.steps_per_execution = self.steps_per_execution, 1
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self.steps_per_execution = before
+
+    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Train on one batch, as one execution."""
+        return self._one_batch(self._keras.train_on_batch, *args, **kwargs)
+
+    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate one batch, as one execution."""
+        return self._one_batch(self._keras.test_on_batch, *args, **kwargs)
+
+    def predict_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Predict one batch, as one execution."""
+        return self._one_batch(self._keras.predict_on_batch, *args, **kwargs)
+
+
+def _given(call: str, x: Any) -> None:
+    if x is None:
+        raise InputError(
+            f"{call} was given no data", expected="arrays or a dataset of batches", todo=f"write {call}(x)"
+        )
+
+
+class SequentialExtension(ModelExtension):
+    """What a `keras.Sequential` made in the scope of an `IPUStrategy` has besides."""
+
+
+class FunctionalExtension(ModelExtension):
+    """What a functional `keras.Model` made in the scope of an `IPUStrategy` has besides."""
+
+
+def extension_of(kind: type) -> type | None:
+    """The extension of a class of models; None for one that has it, and `keras.Model`, which makes another."""
+    if kind is keras.Model or issubclass(kind, ModelExtension):
+        return None
+    if issubclass(kind, keras.Sequential):
+        return SequentialExtension
+    return FunctionalExtension if issubclass(kind, FunctionalModel) else ModelExtension
+
+
+__all__ = ["FunctionalExtension", "ModelExtension", "SequentialExtension", "extension_of"]
