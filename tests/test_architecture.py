@@ -82,6 +82,7 @@ ROOMS = (
     "ipu.keras",
     "ipu.ipu_strategy",
     "executable",
+    "splits",
     "widgets.kit",
     "widgets.face",
     "widgets.linked",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 from workbench.engine.target import Target, target, targets
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
@@ -60,7 +60,10 @@ def compile(
     Writes to disk what `POPLAR_ENGINE_OPTIONS` or `config` ask for: the profile with `autoReport.all`, the executable
     with `serialization_output_folder`. Never raises for out-of-memory: ask `.profile.fits`.
     An argument that has nothing to act on is refused. Errors: `InputError`, `OptionError`.
+    `stages="auto"` compiles the split that `autosplit` finds over the IPUs that `config` selects; where it selects
+    none, over the fewest on which the model fits.
     """
+    found = isinstance(stages, str) and stages == "auto"
     request = make_request(
         source,
         *inputs,
@@ -71,7 +74,7 @@ def compile(
         optimizer=optimizer,
         loss=loss,
         precision=precision,
-        stages=stages,
+        stages=None if found else stages,
         pipeline_schedule=pipeline_schedule,
         device_mapping=device_mapping,
         gradient_accumulation_steps=gradient_accumulation_steps,
@@ -82,7 +85,23 @@ def compile(
         trip_counts=trip_counts,
         execution_profile=execution_profile,
     )
-    return compile_and_write(request, progress)
+    return _write_found(request, progress) if found else compile_and_write(request, progress)
+
+
+def _write_found(request: Any, progress: Progress | None) -> Executable:
+    """Compiled in the stages that are found for it, and what its options ask for written."""
+    from workbench.ipu._files.outputs import write
+    from workbench.ipu.devices import number_of_ipus
+    from workbench.splits.fewest import fewest_ipus
+    from workbench.splits.find import autosplit
+
+    ipus = request.options.ipus() // request.replicas
+    if ipus:
+        executable = autosplit(request, compile_request, ipus, progress=progress).executable
+    else:
+        executable = fewest_ipus(request, compile_request, number_of_ipus(), progress=progress).executable
+    write(executable)
+    return cast(Executable, executable)
 
 
 _COMPILED_WITH = tuple(each for each in inspect.signature(compile).parameters if each not in ("source", "inputs"))
@@ -142,6 +161,44 @@ def compare_schedules(
     )
 
 
+def autosplit(source: Any, ipus: int, *, compiles: int = 8, progress: Progress | None = None, **arguments: Any) -> Any:
+    """Pipeline stages for a model over so many IPUs, by measured cycles within memory, verified: a `Split`.
+
+    Even stages are compiled first; what each layer took in them (cycles of each direction, bytes of the fullest tile,
+    what crosses a cut) says which cuts of all are best, and those are compiled in turn, until none promises more or
+    `compiles` were made. Where nothing fits, recomputation and then offloading are tried. `arguments` as in
+    `wb.compile`, which takes the result: `stages=split`. Without `gradient_accumulation_steps` there are four times
+    the micro-batches that fill the pipeline. Errors: `InputError` for a source without layers, or too few of them.
+    """
+    from workbench.base.whole import whole
+    from workbench.splits.find import autosplit as find
+
+    check_names("wb.autosplit", arguments, _COMPILED_WITH)
+    request = make_request(source, **arguments)
+    check_source(request)
+    return find(request, compile_request, whole("ipus", ipus, least=2), whole("compiles", compiles), progress)
+
+
+def fewest_ipus(
+    source: Any, *, most: int | None = None, compiles: int = 4, progress: Progress | None = None, **arguments: Any
+) -> Any:
+    """On how few IPUs a model fits, each number verified by compiles, and why not on fewer: a `FewestIpus`.
+
+    `most`: the last number to try, default those of the system in use. On more than one IPU the stages are those that
+    `wb.autosplit` finds with so many `compiles`. `arguments` as in `wb.compile`. A number whose memory the weights and
+    the optimizer's state alone exceed is not compiled.
+    """
+    from workbench.base.whole import whole
+    from workbench.ipu.devices import number_of_ipus
+    from workbench.splits.fewest import fewest_ipus as find
+
+    check_names("wb.fewest_ipus", arguments, _COMPILED_WITH)
+    request = make_request(source, **arguments)
+    check_source(request)
+    last = number_of_ipus() if most is None else whole("most", most)
+    return find(request, compile_request, last, whole("compiles", compiles), progress)
+
+
 def app(source: Any = None, config: Any = None) -> Any:
     """The interactive workbench."""
     from workbench.widgets.app import App
@@ -161,11 +218,13 @@ __all__ = [
     "Profile",
     "Target",
     "app",
+    "autosplit",
     "challenge",
     "compare",
     "compare_schedules",
     "compile",
     "diagnose",
+    "fewest_ipus",
     "load_profile",
     "profile",
     "ready",

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 def frozen(array: npt.ArrayLike) -> IntArray:

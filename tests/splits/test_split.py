@@ -1,0 +1,143 @@
+"""Splits that are found and compiled: what they promise, what they keep, and what cannot be cut."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.engine.frontends.staging.chain import chain_of
+from workbench.errors import InputError
+from workbench.splits.costs import costs_of
+from workbench.splits.search import along
+from workbench.splits.split import Split, busy_cycles, stage_bytes, stages_of
+
+WIDTHS = (256, 64, 64, 64, 64, 64, 64)
+
+
+def uneven() -> Any:
+    """A first layer as dear as the others together."""
+    import keras
+
+    layers = [keras.layers.Dense(width, activation="relu", name=f"d{place}") for place, width in enumerate(WIDTHS)]
+    return keras.Sequential([keras.Input((256,)), *layers, keras.layers.Dense(10, activation="softmax", name="out")])
+
+
+def small() -> Any:
+    return wb.target("ipu2", tiles_per_ipu=8)
+
+
+@functools.cache
+def found() -> Split:
+    return wb.autosplit(uneven, 2, batch_size=16, mode="training", target=small())
+
+
+def test_the_found_split_is_faster_than_the_even_one_and_compiled() -> None:
+    split = found()
+    even = split.attempts[0]
+    assert stages_of(even.cuts, 8) == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert split.best.cuts[0] < 4
+    assert split.fits
+    assert max(busy_cycles(split.profile)) < max(busy_cycles(even.profile))
+    assert split.profile.total_cycles < even.profile.total_cycles
+    assert split.tried["total_cycles"].min() == split.profile.total_cycles
+
+
+def test_its_arguments_compile_to_the_same_program() -> None:
+    split = found()
+    for stages in (split, split.stages, split.arguments["stages"]):
+        again = wb.compile(
+            uneven, batch_size=16, mode="training", target=small(), stages=stages, gradient_accumulation_steps=16
+        )
+        assert again.profile.total_cycles == split.profile.total_cycles
+        assert again.profile.max_tile_bytes == split.profile.max_tile_bytes
+
+
+def test_expected_cycles_and_bytes_are_near_what_is_measured() -> None:
+    table = found().table
+    assert (np.abs(table["expected_cycles"] / table["cycles"] - 1) < 0.25).all()
+    assert (np.abs(table["expected_bytes"] / table["max_tile_bytes"] - 1) < 0.4).all()
+    assert table["layers"].sum() == 8
+    assert table["max_tile_bytes"].tolist() == stage_bytes(found().profile)
+
+
+def test_costs_of_a_profile_tell_its_own_stages_to_the_byte() -> None:
+    split, chain = found(), chain_of(uneven)
+    costs = costs_of(split.profile, chain.names, split.stages, [16 * each for each in chain.crossing_bytes])
+    told = [along([costs.stage_bytes(stage)] * 2, split.best.cuts)[stage] for stage in range(2)]
+    assert told == pytest.approx(stage_bytes(split.profile))
+    own = along([costs.stage_cycles()] * 2, split.best.cuts)
+    assert own == pytest.approx(busy_cycles(split.profile), rel=0.1)
+
+
+def test_recomputation_where_memory_asks_for_it() -> None:
+    import keras
+
+    def deep() -> Any:
+        layers = [keras.layers.Dense(64, activation="relu", name=f"d{place}") for place in range(12)]
+        return keras.Sequential([keras.Input((64,)), *layers])
+
+    again = wb.autosplit(deep, 4, batch_size=256, mode="training", target=small(), recomputation=True, compiles=1)
+    tight = small().replace(bytes_per_tile=again.profile.max_tile_bytes + 500)
+    split = wb.autosplit(deep, 4, batch_size=256, mode="training", target=tight)
+    assert not split.attempts[0].profile.fits
+    assert split.fits
+    assert split.arguments["recomputation"] is True
+    assert "recomputation=True" in split.code
+
+
+def test_stages_auto_over_the_ipus_of_the_configuration() -> None:
+    config = wb.ipu.config.IPUConfig()
+    config.auto_select_ipus = 2
+    executable = wb.compile(uneven, batch_size=16, mode="training", target=small(), stages="auto", config=config)
+    assert executable.profile.ipus == 2
+    assert executable.profile.total_cycles == found().profile.total_cycles
+
+
+def test_fewest_ipus_says_why_not_on_fewer() -> None:
+    one = wb.profile(uneven, batch_size=16, mode="training", target=small())
+    enough = wb.fewest_ipus(uneven, batch_size=16, mode="training", target=small(), most=2)
+    assert enough.ipus == 1
+    assert enough.split is None
+    tight = small().replace(bytes_per_tile=one.max_tile_bytes - 500)
+    fewest = wb.fewest_ipus(uneven, batch_size=16, mode="training", target=tight, most=3, gradient_accumulation_steps=4)
+    table = fewest.table
+    assert not table["fits"].iloc[0]
+    assert "over" in table["why"].iloc[0]
+    assert (fewest.ipus is None) == (not table["fits"].any())
+    tiny = small().replace(bytes_per_tile=2048)  # the weights alone are 95,168 floats: 47 kB a tile
+    none = wb.fewest_ipus(uneven, batch_size=16, mode="training", target=tiny, most=2)
+    assert none.ipus is None
+    assert "weights and optimizer state alone" in none.table["why"].iloc[1]
+
+
+def test_what_cannot_be_split_is_said_before_anything_compiles() -> None:
+    with pytest.raises(InputError, match="8 layers cannot be 9 stages"):
+        wb.autosplit(uneven, 9, batch_size=16)
+    with pytest.raises(InputError, match="ipus is 1"):
+        wb.autosplit(uneven, 1, batch_size=16)
+    with pytest.raises(InputError, match="stages is given"):
+        wb.autosplit(uneven, 2, batch_size=16, stages=[0, 0, 0, 0, 1, 1, 1, 1])
+    graph = wb.tiles.Graph("ipu2", tiles=2)
+    with pytest.raises(InputError, match="no layers to cut"):
+        wb.autosplit(graph.sequence(graph.compute_set("nothing")), 2)
+    with pytest.raises(InputError, match="nosuch"):
+        wb.autosplit(uneven, 2, nosuch=1)
+
+
+def test_faces() -> None:
+    split = found()
+    assert "Stages: busy cycles" in split.svg()
+    assert len(split.figure().data) == 4
+    text = str(split)
+    assert split.sentence in text
+    assert split.code in text
+    assert split.data["stages"] == split.stages
+    bundle = split._repr_mimebundle_()
+    assert "text/html" in bundle
+    progress: list[str] = []
+    wb.autosplit(uneven, 2, batch_size=8, mode="inference", target=small(), compiles=1, progress=progress.append)
+    assert progress[0] == "split 1: trace"

@@ -1,0 +1,155 @@
+"""On how few IPUs a model fits, and why it does not on fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from workbench.base.text import shown
+from workbench.base.units import bytes_text
+from workbench.errors import InputError
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report, records, text_table
+from workbench.splits.find import Compile, Progress, autosplit
+from workbench.splits.split import Split
+
+COMPILES = 4  # of each number of IPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """One number of IPUs: the split found, or why none was sought (`impossible`) or compiled (`problem`)."""
+
+    ipus: int
+    split: Split | None = None
+    single: Any = field(default=None, repr=False)
+    impossible: str = ""
+    problem: str = ""
+
+    @property
+    def executable(self) -> Any:
+        """The program on so many IPUs; None where there is none."""
+        return self.split.executable if self.split is not None else self.single
+
+    @property
+    def fits(self) -> bool:
+        """Whether the model fits on so many."""
+        return self.executable is not None and bool(self.executable.profile.fits)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FewestIpus(Report):
+    """A row for each number of IPUs up to the first on which the model fits, or the most there are."""
+
+    name: ClassVar[str] = "fewest_ipus"
+    numbers: tuple[Number, ...]
+
+    @property
+    def ipus(self) -> int | None:
+        """The fewest on which it fits; None where it fits on none of those tried."""
+        return next((each.ipus for each in self.numbers if each.fits), None)
+
+    @property
+    def executable(self) -> Any:
+        """The program on the fewest IPUs, else on the most that were tried."""
+        found = [each for each in self.numbers if each.executable is not None]
+        return next((each.executable for each in found if each.fits), found[-1].executable if found else None)
+
+    @property
+    def split(self) -> Split | None:
+        """Its stages; None on one IPU."""
+        return next((each.split for each in self.numbers if each.fits), None)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """`ipus, fits, max_tile_bytes, margin_bytes, stages, why`; bytes are missing where nothing was compiled."""
+        return pd.DataFrame([_row(each) for each in self.numbers])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table."""
+        return self.table.copy(deep=False)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """JSON data."""
+        return {"ipus": self.ipus, "table": records(self.table.astype(object).where(self.table.notna(), None))}
+
+    @property
+    def sentence(self) -> str:
+        """The fewest, and why not fewer."""
+        before = [each for each in self.numbers if not each.fits]
+        why = f"; not on {before[-1].ipus}: {_why(before[-1])}" if before else ""
+        if self.ipus is None:
+            return f"It fits on none of 1 to {self.numbers[-1].ipus} IPUs{why}"
+        return f"It fits on {self.ipus} {'IPU' if self.ipus == 1 else 'IPUs'}{why}"
+
+    def to_text(self) -> str:
+        """The sentence, the table, and what to type."""
+        code = [self.split.code] if self.split is not None else []
+        return "\n\n".join([shown(self.sentence) + ".", text_table(self.table), *code])
+
+
+def fewest_ipus(
+    request: Any, compile: Compile, most: int, compiles: int = COMPILES, progress: Progress | None = None
+) -> FewestIpus:
+    """Try one IPU, then more, up to `most`: see `wb.fewest_ipus`."""
+    numbers = [_single(request, compile, progress)]
+    least = _state_bytes(numbers[0].single.profile) if numbers[0].single is not None else 0
+    while not numbers[-1].fits and len(numbers) < most:
+        numbers.append(_tried(request, compile, len(numbers) + 1, least, compiles, progress))
+    return FewestIpus(numbers=tuple(numbers))
+
+
+def _single(request: Any, compile: Callable[..., Any], progress: Progress | None) -> Number:
+    if request.stages is not None:
+        raise InputError("stages is given, and fewest_ipus finds them", todo="leave stages out")
+    heard = None if progress is None else (lambda phase: progress(f"1 IPU: {phase}"))
+    return Number(ipus=1, single=compile(request, heard, None))
+
+
+def _tried(
+    request: Any, compile: Compile, ipus: int, state_bytes: int, compiles: int, progress: Progress | None
+) -> Number:
+    memory = ipus * request.target.tiles_per_ipu * request.target.bytes_per_tile
+    if state_bytes > memory:
+        state = f"weights and optimizer state alone are {bytes_text(state_bytes)}"
+        return Number(ipus=ipus, impossible=f"{state}, and {ipus} IPUs hold {bytes_text(memory)}")
+    heard = None if progress is None else (lambda phase: progress(f"{ipus} IPUs: {phase}"))
+    try:
+        return Number(ipus=ipus, split=autosplit(request, compile, ipus, compiles, heard))
+    except InputError as error:
+        return Number(ipus=ipus, problem=str(error))
+
+
+def _state_bytes(profile: Profile) -> int:
+    """Bytes of variables that live from the first step to the last and that no split makes fewer."""
+    variables = profile.variables
+    return int(variables.loc[variables["kind"].isin(["parameter", "optimizer", "state"]), "bytes"].sum())
+
+
+def _row(number: Number) -> dict[str, Any]:
+    profile = None if number.executable is None else number.executable.profile
+    return {
+        "ipus": number.ipus,
+        "fits": number.fits,
+        "max_tile_bytes": None if profile is None else profile.max_tile_bytes,
+        "margin_bytes": None if profile is None else profile.margin_bytes,
+        "stages": "" if number.split is None else str(number.split.stages),
+        "why": "" if number.fits else _why(number),
+    }
+
+
+def _why(number: Number) -> str:
+    """Why a model does not fit on so many IPUs."""
+    if number.executable is None:
+        return number.impossible or number.problem
+    profile = number.executable.profile
+    over = f"the fullest tile is {bytes_text(abs(profile.margin_bytes))} over"
+    return f"{over} on IPU {profile.peak.ipu}" if number.split is not None else over
+
+
+__all__ = ["FewestIpus", "Number", "fewest_ipus"]

@@ -1,0 +1,166 @@
+"""The loop of `wb.autosplit`: compile, read what layers cost, search the best cuts, compile those, and so on.
+
+The compiler is a function that is given, as in diagnosis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.engine.frontends.staging.chain import LayerChain, chain_of
+from workbench.engine.frontends.staging.stages import evenly
+from workbench.errors import Cancelled, InputError, WorkbenchError
+from workbench.executable.pipelines import FILLINGS, offload_options, recomputation_options
+from workbench.executable.sources import TRACING
+from workbench.splits.costs import StageCosts, costs_of
+from workbench.splits.search import Cuts, along, best_cuts, near
+from workbench.splits.split import Attempt, Split, check_stages, stages_of
+
+Progress = Callable[[str], None]
+Compile = Callable[[Any, Progress | None, Any], Any]
+
+# What memory may ask for besides, mildest first: each costs time, and leaves every number as it is.
+RELIEFS: tuple[dict[str, Any], ...] = (
+    {"recomputation": True},
+    {"recomputation": True, "offload": ("optimizer_state",)},
+    {"recomputation": True, "offload": ("optimizer_state", "activations")},
+)
+COMPILES = 8
+
+
+def autosplit(
+    request: Any, compile: Compile, ipus: int, compiles: int = COMPILES, progress: Progress | None = None
+) -> Split:
+    """The split of a request's model over `ipus` stages: see `wb.autosplit`."""
+    if request.stages is not None:
+        raise InputError("stages is given, and autosplit finds them", todo="leave stages out")
+    if request.inputs or hasattr(request.source, "trace_source") or hasattr(request.source, "compile_program"):
+        raise InputError("this source has no layers to cut", expected="a Keras model, its builder, or a ready name")
+    with TRACING:
+        chain = chain_of(request.source)
+    check_stages(chain.names, ipus)
+    if request.gradient_accumulation_steps <= 1:
+        request = request.replace(gradient_accumulation_steps=FILLINGS * 2 * ipus)
+    search = _Search(request=request, compile=compile, chain=chain, ipus=ipus, left=compiles, progress=progress)
+    search.run()
+    if all(each.executable is None for each in search.attempts):
+        raise InputError(f"no split compiles: {search.attempts[0].problem}")
+    return Split(names=chain.names, attempts=tuple(search.attempts))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """Splits that were compiled, and what layers cost in the last of them."""
+
+    request: Any
+    compile: Compile
+    chain: LayerChain
+    ipus: int
+    left: int
+    progress: Progress | None
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Without any relief, then with one after another until something fits."""
+        asked = self.request.options
+        reliefs = [each for each in RELIEFS if any(asked.get(name) != value for name, value in _options(each).items())]
+        reliefs = reliefs if self.request.mode != "inference" else []
+        for place, relief in enumerate(({}, *reliefs)):
+            if any(each.profile is not None and each.profile.fits for each in self.attempts) or self.left <= 0:
+                return
+            self._settle(relief, more=place < len(reliefs))
+            first = self.attempts[0].profile
+            if first is not None and first.meta.get("mode") != "training":
+                return
+
+    def _settle(self, relief: dict[str, Any], more: bool) -> None:
+        """Compile the best known cuts and those that follow from what it shows, until they are known already.
+
+        With `more` reliefs to come, no further cuts are compiled where all are far over.
+        """
+        cuts: Cuts | None = self._start()
+        expected: StageCosts | None = None
+        tried: set[Cuts] = set()
+        best, idle = None, 0
+        while cuts is not None and self.left > 0 and idle < IDLE:
+            tried.add(cuts)
+            attempt = self._attempt(cuts, relief, expected)
+            if attempt.profile is None:
+                return
+            best, idle = (attempt, 0) if best is None or attempt.rank < best.rank else (best, idle + 1)
+            stages = stages_of(cuts, len(self.chain.names))
+            expected = costs_of(attempt.profile, self.chain.names, stages, self._crossing(attempt.profile))
+            cuts = self._next(expected, tried, int(attempt.profile.target["bytes_per_tile"]), more)
+
+    def _start(self) -> Cuts:
+        """The best cuts so far, at first as many layers on each stage."""
+        measured = [each for each in self.attempts if each.profile is not None]
+        if measured:
+            return min(measured, key=lambda each: each.rank).cuts
+        stages = evenly(len(self.chain.names), self.ipus)
+        return tuple(place for place in range(1, len(stages)) if stages[place] != stages[place - 1])
+
+    def _next(self, costs: StageCosts, tried: set[Cuts], capacity: int, more: bool) -> Cuts | None:
+        """The best cuts by these costs if they were not tried; else the best beside them that promise as much."""
+        cycles, needs = self._tables(costs)
+        best = best_cuts(cycles, needs, capacity)
+        if more and max(along(needs, best)) > FAR * capacity:
+            return None
+        if best not in tried:
+            return best
+        limit = max(along(cycles, best)) * WITHIN
+        beside = [
+            cuts
+            for cuts in near(best, len(self.chain.names))
+            if cuts not in tried and max(along(cycles, cuts)) <= limit and max(along(needs, cuts)) <= capacity
+        ]
+        return min(beside, key=lambda cuts: max(along(cycles, cuts)), default=None)
+
+    def _tables(self, costs: StageCosts) -> tuple[list[Any], list[Any]]:
+        return [costs.stage_cycles()] * self.ipus, [costs.stage_bytes(stage) for stage in range(self.ipus)]
+
+    def _attempt(self, cuts: Cuts, relief: dict[str, Any], expected: StageCosts | None) -> Attempt:
+        """Compile these cuts."""
+        self.left -= 1
+        told: dict[str, Any] = {}
+        if expected is not None:
+            cycles, needs = self._tables(expected)
+            told = {"expected_cycles": tuple(along(cycles, cuts)), "expected_bytes": tuple(along(needs, cuts))}
+        stages = stages_of(cuts, len(self.chain.names))
+        request = self.request.replace(stages=stages, options=_options(relief))
+        executable, problem = None, ""
+        try:
+            executable = self.compile(request, self._heard(len(self.attempts) + 1), self._like())
+        except Cancelled:
+            raise
+        except WorkbenchError as error:
+            problem = str(error)
+        attempt = Attempt(cuts=cuts, arguments=relief, executable=executable, problem=problem, **told)
+        self.attempts.append(attempt)
+        return attempt
+
+    def _like(self) -> Any:
+        return next((each.executable for each in reversed(self.attempts) if each.executable is not None), None)
+
+    def _heard(self, number: int) -> Progress | None:
+        progress = self.progress
+        return None if progress is None else lambda phase: progress(f"split {number}: {phase}")
+
+    def _crossing(self, profile: Any) -> Sequence[int]:
+        batch = int(self.request.batch_size or profile.meta.get("batch_size") or 1)
+        return [batch * each for each in self.chain.crossing_bytes]
+
+
+FAR = 1.2  # bytes of a stage are expected to within a fifth
+IDLE = 2  # compiles in a row that were no better
+WITHIN = 1.02  # stages expected to be slower by more than the search's own error of cycles are not tried
+
+
+def _options(relief: dict[str, Any]) -> dict[str, Any]:
+    """The options that these arguments of a compile write."""
+    found: dict[str, Any] = {}
+    if "recomputation" in relief:
+        found |= recomputation_options(relief["recomputation"])
+    return found | (offload_options(relief["offload"]) if "offload" in relief else {})
