@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-BENCHMARKS := resnet50_compile model_width pipeline_schedules full_size_numbers eight_times
+BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times
 
 .PHONY: help lab test test-all check golden stub corpus stability fidelity notebooks picture bench clean
 

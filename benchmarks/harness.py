@@ -9,8 +9,10 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
+ROOT = Path(__file__).parents[1]
 GIB = 2**30
 MB = 10**6
 SCALE = {"GiB": GIB, "MB": MB, "s": 1, "": 1}
@@ -25,7 +27,8 @@ def in_fresh_process(measurement: str) -> Figures:
     """The figures of one measurement, taken by a new interpreter that runs the same benchmark with caches off."""
     command = [sys.executable, sys.argv[0], "--measure", measurement]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, env={**environment, **CACHES_OFF}, stdout=subprocess.PIPE, text=True, check=True)
+    environment |= {**CACHES_OFF, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     figures: Figures = json.loads(done.stdout.splitlines()[-1])
     return figures
 
