@@ -90,6 +90,7 @@ def _made(model: Any) -> None:
 
     object.__setattr__(model, "_ipu_strategy", get_strategy())
     object.__setattr__(model, "_ipu_options", ModelOptions())
+    object.__setattr__(model, "_ipu_hear", None)
 
 
 IPUStrategy = IPUStrategyV1

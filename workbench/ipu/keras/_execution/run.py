@@ -20,12 +20,10 @@ from workbench.ipu.keras._execution.data import on_device
 from workbench.ipu.keras._execution.on_host import on_host
 from workbench.ipu.keras._execution.program import ExecutionProgram, Feed
 from workbench.ipu.keras._execution.turns import LISTS, State, Turns
-from workbench.ipu.keras._extensions.options import ModelOptions
+from workbench.ipu.keras._extensions.options import ModelOptions, ReplicatedMetricReductionMethod
 from workbench.tf import _hooks
 
 LOGGER = logging.getLogger("workbench.ipu.keras")
-
-Hear = Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,7 +41,7 @@ class Compiled:
 class Execution:
     """What `make_train_function` and its siblings make: `(state, iterator)` to results and the new state.
 
-    `hear` is told the results of each turn as they leave the outfeed.
+    The model's `_ipu_hear`, if there is one, is told the results of each turn as they leave the outfeed.
     """
 
     model: Any
@@ -51,7 +49,6 @@ class Execution:
     strategy: Any
     options: ModelOptions
     replicas: int
-    hear: Hear | None = None
     _compiled: dict[Any, Compiled] = field(default_factory=dict)
 
     def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
@@ -60,16 +57,22 @@ class Execution:
             return self._execute(state, iterator)
         except BaseException:
             # Keras took the values out of the variables for the time of an epoch; they go back in.
-            self.model._jax_state = dict(zip(LISTS[self.mode], state, strict=True))
-            self.model._jax_state_synced = False
+            self._show(state)
             self.model.jax_state_sync()
             raise
+
+    def _show(self, state: State) -> None:
+        """A state that callbacks see while the execution goes on."""
+        self.model._jax_state = dict(zip(LISTS[self.mode], state, strict=True))
+        self.model._jax_state_synced = False
 
     def _execute(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
         first = on_device(next(iterator))
         count = self._turns_of_an_execution()
         compiled = self.compiled(state, first, count)
         compiled.executable.check_fits()
+        if self.model._ipu_hear is not None:
+            self._show(state)
         held: State = tuple(state)
         if self.replicas > 1:
             held = jax.tree_util.tree_map(lambda each: jax.numpy.stack([each] * self.replicas), held)
@@ -110,9 +113,11 @@ class Execution:
         turns = Turns(model=self.model, mode=self.mode, accumulation=self.options.accumulation, replicas=self.replicas)
         types = jax.tree_util.tree_map(_type, element)
         infeed, outfeed = dict(self.options.infeed), dict(self.options.outfeed)
+        # What is kept off the chip between updates leaves it after each: the program is one, and is run for each.
+        alone = self.mode == "training" and bool(self.options.accumulation.written)
         program = ExecutionProgram(
             turns=turns,
-            count=count,
+            count=self.options.accumulation.steps if alone else count,
             state=jax.tree_util.tree_map(_type, tuple(state)),
             data=types,
             infeed=Feed(
@@ -195,8 +200,17 @@ class Execution:
             results.append(made)
         else:
             results[:] = [made]
-        if self.hear is not None:
-            self.hear(self._one_of(made))
+        if self.model._ipu_hear is not None:
+            for each in self._heard(made):
+                self.model._ipu_hear(each)
+
+    def _heard(self, made: Any) -> list[Any]:
+        """What each batch of a turn gave: on several replicas one each, reported for all where metrics are reduced."""
+        if self.replicas == 1:
+            return [made]
+        if self.options.metrics is ReplicatedMetricReductionMethod.NONE or self.mode == "prediction":
+            return [_of_replica(made, place) for place in range(self.replicas)]
+        return [self._one_of(made)] * self.replicas
 
     def _one_of(self, made: Any) -> Any:
         if self.replicas == 1 or self.mode == "prediction":

@@ -16,10 +16,13 @@ import keras
 from workbench.engine.frontends.trace.jaxpr import FunctionalModel
 from workbench.engine.frontends.trace.jaxpr import validation_split as split_off
 from workbench.errors import InputError
+from workbench.ipu.devices import get_num_of_ipus_in_device
 from workbench.ipu.keras._execution.data import Batches, batches, check_steps
+from workbench.ipu.keras._execution.polling import PolledCallbacks
 from workbench.ipu.keras._execution.run import Execution
 from workbench.ipu.keras._extensions.options import (
     ModelOptions,
+    ReplicatedMetricReductionMethod,
     accumulation_of,
     infeed_options,
     outfeed_options,
@@ -43,6 +46,7 @@ class ModelExtension:
     predict_function: Any
     _ipu_strategy: Any
     _ipu_options: ModelOptions
+    _ipu_hear: Any
 
     @property
     def _keras(self) -> Any:
@@ -79,6 +83,22 @@ class ModelExtension:
         )
         self._set_options(accumulation=found)
 
+    def set_asynchronous_callbacks(self, asynchronous: bool = False) -> None:
+        """Whether callbacks of batches come for every step, as its results leave the outfeed, or once an execution.
+
+        Callbacks are called by a thread then; the weights they see are those the execution began with.
+        """
+        if not isinstance(asynchronous, bool):
+            raise InputError(f"asynchronous is {asynchronous!r}", expected="True or False")
+        self._set_options(asynchronous=asynchronous)
+
+    def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
+        """What is reported of metrics that every replica has: "NONE" (the last one's), "LIST", "SUM" or "MEAN".
+
+        Errors: `ValueError` for another method.
+        """
+        self._set_options(metrics=ReplicatedMetricReductionMethod.parse(replicated_metric_reduction_method))
+
     def set_infeed_queue_options(self, **kwargs: Any) -> None:
         """Arguments of the infeed that Keras makes: `prefetch_depth`, `optimise_latency`. Errors: `ValueError`."""
         self._set_options(infeed=infeed_options(kwargs))
@@ -110,7 +130,9 @@ class ModelExtension:
                 f"the model {self.name!r} is compiled with run_eagerly=True, and an IPU runs compiled programs",
                 todo="compile it without run_eagerly",
             )
-        return Execution(model=self, mode=mode, strategy=self._ipu_strategy, options=self._ipu_options, replicas=1)
+        return Execution(
+            model=self, mode=mode, strategy=self._ipu_strategy, options=self._ipu_options, replicas=self._replicas()
+        )
 
     # -- Keras' loop ------------------------------------------------------------------------------------
 
@@ -153,7 +175,9 @@ class ModelExtension:
         steps = check_steps(data, steps_per_epoch)
         if validation_data is not None:
             validation_data = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
-        with self._steps_within(steps):
+        LOGGER.info("%s: the effective batch size is %s", self.name, self._effective_batch_size(data))
+        told = {"add_history": True, "epochs": epochs, "steps": steps, "verbose": verbose}
+        with self._steps_within(steps), self._polled("training", callbacks, told) as callbacks:
             return self._keras.fit(
                 data,
                 epochs=epochs,
@@ -188,7 +212,9 @@ class ModelExtension:
         """Evaluate as `keras.Model.evaluate` does, on the IPU; errors as of `fit`."""
         _given("evaluate", x)
         data = batches(x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps=steps)
-        with self._steps_within(check_steps(data, steps)):
+        found = check_steps(data, steps)
+        told = {"epochs": 1, "steps": found, "verbose": verbose}
+        with self._steps_within(found), self._polled("evaluation", callbacks, told) as callbacks:
             return self._keras.evaluate(
                 data, verbose=verbose, steps=steps, callbacks=callbacks, return_dict=return_dict, **kwargs
             )
@@ -204,8 +230,33 @@ class ModelExtension:
         """Predict as `keras.Model.predict` does, on the IPU; errors as of `fit`."""
         _given("predict", x)
         data = batches(x, batch_size=batch_size, steps=steps)
-        with self._steps_within(check_steps(data, steps)):
+        found = check_steps(data, steps)
+        told = {"epochs": 1, "steps": found, "verbose": verbose}
+        with self._steps_within(found), self._polled("prediction", callbacks, told) as callbacks:
             return self._keras.predict(data, verbose=verbose, steps=steps, callbacks=callbacks)
+
+    def _effective_batch_size(self, data: Batches) -> str:
+        """Samples of a weight update: the batch's, times accumulation steps, times replicas."""
+        factor = self._ipu_options.accumulation.steps * self._replicas()
+        return str(data.batch_size * factor) if data.batch_size is not None else f"{factor} times the dataset's"
+
+    def _replicas(self) -> int:
+        """Copies of the model on the strategy's device, each with batches of its own."""
+        return int(get_num_of_ipus_in_device(self._ipu_strategy._ipu_device))
+
+    @contextmanager
+    def _polled(self, mode: str, callbacks: Any, told: dict[str, Any]) -> Iterator[Any]:
+        """The callbacks to give to Keras' loop, told of every step inside where they are asynchronous."""
+        if not self._ipu_options.asynchronous or isinstance(callbacks, keras.callbacks.CallbackList):
+            yield callbacks
+            return
+        polled = PolledCallbacks(callbacks, mode, add_progbar=told["verbose"] != 0, model=self, **told)
+        object.__setattr__(self, "_ipu_hear", polled.hear)
+        try:
+            yield polled
+        finally:
+            object.__setattr__(self, "_ipu_hear", None)
+            polled.close()
 
     @contextmanager
     def _steps_within(self, steps: int) -> Iterator[None]:

@@ -1,0 +1,66 @@
+"""Callbacks of batches come once an execution, or asynchronously once a step."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from tests.ipu.strategy.twins import Twins, assert_alike, functional
+
+
+class Heard(keras.callbacks.Callback):
+    def __init__(self, fails_at: int = -1) -> None:
+        super().__init__()
+        self.batches: list[tuple[int, dict[str, Any]]] = []
+        self.fails_at = fails_at
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        assert self.model.get_weights()
+        self.batches.append((batch, dict(logs)))
+        if len(self.batches) == self.fails_at:
+            raise KeyError("a callback of mine")
+
+
+def test_callbacks_come_once_an_execution_or_once_a_step(twins: Twins) -> None:
+    models = [twins.made(functional, here=True, steps_per_execution=3) for _ in range(2)]
+    models[1].set_asynchronous_callbacks(True)
+    heard = [Heard(), Heard()]
+    histories = [twins.fitted(model, callbacks=[each]) for model, each in zip(models, heard, strict=True)]
+    assert [batch for batch, _ in heard[0].batches] == [2, 5, 2, 5]
+    assert [batch for batch, _ in heard[1].batches] == [*range(6), *range(6)]
+    assert len({logs["loss"] for _, logs in heard[1].batches}) == 12
+    assert [heard[1].batches[place] for place in (2, 5, 8, 11)] == heard[0].batches
+    assert histories[0] == histories[1]
+    assert_alike(models[1], models[0])
+
+
+def test_evaluation_and_prediction_are_heard_too(twins: Twins) -> None:
+    model = twins.made(functional, here=True, steps_per_execution=3)
+    model.set_asynchronous_callbacks(True)
+    outputs: list[Any] = []
+    tested: list[int] = []
+    hears = keras.callbacks.LambdaCallback(
+        on_predict_batch_end=lambda batch, logs: outputs.append(logs["outputs"]),
+        on_test_batch_end=lambda batch, logs: tested.append(batch),
+    )
+    model.evaluate(twins.x, twins.y, batch_size=8, verbose=0, callbacks=[hears])
+    whole = model.predict(twins.x, batch_size=8, verbose=0, callbacks=[hears])
+    assert tested in ([0, 1, 2, 3, 4, 5], [])  # LambdaCallback has no test hooks in some versions
+    np.testing.assert_array_equal(np.concatenate(outputs) if outputs else whole, whole)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_failing_callback_leaves_the_model_usable(twins: Twins, asynchronous: bool) -> None:
+    model = twins.made(functional, here=True, steps_per_execution=3)
+    model.set_asynchronous_callbacks(asynchronous)
+    with pytest.raises(KeyError, match="a callback of mine"):
+        twins.fitted(model, callbacks=[Heard(fails_at=2)])
+    assert all(np.isfinite(each).all() for each in model.get_weights())
+    assert model._ipu_hear is None
+    twins.fitted(model)
+
+
+def test_what_is_no_yes_or_no_is_refused(twins: Twins) -> None:
+    with pytest.raises(ValueError, match="asynchronous is 3"):
+        twins.made(functional, here=True).set_asynchronous_callbacks(3)
