@@ -151,7 +151,7 @@ def test_profile_exit_code_is_the_verdict(
     fake_api.profile = lambda source, **options: asked.update(options, source=source) or fake_profile(fits=fits)
     page = tmp_path / "p.html"
     assert cli.main(["profile", "mlp", "--batch-size", "4", "--mode", "training", "--html", str(page)]) == code
-    assert asked == {"source": "mlp", "batch_size": 4, "mode": "training", "config": None}
+    assert asked == {"source": "mlp", "batch_size": 4, "mode": "training"}
     assert (capsys.readouterr().out, page.read_text()) == ("verdict\n", "page")
 
 
@@ -208,3 +208,45 @@ def test_misuse_is_two_and_a_defect_three(fake_api: Any, capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as stop:
         cli.main(["profile"])
     assert stop.value.code == 2
+
+
+MODULE = """
+def build():
+    import keras
+    layers = [keras.layers.Dense(32, name=f"d{place}") for place in range(4)]
+    return keras.Sequential([keras.Input((32,)), *layers])
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "said"),
+    [
+        ("autosplit", ["--ipus", "2", "--mode", "training"], "2 stages, cut after"),
+        ("diagnose", ["--mode", "training"], "It fits"),
+        ("plan", ["--system", "pod4", "--global-batch", "32", "--compiles", "4"], "samples/s, modelled"),
+    ],
+)
+def test_decisions_end_with_the_verdict(
+    command: str, more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = f"decided_by_{command}"
+    (tmp_path / f"{module}.py").write_text(MODULE)
+    report = tmp_path / "verdict.xml"
+    sys.path.insert(0, str(tmp_path))
+    try:
+        asked = [command, f"{module}:build", "--batch-size", "8", "--junit", str(report), *more]
+        assert cli.main(asked) == cli.FITS
+        assert said in capsys.readouterr().out
+        assert 'failures="0"' in report.read_text()
+        assert cli.main([*asked, "--json"]) == cli.FITS
+        assert isinstance(json.loads(capsys.readouterr().out), dict)
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+def test_junit_of_what_does_not_fit_fails_and_escapes(tmp_path: Path) -> None:
+    cli.write_junit(tmp_path / "v.xml", "autosplit <b>", 'over "by" \x1b[1m & more', False)
+    text = (tmp_path / "v.xml").read_text()
+    assert 'failures="1"' in text
+    assert "&lt;b&gt;" in text
+    assert "\x1b" not in text

@@ -199,6 +199,49 @@ def fewest_ipus(
     return find(request, compile_request, last, whole("compiles", compiles), progress)
 
 
+def plan(
+    source: Any,
+    *,
+    global_batch: int,
+    system: str | None = None,
+    compiles: int = 40,
+    progress: Progress | None = None,
+    **arguments: Any,
+) -> Any:
+    """The most samples a second of a whole system in training, every way compiled: a `Plan`.
+
+    `system`: a name in `wb.ipu.devices.names()`, default the one in use. Tried are stages (powers of two, found as by
+    `wb.autosplit`) x replicas on the rest, micro-batches (that of `batch_size`, else powers of two while they fit and
+    are faster) with as many of them as make `global_batch` samples a weight update, recomputation and offloading where
+    memory asks for them, and both pipeline schedules of the best. At most `compiles` are made; what was left out is
+    named. `arguments` as in `wb.compile`. Errors: `InputError`.
+    """
+    from workbench.base.whole import whole
+    from workbench.ipu import devices
+    from workbench.splits.plan import plan as find
+
+    check_names("wb.plan", arguments, tuple(name for name in _COMPILED_WITH if name not in _PLANNED))
+    before = devices.current()
+    described = devices.use(system) if system is not None else before
+    try:
+        request = make_request(source, **{"mode": "training", "target": described.target_name, **arguments})
+        check_source(request)
+        return find(
+            request,
+            compile_request,
+            ipus=described.ipus,
+            system=described.title,
+            global_batch=whole("global_batch", global_batch),
+            compiles=whole("compiles", compiles),
+            progress=progress,
+        )
+    finally:
+        devices.use(before.name)
+
+
+_PLANNED = ("stages", "replicas", "gradient_accumulation_steps", "pipeline_schedule", "recomputation", "offload")
+
+
 def app(source: Any = None, config: Any = None) -> Any:
     """The interactive workbench."""
     from workbench.widgets.app import App
@@ -226,6 +269,7 @@ __all__ = [
     "diagnose",
     "fewest_ipus",
     "load_profile",
+    "plan",
     "profile",
     "ready",
     "target",

@@ -1,4 +1,4 @@
-"""The `workbench` command: `lab`, `profile` and `compare`, for terminals and for pipelines that read exit codes."""
+"""The `workbench` command, for terminals and for pipelines that read exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+from workbench.base.files import whole_file
+from workbench.base.text import shown
 from workbench.errors import InputError, OptionValueError, WorkbenchError
 
 FITS, DOES_NOT_FIT, MISUSE, DEFECT = 0, 1, 2, 3
@@ -148,18 +151,68 @@ def run_lab(arguments: argparse.Namespace) -> int:
 
 def run_profile(arguments: argparse.Namespace) -> int:
     """`workbench profile`: 0 when the model fits, 1 when it does not."""
-    options = read_options(arguments.config) if arguments.config else None
-    source = load_source(arguments.model)
-    api = notebook_calls()
-    config = None
-    if options is not None:
-        config = importlib.import_module("workbench.ipu.config").IPUConfig()
-        assign_options(config, options)
-    profile = api.profile(source, batch_size=arguments.batch_size, mode=arguments.mode, config=config)
+    given = asked(arguments)
+    profile = notebook_calls().profile(load_source(arguments.model), **given)
     if arguments.html:
         profile.to_html(arguments.html)
     print(json.dumps(facts(profile), indent=2, default=int) if arguments.json else str(profile))
     return FITS if profile.fits else DOES_NOT_FIT
+
+
+def run_diagnose(arguments: argparse.Namespace) -> int:
+    """`workbench diagnose`: 0 when the model fits as it is or with the best fix, 1 when nothing makes it fit."""
+    api = notebook_calls()
+    executable = api.compile(load_source(arguments.model), **asked(arguments))
+    diagnosis = api.diagnose(executable)
+    fits = executable.profile.fits or bool(diagnosis.fixes and diagnosis.fixes[0].fits)
+    return ended(arguments, diagnosis, fits)
+
+
+def run_autosplit(arguments: argparse.Namespace) -> int:
+    """`workbench autosplit`: 0 when the split found fits, 1 when none does."""
+    api = notebook_calls()
+    split = api.autosplit(load_source(arguments.model), arguments.ipus, compiles=arguments.compiles, **asked(arguments))
+    return ended(arguments, split, split.fits)
+
+
+def run_plan(arguments: argparse.Namespace) -> int:
+    """`workbench plan`: 0 when something fits the system, 1 when nothing does."""
+    plan = notebook_calls().plan(
+        load_source(arguments.model),
+        system=arguments.system,
+        global_batch=arguments.global_batch,
+        compiles=arguments.compiles,
+        **asked(arguments),
+    )
+    return ended(arguments, plan, plan.fits)
+
+
+def asked(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a command gives `wb.compile`: those of its own options that were named, and a configuration."""
+    found: dict[str, Any] = {"batch_size": arguments.batch_size, "mode": getattr(arguments, "mode", None)}
+    if arguments.config:
+        found["config"] = importlib.import_module("workbench.ipu.config").IPUConfig()
+        assign_options(found["config"], read_options(arguments.config))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def ended(arguments: argparse.Namespace, report: Any, fits: bool) -> int:
+    """Print a report, write the JUnit file that was asked for, and give the exit code."""
+    if arguments.junit:
+        write_junit(arguments.junit, f"{arguments.command} {arguments.model}", report.sentence, fits)
+    print(json.dumps(report.data, indent=2, default=int) if arguments.json else str(report))
+    return FITS if fits else DOES_NOT_FIT
+
+
+def write_junit(path: Path, name: str, sentence: str, fits: bool) -> None:
+    """A JUnit file of one test case, which fails where nothing fits."""
+    suite = ElementTree.Element("testsuite", name="workbench", tests="1", failures=str(int(not fits)))
+    case = ElementTree.SubElement(suite, "testcase", classname="workbench", name=shown(name))
+    if not fits:
+        ElementTree.SubElement(case, "failure", message=shown(sentence))
+    ElementTree.SubElement(case, "system-out").text = shown(sentence)
+    with whole_file(path, text=True) as file:
+        file.write(ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n")
 
 
 def run_compare(arguments: argparse.Namespace) -> int:
@@ -177,6 +230,18 @@ def run_compare(arguments: argparse.Namespace) -> int:
     return failed
 
 
+def add_model(command: argparse.ArgumentParser, *, junit: bool = False, mode: bool = True) -> None:
+    """The arguments of all commands that compile a model."""
+    command.add_argument("model", metavar="MODULE:NAME|READY", help="a model or its builder, or a ready model's name")
+    command.add_argument("--config", type=Path, help="IPUConfig options, a .json or .toml file")
+    command.add_argument("--batch-size", type=int, help="samples one pass of the compiled body sees, per replica")
+    if mode:
+        command.add_argument("--mode", choices=("training", "inference"))
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
+    if junit:
+        command.add_argument("--junit", type=Path, help="write the verdict to this file as a JUnit test case")
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line, one subcommand per function above."""
     top = argparse.ArgumentParser(prog="workbench", description="See how a model meets the IPU.")
@@ -189,13 +254,26 @@ def parser() -> argparse.ArgumentParser:
     lab.set_defaults(run=run_lab)
 
     profile = commands.add_parser("profile", help="compile a model and print the verdict; exits 1 if it does not fit")
-    profile.add_argument("model", metavar="MODULE:NAME|READY", help="a model or its builder, or a ready model's name")
-    profile.add_argument("--config", type=Path, help="IPUConfig options, a .json or .toml file")
-    profile.add_argument("--batch-size", type=int, help="samples one pass of the compiled body sees, per replica")
-    profile.add_argument("--mode", choices=("training", "inference"))
+    add_model(profile)
     profile.add_argument("--html", type=Path, help="write the report to this file")
-    profile.add_argument("--json", action="store_true", help="print the verdict as JSON")
     profile.set_defaults(run=run_profile)
+
+    diagnose = commands.add_parser("diagnose", help="what makes a model fit or faster, each fix compiled")
+    add_model(diagnose, junit=True)
+    diagnose.set_defaults(run=run_diagnose, command="diagnose")
+
+    split = commands.add_parser("autosplit", help="pipeline stages by measured costs, compiled")
+    add_model(split, junit=True)
+    split.add_argument("--ipus", type=int, required=True, help="stages, one on each IPU")
+    split.add_argument("--compiles", type=int, default=8, help="at most so many (default 8)")
+    split.set_defaults(run=run_autosplit, command="autosplit")
+
+    plan = commands.add_parser("plan", help="stages, replicas and micro-batches for a whole system, compiled")
+    add_model(plan, junit=True, mode=False)
+    plan.add_argument("--system", help="a system by name, as pod16 (the default)")
+    plan.add_argument("--global-batch", type=int, required=True, help="samples of a weight update")
+    plan.add_argument("--compiles", type=int, default=40, help="at most so many (default 40)")
+    plan.set_defaults(run=run_plan, command="plan")
 
     compare = commands.add_parser("compare", help="what changed from one saved profile to another")
     compare.add_argument("before", type=Path, metavar="A")

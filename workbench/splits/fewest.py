@@ -14,7 +14,7 @@ from workbench.base.units import bytes_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
-from workbench.splits.find import Compile, Progress, autosplit
+from workbench.splits.find import Compile, Progress, autosplit, chain_to_cut
 from workbench.splits.split import Split
 
 COMPILES = 4  # of each number of IPUs
@@ -105,8 +105,7 @@ def fewest_ipus(
 
 
 def _single(request: Any, compile: Callable[..., Any], progress: Progress | None) -> Number:
-    if request.stages is not None:
-        raise InputError("stages is given, and fewest_ipus finds them", todo="leave stages out")
+    chain_to_cut(request, "fewest_ipus")
     heard = None if progress is None else (lambda phase: progress(f"1 IPU: {phase}"))
     return Number(ipus=1, single=compile(request, heard, None))
 

@@ -34,15 +34,27 @@ def autosplit(
     request: Any, compile: Compile, ipus: int, compiles: int = COMPILES, progress: Progress | None = None
 ) -> Split:
     """The split of a request's model over `ipus` stages: see `wb.autosplit`."""
-    if request.stages is not None:
-        raise InputError("stages is given, and autosplit finds them", todo="leave stages out")
-    if request.inputs or hasattr(request.source, "trace_source") or hasattr(request.source, "compile_program"):
-        raise InputError("this source has no layers to cut", expected="a Keras model, its builder, or a ready name")
-    with TRACING:
-        chain = chain_of(request.source)
+    chain = chain_to_cut(request, "autosplit")
     check_stages(chain.names, ipus)
     if request.gradient_accumulation_steps <= 1:
         request = request.replace(gradient_accumulation_steps=FILLINGS * 2 * ipus)
+    return searched(request, compile, chain, ipus, compiles, progress)
+
+
+def chain_to_cut(request: Any, caller: str) -> LayerChain:
+    """The layers of a request's model. Errors: `InputError` where there are none, or stages are given already."""
+    if request.stages is not None:
+        raise InputError(f"stages is given, and {caller} finds them", todo="leave stages out")
+    if request.inputs or hasattr(request.source, "trace_source") or hasattr(request.source, "compile_program"):
+        raise InputError("this source has no layers to cut", expected="a Keras model, its builder, or a ready name")
+    with TRACING:
+        return chain_of(request.source)
+
+
+def searched(
+    request: Any, compile: Compile, chain: LayerChain, ipus: int, compiles: int, progress: Progress | None
+) -> Split:
+    """The best split of a chain over so many stages; of one stage the program without stages."""
     search = _Search(request=request, compile=compile, chain=chain, ipus=ipus, left=compiles, progress=progress)
     search.run()
     if all(each.executable is None for each in search.attempts):
@@ -87,7 +99,7 @@ class _Search:
         while cuts is not None and self.left > 0 and idle < IDLE:
             tried.add(cuts)
             attempt = self._attempt(cuts, relief, expected)
-            if attempt.profile is None:
+            if attempt.profile is None or self.ipus == 1:
                 return
             best, idle = (attempt, 0) if best is None or attempt.rank < best.rank else (best, idle + 1)
             stages = stages_of(cuts, len(self.chain.names))
@@ -129,7 +141,7 @@ class _Search:
             cycles, needs = self._tables(expected)
             told = {"expected_cycles": tuple(along(cycles, cuts)), "expected_bytes": tuple(along(needs, cuts))}
         stages = stages_of(cuts, len(self.chain.names))
-        request = self.request.replace(stages=stages, options=_options(relief))
+        request = self.request.replace(stages=stages if self.ipus > 1 else None, options=_options(relief))
         executable, problem = None, ""
         try:
             executable = self.compile(request, self._heard(len(self.attempts) + 1), self._like())

@@ -1,1 +1,4 @@
-"""Extensions of Keras' models: how they get into a class, the options they take, and Keras' loop on executions."""
+"""Extensions of Keras' models: how they get into a class, the options they take, and Keras' loop on executions.
+
+Tests: tests/ipu/strategy.
+"""

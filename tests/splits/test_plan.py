@@ -1,0 +1,74 @@
+"""Uses of a whole system, every one compiled."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.errors import InputError
+from workbench.splits.plan import Plan
+
+
+def network() -> Any:
+    import keras
+
+    layers = [keras.layers.Dense(64, activation="relu", name=f"d{place}") for place in range(4)]
+    return keras.Sequential([keras.Input((64,)), *layers, keras.layers.Dense(10, activation="softmax", name="out")])
+
+
+@functools.cache
+def planned() -> Plan:
+    target = wb.target("ipu2", tiles_per_ipu=8)
+    return wb.plan(network, global_batch=32, system="pod4", batch_size=4, target=target, compiles=12)
+
+
+def test_the_best_is_the_most_samples_a_second_of_those_that_fit() -> None:
+    plan, table = planned(), planned().table
+    fitting = table[table["fits"]]
+    assert plan.best.samples_per_second == fitting["samples_per_second"].max()
+    assert plan.fits
+    assert plan.apply().profile.samples_per_second == plan.best.samples_per_second
+
+
+def test_every_use_fills_the_system_and_makes_the_global_batch() -> None:
+    table = planned().table
+    assert (table["ipus"] == 4).all()
+    made = table["replicas"] * table["batch_size"] * table["gradient_accumulation_steps"]
+    assert (made == 32).all()
+    assert table["compiled"].sum() <= 12
+
+
+def test_its_arguments_compile_to_what_it_measured() -> None:
+    plan = planned()
+    target = wb.target("ipu2", tiles_per_ipu=8)
+    again = wb.profile(network, mode="training", target=target, **plan.best.arguments)
+    assert again.samples_per_second == pytest.approx(plan.best.samples_per_second)
+
+
+def test_a_global_batch_that_replicas_do_not_divide_is_named() -> None:
+    target = wb.target("ipu2", tiles_per_ipu=8)
+    plan = wb.plan(network, global_batch=6, system="pod4", batch_size=3, target=target, compiles=6)
+    assert any("no multiple" in each for each in plan.untried)
+    assert (plan.table["replicas"] <= 2).all()
+
+
+def test_the_system_is_what_it_was_and_mistakes_are_named() -> None:
+    before = wb.ipu.devices.current()
+    planned()
+    assert wb.ipu.devices.current() == before
+    with pytest.raises(InputError, match="no system is called"):
+        wb.plan(network, global_batch=8, system="pod5")
+    with pytest.raises(InputError, match="global_batch is 0"):
+        wb.plan(network, global_batch=0)
+    with pytest.raises(InputError, match="no argument 'stages'"):
+        wb.plan(network, global_batch=8, stages=[0, 1])
+
+
+def test_text_and_data() -> None:
+    plan = planned()
+    assert plan.sentence in str(plan)
+    assert plan.code in str(plan)
+    assert plan.data["arguments"]["batch_size"] == 4
