@@ -34,6 +34,8 @@ from workbench.profiler.schema import FORMAT_VERSION, Stored, Table, plain, tabl
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
+    from workbench.engine.emit.context import Operator
+    from workbench.engine.options import Options
 
 ENGINE_VERSION = "0.1.0"
 SPAN = ("variable", "first", "last")
@@ -53,7 +55,7 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     arrays |= {"allocated_as": allocated_as, "total_with_gaps": with_gaps}
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
     operators = compiled.lowered.operators if compiled.lowered else ()
-    described = [{each.name: getattr(row, each.name) for each in dataclasses.fields(row)} for row in operators]
+    described = [_described(row, compiled.options) for row in operators]
     counted = Counter(compiled.lowered.unmodelled if compiled.lowered else ()).items()
     missing = [(primitive, count, layer) for (primitive, layer), count in counted]
     tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)
@@ -271,6 +273,13 @@ class _Collector:
             "memory_bytes": int((self.liveness.always_live_bytes(ipu) + self.liveness.peak_bytes(ipu)).sum()),
             "stash_bytes": sum(self.vectors.total(own.bytes_per_tile) for own in stash),
         }
+
+
+def _described(row: Operator, options: Options) -> dict[str, Any]:
+    """An operator with the temporary bytes that the options allow it; 0 where none limits them."""
+    found = {each.name: getattr(row, each.name) for each in dataclasses.fields(row)}
+    bound = found.pop("bound")
+    return found | {"bound_bytes": bound(options) if bound else 0}
 
 
 def _fields(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:

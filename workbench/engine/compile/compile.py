@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from workbench.base.collection import paused_collection
 from workbench.engine.compile.bounds import refuse_large_values, refuse_long_runs
-from workbench.engine.compile.phases import Clock, Phase, Progress
+from workbench.engine.compile.phases import AGAIN, Clock, Phase, Progress
 from workbench.engine.compile.reuse import Optimised, prepare
 from workbench.engine.graph import Graph
 from workbench.engine.lower import Lowered, lower
 from workbench.engine.memory.allocation import Allocation, allocate
 from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import Liveness, liveness
-from workbench.engine.options import Options
+from workbench.engine.options import NotedOptions, Options, answers_alike
 from workbench.engine.program import TileProgram, verify_program
 from workbench.engine.target import Target
 from workbench.engine.time.execute import costs_of, execute
 from workbench.engine.time.step_cost import StepCosts
 from workbench.engine.time.trace import Trace
+
+MEASURES = ("footprint", "liveness", "allocate", "execute")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,19 @@ class Compiled:
     phases: tuple[Phase, ...]
     prepared: Optimised | None = None
     costs: StepCosts | None = field(default=None, repr=False)
+    read: Mapping[tuple[str, Any], Any] = field(default_factory=dict, repr=False)  # options behind the graph passes
+
+    def serves(self, prepared: Optimised, target: Target, options: Options, ipus: int) -> bool:
+        """Whether all of it but the options is what a compile of the same graph with these would make."""
+        same = self.prepared is prepared and self.lowered is not None and self.lowered.target == target
+        return same and self.program.ipus == ipus and answers_alike(options, self.read)
+
+    def again(self, options: Options, clock: Clock) -> Compiled:
+        """The same with other options."""
+        for phase in (phase for phase in self.phases if phase.phase in MEASURES):
+            clock.progress(phase.phase)
+            clock.phases.append(phase.again())
+        return replace(self, options=options, phases=tuple(clock.phases))
 
 
 @paused_collection()
@@ -51,7 +68,8 @@ def compile_graph(
     """Compile a graph for `ipus` IPUs of a target.
 
     `like` is an earlier compile: where it was of the same graph and the graph passes read the same options, what they
-    made is taken over; of another graph, stage bodies that are lowered alike; and costs of compute sets of both.
+    made is taken over, and where all that is read later says the same, everything is; of another graph, stage bodies
+    that are lowered alike; and costs of compute sets of both.
     `progress` hears the name of every phase and operator as it begins; an exception it raises stops the compile with
     nothing kept.
     """
@@ -62,20 +80,27 @@ def compile_graph(
         clock.phases.extend(known.repeated())
     else:
         known = prepare(graph, options, clock.phase, clock.phases, known)
+    noted = NotedOptions.of(options)
     with clock.phase("lower") as changed:
-        lowered = lower(
-            known.graph,
-            target,
-            options,
-            known.in_place,
-            ipus=ipus,
-            check=lambda: progress("lower"),
-            bodies=known.bodies,
-        )
-        verify_program(lowered.program)
-        changed.append(f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables")
-    measured = measure(lowered.program, options, clock, graph=known.graph, lowered=lowered, earlier=like)
-    return replace(measured, prepared=known)
+        same = like is not None and like.serves(known, target, options, ipus)
+        lowered = like.lowered if like is not None and same else None
+        if lowered is None:
+            lowered = lower(
+                known.graph,
+                target,
+                noted,
+                known.in_place,
+                ipus=ipus,
+                check=lambda: progress("lower"),
+                bodies=known.bodies,
+            )
+            verify_program(lowered.program)
+        size = f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables"
+        changed.append(f"{size}, {AGAIN}" if same else size)
+    if like is not None and same:
+        return like.again(options, clock)
+    measured = measure(lowered.program, noted, clock, graph=known.graph, lowered=lowered, earlier=like)
+    return replace(measured, options=options, prepared=known, read=noted.noted)
 
 
 @paused_collection()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 Progress = Callable[[str], None]
+AGAIN = "as before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,11 @@ class Phase:
     phase: str
     seconds: float
     changed: str
+
+    def again(self) -> Phase:
+        """The row for a compile that takes over what the phase made."""
+        made = self.changed.removesuffix(AGAIN).rstrip(", ")
+        return Phase(phase=self.phase, seconds=0.0, changed=f"{made}, {AGAIN}" if made else AGAIN)
 
 
 @dataclass(slots=True)

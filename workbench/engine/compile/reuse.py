@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from workbench.engine.compile.phases import Phase
@@ -47,7 +47,7 @@ class Optimised:
 
     def repeated(self) -> tuple[Phase, ...]:
         """The rows of the phases for a compile that takes them over."""
-        return tuple(replace(phase, seconds=0.0, changed=f"{phase.changed}, as before") for phase in self.phases)
+        return tuple(phase.again() for phase in self.phases)
 
 
 def prepare(

@@ -42,7 +42,7 @@ class Operator:
     plan: str
     modelled: bool
     plan_cycles: int = 0  # what its planner charges for one run; 0 where none counts cycles
-    bound_bytes: int = 0  # temporary bytes on a tile that its options allow; 0 where none limits them
+    bound: Callable[[Options], int] | None = None  # asks for the temporary bytes on a tile that options allow, if any
     body: str = ""  # the outlined function it calls, shared with equal operators
     repeated: Table[int, int] = field(default_factory=dict)  # step: runs in one run of the operator, where not 1
 

@@ -61,7 +61,7 @@ class Driver(Lowering):
                 flops=family.flops(node, self),
                 plan=family.plan_text(node, self),
                 plan_cycles=family.plan_cycles(node, self),
-                bound_bytes=family.bound_bytes(node, self),
+                bound=family.bound(node, self),
                 modelled=family.modelled,
                 body=body or "",
                 repeated=repeated,

@@ -29,9 +29,10 @@ from workbench.engine.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowered:
-    """A tile program with what was lowered into it: operator rows, (primitive, layer) pairs without a model, and how
-    bodies of stages came to be."""
+    """A tile program for a target with what was lowered into it: operator rows, (primitive, layer) pairs without a
+    model, and how bodies of stages came to be."""
 
+    target: Target
     program: TileProgram
     operators: tuple[Operator, ...]
     unmodelled: tuple[tuple[str, str], ...]
@@ -85,6 +86,7 @@ def lower(
         topology=topology(str(options.get("selection_order")), ipus, pipelined=bool(pipeline)),
     )
     return Lowered(
+        target=target,
         program=apart(program, target, io),
         operators=tuple(lowering.operators),
         unmodelled=tuple(lowering.unmodelled),

@@ -18,7 +18,10 @@ from workbench.engine.mapping import Mapping
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from workbench.engine.emit.context import Lowering
+    from workbench.engine.options import Options
 
 
 class Family:
@@ -76,9 +79,9 @@ class Family:
         """What the plan costs by the planner's own count, once; 0 where no planner counts cycles."""
         return 0
 
-    def bound_bytes(self, node: Node, lowering: Lowering) -> int:
-        """Temporary bytes on a tile that the options allow; 0 where none limits them."""
-        return 0
+    def bound(self, node: Node, lowering: Lowering) -> Callable[[Options], int] | None:
+        """Asks options for the temporary bytes on a tile that they allow; None where none limits them."""
+        return None
 
     def lower(self, node: Node, lowering: Lowering) -> None:
         """Emit the steps and bind every result to a tensor."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
 from workbench.engine.ops import Family, register
+from workbench.engine.options import Options
 from workbench.engine.planner.family import (
     allowed_bytes,
     lower_node,
@@ -43,7 +46,7 @@ class Product(Family):
         """What the planner charges, by which it chose the plan."""
         return planned_cycles(node, lowering)
 
-    def bound_bytes(self, node: Node, lowering: Lowering) -> int:
+    def bound(self, node: Node, lowering: Lowering) -> Callable[[Options], int] | None:
         """What availableMemoryProportion allows."""
         return allowed_bytes(node, lowering)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
@@ -201,6 +201,12 @@ class Options:
         value = self.get(name)
         return value if isinstance(value, tuple) else ()
 
+    def ask(self, question: Callable[[Options], Any]) -> Any:
+        """What follows from options, as `question` finds it: where notes are taken, what it finds is noted and not
+        what it reads. It is told from others by `==`, and so are answers.
+        """
+        return question(self)
+
     def with_values(self, values: Mapping[str, Any]) -> Options:
         """New options with some values set; each is checked. A `poplar_options` dictionary sets its keys."""
         merged = dict(self.changed)
@@ -236,13 +242,14 @@ class Options:
 
 
 class NotedOptions(Options):
-    """Options that note what is read of them: by how it was asked for and the option's name, the value."""
+    """Options that note what is read of them: by how it was asked for and the option's name, or the question, the
+    value."""
 
     held: Options
-    noted: dict[tuple[str, str], Plain]
+    noted: dict[tuple[str, Any], Any]
 
     @classmethod
-    def of(cls, options: Options, noted: dict[tuple[str, str], Plain] | None = None) -> NotedOptions:
+    def of(cls, options: Options, noted: dict[tuple[str, Any], Any] | None = None) -> NotedOptions:
         """The same options, noting."""
         made = cls(options.changed)
         object.__setattr__(made, "held", options)
@@ -259,8 +266,15 @@ class NotedOptions(Options):
         self.noted["several", name] = value = self.held.several(name)
         return value
 
+    def ask(self, question: Callable[[Options], Any]) -> Any:
+        """What follows from the options, noted; what it is read from is not."""
+        known = self.noted.get(("ask", question))
+        if known is None:
+            known = self.noted["ask", question] = self.held.ask(question)
+        return known
 
-def answers_alike(options: Options, noted: Mapping[tuple[str, str], Plain]) -> bool:
+
+def answers_alike(options: Options, noted: Mapping[tuple[str, Any], Any]) -> bool:
     """Whether options say what others said, as `NotedOptions` noted it."""
     return all(getattr(options, asked)(name) == value for (asked, name), value in noted.items())
 

@@ -10,6 +10,7 @@ weights, so that the update moves nothing, and an input gradient's into the layo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from workbench.base.arrays import ceil_div
@@ -18,10 +19,11 @@ from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping
+from workbench.engine.options import Options
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import Planned, problem_of
-from workbench.engine.planner.search import PROPORTION, plan, settings_of
+from workbench.engine.planner.search import PROPORTION, PlanOf
 
 
 def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
@@ -31,9 +33,8 @@ def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
     planned = problem_of(node, partials_type)
     if group == "matmuls" and lowering.options.get("matmuls.clear_pass_type"):
         planned = replace(planned, problem=replace(planned.problem, direction="forward"))
-    settings = settings_of(planned.problem, lowering.options, node.attr(PROPORTION))
-    found = plan(planned.problem, lowering.target, settings)
-    lowering.plans[node] = found
+    asked = PlanOf(problem=planned.problem, target=lowering.target, proportion=node.attr(PROPORTION))
+    found = lowering.plans[node] = lowering.options.ask(asked)
     return planned, found
 
 
@@ -57,9 +58,12 @@ def planned_cycles(node: Node, lowering: Lowering) -> int:
     return planned_of(node, lowering)[1].total_cycles if has_products(node) else 0
 
 
-def allowed_bytes(node: Node, lowering: Lowering) -> int:
-    """Temporary bytes on a tile that availableMemoryProportion allows; 0 where it asks for the least there are."""
-    return planned_of(node, lowering)[1].allowed_bytes if has_products(node) else 0
+def allowed_bytes(node: Node, lowering: Lowering) -> Callable[[Options], int] | None:
+    """Asks options for the temporary bytes on a tile that availableMemoryProportion allows."""
+    if not has_products(node):
+        return None
+    problem = planned_of(node, lowering)[0].problem
+    return PlanOf(problem=problem, target=lowering.target, proportion=node.attr(PROPORTION)).allowed_bytes
 
 
 def wished_layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:

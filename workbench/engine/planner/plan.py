@@ -49,7 +49,8 @@ class ConvPlan:
     only to have their channels filled up, and are copied in whole blocks. `fills`: weights are used as they lie, but
     for the last block of outputs, which is filled up. `paired`: neighbours need the same inputs and share their
     exchange bus. `wide_load`: the unit loads weights 16 bytes a cycle. `cost` is in cycles, of the whole operation;
-    `temporary_bytes` on the fullest tile; `bound_bytes` what it had to fit (or 0), `allowed_bytes` what was asked for.
+    `temporary_bytes` on the fullest tile. What it had to fit is not part of it: bounds that lead to one plan find the
+    same object.
     """
 
     problem: ConvProblem
@@ -68,8 +69,6 @@ class ConvPlan:
     wide_load: bool = False
     cost: Cost = default(default_factory=Cost)
     temporary_bytes: int = 0
-    bound_bytes: int = 0
-    allowed_bytes: int = 0
     warning: str = ""
 
     @property

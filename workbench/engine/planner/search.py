@@ -37,6 +37,7 @@ SERIAL: Steps = (*ONCE, *((count, 1) for count in COUNTS), *((1, count) for coun
 UNREACHED = np.iinfo(np.int64).max
 PROPORTION = "available_memory_proportion"  # of a node whose IPU has a number of its own
 FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
+FIRST_CUTS = 32  # that do not fit at once and are tried in steps before the others are ruled out
 FEWER_CYCLES = 0.8  # serial steps never make a cut cheaper than this part of its cost without them
 
 
@@ -93,6 +94,23 @@ def settings_of(problem: ConvProblem, options: Options, proportion: float | None
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOf:
+    """Asks options for the plan of a problem; `proportion` in place of theirs."""
+
+    problem: ConvProblem
+    target: Target
+    proportion: float | None = None
+
+    def __call__(self, options: Options) -> ConvPlan:
+        """The plan."""
+        return plan(self.problem, self.target, settings_of(self.problem, options, self.proportion))
+
+    def allowed_bytes(self, options: Options) -> int:
+        """Temporary bytes on a tile that are asked for; 0 asks for the least there are."""
+        return next(iter(bounds(self.target, settings_of(self.problem, options, self.proportion).proportion)), 0)
+
+
 @lru_cache(maxsize=4096)
 def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
     """The cheapest plan whose temporary bytes keep the bound of availableMemoryProportion.
@@ -106,13 +124,13 @@ def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
         found = _cheapest(problem, target, settings, bound)
         if found is not None:
             note = f"no plan within {tried[0]} B: the bound was doubled {number} times" if number else ""
-            return replace(_finished(problem, found, bound, note), allowed_bytes=tried[0])
+            return _finished(problem, found, note)
     if tried:
         found = _cheapest(problem, target, settings, UNREACHED)
         assert found is not None
         note = f"no plan within {tried[-1]} B: planned without a bound"
-        return replace(_finished(problem, found, 0, note), allowed_bytes=tried[0])
-    return _finished(problem, _smallest(problem, target, settings), 0, "")
+        return _finished(problem, found, note)
+    return _finished(problem, _smallest(problem, target, settings), "")
 
 
 @lru_cache(maxsize=16)
@@ -164,29 +182,39 @@ def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: i
     """The cheapest candidate within the bound, exactly, as lower bounds only rule out what cannot be cheaper."""
     best: Choice | None = None
     macs, known = problem.macs(), dict[int, Candidates]()
-    for serial in (ONCE, SERIAL):
+    for in_steps in (False, True):
         for number, variant in enumerate(variants_of(problem, target)):
             below = best.order[0] if best else UNREACHED
             if below <= ceil_div(macs, variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu):
                 continue
             if number not in known:
                 known[number] = _candidates(variant, target, settings, below)
-            tried = known[number] if serial == ONCE else _too_large(known[number], bound, below)
-            found = _best_of(tried, number, bound, below) if tried is not None else None
+            search = _best_in_steps if in_steps else _best_of
+            found = search(known[number], number, bound, below)
             if found is not None and (best is None or found.order < best.order):
                 best = found
     return best
 
 
-def _too_large(once: Candidates, bound: int, below: int) -> Candidates | None:
-    """Cuts that do not fit at once and could be the cheapest, with serial steps; None if there is no such cut."""
+def _best_in_steps(once: Candidates, number: int, bound: int, below: int) -> Choice | None:
+    """The cheapest of the cuts that do not fit at once, in serial steps.
+
+    Cuts are taken in order of their lower bound, few at first: what these cost rules out most others.
+    """
+    best: Choice | None = None
     promising = np.flatnonzero(once.cycles * FEWER_CYCLES < below)
-    if not len(promising):
-        return None
-    shares, _ = _chosen(once, promising)
-    temporary = temporary_bytes(once.variant.problem, once.variant.method, shares, once.rules)
-    chosen = promising[np.broadcast_to(temporary, promising.shape) > bound]
-    return _with_steps(once, chosen) if len(chosen) else None
+    promising = promising[np.argsort(once.cycles[promising], kind="stable")]
+    done, size = 0, FIRST_CUTS
+    while done < len(promising) and once.cycles[promising[done]] * FEWER_CYCLES < below:
+        chunk = np.sort(promising[done : done + size])
+        shares, _ = _chosen(once, chunk)
+        temporary = temporary_bytes(once.variant.problem, once.variant.method, shares, once.rules)
+        chosen = chunk[np.broadcast_to(temporary, chunk.shape) > bound]
+        choice = _best_of(_with_steps(once, chosen), number, bound, below) if len(chosen) else None
+        if choice is not None and (best is None or choice.order < best.order):
+            best, below = choice, choice.order[0]
+        done, size = done + size, 4 * size
+    return best
 
 
 def _best_of(found: Candidates, number: int, bound: int, below: int) -> Choice | None:
@@ -274,8 +302,9 @@ def _by_bytes(choice: Choice) -> tuple[int, ...]:
     return (choice.order[1], choice.order[0], *choice.order[2:])
 
 
-def _finished(problem: ConvProblem, choice: Choice, bound: int, warning: str) -> ConvPlan:
-    """The plan of a choice, with its cost as terms."""
+@lru_cache(maxsize=4096)
+def _finished(problem: ConvProblem, choice: Choice, warning: str) -> ConvPlan:
+    """The plan of a choice, with its cost as terms; one object for all bounds that lead to it."""
     variant, rules = choice.variant, choice.rules
     share, parts = chosen_columns(tables_of(variant), choice.rows)
     shares = shares_of(variant, share, parts, choice.serial_in, choice.serial_out)
@@ -303,7 +332,6 @@ def _finished(problem: ConvProblem, choice: Choice, bound: int, warning: str) ->
         wide_load=rules.wide_load,
         cost=Cost(tuple(term(name, formula_id, **_plain(arguments)) for name, formula_id, arguments in specs)),
         temporary_bytes=int(temporary_bytes(variant.problem, variant.method, shares, rules)),
-        bound_bytes=bound,
         warning=warning,
     )
 
