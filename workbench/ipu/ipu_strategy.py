@@ -86,11 +86,12 @@ def _class_of(kind: type) -> type | None:
 
 def _made(model: Any) -> None:
     """A model of the open strategy, with options as they are at first."""
-    from workbench.ipu.keras._extensions.options import ModelOptions
+    from workbench.ipu.keras._extensions.model_options import ModelOptions
 
     object.__setattr__(model, "_ipu_strategy", get_strategy())
     object.__setattr__(model, "_ipu_options", ModelOptions())
     object.__setattr__(model, "_ipu_hear", None)
+    object.__setattr__(model, "_ipu_stages_set", None)
 
 
 IPUStrategy = IPUStrategyV1

@@ -29,7 +29,10 @@ def updates_by_hand(twins: Twins, model: Any, batches: int, combine: Any) -> Non
             gradients.clear()
 
 
-@pytest.mark.parametrize(("method", "combine"), [("sum", np.sum), ("MEAN", np.mean), ("running_mean", np.mean)])
+@pytest.mark.parametrize(
+    ("method", "combine"),
+    [("sum", np.sum), pytest.param("MEAN", np.mean, marks=pytest.mark.slow), ("running_mean", np.mean)],
+)
 def test_an_update_has_the_gradients_of_its_batches(twins: Twins, method: str, combine: Any) -> None:
     ours, theirs = twins.made(functional, here=True, steps_per_execution=6), twins.made(functional, here=False)
     ours.set_gradient_accumulation_options(3, gradient_accumulation_reduction_method=method)
@@ -103,6 +106,7 @@ def test_options_that_are_refused_change_nothing(
     assert model._ipu_options == before
 
 
+@pytest.mark.slow
 def test_replicas_reduce_once_an_update(twins: Twins) -> None:
     config = IPUConfig()
     config.auto_select_ipus = 2
@@ -118,7 +122,7 @@ def test_replicas_reduce_once_an_update(twins: Twins) -> None:
     assert cycles[0] == pytest.approx(3 * cycles[1], rel=0.1)  # where sums lie may differ
 
 
-@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("steps", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_two_replicas_with_n_batches_are_one_with_twice_as_many(twins: Twins, steps: int) -> None:
     alone = twins.made(functional, here=True, steps_per_execution=6)
     alone.set_gradient_accumulation_options(2 * steps)

@@ -10,6 +10,10 @@ import importlib
 from typing import Any
 
 _WHERE = {
+    "FunctionalLayerPipelineStageAssignment": "_extensions.assignment",
+    "ModelLayerPipelineStageAssignment": "_extensions.assignment",
+    "PipelineStage": "_extensions.assignment",
+    "SequentialLayerPipelineStageAssignment": "_extensions.assignment",
     "FunctionalExtension": "_extensions.base",
     "ModelExtension": "_extensions.base",
     "ReplicatedMetricReductionMethod": "_extensions.options",

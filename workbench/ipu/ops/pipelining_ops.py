@@ -109,7 +109,7 @@ class PipelineStageOptions:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _schedule(wanted: Any, serialised: Any) -> Any:
+def default_schedule(wanted: Any, serialised: Any) -> Any:
     """The schedule asked for, or the default: serialised batches run under one schedule only."""
     if wanted is not None:
         return wanted
@@ -178,7 +178,7 @@ def pipeline(
             outfeed=outfeed_queue,
             optimize=optimizer_function,
             devices=device_mapping,
-            schedule=_schedule(pipeline_schedule, batch_serialization_iterations),
+            schedule=default_schedule(pipeline_schedule, batch_serialization_iterations),
             recomputation=RecomputationMode.Auto if recomputation_mode is None else recomputation_mode,
             forward_options=forward_propagation_stages_poplar_options,
             backward_options=backward_propagation_stages_poplar_options,

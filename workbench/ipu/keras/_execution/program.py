@@ -142,18 +142,25 @@ class ExecutionProgram:
 
     def _described(self) -> list[Input]:
         """What each variable of the program is."""
-        lists = variables_of(self.turns.model, self.turns.mode)
-        slots = lists[2] if self.turns.mode == "training" else []
-        known = describe_variables(self.turns.model, Variables(lists[0], lists[1], slots))
-        metrics = lists[-1] if self.turns.mode != "prediction" else []
-        measured = [
-            Input(name=f"{METRICS_LAYER}/{place}/{each.path}", role="state", layer=METRICS_LAYER)
-            for place, each in enumerate(metrics)
-        ]
+        known = described_variables(self.turns)
+        trained = [each for each in known if each.role == "parameter"]
         sums = [
-            Input(name=accumulator(each.name), role="accumulator", layer=each.layer, of=each.name) for each in known
+            Input(name=accumulator(each.name), role="accumulator", layer=each.layer, of=each.name) for each in trained
         ]
-        return [*known, *measured, *sums[: len(self._sums)]]
+        return [*known, *sums[: len(self._sums)]]
+
+
+def described_variables(turns: Turns) -> list[Input]:
+    """What each variable of a mode's state is, in order."""
+    lists = variables_of(turns.model, turns.mode)
+    slots = lists[2] if turns.mode == "training" else []
+    known = describe_variables(turns.model, Variables(lists[0], lists[1], slots))
+    metrics = lists[-1] if turns.mode != "prediction" else []
+    measured = [
+        Input(name=f"{METRICS_LAYER}/{place}/{each.path}", role="state", layer=METRICS_LAYER)
+        for place, each in enumerate(metrics)
+    ]
+    return [*known, *measured]
 
 
 def _refused(values: Sequence[Any]) -> Sequence[Any]:
@@ -199,4 +206,4 @@ def _changed(turn: Callable[[Any, Any], Any], leaves: Sequence[Any], tree: Any) 
     return [place for place, same in enumerate(handed_on[0]) if not same]
 
 
-__all__ = ["ExecutionProgram", "Feed"]
+__all__ = ["ExecutionProgram", "Feed", "described_variables"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +19,11 @@ from workbench.ipu.config._flags import flags
 from workbench.ipu.config.config import in_force
 from workbench.ipu.keras._execution.data import on_device
 from workbench.ipu.keras._execution.on_host import on_host
+from workbench.ipu.keras._execution.pipelined import Held, PipelinedProgram
 from workbench.ipu.keras._execution.program import ExecutionProgram, Feed
 from workbench.ipu.keras._execution.turns import LISTS, State, Turns
-from workbench.ipu.keras._extensions.options import ModelOptions, ReplicatedMetricReductionMethod
+from workbench.ipu.keras._extensions.model_options import ModelOptions
+from workbench.ipu.keras._extensions.options import Accumulation, ReplicatedMetricReductionMethod
 from workbench.tf import _hooks
 
 LOGGER = logging.getLogger("workbench.ipu.keras")
@@ -35,6 +38,7 @@ class Compiled:
     batch: Callable[..., Any]
     update: Callable[..., Any]
     types: Any
+    pipelined: PipelinedProgram | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +52,9 @@ class Execution:
     mode: str
     strategy: Any
     options: ModelOptions
+    accumulation: Accumulation
     replicas: int
+    stages: Mapping[str, int] | None = None
     _compiled: dict[Any, Compiled] = field(default_factory=dict)
 
     def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
@@ -74,6 +80,8 @@ class Execution:
         if self.model._ipu_hear is not None:
             self._show(state)
         held: State = tuple(state)
+        if compiled.pipelined is not None:
+            return self._in_stages(compiled, compiled.pipelined, held, first, iterator, count)
         if self.replicas > 1:
             held = jax.tree_util.tree_map(lambda each: jax.numpy.stack([each] * self.replicas), held)
         taken = self._elements(first, iterator, compiled.types, count * self.replicas)
@@ -89,7 +97,7 @@ class Execution:
         """Batches of each replica; they are as many for each, and a whole number of updates."""
         steps, batches = int(self.model.steps_per_execution), 1
         if self.mode == "training":
-            batches = self.options.accumulation.steps
+            batches = self.accumulation.steps
         if steps % (batches * self.replicas):
             what = "gradient_accumulation_steps_per_replica times the number of replicas"
             raise StepsError(
@@ -110,16 +118,39 @@ class Execution:
         return self._compiled[key]
 
     def _compile(self, state: State, element: Any, count: int, options: Any) -> Compiled:
-        turns = Turns(model=self.model, mode=self.mode, accumulation=self.options.accumulation, replicas=self.replicas)
-        types = jax.tree_util.tree_map(_type, element)
+        turns = Turns(model=self.model, mode=self.mode, accumulation=self.accumulation, replicas=self.replicas)
+        kinds = (jax.tree_util.tree_map(_type, tuple(state)), jax.tree_util.tree_map(_type, element))
+        if self.stages is not None:
+            program: Any = self._pipelined(turns, *kinds, count)
+            written = program.asked.options
+        else:
+            program = self._alone(turns, *kinds, count)
+            written = self.accumulation.written if self.mode == "training" else {}
+        # The options speak of all devices; this one's IPUs are shared out here.
+        own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})
+        executable = _hooks.compiler.get()(program, own.with_values(written), replicas=self.replicas)
+        self.strategy._keep(executable)
+        LOGGER.info("%s: compiled %s of %s", self.model.name, self.mode, executable)
+        step = turns.add if turns.accumulates else turns.whole
+        return Compiled(
+            executable=executable,
+            turns=turns,
+            batch=on_host(step, turns, executable),
+            update=on_host(turns.update, turns, executable),
+            types=types_of(element),
+            pipelined=program if self.stages is not None else None,
+        )
+
+    def _alone(self, turns: Turns, state: State, data: Any, count: int) -> ExecutionProgram:
+        """A program of one IPU."""
         infeed, outfeed = dict(self.options.infeed), dict(self.options.outfeed)
         # What is kept off the chip between updates leaves it after each: the program is one, and is run for each.
-        alone = self.mode == "training" and bool(self.options.accumulation.written)
-        program = ExecutionProgram(
+        updates_alone = self.mode == "training" and bool(self.accumulation.written)
+        return ExecutionProgram(
             turns=turns,
-            count=self.options.accumulation.steps if alone else count,
-            state=jax.tree_util.tree_map(_type, tuple(state)),
-            data=types,
+            count=self.accumulation.steps if updates_alone else count,
+            state=state,
+            data=data,
             infeed=Feed(
                 name=f"infeed_{self.mode}",
                 depth=infeed.get("prefetch_depth", 3),
@@ -131,20 +162,22 @@ class Execution:
                 optimise_latency=bool(outfeed.get("optimise_latency")),
             ),
         )
-        # The options speak of all devices; this one's IPUs are shared out here.
-        own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})
-        if self.mode == "training":
-            own = own.with_values(self.options.accumulation.written)
-        executable = _hooks.compiler.get()(program, own, replicas=self.replicas)
-        self.strategy._keep(executable)
-        LOGGER.info("%s: compiled %s of %s", self.model.name, self.mode, executable)
-        step = turns.add if turns.accumulates else turns.whole
-        return Compiled(
-            executable=executable,
+
+    def _pipelined(self, turns: Turns, state: State, data: Any, count: int) -> PipelinedProgram:
+        """A program of several stages: an update, or all batches where nothing is updated."""
+        assert self.stages is not None
+        training, pipelining = self.mode == "training", self.options.pipelining
+        batches = (pipelining.steps or 1) if training else count
+        return PipelinedProgram(
             turns=turns,
-            batch=on_host(step, turns, executable),
-            update=on_host(turns.update, turns, executable),
-            types=types_of(element),
+            micro_batches=batches,
+            state=state,
+            data=data,
+            stages=self.stages,
+            asked=pipelining.asked(max(self.stages.values()) + 1, batches, training=training),
+            kept=[Held() for _ in jax.tree_util.tree_leaves(state)],
+            fed=[Held(from_host=True) for _ in jax.tree_util.tree_leaves(data)],
+            results=[],
         )
 
     # -- numbers ----------------------------------------------------------------------------------------
@@ -166,6 +199,30 @@ class Execution:
             if place == turns.accumulation.steps - 1:
                 held = compiled.update(held, sums)
             yield made, held
+
+    def _in_stages(
+        self,
+        compiled: Compiled,
+        program: PipelinedProgram,
+        held: State,
+        first: Any,
+        iterator: Iterator[Any],
+        count: int,
+    ) -> tuple[Any, State]:
+        """All updates of an execution, each a run of the program with its batches."""
+        taken = self._elements(first, iterator, compiled.types, count * self.replicas)
+        each = self.accumulation.steps if self.mode == "training" else count
+        results: list[Any] = []
+        for _ in range(count // each):
+            elements = list(itertools.islice(taken, each * self.replicas))
+            turns = list(program.run(compiled.executable, held, elements))
+            held = turns[-1][1]
+            given = [made for made, _ in turns]
+            if self.options.pipelining.accumulate_outfeed and self.mode != "prediction":
+                given = [jax.tree_util.tree_map(lambda *several: np.mean(several, axis=0), *given)]
+            for made in given:
+                self._given(made, results)
+        return self._returned(results), held
 
     def _of_all(self, taken: Iterator[Any]) -> Any:
         """The next element, or that of every replica, which take them in turn."""

@@ -60,6 +60,22 @@ class Turns:
             logs, new = step(state, data)
             return logs, _all_kept(state, new)
 
+    def ahead(self, state: State, data: Any) -> tuple[Any, Any, State]:
+        """A batch without its gradients: the loss as it is differentiated, what goes to the host, and the new state."""
+        if self.mode == "prediction":
+            return None, *self.whole(state, data)
+        x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
+        training = self.mode == "training"
+        trainable, other, metrics = state[0], state[1], state[-1]
+        slots = state[2] if training else None
+        with self._named():
+            scaled, (loss, outputs, new_other, measured) = self.model.compute_loss_and_updates(
+                trainable, other, metrics, x, y, weight, training=training, optimizer_variables=slots
+            )
+            logs, measured = self.model._update_metrics_variables(measured, loss, x, y, outputs, weight)
+        after = (trainable, new_other, *([slots] if training else []), measured)
+        return scaled, logs, _all_kept(state, after)
+
     def add(self, state: State, sums: Sequence[Any], number: Any, data: Any) -> tuple[Any, State, list[Any]]:
         """A batch whose gradients are added to sums; `number` counts the batches of the update before it."""
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,17 +15,17 @@ import keras
 from workbench.engine.frontends.trace.jaxpr import FunctionalModel
 from workbench.engine.frontends.trace.jaxpr import validation_split as split_off
 from workbench.errors import InputError
-from workbench.ipu.devices import get_num_of_ipus_in_device
 from workbench.ipu.keras._execution.data import Batches, batches, check_steps
 from workbench.ipu.keras._execution.polling import PolledCallbacks
 from workbench.ipu.keras._execution.run import Execution
+from workbench.ipu.keras._extensions.assignment import StageError
 from workbench.ipu.keras._extensions.options import (
-    ModelOptions,
     ReplicatedMetricReductionMethod,
     accumulation_of,
     infeed_options,
     outfeed_options,
 )
+from workbench.ipu.keras._extensions.pipelined import PipelinedExtension, PipelinedFunctional, PipelinedSequential
 
 LOGGER = logging.getLogger("workbench.ipu.keras")
 
@@ -35,17 +34,11 @@ class RunEagerlyError(InputError, RuntimeError):
     """A model that is to run eagerly, which a program on the IPU cannot."""
 
 
-class ModelExtension:
+class ModelExtension(PipelinedExtension):
     """What a `keras.Model` made in the scope of an `IPUStrategy` has besides."""
 
-    name: str
     run_eagerly: bool
     steps_per_execution: int
-    train_function: Any
-    test_function: Any
-    predict_function: Any
-    _ipu_strategy: Any
-    _ipu_options: ModelOptions
     _ipu_hear: Any
 
     @property
@@ -54,11 +47,6 @@ class ModelExtension:
         return super()
 
     # -- options ----------------------------------------------------------------------------------------
-
-    def _set_options(self, **changes: Any) -> None:
-        """New options; what was compiled with the old ones is not used any more."""
-        object.__setattr__(self, "_ipu_options", dataclasses.replace(self._ipu_options, **changes))
-        self.train_function = self.test_function = self.predict_function = None
 
     def set_gradient_accumulation_options(
         self,
@@ -130,9 +118,35 @@ class ModelExtension:
                 f"the model {self.name!r} is compiled with run_eagerly=True, and an IPU runs compiled programs",
                 todo="compile it without run_eagerly",
             )
+        stages = self._stages_by_layer()
+        options, accumulation = self._ipu_options, self._ipu_options.accumulation
+        if stages is not None:
+            accumulation = options.pipelining.accumulation
+            if mode == "training" and options.pipelining.steps is None:
+                raise InputError(
+                    f"the model {self.name!r} is pipelined, and nobody said how many batches an update has",
+                    todo="call set_pipelining_options(gradient_accumulation_steps_per_replica=...)",
+                )
+        self._check_steps_of_its_own(mode, cut=stages is not None or (mode == "training" and accumulation.steps > 1))
         return Execution(
-            model=self, mode=mode, strategy=self._ipu_strategy, options=self._ipu_options, replicas=self._replicas()
+            model=self,
+            mode=mode,
+            strategy=self._ipu_strategy,
+            options=options,
+            accumulation=accumulation,
+            replicas=self._replicas(),
+            stages=stages,
         )
+
+    def _check_steps_of_its_own(self, mode: str, *, cut: bool) -> None:
+        """A model whose class says how a batch is treated is run as it is, whole."""
+        name = {"training": "train_step", "evaluation": "test_step", "prediction": "predict_step"}[mode]
+        if cut and getattr(type(self), name) is not getattr(keras.Model, name):
+            raise StageError(
+                f"{name} of the model {self.name!r} is its own, and runs whole",
+                expected="a model without one where gradients are accumulated or stages are pipelined",
+                todo="leave accumulation and stages out, or move the loss into compute_loss()",
+            )
 
     # -- Keras' loop ------------------------------------------------------------------------------------
 
@@ -237,12 +251,10 @@ class ModelExtension:
 
     def _effective_batch_size(self, data: Batches) -> str:
         """Samples of a weight update: the batch's, times accumulation steps, times replicas."""
-        factor = self._ipu_options.accumulation.steps * self._replicas()
+        options = self._ipu_options
+        pipelined = self._stages() is not None
+        factor = (options.pipelining.accumulation if pipelined else options.accumulation).steps * self._replicas()
         return str(data.batch_size * factor) if data.batch_size is not None else f"{factor} times the dataset's"
-
-    def _replicas(self) -> int:
-        """Copies of the model on the strategy's device, each with batches of its own."""
-        return int(get_num_of_ipus_in_device(self._ipu_strategy._ipu_device))
 
     @contextmanager
     def _polled(self, mode: str, callbacks: Any, told: dict[str, Any]) -> Iterator[Any]:
@@ -286,6 +298,10 @@ class ModelExtension:
                 todo=f"compile it with a divisor of {steps}, or set {what}={steps // each * each}",
             )
 
+    def _get_metrics_result_or_logs(self, logs: Any) -> Any:
+        """What an epoch reports: what left the outfeed last, where replicas have metrics of their own."""
+        return logs if self._replicas() > 1 else self._keras._get_metrics_result_or_logs(logs)
+
     def _one_batch(self, call: Any, *args: Any, **kwargs: Any) -> Any:
         before, self.steps_per_execution = self.steps_per_execution, 1
         try:
@@ -313,11 +329,11 @@ def _given(call: str, x: Any) -> None:
         )
 
 
-class SequentialExtension(ModelExtension):
+class SequentialExtension(PipelinedSequential, ModelExtension):
     """What a `keras.Sequential` made in the scope of an `IPUStrategy` has besides."""
 
 
-class FunctionalExtension(ModelExtension):
+class FunctionalExtension(PipelinedFunctional, ModelExtension):
     """What a functional `keras.Model` made in the scope of an `IPUStrategy` has besides."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -75,17 +75,6 @@ class ReplicatedMetricReductionMethod(Enum):
             kind.MEAN: lambda each: np.mean(each, axis=0),
         }
         return jax.tree_util.tree_map(ways[self], values)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelOptions:
-    """All that a model was told."""
-
-    accumulation: Accumulation = field(default_factory=Accumulation)
-    metrics: ReplicatedMetricReductionMethod = ReplicatedMetricReductionMethod.NONE
-    asynchronous: bool = False
-    infeed: tuple[tuple[str, Any], ...] = ()
-    outfeed: tuple[tuple[str, Any], ...] = ()
 
 
 _EXPLICIT = ("gradient_accumulation_steps_per_replica", "gradient_accumulation_reduction_method")
@@ -164,7 +153,6 @@ def _queue_options(
 __all__ = [
     "SUM",
     "Accumulation",
-    "ModelOptions",
     "ReplicatedMetricReductionMethod",
     "accumulation_of",
     "infeed_options",

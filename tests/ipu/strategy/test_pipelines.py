@@ -1,0 +1,206 @@
+"""Models in stages: assignments and their rules, and pipelines that give the numbers of the model in one piece."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.ipu.strategy.twins import Twins, assert_alike
+from workbench import ipu
+from workbench.ipu.config import IPUConfig
+from workbench.ipu.ops.pipelining_ops import PipelineSchedule
+
+
+def four_layers() -> Any:
+    layers = [
+        keras.layers.Dense(5, activation="relu"),
+        keras.layers.Dense(4),
+        keras.layers.Dense(6),
+        keras.layers.Dense(3),
+    ]
+    return keras.Sequential([keras.Input((6,)), *layers])
+
+
+def in_scopes() -> Any:
+    inputs = keras.Input((6,))
+    with ipu.keras.PipelineStage(0):
+        x = keras.layers.Dense(5, activation="relu", name="first")(inputs)
+        x = keras.layers.Dense(4, name="second")(x)
+    with ipu.keras.PipelineStage(1):
+        x = keras.layers.Dense(6, name="third")(x)
+        x = keras.layers.Dense(3, name="fourth")(x)
+    return keras.Model(inputs, x)
+
+
+@pytest.fixture
+def two_ipus(twins: Twins) -> Twins:
+    configure(2)
+    return twins
+
+
+def configure(ipus: int) -> None:
+    config = IPUConfig()
+    config.auto_select_ipus = ipus
+    config.ipu_model.tiles_per_ipu = 16
+    config.configure_ipu_system()
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        pytest.param(each, id=each.name, marks=() if each is PipelineSchedule.Interleaved else pytest.mark.slow)
+        for each in PipelineSchedule
+    ],
+)
+def test_every_schedule_gives_the_numbers_of_one_piece(two_ipus: Twins, schedule: PipelineSchedule) -> None:
+    ours = two_ipus.made(four_layers, here=True, steps_per_execution=8, optimizer=keras.optimizers.Adam(0.05))
+    ours.set_pipeline_stage_assignment([0, 0, 1, 1])
+    ours.set_pipelining_options(gradient_accumulation_steps_per_replica=4, pipeline_schedule=schedule)
+    history = two_ipus.fitted(ours, batch_size=6)
+    assert two_ipus.strategy.executables[0].graph.meta["stages"] == 2
+    configure(1)
+    theirs = two_ipus.made(four_layers, here=True, steps_per_execution=8, optimizer=keras.optimizers.Adam(0.05))
+    theirs.set_gradient_accumulation_options(4)
+    assert history == pytest.approx(two_ipus.fitted(theirs, batch_size=6), rel=1e-5)
+    assert_alike(ours, theirs)
+    assert_alike(ours.optimizer, theirs.optimizer)
+
+
+def test_scopes_around_calls_make_stages(two_ipus: Twins) -> None:
+    model = two_ipus.made(in_scopes, here=True, steps_per_execution=8)
+    model.set_pipelining_options(gradient_accumulation_steps_per_replica=8)
+    assert [each.pipeline_stage for each in model.get_pipeline_stage_assignment()] == [0, 0, 1, 1]
+    two_ipus.fitted(model, batch_size=6)
+    evaluated = model.evaluate(two_ipus.x, two_ipus.y, batch_size=6, verbose=0)
+    ahead = model.predict(two_ipus.x, batch_size=6, verbose=0)
+    whole = model(two_ipus.x)
+    np.testing.assert_allclose(ahead, whole, rtol=1e-5)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(two_ipus.y, whole)
+    assert evaluated[0] == pytest.approx(float(loss), rel=1e-5)
+    assert [run.graph.meta["stages"] for run in two_ipus.strategy.executables] == [2, 2, 2]
+
+
+@pytest.mark.slow
+def test_replicas_of_a_pipeline_add_up(two_ipus: Twins) -> None:
+    models = []
+    for ipus, steps in ((4, 4), (2, 8)):
+        configure(ipus)
+        model = two_ipus.made(in_scopes, here=True, steps_per_execution=8)
+        model.set_pipelining_options(gradient_accumulation_steps_per_replica=steps)
+        two_ipus.fitted(model, batch_size=6)
+        models.append(model)
+    assert_alike(*models)
+    assert two_ipus.strategy.executables[0].request.replicas == 2
+
+
+def test_an_update_has_the_stages_of_a_compile_in_stages(two_ipus: Twins) -> None:
+    model = two_ipus.made(four_layers, here=True, steps_per_execution=8, metrics=None)
+    model.set_pipeline_stage_assignment([0, 0, 1, 1])
+    model.set_pipelining_options(gradient_accumulation_steps_per_replica=8)
+    two_ipus.fitted(model, epochs=1, batch_size=6)
+    other = two_ipus.made(four_layers, here=False, metrics=None)
+    compiled = wb.compile(other, stages=[0, 0, 1, 1], gradient_accumulation_steps=8, batch_size=6, mode="training")
+    ours, theirs = two_ipus.strategy.profile, compiled.profile
+    meta = two_ipus.strategy.executables[0].graph.meta
+    assert [meta[name] for name in ("stages", "gradient_accumulation_steps")] == [2, 8]
+    assert abs(ours.total_cycles - theirs.total_cycles) < 0.2 * theirs.total_cycles
+    kinds = [
+        {(row.stage, row.direction) for row in each.steps.itertuples() if row.stage >= 0} for each in (ours, theirs)
+    ]
+    assert kinds[0] == kinds[1]
+
+
+def test_a_table_of_stages(two_ipus: Twins) -> None:
+    lines: list[str] = []
+    model = two_ipus.made(in_scopes, here=True)
+    model.print_pipeline_stage_assignment_summary(print_fn=lines.append)
+    assert lines[0] == f'Model: "{model.name}"'
+    assert lines[2].split("  ")[0] == "Layer (type) (node index)"
+    assert len(lines[1]) == 89
+    assert lines[6].split() == ["second", "(Dense)", "(0)", "first", "0"]
+    model.reset_pipeline_stage_assignment()
+    assert [each.pipeline_stage for each in model.get_pipeline_stage_assignment()] == [None] * 4
+
+
+def test_assignments_that_are_refused_change_nothing(two_ipus: Twins) -> None:
+    model = two_ipus.made(four_layers, here=True)
+    model.set_pipeline_stage_assignment([0, 1, 1, 1])
+    for given, problem in (
+        ((0, 1), "is a tuple"),
+        ([0, 0, 1], "has 3 entries for 4 layers"),
+        ([0, 0, 1, "1"], "holds '1'"),
+        ([1, 1, 1, 1], "is on stage 1"),
+        ([0, 2, 2, 2], "is on stage 2, and the one before on 0"),
+        ([0, 1, 0, 1], "is on stage 0, and the one before on 1"),
+        (model.get_pipeline_stage_assignment()[::-1], "stands where"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            model.set_pipeline_stage_assignment(given)
+    assert [each.pipeline_stage for each in model.get_pipeline_stage_assignment()] == [0, 1, 1, 1]
+    functional = two_ipus.made(in_scopes, here=True)
+    backward = functional.get_pipeline_stage_assignment()
+    backward[0].pipeline_stage = 1
+    with pytest.raises(ValueError, match="'second' is on stage 0 and takes what 'first' makes on 1"):
+        functional.set_pipeline_stage_assignment(backward)
+    backward[0].pipeline_stage = None
+    with pytest.raises(ValueError, match="the stage of 'first' is None"):
+        functional.set_pipeline_stage_assignment(backward)
+
+
+def test_scopes_that_are_refused(twins: Twins) -> None:
+    with pytest.raises(RuntimeError, match="outside the scope of an IPUStrategy"), ipu.keras.PipelineStage(0):
+        pass
+    with twins.strategy.scope():
+        with pytest.raises(ValueError, match="is -1"), ipu.keras.PipelineStage(-1):
+            pass
+        with (
+            pytest.raises(RuntimeError, match=r"PipelineStage\(1\) is opened inside PipelineStage\(0\)"),
+            ipu.keras.PipelineStage(0),
+            ipu.keras.PipelineStage(1),
+        ):
+            pass
+        inputs = keras.Input((6,))
+        with ipu.keras.PipelineStage(0):
+            x = keras.layers.Dense(5)(inputs)
+        stray = keras.Model(inputs, keras.layers.Dense(3, name="stray")(x))
+        stray.compile(loss="mse")
+    with pytest.raises(ValueError, match="the call of 'stray' is in no PipelineStage"):
+        stray.fit(twins.x, twins.x[:, :3], verbose=0, batch_size=6)
+
+
+def test_pipelines_that_cannot_run_say_why(twins: Twins) -> None:
+    model = twins.made(four_layers, here=True, steps_per_execution=8)
+    model.set_pipeline_stage_assignment([0, 0, 1, 1])
+    configure(2)
+    with pytest.raises(ValueError, match="nobody said how many batches an update has"):
+        twins.fitted(model)
+    configure(1)
+    model.set_pipelining_options(4)
+    with pytest.raises(ValueError, match="needs 2 IPUs, and /device:IPU:0 has 1"):
+        twins.fitted(model)
+    for arguments, kind, problem in (
+        ({"device_mapping": (0, 1)}, ValueError, "device_mapping is"),
+        ({"gradient_accumulation_count": 3}, ValueError, "To mend it: set gradient_accumulation_steps_per_replica"),
+        ({"infeed_queue": 3}, ValueError, "'infeed_queue', which Keras sets"),
+        ({"outfeed_loss": True}, ValueError, "'outfeed_loss', which does not fit a Keras model"),
+        ({"speed": 3}, ValueError, "no argument 'speed'"),
+        ({"accumulate_outfeed": 3}, ValueError, "accumulate_outfeed is 3"),
+    ):
+        with pytest.raises(kind, match=problem):
+            model.set_pipelining_options(**arguments)
+    assert model._ipu_options.pipelining.steps == 4
+    configure(2)
+
+    class Own(keras.Sequential):
+        def train_step(self, state: Any, data: Any) -> Any:
+            return super().train_step(state, data)
+
+    own = twins.made(lambda: Own([keras.layers.Dense(3)]), here=True, steps_per_execution=8)
+    own.set_gradient_accumulation_options(4)
+    with pytest.raises(RuntimeError, match="train_step of the model"):
+        twins.fitted(own, batch_size=6)
+    own.set_gradient_accumulation_options()
+    configure(1)
+    twins.fitted(own, batch_size=6)
