@@ -83,6 +83,7 @@ ROOMS = (
     "ipu.ipu_strategy",
     "executable",
     "splits",
+    "sweeps",
     "widgets.kit",
     "widgets.face",
     "widgets.linked",

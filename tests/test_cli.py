@@ -223,6 +223,7 @@ def build():
     [
         ("autosplit", ["--ipus", "2", "--mode", "training"], "2 stages, cut after"),
         ("diagnose", ["--mode", "training"], "It fits"),
+        ("sweep", ["--axis", "mode=training,inference"], "2 points, in this process: 2 fit"),
         ("plan", ["--system", "pod4", "--global-batch", "32", "--compiles", "4"], "samples/s, modelled"),
     ],
 )
@@ -242,6 +243,15 @@ def test_decisions_end_with_the_verdict(
         assert isinstance(json.loads(capsys.readouterr().out), dict)
     finally:
         sys.path.remove(str(tmp_path))
+
+
+def test_an_axis_is_a_name_and_values() -> None:
+    assert cli.axis("batch_size=1,2") == ("batch_size", [1, 2])
+    assert cli.axis("mode=training, inference") == ("mode", ["training", "inference"])
+    assert cli.axis('stages=[["a"], ["b"]]') == ("stages", [["a"], ["b"]])
+    for wrong in ("batch_size", "=3", "batch_size="):
+        with pytest.raises(InputError, match="cannot read the axis"):
+            cli.axis(wrong)
 
 
 def test_junit_of_what_does_not_fit_fails_and_escapes(tmp_path: Path) -> None:

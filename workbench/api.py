@@ -242,6 +242,66 @@ def plan(
 _PLANNED = ("stages", "replicas", "gradient_accumulation_steps", "pipeline_schedule", "recomputation", "offload")
 
 
+def sweep(
+    source: Any,
+    grid: Any,
+    *,
+    executor: Any = None,
+    folder: Any = None,
+    columns: Any = None,
+    progress: Progress | None = None,
+    **arguments: Any,
+) -> Any:
+    """A source compiled at every point of a grid, a row for each: a `Sweep`.
+
+    `grid`: a mapping of names to lists, of which every combination is a point, or a list of points. A name is an
+    argument of `wb.compile`, an option by its dotted name, or a size of a ready model. `columns`: names of `Profile` or
+    `{"name": function of a profile}`, shown besides. What fails is a row that says why. `folder`: where profiles are
+    kept by content; called again with it, a sweep that was interrupted goes on. `executor`: of `concurrent.futures`,
+    or Dask's `client.get_executor()`; without one, processes of this machine where the work is worth them. What is sent
+    to a worker is the traced graph: it imports neither Keras nor JAX. `progress` hears a line for each row.
+    `arguments` as in `wb.compile`, for all points. Errors: `InputError` and `OptionError`, before anything is compiled.
+    """
+    from workbench.sweeps.sweep import sweep as run
+
+    check_names("wb.sweep", arguments, _COMPILED_WITH)
+    return run(source, grid, arguments=arguments, executor=executor, folder=folder, columns=columns, progress=progress)
+
+
+def search(
+    source: Any,
+    space: Any,
+    objective: Any = "samples_per_second",
+    trials: int = 20,
+    *,
+    seed: int = 0,
+    folder: Any = None,
+    progress: Progress | None = None,
+    **arguments: Any,
+) -> Any:
+    """So many points that Optuna chooses, as a `Sweep`; needs `pip install 'workbench[search]'`.
+
+    `space`: names as in `wb.sweep`, each with a list of values, or a pair (low, high) of whole or real numbers.
+    `objective`: "samples_per_second", "total_cycles", "max_tile_bytes", or a function of a profile, less being better;
+    what does not fit counts as worse than anything that does. `arguments`, `folder` and `progress` as in `wb.sweep`.
+    Errors: `InputError` and `OptionError`, before anything is compiled.
+    """
+    from workbench.base.whole import whole
+    from workbench.sweeps.search import search as run
+
+    check_names("wb.search", arguments, _COMPILED_WITH)
+    return run(
+        source,
+        space,
+        objective,
+        whole("trials", trials),
+        arguments=arguments,
+        seed=whole("seed", seed, least=0),
+        folder=folder,
+        progress=progress,
+    )
+
+
 def app(source: Any = None, config: Any = None) -> Any:
     """The interactive workbench."""
     from workbench.widgets.app import App
@@ -272,6 +332,8 @@ __all__ = [
     "plan",
     "profile",
     "ready",
+    "search",
+    "sweep",
     "target",
     "targets",
     "views",

@@ -187,6 +187,41 @@ def run_plan(arguments: argparse.Namespace) -> int:
     return ended(arguments, plan, plan.fits)
 
 
+def run_sweep(arguments: argparse.Namespace) -> int:
+    """`workbench sweep`: 0 when a point fits, 1 when none does."""
+    grid = dict(axis(text) for text in arguments.axis)
+    sweep = notebook_calls().sweep(
+        load_source(arguments.model),
+        grid,
+        folder=arguments.folder,
+        progress=lambda text: print(text, file=sys.stderr),
+        **asked(arguments),
+    )
+    if arguments.csv:
+        with whole_file(arguments.csv, text=True) as file:
+            sweep.to_pandas().to_csv(file, index=False)
+    return ended(arguments, sweep, sweep.best is not None)
+
+
+def axis(text: str) -> tuple[str, list[Any]]:
+    """Read `NAME=VALUE,VALUE`; values are JSON where they can be, else texts; a list in brackets is JSON as a whole."""
+    name, equals, values = text.partition("=")
+    if not equals or not name.strip() or not values.strip():
+        raise InputError(f"cannot read the axis {text!r}", expected="NAME=VALUE,VALUE, as in batch_size=1,2,4")
+    if values.lstrip().startswith("["):
+        found = value_of(values)
+        return name.strip(), found if isinstance(found, list) else [found]
+    return name.strip(), [value_of(each) for each in values.split(",")]
+
+
+def value_of(text: str) -> Any:
+    """The JSON value, else the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text.strip()
+
+
 def asked(arguments: argparse.Namespace) -> dict[str, Any]:
     """What a command gives `wb.compile`: those of its own options that were named, and a configuration."""
     found: dict[str, Any] = {"batch_size": arguments.batch_size, "mode": getattr(arguments, "mode", None)}
@@ -267,6 +302,13 @@ def parser() -> argparse.ArgumentParser:
     split.add_argument("--ipus", type=int, required=True, help="stages, one on each IPU")
     split.add_argument("--compiles", type=int, default=8, help="at most so many (default 8)")
     split.set_defaults(run=run_autosplit, command="autosplit")
+
+    sweep = commands.add_parser("sweep", help="a model at every point of a grid, a row for each")
+    add_model(sweep, junit=True)
+    sweep.add_argument("--axis", action="append", required=True, metavar="NAME=VALUE,VALUE", help="as batch_size=1,2,4")
+    sweep.add_argument("--folder", type=Path, help="keep profiles here, and go on from what is there")
+    sweep.add_argument("--csv", type=Path, help="write the table to this file")
+    sweep.set_defaults(run=run_sweep, command="sweep")
 
     plan = commands.add_parser("plan", help="stages, replicas and micro-batches for a whole system, compiled")
     add_model(plan, junit=True, mode=False)

@@ -25,6 +25,7 @@ from workbench.ipu._files.outputs import write
 from workbench.ipu.devices import check_ipus
 
 if TYPE_CHECKING:
+    from workbench.engine.frontends.describe.source import Source
     from workbench.engine.graph import Graph
 
 # What `progress` hears, in order; some phases are heard once for each operator.
@@ -60,16 +61,22 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     listener("trace")
     start = time.perf_counter()
     reused = like.traced if like is not None and request.same_trace(like.request) else None
-    with TRACING:
-        traced = reused or trace_source(request)
-        graph = recomputed_source(traced, request.options).graph
+    traced, graph = traced_graph(request, reused)
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
-    graph = with_trip_counts(graph, request.trip_counts or {})
-    refuse_idle(request, graph)
     earlier = like._result if like is not None and isinstance(like._result, Compiled) else None
     compiled, content = _compiled(request, graph, listener, earlier)
     return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, content)
+
+
+def traced_graph(request: Request, traced: Source | None = None) -> tuple[Source, Graph]:
+    """A request's source as traced, now unless it is given, and the graph that its options and counts make of it."""
+    with TRACING:
+        found = traced or trace_source(request)
+        graph = recomputed_source(found, request.options).graph
+    graph = with_trip_counts(graph, request.trip_counts or {})
+    refuse_idle(request, graph)
+    return found, graph
 
 
 def compile_and_write(request: Request, progress: Progress | None = None) -> Executable:
@@ -88,7 +95,7 @@ def _compiled(
     request: Request, graph: Graph, listener: Progress, like: Compiled | None
 ) -> tuple[Compiled | Kept, cache.Content | None]:
     """The graph compiled, or what a cache kept of the same content; and the content."""
-    ipus = _ipus(request, graph)
+    ipus = needed_ipus(request, graph)
 
     def compile_now(like: Compiled | None = like) -> Compiled:
         return compile_graph(graph, request.target, request.options, ipus=ipus, progress=listener, like=like)
@@ -123,7 +130,7 @@ def _trace_text(graph: Graph) -> str:
     return f"{sum(len(function.nodes) for function in graph.functions.values())} nodes"
 
 
-def _ipus(request: Request, graph: Graph) -> int:
+def needed_ipus(request: Request, graph: Graph) -> int:
     """IPUs of one replica: one per stage, or as many as the stages are mapped to."""
     stages = max(int(str(graph.meta.get("stages", 1))), shards_of(graph))
     needed = max(devices_of(request.options), default=stages - 1) + 1
@@ -145,4 +152,6 @@ __all__ = [
     "compile_and_write",
     "compile_request",
     "compile_traced",
+    "needed_ipus",
+    "traced_graph",
 ]

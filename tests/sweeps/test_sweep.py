@@ -1,0 +1,264 @@
+"""Sweeps: the same table wherever it is computed, rows for failures, going on after a stop, and what is refused."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import workbench as wb
+from workbench.errors import InputError, OptionError
+from workbench.sweeps import run as running
+from workbench.sweeps.sweep import Sweep
+
+GRID = {"batch_size": [2, 4], "hidden": [32, 64]}
+PROPORTION = "convolutions.poplar_options"
+
+
+def small() -> Any:
+    return wb.target("ipu2", tiles_per_ipu=8)
+
+
+@functools.cache
+def swept() -> Sweep:
+    return wb.sweep("mlp", GRID, mode="training", target=small(), progress=lambda text: None)
+
+
+def told(sweep: Sweep) -> pd.DataFrame:
+    return sweep.table.drop(columns="compile_seconds")
+
+
+def test_a_row_for_each_combination_with_what_a_compile_says() -> None:
+    table = swept().table
+    pairs = list(zip(table["batch_size"], table["hidden"], strict=True))
+    assert pairs == [(2, 32), (2, 64), (4, 32), (4, 64)]
+    for row, (batch, hidden) in enumerate(pairs):
+        ready = wb.ready("mlp", hidden=hidden)
+        alone = wb.profile(ready, batch_size=batch, mode="training", target=small())
+        assert table["total_cycles"][row] == alone.total_cycles
+        assert table["max_tile_bytes"][row] == alone.max_tile_bytes
+        assert swept().profile(row).total_cycles == alone.total_cycles
+
+
+def test_the_front_is_what_nothing_beats() -> None:
+    sweep, table = swept(), swept().table
+    front = sweep.pareto()
+    for row in table.index:
+        beaten = (
+            (table["samples_per_second"] >= table["samples_per_second"][row])
+            & (table["max_tile_bytes"] <= table["max_tile_bytes"][row])
+            & (
+                (table["samples_per_second"] > table["samples_per_second"][row])
+                | (table["max_tile_bytes"] < table["max_tile_bytes"][row])
+            )
+        ).any()
+        assert (row in front.index) != beaten
+    assert sweep.best == table["samples_per_second"].astype(float).idxmax()
+
+
+def test_options_columns_and_equal_points() -> None:
+    proportions = [{"availableMemoryProportion": "0.1"}, {"availableMemoryProportion": "0.6"}]
+    sweep = wb.sweep(
+        "mlp",
+        [{PROPORTION: each} for each in (*proportions, proportions[0])],
+        columns={"steps": lambda profile: len(profile.steps), "fragmentation": "fragmentation"},
+        batch_size=4,
+        target=small(),
+        progress=lambda text: None,
+    )
+    assert len(sweep.table) == 3
+    assert (sweep.table["steps"] > 0).all()
+    assert "fragmentation" in sweep.table
+    first, last = sweep.rows[0], sweep.rows[2]
+    assert first.key == last.key
+    assert last.compile_seconds == 0
+
+
+def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    folder = tmp_path / "points"
+
+    class Stop(Exception):
+        pass
+
+    def stopping(text: str) -> None:
+        if text.startswith("point 3"):
+            raise Stop
+
+    arguments: dict[str, Any] = {"mode": "training", "target": small(), "folder": folder}
+    with pytest.raises(Stop):
+        wb.sweep("mlp", GRID, progress=stopping, **arguments)
+    kept = len(list(folder.glob("*.wbprofile")))
+    assert kept >= 2
+    again = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
+    assert (again.table["compile_seconds"] == 0).sum() == kept
+    pd.testing.assert_frame_equal(told(again), told(swept()))
+    third = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
+    assert third.how == "all known before"
+    damaged = next(folder.glob("*.wbprofile"))
+    damaged.write_bytes(b"no profile")
+    mended = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
+    assert (mended.table["compile_seconds"] > 0).sum() == 1
+    pd.testing.assert_frame_equal(told(mended), told(swept()))
+
+
+def test_what_fails_is_a_row() -> None:
+    sweep = wb.sweep(
+        "mlp",
+        [
+            {"batch_size": 2},
+            {"batch_size": 2, "stages": ["nosuch"], "gradient_accumulation_steps": 4},
+            {"batch_size": 4},
+        ],
+        mode="training",
+        target=small(),
+        progress=lambda text: None,
+    )
+    assert sweep.table["problem"].map(bool).tolist() == [False, True, False]
+    assert "nosuch" in sweep.table["problem"][1]
+    with pytest.raises(InputError, match="row 1 has no profile"):
+        sweep.profile(1)
+    assert "1 could not be compiled" in sweep.sentence
+
+
+def test_on_an_executor_the_table_is_the_same() -> None:
+    with ThreadPoolExecutor(2) as executor:
+        found = wb.sweep("mlp", GRID, mode="training", target=small(), executor=executor, progress=lambda text: None)
+    assert found.how == "on ThreadPoolExecutor"
+    pd.testing.assert_frame_equal(told(found), told(swept()))
+
+
+class Breaking(ThreadPoolExecutor):
+    """An executor whose worker ends once, as one that is killed."""
+
+    ended = 0
+
+    def submit(self, *args: Any, **more: Any) -> Future[Any]:
+        if type(self).ended < 1:
+            type(self).ended += 1
+            broken: Future[Any] = Future()
+            broken.set_exception(BrokenProcessPool("killed"))
+            return broken
+        return super().submit(*args, **more)
+
+
+def test_what_a_lost_worker_held_is_done_again() -> None:
+    with Breaking(2) as executor:
+        found = wb.sweep("mlp", GRID, mode="training", target=small(), executor=executor, progress=lambda text: None)
+    assert Breaking.ended == 1
+    pd.testing.assert_frame_equal(told(found), told(swept()))
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({}, "no axis"),
+        ([], "no point"),
+        ({"batch_size": []}, "is empty"),
+        ({"batch_size": 4}, "expected|Expected: a list"),
+        ({"nosuch": [1]}, "nothing a sweep can change"),
+        ({"batch_size": [0]}, "batch_size is 0"),
+        ("batch_size", "grid is"),
+        ([3], "point 0"),
+    ],
+)
+def test_a_grid_of_no_use_is_refused_before_anything_compiles(grid: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        wb.sweep("mlp", grid, target=small())
+
+
+def test_values_of_no_use_and_foreign_arguments() -> None:
+    with pytest.raises(OptionError):
+        wb.sweep("mlp", {"io_tiles.num_io_tiles": ["many"]}, target=small())
+    with pytest.raises(InputError, match="executor is 3"):
+        wb.sweep("mlp", GRID, executor=3, target=small())
+    with pytest.raises(InputError, match="no argument 'nosuch'"):
+        wb.sweep("mlp", GRID, nosuch=3)
+    with pytest.raises(InputError, match="columns"):
+        wb.sweep("mlp", GRID, columns="fits")
+    graph = wb.tiles.Graph("ipu2", tiles=2)
+    program = graph.sequence(graph.compute_set("nothing"))
+    with pytest.raises(InputError, match="made by hand"):
+        wb.sweep(program, GRID)
+
+
+def test_faces() -> None:
+    sweep = swept()
+    assert "fullest tile" in sweep.svg()
+    for kind in ("pareto", "curves", "parallel"):
+        assert sweep.figure(kind).data
+    with pytest.raises(InputError, match="no figure"):
+        sweep.figure("pie")
+    assert "text/html" in sweep._repr_mimebundle_()
+    assert sweep.sentence in str(sweep)
+    assert len(sweep.data["rows"]) == 4
+
+
+def test_search_finds_the_best_of_a_small_space() -> None:
+    found = wb.search("mlp", {"hidden": [32, 64], "batch_size": (2, 4)}, trials=6, mode="training", target=small())
+    assert len(found.rows) == 6
+    assert found.best is not None
+    with pytest.raises(InputError, match="objective is"):
+        wb.search("mlp", {"hidden": [32]}, objective="speed")
+    with pytest.raises(InputError, match="higher end"):
+        wb.search("mlp", {"batch_size": (4, 4)})
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_table_and_survive_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(running, "workers", lambda: 2)
+    found = wb.sweep("mlp", GRID, mode="training", target=small(), progress=lambda text: None)
+    assert found.how == "on 2 processes"
+    pd.testing.assert_frame_equal(told(found), told(swept()))
+
+    killed: list[int] = []
+
+    def killing(text: str) -> None:
+        if not killed and text.startswith("point 4 "):
+            victim = running.processes(2).submit(os.getpid).result()
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+    grid = {"batch_size": [2, 3, 4, 5, 6, 7], "hidden": [32, 64]}
+    again = wb.sweep("mlp", grid, mode="training", target=small(), progress=killing)
+    assert killed
+    assert again.table["fits"].all()
+    assert len(again.table) == 12
+
+
+@pytest.mark.slow
+def test_a_worker_needs_neither_keras_nor_jax() -> None:
+    with ProcessPoolExecutor(1, mp_context=__import__("multiprocessing").get_context("spawn")) as executor:
+        found = wb.sweep("mlp", {"batch_size": [2]}, target=small(), executor=executor, progress=lambda text: None)
+        assert found.table["fits"].all()
+        assert executor.submit(loaded).result() == []
+
+
+def loaded() -> list[str]:
+    import sys
+
+    return [name for name in ("jax", "keras") if name in sys.modules]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_scheduler_with_two_workers_gives_the_same_table() -> None:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        found = wb.sweep(
+            "mlp", GRID, mode="training", target=small(), executor=client.get_executor(), progress=lambda text: None
+        )
+    pd.testing.assert_frame_equal(told(found), told(swept()))

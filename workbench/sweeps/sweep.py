@@ -1,0 +1,320 @@
+"""A model at many points: the table of what each costs, the best of them, and the profile behind each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from workbench.base.text import shown
+from workbench.base.units import bytes_text, cycles_text
+from workbench.errors import InputError, WorkbenchError
+from workbench.executable import cache
+from workbench.executable.compile import needed_ipus, traced_graph
+from workbench.executable.sources import check_source, made_by_hand
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report, face, records, text_table
+from workbench.sweeps.jobs import Done, Job
+from workbench.sweeps.points import Point, Requests, kinds_of, points_of
+from workbench.sweeps.run import TOGETHER, Group, Runner, check_executor
+from workbench.sweeps.store import Store
+
+MEASURED: dict[str, Callable[[Profile], Any]] = {
+    "fits": lambda profile: profile.fits,
+    "max_tile_bytes": lambda profile: profile.max_tile_bytes,
+    "margin_bytes": lambda profile: profile.margin_bytes,
+    "total_cycles": lambda profile: profile.total_cycles,
+    "seconds": lambda profile: profile.seconds,
+    "samples_per_second": lambda profile: profile.samples_per_second,
+}
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One point: what was asked, what was measured, or the problem. `key`: of its profile, "" where there is none."""
+
+    point: Point
+    values: Mapping[str, Any]
+    key: str = ""
+    compile_seconds: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sweep(Report):
+    """A row for each point, in the order of the grid. `how`: where they were compiled; `folder`: where profiles lie."""
+
+    name: ClassVar[str] = "sweep"
+    rows: tuple[Row, ...]
+    axes: tuple[str, ...]
+    store: Store
+    how: str
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A column for each axis, then `fits, max_tile_bytes, margin_bytes, total_cycles, seconds (of a call),
+        samples_per_second`, the columns that were asked for, `compile_seconds` (0 for what was kept) and `problem`."""
+        found = [
+            {
+                **{axis: _plain(row.point.get(axis)) for axis in self.axes},
+                **row.values,
+                "compile_seconds": row.compile_seconds,
+                "problem": row.problem,
+            }
+            for row in self.rows
+        ]
+        columns = list(dict.fromkeys(name for row in found for name in row))
+        columns.sort(key=lambda name: name in ("compile_seconds", "problem"))
+        return pd.DataFrame(found, columns=columns).convert_dtypes()
+
+    @property
+    def folder(self) -> Path:
+        """Where the profiles lie."""
+        return self.store.folder
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table."""
+        return self.table.copy(deep=False)
+
+    def profile(self, row: int) -> Profile:
+        """The profile of a row. Errors: `InputError` for a row that there is not, or that has no profile."""
+        if not isinstance(row, int) or not 0 <= row < len(self.rows):
+            raise InputError(f"there is no row {row!r}", expected=f"a number from 0 to {len(self.rows) - 1}")
+        found = self.store.get(self.rows[row].key) if self.rows[row].key else None
+        if found is None:
+            raise InputError(f"row {row} has no profile: {self.rows[row].problem or 'its file is gone'}")
+        return found
+
+    def joined(self, other: Sweep) -> Sweep:
+        """These rows and then those of another sweep that keeps its profiles in the same folder."""
+        if other.folder != self.folder:
+            raise InputError(
+                f"profiles lie in {str(self.folder)!r} and in {str(other.folder)!r}", expected="one folder"
+            )
+        axes = tuple(dict.fromkeys((*self.axes, *other.axes)))
+        return replace(self, rows=(*self.rows, *other.rows), axes=axes)
+
+    def pareto(self) -> pd.DataFrame:
+        """The rows that fit and that no other that fits beats in cycles a sample and in bytes at once; the fastest
+        first. Where samples are not known, cycles of a call."""
+        table = self.table
+        table = table[table["fits"].fillna(False).astype(bool)].copy()
+        if table.empty:
+            return table
+        speed = table["samples_per_second"].astype(float)
+        cost = 1 / speed if (speed > 0).all() else table["seconds"].astype(float)
+        order = cost.to_frame("cost").assign(bytes=table["max_tile_bytes"]).sort_values(["cost", "bytes"]).index
+        kept, least = [], None
+        for place in order:
+            size = int(table.loc[place, "max_tile_bytes"])
+            if least is None or size < least:
+                kept.append(place)
+                least = size
+        return table.loc[kept]
+
+    @property
+    def best(self) -> int | None:
+        """The row that is fastest by sample of those that fit; None where nothing does."""
+        found = self.pareto()
+        return None if found.empty else int(found.index[0])
+
+    @property
+    def sentence(self) -> str:
+        """How many points, how many fit, and the fastest."""
+        fits = sum(bool(row.values.get("fits")) for row in self.rows)
+        failed = sum(bool(row.problem) for row in self.rows)
+        text = f"{len(self.rows)} points, {self.how}: {fits} fit" + (
+            f", {failed} could not be compiled" if failed else ""
+        )
+        if self.best is None:
+            return text
+        row = self.rows[self.best]
+        named = ", ".join(f"{axis}={row.point[axis]!r}" for axis in self.axes if axis in row.point)
+        cost = (
+            f"{cycles_text(row.values['total_cycles'])} a call, fullest tile {bytes_text(row.values['max_tile_bytes'])}"
+        )
+        return f"{text}; fastest by sample with {named}: {cost}"
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: axes, rows, and the numbers of the rows on the Pareto front."""
+        table = self.table.astype(object)
+        rows = records(table.where(table.notna(), None))
+        return {"axes": list(self.axes), "rows": rows, "pareto": [int(each) for each in self.pareto().index]}
+
+    def to_text(self) -> str:
+        """The sentence and the table."""
+        table = self.table.astype(object)
+        return f"{shown(self.sentence)}.\n\n{text_table(table.where(table.notna(), ''))}"
+
+    def figure(self, kind: str = "pareto") -> Any:
+        """A plotly figure: `"pareto"` (bytes against cycles a sample), `"curves"` (along the first axis) or
+        `"parallel"` (all axes and measures as parallel coordinates)."""
+        return face(self.name).figure(self, kind)
+
+
+def sweep(
+    source: Any,
+    grid: Any,
+    *,
+    arguments: Mapping[str, Any],
+    executor: Any = None,
+    folder: Any = None,
+    columns: Any = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Compile a source at every point of a grid: see `wb.sweep`."""
+    check_executor(executor)
+    wanted = {**MEASURED, **_columns(columns)}
+    if made_by_hand(source):
+        raise InputError("a program made by hand has no arguments to sweep", todo="make a program for each point")
+    points = points_of(grid)
+    kinds = kinds_of(points, source)
+    requests = Requests(source, kinds, arguments)
+    asked = [requests.of(point) for point in points]
+    for request in asked:
+        check_source(request)
+    running = _Running(points=points, requests=asked, store=Store(folder), wanted=wanted, progress=progress)
+    runner = Runner(executor=executor)
+    for done in runner.run(running.groups(), running.left):
+        running.finish(done)
+    rows = tuple(row for row in running.rows if row is not None)
+    how = runner.how if any(row.compile_seconds for row in rows) else "all known before"
+    return Sweep(rows=rows, axes=tuple(kinds), store=running.store, how=how)
+
+
+def _columns(columns: Any) -> dict[str, Callable[[Profile], Any]]:
+    """What is asked of each profile besides: names of its attributes, or functions of it by name."""
+    if columns is None:
+        return {}
+    named = columns if isinstance(columns, Mapping) else {name: name for name in _names(columns)}
+    found: dict[str, Callable[[Profile], Any]] = {}
+    for name, read in named.items():
+        if isinstance(read, str) and not read.startswith("_") and hasattr(Profile, read):
+            found[str(name)] = attrgetter(read)
+        elif callable(read):
+            found[str(name)] = read
+        else:
+            raise InputError(f"the column {name!r} is {read!r}", expected="a name of Profile, or a function of one")
+    return found
+
+
+def _names(columns: Any) -> Sequence[str]:
+    if isinstance(columns, str) or not all(isinstance(each, str) for each in columns):
+        raise InputError(f"columns is {columns!r}", expected='names in a list, or {"name": function}')
+    return list(columns)
+
+
+class _Running:
+    """A sweep while it runs: rows in the order of the points, filled as they come."""
+
+    def __init__(
+        self, *, points: Sequence[Point], requests: Sequence[Any], store: Store, wanted: Any, progress: Progress | None
+    ) -> None:
+        self.points, self.requests, self.store, self.wanted = points, requests, store, wanted
+        self.rows: list[Row | None] = [None] * len(points)
+        self._keys: dict[int, str] = {}
+        self._same: dict[str, list[int]] = {}
+        self._progress = progress
+        self._bar: Any = _bar(len(points)) if progress is None else None
+
+    def left(self) -> int:
+        """Points without a row."""
+        return sum(row is None for row in self.rows)
+
+    def groups(self) -> Iterator[Group]:
+        """Jobs in groups of one trace, traced as they are asked for; what is kept already is a row at once."""
+        for numbers in _alike(self.requests):
+            group: Group = []
+            traced = None
+            for number in numbers:
+                traced, job = self._job(number, traced)
+                group += [job] if job is not None else []
+                if len(group) == TOGETHER:
+                    yield group
+                    group = []
+            if group:
+                yield group
+
+    def _job(self, number: int, traced: Any) -> tuple[Any, Job | None]:
+        request = self.requests[number]
+        try:
+            traced, graph = traced_graph(request, traced)
+            ipus = needed_ipus(request, graph)
+        except WorkbenchError as problem:
+            self._put(number, Row(point=self.points[number], values={}, problem=str(problem)))
+            return traced, None
+        key = cache.content(graph, request.options, request.target, ipus).key
+        kept = self.store.get(key)
+        if kept is not None:
+            self._measured(number, kept, key, 0.0)
+            return traced, None
+        self._keys[number] = key
+        first = self._same.setdefault(key, [])
+        first.append(number)
+        if len(first) > 1:  # an equal point is on its way
+            return traced, None
+        return traced, Job(number=number, graph=graph, options=request.options, target=request.target, ipus=ipus)
+
+    def finish(self, done: Done) -> None:
+        """Put what came of a job into its row, and into those of equal points."""
+        key = self._keys[done.number]
+        profile = None if done.profile is None else self.store.keep(key, done.profile)
+        for place, number in enumerate(self._same.pop(key)):
+            if profile is None:
+                self._put(number, Row(point=self.points[number], values={}, problem=done.problem))
+            else:
+                self._measured(number, profile, key, 0.0 if place else done.seconds)
+
+    def _measured(self, number: int, profile: Profile, key: str, seconds: float) -> None:
+        values = {name: _plain(read(profile)) for name, read in self.wanted.items()}
+        self._put(number, Row(point=self.points[number], values=values, key=key, compile_seconds=round(seconds, 3)))
+
+    def _put(self, number: int, row: Row) -> None:
+        self.rows[number] = row
+        done = len(self.rows) - self.left()
+        if self._progress is not None:
+            said = row.problem or ("fits" if row.values.get("fits") else "does not fit")
+            self._progress(f"point {done} of {len(self.rows)}: {said}")
+        else:
+            self._bar.update(1)
+            if done == len(self.rows):
+                self._bar.close()
+
+
+def _bar(count: int) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=count, desc="sweep", unit="point", delay=1, leave=False, disable=None)
+
+
+def _alike(requests: Sequence[Any]) -> Iterator[list[int]]:
+    """Numbers of requests that share a trace, together, in the order in which the first of each came."""
+    groups: list[list[int]] = []
+    for number, request in enumerate(requests):
+        for group in groups[-RECENT:]:
+            if request.same_trace(requests[group[0]]):
+                group.append(number)
+                break
+        else:
+            groups.append([number])
+    yield from groups
+
+
+RECENT = 64  # groups a request is held against
+
+
+def _plain(value: Any) -> Any:
+    """A value as a cell: numbers, texts and None as they are, all else as its text."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return getattr(value, "name", None) or str(value)
+
+
+__all__ = ["Row", "Sweep", "sweep"]

@@ -1,0 +1,167 @@
+"""A sweep drawn: bytes against the time of a sample, with capacity and Pareto front; curves; parallel coordinates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InputError
+from workbench.widgets.face import register
+from workbench.widgets.views.schedules import StillFace
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from workbench.sweeps.sweep import Sweep
+
+KINDS = ("pareto", "curves", "parallel")
+
+
+def measured(report: Sweep) -> pd.DataFrame:
+    """The rows with a profile; `row`, `name` (what was asked) and `cost` (microseconds of a sample, else of a call)."""
+    table = (
+        report.table[report.table["fits"].notna()].copy() if "fits" in report.table else report.table.iloc[:0].copy()
+    )
+    table.insert(0, "row", table.index)
+    table.insert(1, "name", [", ".join(f"{a}={table.loc[i, a]}" for a in report.axes) for i in table.index])
+    per_second = table["samples_per_second"].astype(float) if len(table) else table["row"].astype(float)
+    known = bool(len(table)) and bool((per_second > 0).all())
+    table.insert(
+        2, "cost", 1e6 / per_second if known else (table["seconds"].astype(float) * 1e6 if len(table) else 0.0)
+    )
+    return table
+
+
+def draw(report: Sweep) -> str:
+    """The stored picture: a point per row, the front joined, the capacity as a line."""
+    from workbench.base.units import bytes_text, seconds_text
+    from workbench.widgets.kit import svg
+    from workbench.widgets.kit.palette import ACCENT, BAD
+
+    table = measured(report)
+    picture = svg.Picture(960, 420, "Sweep: fullest tile against the time of a sample")
+    if table.empty:
+        picture.text(16, 60, "No point could be compiled.", "m")
+        return str(picture)
+    capacity = capacity_of(report, table)
+    plot = svg.Box(96, 50, 830, 310)
+    x = svg.Axis(0, float(table["cost"].max()) * 1.08, "time of a sample", lambda value: seconds_text(value * 1e-6))
+    highest = max(float(table["max_tile_bytes"].max()), 1.0)
+    drawn = highest > 0.25 * capacity
+    top = max(highest, capacity if drawn else 0) * 1.1
+    y = svg.Axis(0, top, "fullest tile", bytes_text, binary=True)
+    picture.axes(plot, x, y)
+    picture.capacity(plot, y, capacity, drawn=drawn)
+
+    def at(row: Any) -> tuple[float, float]:
+        height = plot.h * y.part(float(row.max_tile_bytes))
+        return plot.x + plot.w * x.part(float(row.cost)), plot.y + plot.h - height
+
+    rows: list[Any] = list(table.itertuples(index=False))
+    front = set(report.pareto().index)
+    path = [at(row) for row in sorted((row for row in rows if row.row in front), key=lambda row: row.cost)]
+    picture.path("M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in path) if path else "M0 0", "o")
+    for row in rows:
+        a, b = at(row)
+        picture.box(a - 4, b - 4, 8, 8, fill=ACCENT if row.fits else BAD, radius=4)
+        if row.row in front or len(rows) <= 12:
+            end = a > plot.x + 0.7 * plot.w
+            picture.text(a - 9 if end else a + 9, b + 4, _short(row.name), "m", "end" if end else "")
+    return str(picture)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 44 else f"{name[:43]}…"
+
+
+def capacity_of(report: Sweep, table: pd.DataFrame) -> int:
+    """Bytes of a tile, those of the first row that was compiled."""
+    row = table.iloc[0]
+    return int(row["max_tile_bytes"]) + int(row["margin_bytes"])
+
+
+def html(report: Sweep) -> str:
+    """Picture and table."""
+    from workbench.widgets.kit.base import picture_html, table_html
+
+    table = report.table.astype(object)
+    return picture_html(report.sentence, draw(report), table_html(table.where(table.notna(), "")))
+
+
+def widget(report: Sweep, selection: Any = None) -> Any:
+    """The stored face as a widget."""
+    from ipywidgets import HTML
+
+    return HTML(html(report))
+
+
+def figure(report: Sweep, kind: str = "pareto") -> go.Figure:
+    """A plotly figure of one of KINDS."""
+    import plotly.graph_objects as go
+
+    if kind not in KINDS:
+        raise InputError(f"there is no figure {kind!r} of a sweep", expected=f"one of: {', '.join(KINDS)}")
+    table = measured(report)
+    if kind == "parallel":
+        return go.Figure(go.Parcoords(dimensions=[_dimension(table, name) for name in (*report.axes, *MEASURES)]))
+    return _curves(report, table) if kind == "curves" else _pareto(report, table)
+
+
+MEASURES = ("cost", "max_tile_bytes")
+TITLES = {"cost": "microseconds of a sample", "max_tile_bytes": "bytes of the fullest tile"}
+
+
+def _dimension(table: pd.DataFrame, name: str) -> dict[str, Any]:
+    values = table[name]
+    if values.map(lambda value: isinstance(value, int | float) and not isinstance(value, bool)).all():
+        return {"label": TITLES.get(name, name), "values": values.astype(float).tolist()}
+    texts = values.map(str)
+    known = list(dict.fromkeys(texts))
+    places = [known.index(each) for each in texts]
+    return {"label": name, "values": places, "tickvals": list(range(len(known))), "ticktext": known}
+
+
+def _pareto(report: Sweep, table: pd.DataFrame) -> go.Figure:
+    import plotly.graph_objects as go
+
+    found = go.Figure()
+    front = table[table["row"].isin(report.pareto().index)].sort_values("cost")
+    found.add_scatter(x=front["cost"], y=front["max_tile_bytes"], mode="lines", name="Pareto front")
+    for fits, name in ((True, "fits"), (False, "does not fit")):
+        part = table[table["fits"].astype(bool) == fits]
+        found.add_scatter(x=part["cost"], y=part["max_tile_bytes"], mode="markers", name=name, text=part["name"])
+    if len(table):
+        found.add_hline(y=capacity_of(report, table), line_dash="dash", annotation_text="capacity of a tile")
+    found.update_layout(xaxis_title=TITLES["cost"], yaxis_title=TITLES["max_tile_bytes"])
+    return found
+
+
+def _curves(report: Sweep, table: pd.DataFrame) -> go.Figure:
+    """Both measures along the first axis, a line for each value of the others."""
+    from plotly.subplots import make_subplots
+
+    found = make_subplots(rows=1, cols=2, subplot_titles=list(TITLES.values()))
+    first, others = report.axes[0], list(report.axes[1:])
+    groups = table.groupby(others, sort=False) if others else [("", table)]
+    for number, (key, part) in enumerate(groups):
+        label = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        for column, measure in enumerate(MEASURES, start=1):
+            found.add_scatter(
+                x=part[first].map(_number),
+                y=part[measure],
+                name=label,
+                legendgroup=str(number),
+                showlegend=column == 1 and bool(others),
+                row=1,
+                col=column,
+                mode="lines+markers",
+            )
+    found.update_xaxes(title_text=first)
+    return found
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, int | float) else str(value)
+
+
+register(StillFace(name="sweep", title="Sweep", widget=widget, svg=draw, html=html, figure=figure))
