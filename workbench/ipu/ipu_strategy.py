@@ -39,9 +39,10 @@ class IPUStrategyV1:
             with opened(self):
                 yield self
             return
-        from workbench.ipu.keras._extensions.inject import injected
+        from workbench.ipu.keras._extensions.base import alike, with_options
+        from workbench.ipu.keras._extensions.inject import Making, injected
 
-        with opened(self), injected(_class_of, _made):
+        with opened(self), injected(Making(kind=_class_of, made=_made, read=with_options, alike=alike)):
             yield self
 
     @property

@@ -190,7 +190,7 @@ def test_pipelines_that_cannot_run_say_why(twins: Twins) -> None:
     ):
         with pytest.raises(kind, match=problem):
             model.set_pipelining_options(**arguments)
-    assert model._ipu_options.pipelining.steps == 4
+    assert model.get_config()["ipu_options"]["pipelining"]["steps"] == 4
     configure(2)
 
     class Own(keras.Sequential):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from workbench.ipu.keras._execution.data import Batches, batches, check_steps
 from workbench.ipu.keras._execution.polling import PolledCallbacks
 from workbench.ipu.keras._execution.run import Execution
 from workbench.ipu.keras._extensions.assignment import StageError
+from workbench.ipu.keras._extensions.model_options import ModelOptions
 from workbench.ipu.keras._extensions.options import (
     ReplicatedMetricReductionMethod,
     accumulation_of,
@@ -26,6 +27,7 @@ from workbench.ipu.keras._extensions.options import (
     outfeed_options,
 )
 from workbench.ipu.keras._extensions.pipelined import PipelinedExtension, PipelinedFunctional, PipelinedSequential
+from workbench.ipu.keras._extensions.saving import KEY, read, written
 
 LOGGER = logging.getLogger("workbench.ipu.keras")
 
@@ -94,6 +96,19 @@ class ModelExtension(PipelinedExtension):
     def set_outfeed_queue_options(self, **kwargs: Any) -> None:
         """Arguments of the outfeed that Keras makes: `buffer_depth`, `optimise_latency`. Errors: `ValueError`."""
         self._set_options(outfeed=outfeed_options(kwargs))
+
+    # -- saved ------------------------------------------------------------------------------------------
+
+    def get_config(self) -> dict[str, Any]:
+        """Keras' configuration, and what of the options can be saved."""
+        config = dict(self._keras.get_config())
+        found = written(self._ipu_options, self._stages(), self.name)
+        return config if found is None else {**config, KEY: found}
+
+    def take_options(self, options: ModelOptions, stages: Any) -> None:
+        """The options and stages of another model, or of a configuration."""
+        object.__setattr__(self, "_ipu_options", options)
+        self._set_stages(stages)
 
     # -- Keras' functions -------------------------------------------------------------------------------
 
@@ -337,6 +352,20 @@ class FunctionalExtension(PipelinedFunctional, ModelExtension):
     """What a functional `keras.Model` made in the scope of an `IPUStrategy` has besides."""
 
 
+def with_options(model: Any, config: Mapping[str, Any]) -> Any:
+    """A model that was made of a configuration, with the options in it."""
+    if isinstance(model, ModelExtension) and config.get(KEY):
+        model.take_options(*read(config[KEY]))
+    return model
+
+
+def alike(model: Any, other: Any) -> Any:
+    """A clone of another model, with its options."""
+    if isinstance(model, ModelExtension) and isinstance(other, ModelExtension):
+        model.take_options(other._ipu_options, other._stages())
+    return model
+
+
 def extension_of(kind: type) -> type | None:
     """The extension of a class of models; None for one that has it, and `keras.Model`, which makes another."""
     if kind is keras.Model or issubclass(kind, ModelExtension):
@@ -346,4 +375,4 @@ def extension_of(kind: type) -> type | None:
     return FunctionalExtension if issubclass(kind, FunctionalModel) else ModelExtension
 
 
-__all__ = ["FunctionalExtension", "ModelExtension", "SequentialExtension", "extension_of"]
+__all__ = ["FunctionalExtension", "ModelExtension", "SequentialExtension", "alike", "extension_of", "with_options"]

@@ -1,7 +1,7 @@
 """Models made in a strategy's scope get an extension: mixed into a class under the original module and name.
 
-Keras' own classes are as they were outside a scope, and in threads that opened none: only while a scope is open, the
-`__new__` and `from_config` of `keras.Model` look which class to make.
+Only while a scope is open, and for threads that opened one, making, reading and cloning a model look which class to
+make and which options it has; Keras' own classes are as they were before and after.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -36,24 +37,62 @@ def _extended(kind: type, extension: type) -> type:
     return type(kind.__name__, (extension, kind), body)
 
 
-@contextmanager
-def injected(make: Callable[[type], type | None], made: Callable[[Any], None]) -> Iterator[None]:
-    """While any is open: models are of the class that `make` gives for theirs, None leaving it as it is; `made` is told
-    of each before its `__init__`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """What happens to models while scopes are open.
+
+    `kind` gives the class for theirs, None leaving it as it is; `made` is told of each before its `__init__`; `read` is
+    given one and the configuration it was made of, `alike` a clone and its original: both return it.
     """
+
+    kind: Callable[[type], type | None]
+    made: Callable[[Any], None]
+    read: Callable[[Any, Any], Any]
+    alike: Callable[[Any, Any], Any]
+
+
+@contextmanager
+def injected(making: Making) -> Iterator[None]:
+    """Models made while any is open are made so."""
     with _LOCK:
-        if not _OPEN:
-            _OPEN.append(keras.Model.__new__)
-            keras.Model.__new__ = _new(keras.Model.__new__, make, made)
-        else:
-            _OPEN.append(None)
+        _OPEN.append(_exchanged(making) if not _OPEN else [])
     try:
         yield
     finally:
         with _LOCK:
             if len(_OPEN) == 1:
-                keras.Model.__new__ = _OPEN[0]
+                for owner, name, before in _OPEN[0]:
+                    setattr(owner, name, before)
             _OPEN.pop()
+
+
+def _exchanged(making: Making) -> list[tuple[Any, str, Any]]:
+    """Put ours in the place of what Keras makes, reads and clones models by; where they were, and what was there."""
+    before = [
+        (keras.Model, "__new__", keras.Model.__new__),
+        (keras.models, "clone_model", keras.models.clone_model),
+        *((kind, "from_config", vars(kind)["from_config"]) for kind in (keras.Model, keras.Sequential)),
+    ]
+    keras.Model.__new__ = _new(keras.Model.__new__, making.kind, making.made)
+    keras.models.clone_model = _cloned(keras.models.clone_model, making)
+    for kind in (keras.Model, keras.Sequential):
+        kind.from_config = _from_config(vars(kind)["from_config"], making)
+    return before
+
+
+def _from_config(original: Any, making: Making) -> Any:
+    def from_config(cls: type, config: Any, custom_objects: Any = None) -> Any:
+        return making.read(original.__func__(cls, config, custom_objects), config)
+
+    return classmethod(from_config)
+
+
+def _cloned(original: Any, making: Making) -> Any:
+    @functools.wraps(original)
+    def clone_model(model: Any, *args: Any, **kwargs: Any) -> Any:
+        return making.alike(original(model, *args, **kwargs), model)
+
+    return clone_model
 
 
 def _new(original: Any, make: Callable[[type], type | None], made: Callable[[Any], None]) -> Any:
@@ -67,4 +106,4 @@ def _new(original: Any, make: Callable[[type], type | None], made: Callable[[Any
     return new
 
 
-__all__ = ["extended", "injected"]
+__all__ = ["Making", "extended", "injected"]

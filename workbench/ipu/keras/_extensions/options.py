@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from workbench.errors import InputError
+from workbench.ipu._feeds import check_depth
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.tf._graph.dtypes import as_dtype
 
@@ -123,7 +124,7 @@ def steps_of(steps: Any) -> int | None:
     return steps
 
 
-_INFEED = ("device_ordinal", "prefetch_depth", "optimise_latency")
+_INFEED = ("prefetch_depth", "optimise_latency")
 _INFEED_BY_KERAS = ("dataset", "infeed_spec", "element_spec")
 _OUTFEED = ("buffer_depth", "optimise_latency")
 _OUTFEED_BY_KERAS = ("outfeed_mode", "device_ordinal")
@@ -147,6 +148,9 @@ def _queue_options(
             raise InputError(f"{call} was given {name!r}, which Keras sets", todo=f"leave {name} out")
         if name not in known:
             raise InputError(f"{call} has no argument {name!r}", expected=f"any of: {', '.join(known)}")
+    for name in ("prefetch_depth", "buffer_depth"):
+        if given.get(name) is not None:
+            check_depth(name, given[name])
     return tuple(sorted(given.items()))
 
 
