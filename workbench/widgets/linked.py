@@ -66,4 +66,6 @@ def profile_view(profile: Profile) -> Linked:
     selection = Selection()
     made = [face(name).widget(getattr(profile, name), selection=selection) for name in names]
     tabs = ipywidgets.Tab(made[1:], titles=[face(name).title for name in names[1:]])
+    if not profile.fits and "xray" in names:  # the picture that explains an out-of-memory
+        tabs.selected_index = names.index("xray") - 1
     return Linked(profile, names, [made[0], tabs], selection)

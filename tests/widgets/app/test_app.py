@@ -376,5 +376,5 @@ def test_a_stored_app_shows_text_and_pictures() -> None:
     app.compile()
     assert app.wait(120)
     bundle = app._repr_mimebundle_()
-    assert bundle["text/html"].count("<img") == 5
+    assert bundle["text/html"].count("<img") == 6
     assert bundle["text/plain"].startswith("Fits:")

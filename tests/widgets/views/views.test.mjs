@@ -5,6 +5,7 @@ import {causeCycles, freeOf, secondsText, tickTexts} from "../../../workbench/wi
 import {ceiling, highest, liveAt, runs} from "../../../workbench/widgets/views/liveness_view.js";
 import {columnsOf} from "../../../workbench/widgets/views/memory.js";
 import {offlineModel} from "../../../workbench/widgets/kit/offline.js";
+import {bytesAt, covering, fullest, rectangleAt} from "../../../workbench/widgets/views/xray.js";
 import {cellOf, rampColour, tileAt} from "../../../workbench/widgets/views/tile_map.js";
 import {bytesOfTile, largestTile, totals} from "../../../workbench/widgets/kit/tiles.js";
 
@@ -95,4 +96,19 @@ test("a model without a kernel tells its listeners what changed, once", () => {
   model.set("step", 3);
   model.save_changes();
   assert.deepEqual(heard, [2]);
+});
+
+const MEMORY = {address: [0, 100, 60, 0], bytes: [50, 20, 40, 60], first: [0, 0, 2, 4], last: [3, 5, 4, 5]};
+
+test("what an X-ray covers at a place, from the lowest address on", () => {
+  assert.deepEqual(covering(MEMORY, 0), [0, 1]);
+  assert.deepEqual(covering(MEMORY, 3), [0, 2, 1]);
+  assert.equal(bytesAt(MEMORY, covering(MEMORY, 4)), 20 + 40 + 60);
+});
+
+test("the place with most bytes, and the rectangle under a finger", () => {
+  assert.equal(fullest(MEMORY, 6), 4);
+  assert.equal(rectangleAt(MEMORY, 2, 75), 2);
+  assert.equal(rectangleAt(MEMORY, 1, 75), -1);
+  assert.equal(rectangleAt(MEMORY, 5, 10), 3);
 });

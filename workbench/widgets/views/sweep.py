@@ -64,10 +64,25 @@ def draw(report: Sweep) -> str:
     for row in rows:
         a, b = at(row)
         picture.box(a - 4, b - 4, 8, 8, fill=ACCENT if row.fits else BAD, radius=4)
-        if row.row in front or len(rows) <= 12:
-            end = a > plot.x + 0.7 * plot.w
-            picture.text(a - 9 if end else a + 9, b + 4, _short(row.name), "m", "end" if end else "")
+    named = [row for row in rows if row.row in front] + [row for row in rows if row.row not in front]
+    _names(picture, plot.x + plot.w, [(*at(row), _short(row.name)) for row in named[: max(len(front), NAMED)]])
     return str(picture)
+
+
+NAMED = 12  # points with their names, those of the front first
+
+
+def _names(picture: Any, right: float, points: list[tuple[float, float, str]]) -> None:
+    """Names beside their points, above or below them, wherever none lies yet; one without room is left out."""
+    taken: list[tuple[float, float, float]] = []
+    for x, y, text in points:
+        wide = 6.6 * len(text)
+        for left, line in ((x + 9, y + 4), (x - 9 - wide, y + 4), (x - wide / 2, y - 9), (x - wide / 2, y + 18)):
+            free = all(abs(line - b) >= 13 or left + wide < a or left > a + w for a, b, w in taken)
+            if free and left > 0 and left + wide < right + 24:
+                picture.text(left, line, text, "m")
+                taken.append((left, line, wide))
+                break
 
 
 def _short(name: str) -> str:
