@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
+from workbench.engine.frontends.describe.replicas import mean, replicas_here, total
 from workbench.errors import InputError
 from workbench.ipu.devices import device_number
-from workbench.tf.distribute import get_strategy, opened
+from workbench.tf import _graph
+from workbench.tf.distribute import ReduceOp, get_strategy, opened
 
 
 class IPUStrategyV1:
@@ -59,6 +64,49 @@ class IPUStrategyV1:
             )
         return self._executables[-1].profile
 
+    def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
+        """Call a function that is compiled whole on the strategy's IPU device, and return what it returns.
+
+        Errors: `ValueError` for `fn` that is no `tf.function`; `TypeError` for a float64 argument or result.
+        """
+        if not getattr(fn, "is_tf_function", False):
+            raise InputError(
+                f"{getattr(fn, '__name__', fn)!r} is no tf.function",
+                expected="a function that is compiled whole",
+                todo="write @tf.function above it; Model.fit, evaluate and predict need none",
+            )
+        if options is not None:
+            raise InputError(f"options is {options!r}", expected="None: a strategy for IPUs has no options of a run")
+        _check_types("an argument", (args, kwargs))
+        with self.scope():
+            made = fn(*args, **(kwargs or {}))
+        _check_types("a result", made)
+        return made
+
+    def experimental_run_v2(self, fn: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """As `run`, by its earlier name."""
+        return self.run(fn, args, kwargs)
+
+    def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
+        """What replicas have, as one: their sum or mean in a program on the IPU, the value itself outside one.
+
+        `reduce_op`: a `tf.distribute.ReduceOp`, or its name; else a `ValueError`. `axis`: a dimension that is reduced
+        too, None for none.
+        """
+        name = str(getattr(reduce_op, "name", reduce_op)).upper()
+        if name not in ReduceOp.__members__:
+            raise InputError(f"reduce_op is {reduce_op!r}", expected="ReduceOp.SUM or ReduceOp.MEAN")
+        return jax.tree_util.tree_map(lambda each: _reduced(ReduceOp[name], each, axis), value)
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        """The dataset: replicas are inside a program, and take its elements in turn."""
+        return dataset
+
+    @property
+    def extended(self) -> IPUExtendedV1:
+        """What library authors ask of a strategy."""
+        return IPUExtendedV1(self, self._ipu_device, self._cpu_device)
+
     @property
     def num_replicas_in_sync(self) -> int:
         """Always 1: replicas of a program are inside it."""
@@ -71,6 +119,47 @@ class IPUStrategyV1:
 
     def _keep(self, executable: Any) -> None:
         self._executables.append(executable)
+
+
+class IPUExtendedV1:
+    """What library authors ask of a strategy: where things are."""
+
+    def __init__(self, container_strategy: Any, ipu_device: str, cpu_device: str) -> None:
+        self._container_strategy = container_strategy
+        self._ipu_device, self._cpu_device = ipu_device, cpu_device
+
+    def non_slot_devices(self, var_list: Any) -> str:
+        """The device of what belongs to no variable: the IPU's."""
+        return self._ipu_device
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """The devices programs run on."""
+        return (self._ipu_device,)
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """The devices variables live on."""
+        return (self._ipu_device,)
+
+
+def _reduced(operation: ReduceOp, value: Any, axis: Any) -> Any:
+    def compute(each: Any) -> Any:
+        if axis is not None:
+            each = (jnp.sum if operation is ReduceOp.SUM else jnp.mean)(each, axis=axis)
+        replicas = replicas_here()
+        (found,) = (total if operation is ReduceOp.SUM else mean)([each], replicas)
+        return found
+
+    if isinstance(value, _graph.Tensor):
+        return _graph.record("CrossReplica" + operation.name.title(), compute, value)
+    return compute(value) if axis is not None or replicas_here() > 1 else value
+
+
+def _check_types(what: str, values: Any) -> None:
+    for each in jax.tree_util.tree_leaves(values):
+        if str(getattr(each, "dtype", "")) == "float64":
+            raise TypeError(f"{what} of a function that runs on the IPU is float64. To mend it: cast it to float32.")
 
 
 def _class_of(kind: type) -> type | None:
@@ -97,4 +186,4 @@ def _made(model: Any) -> None:
 
 IPUStrategy = IPUStrategyV1
 
-__all__ = ["IPUStrategy", "IPUStrategyV1"]
+__all__ = ["IPUExtendedV1", "IPUStrategy", "IPUStrategyV1"]

@@ -140,3 +140,22 @@ def test_two_replicas_with_n_batches_are_one_with_twice_as_many(twins: Twins, st
     np.testing.assert_allclose(
         both.predict(twins.x, batch_size=8, verbose=0), alone.predict(twins.x, batch_size=8, verbose=0), rtol=1e-5
     )
+
+
+@pytest.mark.slow
+def test_replicas_draw_numbers_of_their_own(twins: Twins) -> None:
+    def dropped() -> Any:
+        return keras.Sequential([keras.Input((6,)), keras.layers.Dropout(0.5, seed=3), keras.layers.Dense(3)])
+
+    twins.x, twins.y = (np.repeat(each[:8], 6, axis=0).reshape(8, 6, -1) for each in (twins.x, twins.y))
+    twins.x, twins.y = (np.swapaxes(each, 0, 1).reshape(48, -1).squeeze() for each in (twins.x, twins.y))
+    alone = twins.made(dropped, here=True, steps_per_execution=1, optimizer=keras.optimizers.SGD(0.2))
+    twins.fitted(alone, epochs=1, shuffle=False, steps_per_epoch=1)
+    config = IPUConfig()
+    config.auto_select_ipus = 2
+    config.ipu_model.tiles_per_ipu = 16
+    config.configure_ipu_system()
+    both = twins.made(dropped, here=True, steps_per_execution=2)
+    twins.fitted(both, epochs=1, shuffle=False, steps_per_epoch=2)
+    # Were the masks of the two replicas alike, the sum of their equal gradients would be the step of twice the rate.
+    assert np.abs(both.get_weights()[0] - alone.get_weights()[0]).max() > 1e-3

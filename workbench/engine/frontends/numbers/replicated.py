@@ -71,7 +71,7 @@ def for_all(
 
     def run(values: Sequence[Any], *more: Any) -> list[Any]:
         placed = [
-            parts(value) if is_data else (_seeds(value, replicas), 0) if is_seed else on_each(value, replicas)
+            parts(value) if is_data else (seeds_of(value, replicas), 0) if is_seed else on_each(value, replicas)
             for value, is_data, is_seed in zip(values, data, seeds, strict=True)
         ]
         behind = [parts(value) for value in more]
@@ -89,7 +89,8 @@ def for_all(
     return run
 
 
-def _seeds(value: Any, replicas: int) -> Any:
+def seeds_of(value: Any, replicas: int) -> Any:
+    """The state of a random generator on each replica: the first has it as it is, each other one its own."""
     steps = jnp.arange(replicas, dtype=jnp.uint32) * jnp.uint32(SEED_STRIDE)
     many = jnp.broadcast_to(jnp.asarray(value), (replicas, *jnp.shape(value)))
     return many.at[:, 0].add(steps.astype(many.dtype))

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from workbench.base.dtypes import dtype_name
+from workbench.engine.frontends.numbers.replicated import seeds_of
 from workbench.errors import InputError
 from workbench.ipu._feeds import EndOfFeedError, FeedError, types_of
 from workbench.ipu.config import current_options
@@ -20,7 +21,7 @@ from workbench.ipu.config.config import in_force
 from workbench.ipu.keras._execution.data import on_device
 from workbench.ipu.keras._execution.on_host import on_host
 from workbench.ipu.keras._execution.pipelined import Held, PipelinedProgram
-from workbench.ipu.keras._execution.program import ExecutionProgram, Feed
+from workbench.ipu.keras._execution.program import ExecutionProgram, Feed, described_variables
 from workbench.ipu.keras._execution.turns import LISTS, State, Turns
 from workbench.ipu.keras._extensions.model_options import ModelOptions
 from workbench.ipu.keras._extensions.options import Accumulation, ReplicatedMetricReductionMethod
@@ -83,7 +84,7 @@ class Execution:
         if compiled.pipelined is not None:
             return self._in_stages(compiled, compiled.pipelined, held, first, iterator, count)
         if self.replicas > 1:
-            held = jax.tree_util.tree_map(lambda each: jax.numpy.stack([each] * self.replicas), held)
+            held = self._on_each(compiled.turns, held)
         taken = self._elements(first, iterator, compiled.types, count * self.replicas)
         results: list[Any] = []
         for made, after in self._turns(compiled, held, taken, count):
@@ -282,6 +283,16 @@ class Execution:
         if len(results) == 1:
             return results[0]
         return jax.tree_util.tree_map(lambda *parts: np.concatenate(parts), *results)
+
+    def _on_each(self, turns: Turns, held: State) -> State:
+        """The state on every replica: the same, but for seeds."""
+        leaves, tree = jax.tree_util.tree_flatten(held)
+        spread = [
+            seeds_of(value, self.replicas) if described.role == "seed" else jax.numpy.stack([value] * self.replicas)
+            for value, described in zip(leaves, described_variables(turns), strict=True)
+        ]
+        state: State = jax.tree_util.tree_unflatten(tree, spread)
+        return state
 
     def _of_one(self, held: State) -> State:
         """The state of the first replica, but for metrics, which are those of the last."""

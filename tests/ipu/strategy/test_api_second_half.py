@@ -1,0 +1,60 @@
+"""Strategies and Keras extensions have the SDK's names, parameters, defaults and kinds: data/api_second_half.json."""
+
+import importlib
+import inspect
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench import ipu
+
+ROWS = json.loads((Path(__file__).parents[2] / "data" / "api_second_half.json").read_text(encoding="utf-8"))
+
+
+def found(name: str) -> Any:
+    module, first, *path = name.split(".")
+    owner = getattr(getattr(ipu, module), first)
+    for part in path:
+        owner = next(vars(kind)[part] for kind in owner.__mro__ if part in vars(kind))
+    return owner
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_names_parameters_defaults_and_kinds(row: dict[str, Any]) -> None:
+    ours = found(row["name"])
+    plain = ours.__func__ if isinstance(ours, classmethod) else ours
+    if row.get("parameters") is not None:
+        signature = inspect.signature(plain)
+        ours_are = [
+            [f"**{each.name}"]
+            if each.kind is inspect.Parameter.VAR_KEYWORD
+            else [each.name]
+            if each.default is inspect.Parameter.empty
+            else [each.name, repr(each.default)]
+            for each in signature.parameters.values()
+            if each.name not in ("self", "cls")
+        ]
+        assert ours_are == row["parameters"]
+    kinds = {
+        "property": isinstance(ours, property),
+        "class": inspect.isclass(ours),
+        "enumeration": inspect.isclass(ours) and issubclass(ours, Enum),
+        "function": isinstance(ours, classmethod),
+        "method": inspect.isfunction(ours),
+    }
+    assert kinds[row["kind"]]
+    assert inspect.getdoc(plain)
+    if "members" in row:
+        assert list(ours.__members__) == row["members"]
+
+
+def test_names_of_modules_and_paths() -> None:
+    assert ipu.ipu_strategy.IPUStrategy is ipu.ipu_strategy.IPUStrategyV1
+    keras = importlib.import_module("keras")
+    from workbench.tf.keras.layers import Dense
+
+    assert Dense is keras.layers.Dense
+    assert importlib.import_module("workbench.tf.keras").Model is keras.Model
