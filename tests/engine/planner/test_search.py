@@ -17,7 +17,7 @@ from workbench.engine.planner.formulas import reduce_exchange_cycles
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import ConvProblem, FieldAxis
 from workbench.engine.planner.reduction import stages, steps
-from workbench.engine.planner.search import FEWER_CYCLES, SERIAL, Settings, plan
+from workbench.engine.planner.search import FEWER_CYCLES, SERIAL, Settings, plan, promising_of
 from workbench.engine.planner.variant import (
     chosen_columns,
     macs_of,
@@ -181,6 +181,19 @@ def test_less_memory_never_takes_more_temporaries(problem: ConvProblem, tiles: i
     used = [one.temporary_bytes for one in kept]
     assert used == sorted(used, reverse=True)
     assert plan(problem, machine, Settings(proportion=0.0)).temporary_bytes <= min(used, default=10**9)
+
+
+@given(
+    problems(), st.integers(1, 64), st.lists(st.sampled_from([0.6, 0.2, 0.05, 0.02, 0.01, 0.005, 0.001]), min_size=2)
+)
+def test_bounds_tried_before_change_no_plan(problem: ConvProblem, tiles: int, proportions: list[float]) -> None:
+    """What a search leaves for another bound only makes that one quicker; one plan is one object."""
+    machine = target("ipu2", tiles_per_ipu=tiles)
+    after = [plan(problem, machine, Settings(proportion=part)) for part in proportions]
+    for one, part in zip(after, proportions, strict=True):
+        plan.cache_clear()
+        promising_of.cache_clear()
+        assert plan(problem, machine, Settings(proportion=part)) is one
 
 
 @pytest.mark.parametrize(("size", "chans"), [(56, 64), (28, 128), (14, 256), (7, 512)])

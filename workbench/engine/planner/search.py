@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -178,16 +178,61 @@ def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
     )
 
 
+@dataclass(slots=True)
+class Promising:
+    """What a search leaves for one with another bound: by variant the cuts that can cost at most `limit` cycles."""
+
+    limit: int = 0
+    cuts: dict[int, Candidates] = field(default_factory=dict)
+
+    def keep(self, tried: dict[int, Candidates], limit: int) -> None:
+        """Keep of what was tried the cuts that can."""
+        self.limit, self.cuts = limit, {number: _below(found, limit) for number, found in tried.items()}
+
+
+@lru_cache(maxsize=512)
+def promising_of(problem: ConvProblem, target: Target, settings: Settings) -> Promising:
+    """What was kept of the searches that differ in their bounds alone."""
+    return Promising()
+
+
 def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: int) -> Choice | None:
-    """The cheapest candidate within the bound, exactly, as lower bounds only rule out what cannot be cheaper."""
+    """The cheapest candidate within the bound, exactly, as lower bounds only rule out what cannot be cheaper.
+
+    Cuts that promised as much as the plan of another bound cost are tried first. If none is as cheap, the best of them
+    says how cheap the others have to be.
+    """
+    kept = promising_of(problem, target, replace(settings, proportion=0.0))
+    best = _cheapest_of(problem, target, settings, bound, dict(kept.cuts)) if kept.cuts else None
+    if best is None or best.order[0] > kept.limit:
+        tried: dict[int, Candidates] = {}
+        best = _cheapest_of(problem, target, settings, bound, tried, best.order[0] if best else UNREACHED)
+        if best is not None:
+            kept.keep(tried, best.order[0])
+    return best
+
+
+def _cheapest_of(
+    problem: ConvProblem,
+    target: Target,
+    settings: Settings,
+    bound: int,
+    known: dict[int, Candidates],
+    limit: int = UNREACHED,
+) -> Choice | None:
+    """The cheapest candidate within the bound: of `known` cuts by variant, or, where there are none yet, of all that
+    can cost at most `limit`, which are then known.
+    """
     best: Choice | None = None
-    macs, known = problem.macs(), dict[int, Candidates]()
+    macs, complete = problem.macs(), bool(known)
     for in_steps in (False, True):
         for number, variant in enumerate(variants_of(problem, target)):
-            below = best.order[0] if best else UNREACHED
-            if below <= ceil_div(macs, variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu):
+            below = best.order[0] if best else limit
+            if below < ceil_div(macs, variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu):
                 continue
             if number not in known:
+                if complete:
+                    continue
                 known[number] = _candidates(variant, target, settings, below)
             search = _best_in_steps if in_steps else _best_of
             found = search(known[number], number, bound, below)
@@ -196,16 +241,22 @@ def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: i
     return best
 
 
+def _below(found: Candidates, limit: int) -> Candidates:
+    """Those of some cuts that can cost at most `limit`."""
+    can = np.flatnonzero(found.cycles * FEWER_CYCLES <= limit)
+    return replace(found, cuts=found.cuts[can], cycles=found.cycles[can], temporary=found.temporary[can])
+
+
 def _best_in_steps(once: Candidates, number: int, bound: int, below: int) -> Choice | None:
     """The cheapest of the cuts that do not fit at once, in serial steps.
 
     Cuts are taken in order of their lower bound, few at first: what these cost rules out most others.
     """
     best: Choice | None = None
-    promising = np.flatnonzero(once.cycles * FEWER_CYCLES < below)
+    promising = np.flatnonzero(once.cycles * FEWER_CYCLES <= below)
     promising = promising[np.argsort(once.cycles[promising], kind="stable")]
     done, size = 0, FIRST_CUTS
-    while done < len(promising) and once.cycles[promising[done]] * FEWER_CYCLES < below:
+    while done < len(promising) and once.cycles[promising[done]] * FEWER_CYCLES <= below:
         chunk = np.sort(promising[done : done + size])
         shares, _ = _chosen(once, chunk)
         temporary = temporary_bytes(once.variant.problem, once.variant.method, shares, once.rules)
