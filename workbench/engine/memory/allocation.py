@@ -167,7 +167,7 @@ class _Sharing:
         found = (program.variables[number] for number in held.tolist())
         lives = intervals.take(held)
         self.members = list(zip(found, life.tolist(), lives.lengths.tolist(), strict=True))
-        self.intervals = dict(zip(held.tolist(), lives, strict=True))
+        self.intervals = intervals
         self.conflicts: Conflicts = conflicts(intervals.take(held[shared][first]))
         vectors, self._vector = np.unique(columns.vector[held], return_inverse=True)
         self._vectors = [columns.vectors[place] for place in vectors.tolist()]

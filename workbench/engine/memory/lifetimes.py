@@ -11,7 +11,7 @@ entry's variables, an interval runs from the first access to the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -234,6 +234,17 @@ class _Places:
     def __init__(self, program: TileProgram) -> None:
         self._functions = program.functions
         self._known: dict[Program, frozenset[int]] = {}
+        self._branches: dict[Program, dict[int, list[Program]]] = {}
+
+    def branches(self, node: Overlap, ipu: int) -> Sequence[Program]:
+        """The branches of an overlap that occupy an IPU."""
+        known = self._branches.get(node)
+        if known is None:
+            known = self._branches[node] = {}
+            for branch in node.branches:
+                for place in self.of(branch):
+                    known.setdefault(place, []).append(branch)
+        return known.get(ipu, ())
 
     def of(self, node: Program) -> frozenset[int]:
         """The IPUs of a node."""
@@ -265,9 +276,10 @@ class _Analysis:
             return self._function(program.function)
         if isinstance(program, If):
             return _branches([self.part(arm) for arm in program.arms])
-        below = (program,) if isinstance(program, Step) else children(program)
         if isinstance(program, Overlap):
-            below = tuple(child for child in below if self.ipu in self.places.of(child))
+            below = self.places.branches(program, self.ipu)
+        else:
+            below = (program,) if isinstance(program, Step) else children(program)
         alone = len(below) == 1 and not isinstance(below[0], Step)
         result = self.part(below[0]) if alone else self._in_turn(below)
         return self._repeat(program, result) if isinstance(program, Repeat) else result

@@ -62,13 +62,14 @@ class Columns:
             self.emit.add(Overlap(branches=tuple(branches), name=name, phase=phase))
 
     def _column(self, column: Column, later: int) -> None:
-        cells = [self._cell(column, ipu, work, later) for ipu, work in enumerate(column.work)]
+        turns = self.fifos.turns(column, later)
+        cells = [self._cell(ipu, work, turns.get(ipu, []), later) for ipu, work in enumerate(column.work)]
         ran = [item for cell in column.work for item in cell]
         branches = [cell for cell in cells if cell.children]
         self.side_by_side(" ".join(map(str, ran)) or "FIFOs", branches, column.phase)
         self._cross(ran, column.phase, later)
 
-    def _cell(self, column: Column, ipu: int, work: tuple[StageWork, ...], later: int) -> ProgramSequence:
+    def _cell(self, ipu: int, work: tuple[StageWork, ...], turns: Sequence[Program], later: int) -> ProgramSequence:
         def calls(again: bool) -> list[Program]:
             chosen = [item for item in work if (item.direction == "recompute") == again]
             return [
@@ -80,7 +81,7 @@ class Columns:
         here = [self._handing_on(item) for item in work]
         parts = [
             *calls(False),
-            *self.fifos.turns(column, ipu, later),
+            *turns,
             *(step for steps in here for step in steps),
             *calls(True),
         ]

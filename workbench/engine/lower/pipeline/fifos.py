@@ -52,13 +52,13 @@ class Fifos:
             self._fifo(stage, back=True)
             self._drained_fifo(stage)
 
-    def turns(self, column: Column, ipu: int, later: int) -> list[Program]:
-        """FIFOs whose turn it is, of the last element first, as long as something in them is wanted.
+    def turns(self, column: Column, later: int) -> dict[int, list[Program]]:
+        """FIFOs whose turn it is by IPU, of the last element first, as long as something in them is wanted.
 
         A turn belongs to the micro-batch that enters; behind the last one, to the one that leaves.
         """
-        found: list[tuple[int, Program]] = []
-        for element, micro_batch in column.turns:
+        found: dict[int, list[Program]] = {}
+        for element, micro_batch in sorted(column.turns, key=lambda turn: -turn[0]):
             back = element >= len(self.stages)
             stage = self.stages[2 * len(self.stages) - 1 - element if back else element]
             held = 0 if back else stash_depth(self.schedule, len(self.stages), stage.number)
@@ -66,10 +66,11 @@ class Fifos:
             drained = self._drained_name(stage)
             late = micro_batch >= self.count and drained in self.emit.functions
             name = drained if late else self._fifo_name(stage, back)
-            if stage.ipu == ipu and wanted and name in self.emit.functions:
+            if wanted and name in self.emit.functions:
                 moved = micro_batch + later if micro_batch < self.count else micro_batch - held
-                found.append((element, Call(function=name, ipu=ipu, stage=stage.number, micro_batch=moved)))
-        return [turn for _, turn in sorted(found, key=lambda item: -item[0])]
+                call = Call(function=name, ipu=stage.ipu, stage=stage.number, micro_batch=moved)
+                found.setdefault(stage.ipu, []).append(call)
+        return found
 
     @staticmethod
     def _fifo_name(stage: Stage, back: bool) -> str:
