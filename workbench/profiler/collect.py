@@ -6,12 +6,12 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, frozen
 from workbench.base.collection import paused_collection
 from workbench.engine import cost
 from workbench.engine.cost import Term, formulas
@@ -65,7 +65,8 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     # The last table, and what warns of it, follow from the control tree, which a profile reads once.
     code = made.code_bytes()
     tables["operators"] = operator_rows(described, tables, arrays["per_tile"], code, peak, profile.control)
-    lowered = np.isin(tables["operators"]["name"], [row["id"] for row in described])  # not those that run again
+    ids = {row["id"] for row in described}
+    lowered = np.array([name in ids for name in tables["operators"]["name"].tolist()], bool)  # not those that run again
     meta["warnings"] += beyond_bounds(
         described, {name: column[lowered] for name, column in tables["operators"].items()}
     )
@@ -181,15 +182,17 @@ class _Collector:
         return table("intervals", dict(zip(SPAN, (found.variable, *found.ends.T), strict=True)))
 
     def timeline(self) -> Table:
+        return table("timeline", self.positions)
+
+    @cached_property
+    def positions(self) -> Table:
+        """The timelines of all IPUs as columns."""
         steps = self.liveness.timelines
-        return table(
-            "timeline",
-            {
-                "ipu": np.repeat(np.arange(len(steps)), [len(places) for places in steps]),
-                "position": np.concatenate([np.arange(len(places)) for places in steps]),
-                "step": np.concatenate(steps),
-            },
-        )
+        return {
+            "ipu": frozen(np.repeat(np.arange(len(steps)), [len(places) for places in steps])),
+            "position": frozen(np.concatenate([np.arange(len(places)) for places in steps])),
+            "step": frozen(np.concatenate(steps)),
+        }
 
     def liveness_rows(self) -> Table:
         peaks = [self.liveness.step_peaks(ipu) for ipu in range(self.program.ipus)]
@@ -198,7 +201,7 @@ class _Collector:
         return table(
             "liveness",
             {
-                **self.timeline(),
+                **self.positions,
                 "always_live_bytes": np.repeat(always, lengths),
                 "live_bytes": np.concatenate([found.live_bytes for found in peaks]),
                 "worst_tile": np.concatenate([found.worst_tile for found in peaks]),

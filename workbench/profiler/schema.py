@@ -147,7 +147,13 @@ _DTYPES: Mapping[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "U"
 
 
 def column(values: Any, kind: str) -> Column:
-    """`values` as a read-only column of the kind; text columns are object arrays of `str`."""
+    """`values` as a read-only column of the kind; text columns are object arrays of `str`.
+
+    An array of numbers that is one already is kept.
+    """
+    is_own = isinstance(values, np.ndarray) and values.base is None and not values.flags.writeable
+    if is_own and kind != "U" and values.dtype == _DTYPES[kind]:
+        return np.asarray(values)
     if kind == "U":
         result = np.empty(len(values), dtype=object)
         result[:] = [str(value) for value in values] if not isinstance(values, np.ndarray) else values

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +74,13 @@ class _Row:
     layer: IntArray
 
 
+class _Mix(NamedTuple):
+    """Cycles by layer inside a node, and the one that has most. Calls of one body for one layer share theirs."""
+
+    cycles: Counter[Layer]
+    main: Layer
+
+
 class Detail:
     """Windows of one profile; what a node holds is worked out once."""
 
@@ -82,7 +90,8 @@ class Detail:
         names = ("id", "layer", "direction", "cause")
         rows = zip(*(steps[name].tolist() for name in names), strict=True)
         self._steps: dict[int, tuple[str, str, str]] = {row[0]: row[1:] for row in rows}
-        self._mixes: dict[TimedNode, Counter[Layer]] = {}
+        self._mixes: dict[tuple[TimedNode, str | None, str], _Mix] = {}
+        self._branches: dict[TimedNode, dict[int, list[TimedNode]]] = {}
         self._rows: dict[tuple[TimedNode, int], _Row] = {}
 
     def lane(self, ipu: int, window: Window) -> Lane:
@@ -100,26 +109,42 @@ class Detail:
 
     def main_layer(self, node: TimedNode) -> Layer:
         """The layer and direction with most cycles inside a node."""
-        mix = self._mix(node)
-        return max(mix, key=lambda key: mix[key]) if mix else ("", "")
+        return self._mix(node).main
 
-    def _mix(self, node: TimedNode) -> Counter[Layer]:
-        found = self._mixes.get(node)
+    def _mix(self, node: TimedNode) -> _Mix:
+        call = node.call
+        same = (node.children[0], call.layer, call.direction) if node.kind == "call" else (node, None, "")
+        found = self._mixes.get(same)
         if found is None:
             if node.kind == "step":
                 layer, direction, _ = self._steps[node.step]
-                found = Counter({(layer, direction): node.cycles})
+                cycles = Counter({(layer, direction): node.cycles})
             else:
-                found = self._of_children(node)
-            self._mixes[node] = found
+                cycles = self._of_children(node)
+            found = self._mixes[same] = _Mix(cycles, max(cycles, key=cycles.__getitem__, default=("", "")))
         return found
 
     def _of_children(self, node: TimedNode) -> Counter[Layer]:
         taken = (node.children[node.arm],) if node.kind == "if" else node.children
         found: Counter[Layer] = Counter()
         for child in taken:
-            for (layer, own), cycles in self._mix(child).items():
-                found[node.call.layer_of(layer), node.call.direction_of(own)] += cycles * node.times
+            for key, cycles in self._mix(child).cycles.items():
+                found[key] = found.get(key, 0) + cycles * node.times
+        if node.kind != "call":
+            return found
+        named: Counter[Layer] = Counter()
+        for (layer, own), cycles in found.items():
+            named[node.call.layer_of(layer), node.call.direction_of(own)] += cycles
+        return named
+
+    def branches(self, node: TimedNode) -> dict[int, list[TimedNode]]:
+        """The branches of an overlap by the IPUs that work in them."""
+        found = self._branches.get(node)
+        if found is None:
+            found = self._branches[node] = {}
+            for child in node.children:
+                for ipu in child.ipus:
+                    found.setdefault(ipu, []).append(child)
         return found
 
     def row(self, node: TimedNode, ipu: int) -> _Row:
@@ -168,7 +193,7 @@ class _Visit:
         elif node.kind == "repeat":
             self._repeat(node, start, context)
         elif node.kind == "overlap":
-            for child in node.children:
+            for child in self.detail.branches(node).get(self.ipu, ()):
                 self.node(child, start, context)
         else:
             self.node(node.children[node.arm], start, called(node, context))
