@@ -125,3 +125,14 @@ def test_many_options_and_arguments_in_turn(steps: list[tuple[str, Any]]) -> Non
 @given(SCHEDULED)
 def test_many_schedules_in_turn(steps: list[tuple[str, Any]]) -> None:
     check_in_turn(request_of(blocks, stages=["n1", "n3"], gradient_accumulation_steps=12), steps)
+
+
+def test_a_bound_that_changes_no_plan_says_its_own_in_the_same_tables() -> None:
+    first = compile_request(request_of(network))
+    assert first.profile.fits
+    bound = {"convolutions.poplar_options.availableMemoryProportion": 0.5}
+    later = compile_request(first.request.replace(options=bound), like=first)
+    assert later.profile.tables is first.profile.tables
+    assert later.profile.meta["config_changed"] == bound
+    assert first.profile.meta["config_changed"] == {}
+    assert set(later.passes["changed"].str.endswith(("as before", "traced before"))) == {True}

@@ -66,7 +66,8 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
     earlier = like._result if like is not None and isinstance(like._result, Compiled) else None
     compiled, content = _compiled(request, graph, listener, earlier)
-    return Executable(request, dataclasses.replace(compiled, phases=(phase, *compiled.phases)), traced, content)
+    compiled = dataclasses.replace(compiled, phases=(phase, *compiled.phases))
+    return Executable(request, compiled, traced, content, like)
 
 
 def traced_graph(request: Request, traced: Source | None = None) -> tuple[Source, Graph]:

@@ -16,7 +16,7 @@ from workbench.executable.request import EXECUTION, Request
 from workbench.ipu.config import use_emulation
 from workbench.profiler.advice.kept_trace import keep_trace
 from workbench.profiler.advice.regions import full_region
-from workbench.profiler.collect import collect
+from workbench.profiler.collect import collect, collect_again
 from workbench.profiler.fidelity import typical_errors
 from workbench.profiler.profile import Profile
 
@@ -41,20 +41,33 @@ def profile_of(compiled: Compiled, request: Request) -> Profile:
     return keep_trace(collect(compiled, typical_errors()), request.options.get(EXECUTION))
 
 
+def _same_program(one: object, other: object) -> bool:
+    """Whether a compile took over all from another but its options."""
+    return isinstance(one, Compiled) and isinstance(other, Compiled) and one.trace is other.trace
+
+
 class Executable:
     """A compiled source. `.graph`, `.program`, `.profile`, `.passes`, `.run`; `.request` says what was asked.
 
     `traced` is what the front end made of the source, None when an earlier session's profile was enough.
-    `content` is what the profile is kept by for later sessions; without it nothing is kept.
+    `content` is what the profile is kept by for later sessions; without it nothing is kept. What was collected of
+    `like` is taken over where it is of the same program.
     """
 
     def __init__(
-        self, request: Request, compiled: Compiled | Kept, traced: Any = None, content: cache.Content | None = None
+        self,
+        request: Request,
+        compiled: Compiled | Kept,
+        traced: Any = None,
+        content: cache.Content | None = None,
+        like: Executable | None = None,
     ) -> None:
         self.request = request
         self._result = compiled
         self.traced = traced
         self._content = content
+        same = like is not None and _same_program(compiled, like._result)
+        self._known: Profile | None = like.__dict__.get("_whole_profile", like._known) if like and same else None
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -76,9 +89,16 @@ class Executable:
         """What the compiler knows, as data."""
         if isinstance(self._result, Kept):
             return self._result.profile()
-        found = profile_of(self._result, self.request)
+        found = keep_trace(self._whole_profile, self.request.options.get(EXECUTION))
         cache.keep_profile(self._content, found)
         return found
+
+    @cached_property
+    def _whole_profile(self) -> Profile:
+        known, self._known = self._known, None
+        if known is not None:
+            return collect_again(known, self.compiled, typical_errors())
+        return collect(self.compiled, typical_errors())
 
     @property
     def passes(self) -> pd.DataFrame:

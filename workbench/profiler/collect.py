@@ -65,12 +65,23 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     # The last table, and what warns of it, follow from the control tree, which a profile reads once.
     code = made.code_bytes()
     tables["operators"] = operator_rows(described, tables, arrays["per_tile"], code, peak, profile.control)
-    ids = {row["id"] for row in described}
-    lowered = np.array([name in ids for name in tables["operators"]["name"].tolist()], bool)  # not those that run again
-    meta["warnings"] += beyond_bounds(
-        described, {name: column[lowered] for name, column in tables["operators"].items()}
-    )
+    meta["warnings"] += _beyond_bounds(described, tables["operators"])
     return profile
+
+
+def collect_again(known: Profile, compiled: Compiled, typical_errors: Mapping[str, Any] | None = None) -> Profile:
+    """The profile of a compile that took over all from the one that `known` was collected of, but for its options."""
+    operators = compiled.lowered.operators if compiled.lowered else ()
+    described = [_described(row, compiled.options) for row in operators]
+    warnings = [*_unmodelled(compiled), *_beyond_bounds(described, known.tables["operators"])]
+    said = {"typical_errors": dict(typical_errors or {}), "warnings": warnings}
+    return dataclasses.replace(known, meta={**known.meta, **_asked(compiled), **said})
+
+
+def _beyond_bounds(described: Sequence[Mapping[str, Any]], operators: Table) -> list[str]:
+    ids = {row["id"] for row in described}
+    lowered = np.array([name in ids for name in operators["name"].tolist()], bool)  # not those that run again
+    return beyond_bounds(described, {name: column[lowered] for name, column in operators.items()})
 
 
 class _Collector:
@@ -407,12 +418,25 @@ def _formulas(compiled: Compiled, named: Iterable[str]) -> tuple[dict[str, Any],
     return known, categories
 
 
+def _unmodelled(compiled: Compiled) -> list[str]:
+    names = sorted({primitive for primitive, _ in compiled.lowered.unmodelled} if compiled.lowered else ())
+    return [f"{name} has no model of its own and goes by the generic rule" for name in names]
+
+
+def _asked(compiled: Compiled) -> dict[str, Any]:
+    """With which options a program was made, and how."""
+    return {
+        "config": plain(dict(compiled.options)),
+        "config_changed": plain(dict(compiled.options.changed)),
+        "passes": [dataclasses.asdict(phase) for phase in compiled.phases],
+    }
+
+
 def _meta(compiled: Compiled, made: _Collector, positions: Any) -> dict[str, Any]:
     graph, program = compiled.graph, compiled.program
     replicas = int(str(graph.meta.get("replicas", 1)))
     accumulation = int(str(graph.meta.get("gradient_accumulation_steps", program.pipeline.get("micro_batches", 1))))
     known, categories = _formulas(compiled, made.formulas)
-    unmodelled = sorted({primitive for primitive, _ in compiled.lowered.unmodelled} if compiled.lowered else ())
     compute = [step.compute_set for step in made.steps if isinstance(step, OnTileExecute)]
     vertices = sum(group.count * len(group.tiles) for found in compute for group in found.groups)
     return {
@@ -425,15 +449,13 @@ def _meta(compiled: Compiled, made: _Collector, positions: Any) -> dict[str, Any
         "replicas": replicas,
         "remote_buffers": [plain(dataclasses.asdict(buffer)) for buffer in program.remote_buffers],
         "total_cycles": compiled.trace.total_cycles,
+        **_asked(compiled),
         "target": _target(program.target),
-        "config": plain(dict(compiled.options)),
-        "config_changed": plain(dict(compiled.options.changed)),
         "assumptions": list(graph.assumptions),
-        "warnings": [f"{name} has no model of its own and goes by the generic rule" for name in unmodelled],
+        "warnings": _unmodelled(compiled),
         "formulas": known,
         "category_formulas": categories,
         "pipeline": plain(dict(program.pipeline)),
-        "passes": [dataclasses.asdict(phase) for phase in compiled.phases],
         "program": {"vertices": vertices, "functions": len(program.functions)},
         "verdict": _verdict(compiled, positions),
     }
