@@ -57,6 +57,7 @@ def test_accumulators_have_the_bytes_of_the_parameters(twins: Twins) -> None:
     assert held.always_live.all()
 
 
+@pytest.mark.slow
 def test_a_type_and_a_place_of_what_an_update_reads(twins: Twins) -> None:
     def wide() -> Any:
         return keras.Sequential([keras.Input((6,)), keras.layers.Dense(50), keras.layers.Dense(3)])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.ipu.strategy.twins import Subclassed, Twins, assert_alike, functional, sequential
+from workbench import tf
 from workbench.errors import InputError
 from workbench.ipu.ipu_strategy import IPUStrategy
 
@@ -37,6 +38,7 @@ def test_evaluation_prediction_and_weights_of_samples_are_keras_own(twins: Twins
     np.testing.assert_allclose(ahead[0], ahead[1], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_schedule_adam_and_dropout_go_on_over_executions(twins: Twins) -> None:
     def build() -> Any:
         return keras.Sequential([keras.layers.Dropout(0.3, seed=5), keras.layers.Dense(3)])
@@ -94,6 +96,16 @@ def test_data_that_an_ipu_cannot_be_given(twins: Twins) -> None:
     ):
         with pytest.raises(InputError, match=problem):
             model.fit(verbose=0, **data)
+    ten = tf.data.Dataset.from_tensor_slices((twins.x, twins.y)).batch(8, drop_remainder=True)
+    for dataset, steps, problem in (
+        (ten.repeat(), None, "the data have no end, or nobody can tell"),
+        (ten, 8, "an epoch has 8 steps, and the data have 6 batches"),
+        (ten.take(0), None, "an epoch has 0 steps"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            model.fit(dataset, steps_per_epoch=steps, verbose=0)
+    with pytest.raises(InputError, match="y was given beside a dataset"):
+        model.fit(ten, twins.y, verbose=0)
     assert not twins.strategy.executables
     eager = twins.made(functional, here=True, run_eagerly=True)
     with pytest.raises(RuntimeError, match="run_eagerly=True"):

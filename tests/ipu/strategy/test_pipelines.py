@@ -95,6 +95,7 @@ def test_replicas_of_a_pipeline_add_up(two_ipus: Twins) -> None:
     assert two_ipus.strategy.executables[0].request.replicas == 2
 
 
+@pytest.mark.slow
 def test_an_update_has_the_stages_of_a_compile_in_stages(two_ipus: Twins) -> None:
     model = two_ipus.made(four_layers, here=True, steps_per_execution=8, metrics=None)
     model.set_pipeline_stage_assignment([0, 0, 1, 1])

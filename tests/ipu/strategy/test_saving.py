@@ -23,7 +23,7 @@ def configured(model: Any) -> Any:
     return model
 
 
-@pytest.mark.parametrize("build", [sequential, functional])
+@pytest.mark.parametrize("build", [sequential, pytest.param(functional, marks=pytest.mark.slow)])
 def test_options_return_in_a_scope(twins: Twins, build: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.keras"
     model = configured(twins.made(build, here=True, steps_per_execution=6))

@@ -166,7 +166,7 @@ def _known(dataset: Dataset) -> int | None:
     return count if count >= 0 else None
 
 
-def check_steps(data: Batches, steps: int | None, epochs: int = 1) -> int:
+def check_steps(data: Batches, steps: int | None) -> int:
     """Batches of an epoch. Errors: `InputError` where they cannot be told, there are none, or the data have fewer."""
     found = steps if steps is not None else data.known
     if found is None:
@@ -177,7 +177,7 @@ def check_steps(data: Batches, steps: int | None, epochs: int = 1) -> int:
         )
     if found < 1:
         raise InputError(f"an epoch has {found} steps", expected="at least one batch")
-    if data.known is not None and steps is not None and found * epochs > data.known and found > data.known:
+    if data.known is not None and found > data.known:
         raise InputError(
             f"an epoch has {found} steps, and the data have {data.known} batches",
             expected=f"at most {data.known} steps",
