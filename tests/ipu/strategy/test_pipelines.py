@@ -113,6 +113,17 @@ def test_an_update_has_the_stages_of_a_compile_in_stages(two_ipus: Twins) -> Non
     assert kinds[0] == kinds[1]
 
 
+@pytest.mark.slow
+def test_results_added_up_come_once_an_execution_though_asynchronous(two_ipus: Twins) -> None:
+    called: list[int] = []
+    hears = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: called.append(batch))
+    model = two_ipus.made(in_scopes, here=True, steps_per_execution=8)
+    model.set_pipelining_options(gradient_accumulation_steps_per_replica=8, accumulate_outfeed=True)
+    model.set_asynchronous_callbacks(True)
+    two_ipus.fitted(model, batch_size=6, callbacks=[hears])
+    assert called == [7, 7]
+
+
 def test_a_table_of_stages(two_ipus: Twins) -> None:
     lines: list[str] = []
     model = two_ipus.made(in_scopes, here=True)

@@ -274,7 +274,8 @@ class ModelExtension(PipelinedExtension):
     @contextmanager
     def _polled(self, mode: str, callbacks: Any, told: dict[str, Any]) -> Iterator[Any]:
         """The callbacks to give to Keras' loop, told of every step inside where they are asynchronous."""
-        if not self._ipu_options.asynchronous or isinstance(callbacks, keras.callbacks.CallbackList):
+        summed = self._stages() is not None and self._ipu_options.pipelining.accumulate_outfeed and mode != "prediction"
+        if not self._ipu_options.asynchronous or summed or isinstance(callbacks, keras.callbacks.CallbackList):
             yield callbacks
             return
         polled = PolledCallbacks(callbacks, mode, add_progbar=told["verbose"] != 0, model=self, **told)
