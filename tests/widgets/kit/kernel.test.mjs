@@ -49,7 +49,7 @@ test("texts", () => {
   assert.equal(shortText("100 B"), "100 B");
   assert.equal(within("a/b/kernel", "a/b"), "kernel");
   assert.equal(within("a/bc", "a/b"), "a/bc");
-  assert.ok(isUnder("a/b", "a") && isUnder("a", "a") && isUnder("conv2_block1_1_conv", "conv2_block1") && !isUnder("ab", "a") && !isUnder(null, "a"));
+  assert.ok(isUnder("a/b", "a") && isUnder("a", "a") && !isUnder("dense_1", "dense") && !isUnder("ab", "a") && !isUnder(null, "a"));
 });
 
 test("stretches are named as deep as there is room", () => {

@@ -130,7 +130,8 @@ export function swatch({colour, pattern}) {
 // "block3/conv2/kernel" of layer "block3/conv2" is "kernel".
 export const within = (name, layer) => (layer && name.startsWith(`${layer}/`) ? name.slice(layer.length + 1) : name);
 
-export const isUnder = (layer, path) => Boolean(layer && path) && (layer === path || (layer.startsWith(path) && "/_".includes(layer[path.length])));
+// Whether a layer is a chosen one, or lies inside it.
+export const isUnder = (layer, path) => Boolean(layer && path) && (layer === path || layer.startsWith(`${path}/`));
 
 // Stretches [from, to, name], in order, named as deep into their paths as there is room: at most `most` of them.
 export function groupByPath(stretches, most, gap) {
@@ -224,6 +225,10 @@ export function axisY(ctx, t, box, y, values, text, label) {
 export function tip(plot) {
   const box = h("div", {class: "wb-tip", "aria-hidden": "true"});
   plot.append(box);
+  const hide = () => { box.style.display = "none"; };
+  plot.addEventListener("keydown", hide, true);
+  plot.addEventListener("wheel", hide, {passive: true});
+  document.addEventListener?.("scroll", () => { if (box.isConnected) hide(); }, {capture: true, passive: true});
   return (x, y, lines) => {
     box.style.display = lines ? "block" : "none";
     if (!lines) return;
@@ -305,9 +310,12 @@ export function table(columns, rows, {caption, chosen = () => false, pick, most 
   return h("table", {class: fixed ? "wb-table wb-fixed" : "wb-table"}, caption && h("caption", {text: caption}), h("thead", {}, head), h("tbody", {}, ...body));
 }
 
+// Keys pressed in here are ours: JupyterLab's own, of which one deletes the cell, are left out.
+export const OWN_KEYS = {"data-lm-suppress-shortcuts": "true"};
+
 // Header, tools, legend, canvas, side panel and data table of a view.
 export function frame(host, {title, sentence, side = false, height = 340}) {
-  const root = h("section", {class: "wb", "aria-label": title});
+  const root = h("section", {class: "wb", "aria-label": title, ...OWN_KEYS});
   const tools = h("div", {class: "wb-tools"}), legend = h("div", {class: "wb-legend"});
   const canvas = h("canvas", {class: "wb-canvas", role: "img", tabindex: 0, style: {height: `${height}px`}});
   const plot = h("div", {class: "wb-plot"}, canvas), panel = h("aside", {class: "wb-side"});

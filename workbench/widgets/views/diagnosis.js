@@ -1,4 +1,4 @@
-import {button, h, watch} from "../kit/kernel.js";
+import {OWN_KEYS, button, h, watch} from "../kit/kernel.js";
 
 function gauge(share, limit, fits, text) {
   return h("div", {class: `wb-bytes ${fits ? "wb-fits" : ""}`},
@@ -21,7 +21,7 @@ const list = (title, items) => items.length > 0 && h("details", {class: "wb-data
 export function content(data, live, apply) {
   const heads = ["What to change", "Fullest tile", "Verdict", "Cycles per sample", live && "Apply"].filter(Boolean);
   const now = h("tr", {class: "wb-present"}, h("th", {scope: "row", text: "As it is"}), h("td", {}, gauge(data.now.share, data.limit, data.now.share <= data.limit, data.now.text)), h("td", {}), h("td", {class: "wb-num", text: data.now.cost}), live && h("td", {}));
-  return h("section", {class: "wb wb-diagnosis", "aria-label": "Diagnosis"},
+  return h("section", {class: "wb wb-diagnosis", "aria-label": "Diagnosis", ...OWN_KEYS},
     h("header", {class: "wb-head"}, h("h3", {text: "Diagnosis"}), h("p", {class: "wb-said", text: data.sentence})),
     h("div", {class: "wb-wide", tabindex: 0, role: "region", "aria-label": "Fixes"},
       h("table", {class: "wb-fixes"}, h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", {scope: "col", text})))),

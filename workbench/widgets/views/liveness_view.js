@@ -132,15 +132,17 @@ function bands(view, ctx, box, first, last, t) {
   ctx.textBaseline = "middle";
   const stretches = runs(columns.layer, first, last).filter(([, , index]) => data.layers[index]).map(([from, to, index]) => [from, to + 1, data.layers[index]]);
   groupByPath(stretches, box.w / 30, Math.max(1, 3 * (x.invert(1) - x.invert(0)))).forEach(([from, to, name], i) => {
-    const left = x(from), wide = x(to) - left, mine = isUnder(chosen, name);
-    ctx.globalAlpha = mine ? 1 : i % 2 ? 0.16 : 0.28;
-    ctx.fillStyle = mine ? t.accent : t.muted;
+    const left = x(from), wide = x(to) - left;
+    ctx.globalAlpha = i % 2 ? 0.16 : 0.28;
+    ctx.fillStyle = t.muted;
     ctx.fillRect(left, box.y + box.h + 17, Math.max(0.5, wide - (wide > 3 ? 1 : 0)), 18);
     ctx.globalAlpha = 1;
-    ctx.fillStyle = mine ? "#fff" : t.text;
+    ctx.fillStyle = t.text;
     const start = Math.max(left, box.x);
     if (wide > 26) ctx.fillText(clipText(ctx, name, left + wide - start - 8), start + 4, box.y + box.h + 26.5);
   });
+  ctx.fillStyle = t.accent;
+  for (const [from, to, name] of stretches) if (isUnder(name, chosen)) ctx.fillRect(x(from), box.y + box.h + 31, Math.max(1.5, x(to) - x(from)), 4);
 }
 
 function peak(view, ctx, box, y, t) {

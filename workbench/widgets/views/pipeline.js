@@ -106,7 +106,7 @@ function toggleMarks(view) {
 }
 
 function gripOf(view, which) {
-  const grip = h("div", {class: "wb-mark", role: "slider", tabindex: 0, "aria-label": `Marker ${"AB"[which]}, cycles`, text: "AB"[which]});
+  const grip = h("div", {class: "wb-grip", role: "slider", tabindex: 0, "aria-label": `Marker ${"AB"[which]}, cycles`, text: "AB"[which]});
   const move = (cycle, reach) => setMarks(view, view.marks.map((mark, i) => (i === which ? snapped(view.shown, cycle, reach) : mark)));
   grip.addEventListener("pointerdown", (event) => { grip.setPointerCapture(event.pointerId); grip.focus(); event.preventDefault(); });
   grip.addEventListener("pointermove", (event) => {

@@ -1,4 +1,4 @@
-import {h, swatch, watch} from "../kit/kernel.js";
+import {OWN_KEYS, h, swatch, watch} from "../kit/kernel.js";
 
 const MARKS = {good: "✓", close: "≈", bad: "✕"};
 
@@ -25,7 +25,7 @@ function shares(parts) {
 }
 
 export function content(data) {
-  return h("section", {class: `wb wb-summary wb-${data.status}`, "aria-label": "Summary"},
+  return h("section", {class: `wb wb-summary wb-${data.status}`, "aria-label": "Summary", ...OWN_KEYS},
     h("div", {class: "wb-verdict"}, h("span", {class: "wb-mark", "aria-hidden": "true", text: MARKS[data.status]}),
       h("div", {}, h("h3", {text: data.headline}), h("p", {text: data.verdict}), data.caution && h("p", {class: "wb-caution", text: data.caution}))),
     gauge(data.gauge), h("p", {class: "wb-scale", text: data.gauge.text}),

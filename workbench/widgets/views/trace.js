@@ -106,15 +106,21 @@ function drawLayers(view, shown, lane, ctx, y, sizes, t) {
   }
   const pixel = x.invert(1) - x.invert(0);
   groupByPath(stretches, view.box.w / 30, 3 * pixel).forEach(([first, last, name], i) => {
-    const [from, wide] = across(view, ctx, first, last), mine = isUnder(chosen, name);
-    ctx.globalAlpha = mine ? 1 : 0.14 + 0.12 * (i % 2);
-    ctx.fillStyle = mine ? t.accent : t.muted;
+    const [from, wide] = across(view, ctx, first, last);
+    ctx.globalAlpha = 0.14 + 0.12 * (i % 2);
+    ctx.fillStyle = t.muted;
     ctx.fillRect(from, y + sizes.direction + 2, Math.max(0.6, wide - (wide > 3 ? 1 : 0)), sizes.layer);
     ctx.globalAlpha = 1;
-    ctx.fillStyle = mine ? "#fff" : t.text;
+    ctx.fillStyle = t.text;
     const start = Math.max(from, view.box.x);
     if (wide > 24) ctx.fillText(clipText(ctx, name, from + wide - start - 8), start + 4, y + sizes.direction + 2.5 + sizes.layer / 2);
   });
+  ctx.fillStyle = t.accent;
+  for (const [first, last, name] of stretches) {
+    if (!isUnder(name, chosen)) continue;
+    const [from, wide] = across(view, ctx, first, last);
+    ctx.fillRect(from, y + sizes.direction + sizes.layer - 1, Math.max(1.5, wide), 3);
+  }
 }
 
 // Every tile's own cycles inside the steps in view; what is left of a step is waiting for the slowest tile.
