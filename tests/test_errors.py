@@ -6,9 +6,9 @@ import copy
 import inspect
 import multiprocessing
 import pickle
-import pkgutil
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import workbench
 from workbench.errors import WorkbenchError
 
-for _found in pkgutil.walk_packages(workbench.__path__, "workbench."):
-    if _found.name not in ("workbench.__main__",):
-        import_module(_found.name)
+_ROOT = Path(workbench.__path__[0])
+for _found in sorted(_ROOT.rglob("*.py")):  # by files: `workbench.tf.keras` leads on to Keras' own
+    _parts = _found.relative_to(_ROOT.parent).with_suffix("").parts
+    import_module(".".join(_parts[:-1] if _parts[-1] == "__init__" else _parts))
 
 
 def kinds(base: type[WorkbenchError] = WorkbenchError) -> Iterator[type[WorkbenchError]]:

@@ -113,7 +113,7 @@ def test_stored_and_untrusted_every_view_is_a_picture(open_notebook: OpenNoteboo
     assert not lab.trusted()
     pictures = lab.output(0).locator("img[alt]")
     pictures.first.wait_for()
-    assert pictures.count() == 6
+    assert pictures.count() == 7
     for place in range(6):
         assert lab.picture(pictures.nth(place)).is_drawn(colours=6, filled=0.05)
     lab.screenshot_whole("stored-views-1280-light")

@@ -133,7 +133,7 @@ def tile_programs(draw: st.DrawFn) -> Drawn:
         steps.append(Repeat(times=draw(st.integers(1, 3)), body=sequence(turned)) if draw(st.booleans()) else turned)
     program = drawing.b.program(*steps)
     rows = tuple(drawing.rows)
-    lowered = Lowered(program=program, operators=rows, unmodelled=(), bodies=(), plans={})
+    lowered = Lowered(target=program.target, program=program, operators=rows, unmodelled=(), bodies=(), plans={})
     compiled = measure(program, Options(), Clock(lambda phase: None), lowered=lowered)
     return Drawn(compiled, drawing.operators)
 
