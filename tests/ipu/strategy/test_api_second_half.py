@@ -58,3 +58,9 @@ def test_names_of_modules_and_paths() -> None:
 
     assert Dense is keras.layers.Dense
     assert importlib.import_module("workbench.tf.keras").Model is keras.Model
+
+
+@pytest.mark.parametrize("path", ["applications.resnet50", "datasets.mnist", "layers", "utils"])
+def test_modules_of_keras_are_there_once(path: str) -> None:
+    """A second module of the same file would keep what it had when somebody replaces a name in Keras' own."""
+    assert importlib.import_module(f"workbench.tf.keras.{path}") is importlib.import_module(f"keras.{path}")

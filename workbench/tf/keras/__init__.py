@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import keras
 
-__path__ = list(keras.__path__)  # `from workbench.tf.keras.applications.resnet50 import …` finds Keras' own modules
+# `from workbench.tf.keras.applications.resnet50 import …` finds Keras' own modules, not second ones of the same files.
+for _name, _module in list(sys.modules.items()):
+    if _name.startswith("keras.") and not _name.startswith("keras.src"):
+        sys.modules[f"{__name__}.{_name.removeprefix('keras.')}"] = _module
 
 
 def __getattr__(name: str) -> Any:
