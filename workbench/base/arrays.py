@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TypeAlias, overload
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,25 @@ def frozen(array: npt.ArrayLike) -> IntArray:
     result = np.array(array, dtype=np.int64)
     result.setflags(write=False)
     return result
+
+
+_alive: WeakValueDictionary[int, IntArray] = WeakValueDictionary()  # by a hash of shape and content
+
+
+def shared(array: npt.ArrayLike) -> IntArray:
+    """The one read-only int64 array of this shape and content, for as long as somebody holds it.
+
+    Bytes, cycles and events of tiles repeat in a program: half the arrays of a compile have the content of another.
+    """
+    found = np.ascontiguousarray(array, dtype=np.int64)
+    place = hash((found.shape, hash(found.tobytes())))
+    known = _alive.get(place)
+    if known is not None and np.array_equal(known, found):
+        return known
+    if found.flags.writeable or not found.flags.owndata:
+        found = frozen(found)
+    _alive[place] = found
+    return found
 
 
 @overload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, shared
 from workbench.base.identity import ByIdentity
 
 
@@ -12,10 +12,9 @@ class Vectors:
     """Rows of `per_tile`; row 0 is zero. Arrays given are kept, so that an identity stays one array's."""
 
     def __init__(self, tiles: int) -> None:
-        zeros = np.zeros(tiles, dtype=np.int64)
+        zeros = shared(np.zeros(tiles, dtype=np.int64))
         self._rows: list[IntArray] = [zeros]
-        self._by_content: dict[bytes, int] = {zeros.tobytes(): 0}
-        self._by_identity: ByIdentity[IntArray, int] = ByIdentity()
+        self._by_identity: ByIdentity[IntArray, int] = ByIdentity([(zeros, 0)])
         self._sums: dict[int, int] = {}
         self._used: dict[int, int] = {}
 
@@ -23,9 +22,10 @@ class Vectors:
         """The row of a vector, added when new."""
         known: int | None = self._by_identity.get(vector)
         if known is None:
-            known = self._by_content.setdefault(np.asarray(vector, dtype=np.int64).tobytes(), len(self._rows))
+            one = shared(vector)
+            known = self._by_identity.setdefault(one, len(self._rows))
             if known == len(self._rows):
-                self._rows.append(vector)
+                self._rows.append(one)
             self._by_identity[vector] = known
         return known
 

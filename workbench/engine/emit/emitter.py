@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, frozen
+from workbench.base.arrays import IntArray, shared
 from workbench.base.categories import VariableKind
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.base.identity import ByIdentities
@@ -66,10 +66,10 @@ def total_of(arrays: Sequence[IntArray]) -> IntArray:
     if len(arrays) == 1:
         return arrays[0]
     if any(array.flags.writeable for array in arrays):
-        return frozen(np.add.reduce(arrays))
+        return shared(np.add.reduce(arrays))
     known: IntArray | None = _sums.get(tuple(arrays))
     if known is None:
-        known = _sums[tuple(arrays)] = frozen(np.add.reduce(arrays))
+        known = _sums[tuple(arrays)] = shared(np.add.reduce(arrays))
     return known
 
 
@@ -289,13 +289,13 @@ class Emitter:
     def stream(self, name: str, tensor: Tensor, direction: Any, *, remote: bool = False, ahead: int = 0) -> None:
         """Copy a whole tensor from or to the host (or streaming memory); `ahead`: elements a feed holds ready."""
         per_tile = tensor.mapping.bytes_per_tile(tensor.itemsize_bytes, self.tiles)
-        nothing = frozen(np.zeros(self.tiles, np.int64))
+        nothing = shared(np.zeros(self.tiles, np.int64))
         incoming = direction == "to_device"
         exchange = Exchange(
             name=name,
             sent_bytes=nothing if incoming else per_tile,
             received_bytes=per_tile if incoming else nothing,
-            fragments=frozen(per_tile > 0),
+            fragments=shared(per_tile > 0),
         )
         self._push(
             StreamCopy(

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.base.arrays import IntArray, ceil_div, shared
 from workbench.base.categories import VariableKind
 from workbench.engine.emit.emitter import Emitter
 from workbench.engine.program import Exchange, GlobalExchange, StreamCopy, Variable
@@ -15,7 +15,7 @@ from workbench.engine.program import Exchange, GlobalExchange, StreamCopy, Varia
 
 def part(amounts: IntArray, members: int, of: int) -> IntArray:
     """`members / of` of the amounts, rounded up, int64[tiles]."""
-    return frozen(ceil_div(amounts * members, of))
+    return shared(ceil_div(amounts * members, of))
 
 
 def held_bytes(
@@ -37,7 +37,7 @@ def held_bytes(
             kind=kind,
             dtype=dtype,
             shape=shape,
-            bytes_per_tile=frozen(bytes_per_tile),
+            bytes_per_tile=shared(bytes_per_tile),
             always_live=always_live,
             ipu=emit.ipu,
             origin=emit.origin,
@@ -63,7 +63,7 @@ def collective(
     `moved` is what each tile sends and receives in all, int64[tiles], in a piece to and from each of the others.
     """
     emit.sync("external")
-    nothing, pieces = frozen(np.zeros_like(moved)), frozen((moved > 0) * (group_size - 1))
+    nothing, pieces = shared(np.zeros_like(moved)), shared((moved > 0) * (group_size - 1))
     emit.add(
         GlobalExchange(
             **emit.stamp(name),
@@ -90,12 +90,12 @@ def remote_copy(
     """Synchronise with streaming memory, then copy `moved` bytes of each tile, int64[tiles], to or from a buffer."""
     emit.sync("external")
     incoming, names = direction == "to_device", tuple(dict.fromkeys(variables))
-    nothing = frozen(np.zeros_like(moved))
+    nothing = shared(np.zeros_like(moved))
     exchange = Exchange(
         name=name,
         sent_bytes=nothing if incoming else moved,
         received_bytes=moved if incoming else nothing,
-        fragments=frozen(moved > 0),
+        fragments=shared(moved > 0),
     )
     emit.add(
         StreamCopy(

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.base.arrays import IntArray, ceil_div, frozen, shared
 from workbench.errors import InputError
 
 Shape: TypeAlias = tuple[int, ...]
@@ -154,12 +154,12 @@ def intern(placement: M) -> M:
 
 @lru_cache(maxsize=2048)
 def _elements_per_tile(placement: Placement, tiles: int) -> IntArray:
-    return frozen(placement.count(tiles))
+    return shared(placement.count(tiles))
 
 
 @lru_cache(maxsize=2048)
 def _bytes_per_tile(placement: Placement, itemsize: int, tiles: int) -> IntArray:
-    return frozen(placement.elements_per_tile(tiles) * itemsize)
+    return shared(placement.elements_per_tile(tiles) * itemsize)
 
 
 def tile_order(tiles: IntArray) -> IntArray:

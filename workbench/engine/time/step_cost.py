@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, frozen
+from workbench.base.arrays import IntArray, shared
 from workbench.base.causes import Cause
 from workbench.base.identity import ByIdentities, ByIdentity
 from workbench.engine import vertices
@@ -235,9 +235,8 @@ class StepCosts:
         self._of_groups: ByIdentity[tuple[VertexGroup, ...], Computed] = ByIdentity()
         self._exchanged: ByIdentities[IntArray | None, tuple[Cost, IntArray]] = ByIdentities()
         self._earlier_exchanged = earlier._exchanged if earlier is not None and is_alike else self._exchanged
-        self._arrays: dict[bytes, IntArray] = {}
         self._balances: ByIdentity[IntArray, tuple[int, float]] = ByIdentity()
-        self._nothing = self._kept(np.zeros(target.tiles_per_ipu, np.int64))
+        self._nothing = shared(np.zeros(target.tiles_per_ipu, np.int64))
 
     def cost(self, step: Leaf) -> StepCost:
         """Cost, cause and per-tile cycles of one execution."""
@@ -267,12 +266,6 @@ class StepCosts:
             return ("sync", self._sync(step), self._nothing, 0)
         return ("collective" if step.collective else "inter_ipu", *self._global(step), 0)
 
-    def _kept(self, array: IntArray) -> IntArray:
-        content = array.tobytes()
-        if content not in self._arrays:
-            self._arrays[content] = frozen(array)
-        return self._arrays[content]
-
     def _compute(self, compute_set: ComputeSet) -> Computed:
         known: Computed | None = self._of_groups.get(compute_set.groups)
         if known is None:
@@ -283,7 +276,7 @@ class StepCosts:
         key = tuple((group.vertex, group.arguments, group.tiles, group.count) for group in compute_set.groups)
         if key not in self._computed:
             cost, per_tile, flops = self._earlier.get(key) or self._compute_new(compute_set)
-            self._computed[key] = (cost, self._kept(per_tile), flops)
+            self._computed[key] = (cost, shared(per_tile), flops)
         return self._computed[key]
 
     def _compute_new(self, compute_set: ComputeSet) -> Computed:
@@ -315,7 +308,7 @@ class StepCosts:
         known: tuple[Cost, IntArray] | None = self._exchanged.get(arrays)
         if known is None:
             cost, per_tile = self._earlier_exchanged.get(arrays) or exchange_cost(exchange, self.target)
-            known = self._exchanged[arrays] = (cost, self._kept(per_tile))
+            known = self._exchanged[arrays] = (cost, shared(per_tile))
         return known
 
     def _stream(self, step: StreamCopy) -> tuple[Cost, IntArray]:
@@ -344,12 +337,12 @@ class StepCosts:
 
     def _global(self, step: GlobalExchange) -> tuple[Cost, IntArray]:
         target, messages = self.target, 1
-        shared: dict[str, int] = {}
+        on_link: dict[str, int] = {}
         if step.collective:
             way = self.topology.ring(step.group_size, self.ipus, target)
             passes = _RING_PASSES.get(step.collective, 1)
             messages = passes * (step.group_size - 1)
-            shared = {"passes": passes, "group_size": step.group_size, "streams": way.streams}
+            on_link = {"passes": passes, "group_size": step.group_size, "streams": way.streams}
         else:
             way = self.topology.way(step.ipu, step.to_ipu, target)
         transfer = term(
@@ -360,7 +353,7 @@ class StepCosts:
             bytes_per_second=target.link_bytes_per_second,
             efficiency=target.link_efficiency,
             clock_hz=target.clock_hz,
-            **shared,
+            **on_link,
         )
         latency = term(
             "latency",
@@ -375,7 +368,7 @@ class StepCosts:
         if not ends:
             return cost, per_tile
         slowest = max(ends, key=lambda end: end[0].value)  # both ends move the same stream at the same time
-        return cost + slowest[0], self._kept(np.maximum.reduce([end[1] for end in ends]))
+        return cost + slowest[0], shared(np.maximum.reduce([end[1] for end in ends]))
 
 
 def _one_vertex(group: VertexGroup, machine: Machine) -> Term:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, frozen
+from workbench.base.arrays import IntArray, shared
 from workbench.engine.mapping.axes import grid_rows, in_memory_order, is_simple
 from workbench.engine.mapping.grid import Grid
 from workbench.engine.mapping.joined import clipped, parts_of
@@ -78,10 +78,10 @@ def _transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transf
         raise InputError(f"a transfer to {dst}", expected="a mapping in which every element has a tile")
     counts = _known_counts(src, dst, tiles)
     return Transfer(
-        sent_bytes=frozen(counts.sent * itemsize),
-        received_bytes=frozen(counts.received * itemsize),
-        local_bytes=frozen(counts.local * itemsize),
-        fragments=frozen(counts.pieces),
+        sent_bytes=shared(counts.sent * itemsize),
+        received_bytes=shared(counts.received * itemsize),
+        local_bytes=shared(counts.local * itemsize),
+        fragments=shared(counts.pieces),
     )
 
 
