@@ -127,11 +127,54 @@ def views(profile: Profile, *names: str) -> Any:
     return linked(profile, *names)
 
 
-def diagnose(executable: Executable, **arguments: Any) -> Any:
-    """Ranked fixes, each applied, recompiled and measured; on a loaded profile: estimates only."""
-    from workbench.profiler.advice.diagnose import diagnose as run
+def diagnose(
+    executable: Executable,
+    *,
+    keep_numbers: str = "any",
+    ipus: int | None = None,
+    levers: Any = None,
+    compiles: int | None = None,
+    seconds: float | None = None,
+    executor: Any = None,
+    progress: Progress | None = None,
+    heard: Any = None,
+) -> Any:
+    """Ranked fixes, each applied, compiled and measured: a `Diagnosis`; of a loaded profile estimates only.
 
-    return run(executable, compile_request, **arguments)
+    Levers are moved alone and up to three at once, what promises most by the profile and by what was measured first,
+    until nothing promises a hundredth more, or `compiles` (24) or `seconds` are used up. For a program that fits, what
+    makes it faster. `keep_numbers`: "exact" lets nothing in but the same operations, "reassociated" sums in another
+    order too, "any" everything. `ipus`: the most IPUs of a fix, default those of the system in use, at most 16; stages
+    are tried where nothing on the program's own IPUs fits, or only dearly. `levers`: names, default all; another
+    optimizer is tried only where it is named or nothing else fits. `executor`: compiles as many at once as it has
+    workers, see `wb.sweep`. `progress` hears `"fix: phase"`; what it raises stops the diagnosis. `heard` is given each
+    row as it is measured. Errors: `InputError`.
+    """
+    from workbench.base.whole import whole
+    from workbench.ipu.devices import number_of_ipus
+    from workbench.profiler.advice.diagnose import diagnose as run
+    from workbench.splits.offered import stages_found
+    from workbench.sweeps.measure import measure_on
+
+    most = min(_MOST_IPUS, number_of_ipus()) if ipus is None else whole("ipus", ipus)
+    measure, width = measure_on(executor)
+    return run(
+        executable,
+        compile_request,
+        keep_numbers=keep_numbers,
+        ipus=most,
+        levers=levers,
+        compiles=compiles,
+        seconds=seconds,
+        progress=progress,
+        heard=heard,
+        split=lambda request, count, left, told: stages_found(request, compile_request, count, left, told),
+        measure=measure,
+        width=width,
+    )
+
+
+_MOST_IPUS = 16  # of a fix that nobody set a bound for
 
 
 def compare_schedules(

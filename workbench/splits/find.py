@@ -5,7 +5,7 @@ The compiler is a function that is given, as in diagnosis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,10 +52,18 @@ def chain_to_cut(request: Any, caller: str) -> LayerChain:
 
 
 def searched(
-    request: Any, compile: Compile, chain: LayerChain, ipus: int, compiles: int, progress: Progress | None
+    request: Any,
+    compile: Compile,
+    chain: LayerChain,
+    ipus: int,
+    compiles: int,
+    progress: Progress | None,
+    reliefs: Sequence[dict[str, Any]] = RELIEFS,
 ) -> Split:
     """The best split of a chain over so many stages; of one stage the program without stages."""
-    search = _Search(request=request, compile=compile, chain=chain, ipus=ipus, left=compiles, progress=progress)
+    search = _Search(
+        request=request, compile=compile, chain=chain, ipus=ipus, left=compiles, progress=progress, reliefs=reliefs
+    )
     search.run()
     if all(each.executable is None for each in search.attempts):
         raise InputError(f"no split compiles: {search.attempts[0].problem}")
@@ -72,12 +80,15 @@ class _Search:
     ipus: int
     left: int
     progress: Progress | None
+    reliefs: Sequence[dict[str, Any]] = RELIEFS
     attempts: list[Attempt] = field(default_factory=list)
 
     def run(self) -> None:
         """Without any relief, then with one after another until something fits."""
         asked = self.request.options
-        reliefs = [each for each in RELIEFS if any(asked.get(name) != value for name, value in _options(each).items())]
+        reliefs = [
+            each for each in self.reliefs if any(asked.get(name) != value for name, value in options_of(each).items())
+        ]
         reliefs = reliefs if self.request.mode != "inference" else []
         for place, relief in enumerate(({}, *reliefs)):
             if any(each.profile is not None and each.profile.fits for each in self.attempts) or self.left <= 0:
@@ -141,7 +152,7 @@ class _Search:
             cycles, needs = self._tables(expected)
             told = {"expected_cycles": tuple(along(cycles, cuts)), "expected_bytes": tuple(along(needs, cuts))}
         stages = stages_of(cuts, len(self.chain.names))
-        request = self.request.replace(stages=stages if self.ipus > 1 else None, options=_options(relief))
+        request = self.request.replace(stages=stages if self.ipus > 1 else None, options=options_of(relief))
         executable, problem = None, ""
         try:
             executable = self.compile(request, self._heard(len(self.attempts) + 1), self._like())
@@ -170,7 +181,7 @@ IDLE = 2  # compiles in a row that were no better
 WITHIN = 1.02  # stages expected to be slower by more than the search's own error of cycles are not tried
 
 
-def _options(relief: dict[str, Any]) -> dict[str, Any]:
+def options_of(relief: Mapping[str, Any]) -> dict[str, Any]:
     """The options that these arguments of a compile write."""
     found: dict[str, Any] = {}
     if "recomputation" in relief:

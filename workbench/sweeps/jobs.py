@@ -21,7 +21,8 @@ from workbench.errors import WorkbenchError
 from workbench.profiler.advice.kept_trace import keep_trace
 from workbench.profiler.collect import collect
 from workbench.profiler.fidelity import typical_errors
-from workbench.profiler.storage import save_profile
+from workbench.profiler.profile import Profile
+from workbench.profiler.storage import load_profile, save_profile
 
 EXECUTION = "profile.execution"
 
@@ -74,4 +75,12 @@ def _file_of(profile: Any) -> bytes:
         return path.read_bytes()
 
 
-__all__ = ["Done", "Job", "run_jobs"]
+def profile_of(file: bytes) -> Profile:
+    """The profile whose file has these bytes."""
+    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        path = Path(folder) / "point.wbprofile"
+        path.write_bytes(file)
+        return load_profile(path)
+
+
+__all__ = ["Done", "Job", "profile_of", "run_jobs"]

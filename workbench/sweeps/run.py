@@ -34,7 +34,7 @@ class Runner:
         """Each job's outcome as it comes; `left` is how many points are not done yet."""
         if self.executor is not None:
             self.how = f"on {type(self.executor).__name__}"
-            yield from _Pool(make=lambda: self.executor, width=_width_of(self.executor)).run(groups)
+            yield from _Pool(make=lambda: self.executor, width=width_of(self.executor)).run(groups)
             return
         rest = iter(groups)
         for group in rest:
@@ -75,7 +75,8 @@ def check_executor(executor: Any) -> None:
         )
 
 
-def _width_of(executor: Any) -> int:
+def width_of(executor: Any) -> int:
+    """How many jobs an executor does at once; 8 where it does not say."""
     return int(getattr(executor, "_max_workers", 0) or 8)
 
 
@@ -132,4 +133,4 @@ def _next(again: deque[tuple[Group, int]], waiting: Iterator[Group]) -> tuple[Gr
     return None if group is None else (group, 1)
 
 
-__all__ = ["TOGETHER", "Group", "Runner", "check_executor", "processes", "workers"]
+__all__ = ["TOGETHER", "Group", "Runner", "check_executor", "processes", "width_of", "workers"]

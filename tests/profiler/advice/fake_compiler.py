@@ -64,6 +64,7 @@ class FakeRequest:
     loss: Any = None
     precision: str | None = None
     stages: Any = None
+    replicas: int = 1
     gradient_accumulation_steps: int = 1
     asked: Mapping[str, Any] = field(default_factory=dict)
 

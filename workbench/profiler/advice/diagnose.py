@@ -1,39 +1,39 @@
-"""Why a program does not fit and what mends it: levers applied one by one, compiled again, measured and ranked.
+"""Why a program does not fit and what mends it: changes applied, compiled again, measured and ranked.
 
 The compiler is a function that is given, so this module sees requests and profiles and nothing of the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from itertools import combinations
+from functools import partial
+from math import isfinite
 from typing import Any, ClassVar
 
 import pandas as pd
 
 from workbench.base.units import bytes_text, cycles_text, percent_text
-from workbench.errors import Cancelled, InputError, WorkbenchError
-from workbench.profiler.advice.levers import DEFAULT, LEVERS, Change, Lever, Situation
+from workbench.base.whole import whole
+from workbench.errors import InputError
+from workbench.profiler.advice.levers import LAST, LEVELS, LEVERS, Change, Lever, Situation, joined
+from workbench.profiler.advice.search.candidates import candidates, refused
+from workbench.profiler.advice.search.stages import SplitFinder, wanted, with_stages
+from workbench.profiler.advice.search.trial import Budget, Compile, Measure, Outcome, Progress, Trial, cost_of
 from workbench.profiler.advice.snippet import code_of
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report, records, text_table
+from workbench.profiler.report import Report, face, records, text_table
 
-ATTEMPTS = 4  # compiles of one lever
-NEAR = 1.1  # a peak within a tenth of a tile may come down with a milder change
-Progress = Callable[[str], None]
-
-
-# compile(request, progress, like) makes an executable; `like` is one whose trace may be used again.
-Compile = Callable[[Any, Progress | None, Any], Any]
+COMPILES = 24
+STAGES = "stages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """One change and what it does. `verified_*`, `fits` and `margin_bytes` are None while it was only estimated.
+    """Changes made at once and what they do. `verified_*`, `fits` and `margin_bytes` are None while only estimated.
 
-    `fix`: in words; `cycles_per_sample`: modelled cycles of a call over its samples; `code`: what to type;
+    `fix`: in words; `lever`: names joined by +; `cycles_per_sample`: modelled cycles of a call over its samples;
+    `cost`: those times the IPUs; `numbers`: what becomes of the numbers, of `LEVELS`; `code`: what to type;
     `note`: what else changes; `problem`: why it could not be compiled.
     """
 
@@ -43,12 +43,20 @@ class Fix:
     verified_bytes: int | None = None
     verified_cycles: int | None = None
     cycles_per_sample: float | None = None
+    ipus: int | None = None
+    cost: float | None = None
+    numbers: str = "exact"
     fits: bool | None = None
     margin_bytes: int | None = None
     code: str = ""
     note: str = ""
     problem: str = ""
     change: Change = field(repr=False)
+
+    @property
+    def levers(self) -> frozenset[str]:
+        """The levers that are moved."""
+        return frozenset(self.lever.split("+"))
 
 
 COLUMNS = (
@@ -58,6 +66,9 @@ COLUMNS = (
     "verified_bytes",
     "verified_cycles",
     "cycles_per_sample",
+    "ipus",
+    "cost",
+    "numbers",
     "fits",
     "margin_bytes",
     "note",
@@ -67,9 +78,9 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Diagnosis(Report):
-    """Fixes of one program, best first: those that fit by cycles per sample, then by the bytes still needed.
+    """Fixes of one program, best first: those that fit by cycles x IPUs a sample, then by the bytes still needed.
 
-    `fixes`: one for each lever (or pair) that helps; `tried`: everything compiled; `skipped`: (lever, why not).
+    `fixes`: what helps; `tried`: everything compiled, in order; `skipped`: (lever, why not).
     """
 
     name: ClassVar[str] = "diagnosis"
@@ -115,9 +126,22 @@ class Diagnosis(Report):
         return f"it is {self._over} over, and {self.fixes[0].fix} should bring the fullest tile to {left}"
 
     def slowdown(self, fix: Fix) -> float:
-        """Cycles per sample of a fix over those of the program as it is."""
-        base = cycles_per_sample(self.profile)
-        return (fix.cycles_per_sample or 0.0) / base if base else 1.0
+        """Cycles x IPUs a sample of a fix over those of the program as it is."""
+        base = cost_of(self.profile)
+        return (fix.cost or 0.0) / base if base else 1.0
+
+    def pareto(self) -> pd.DataFrame:
+        """The fixes that fit and that no other that fits beats in cost and in bytes at once; the cheapest first."""
+        kept: list[Fix] = []
+        for fix in self.fixes:
+            least = min((each.verified_bytes or 0 for each in kept), default=None)
+            if fix.fits and (least is None or (fix.verified_bytes or 0) < least):
+                kept.append(fix)
+        return _table(kept)
+
+    def figure(self, kind: str = "bars") -> Any:
+        """A plotly figure: `"bars"`, bytes of each fix, or `"scatter"`, bytes against cost, capacity and front."""
+        return face(self.name).figure(self, kind)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -145,11 +169,12 @@ class Diagnosis(Report):
                 "fix": fix.fix,
                 "fullest tile": bytes_text(fix.estimated_bytes if fix.verified_bytes is None else fix.verified_bytes),
                 "": _verdict(fix),
-                "per sample": "" if fix.cycles_per_sample is None else cycles_text(fix.cycles_per_sample),
+                "cycles x IPUs a sample": "" if fix.cost is None else cycles_text(fix.cost),
+                "numbers": fix.numbers,
             }
             for fix in self.fixes
         ]
-        notes = [f"{fix.fix}: {fix.note}" for fix in self.fixes if fix.note]
+        notes = [f"{fix.fix}: {fix.note}" for fix in self.fixes[:1] if fix.note]
         notes += [f"Not tried: {lever}: {reason}." for lever, reason in self.skipped]
         notes += [f"{fix.fix}: {fix.problem}" for fix in self.tried if fix.problem]
         code = [self.fixes[0].code] if self.fixes else []
@@ -183,49 +208,129 @@ def cycles_per_sample(profile: Profile) -> float:
 
 
 def diagnose(
-    executable: Any, compile: Compile, levers: Sequence[str] | None = None, progress: Progress | None = None
+    executable: Any,
+    compile: Compile,
+    *,
+    keep_numbers: str = "any",
+    ipus: int | None = None,
+    levers: Sequence[str] | None = None,
+    compiles: int | None = None,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+    heard: Callable[[Fix], None] | None = None,
+    split: SplitFinder | None = None,
+    measure: Measure | None = None,
+    width: int = 1,
 ) -> Diagnosis:
-    """Try levers on an executable (or, as estimates, on a loaded profile) and rank what helps.
+    """Try changes of an executable (or, as estimates, of a loaded profile) and rank what helps: see `wb.diagnose`.
 
-    `levers`: names, default `available_memory`, `half_partials` and `micro_batch`; also `half_precision`. `progress`
-    hears `"fix: phase"` as each phase of a candidate begins; what it raises stops the diagnosis.
+    `split` finds stages, as `SplitFinder`; without it none are tried. `measure` compiles `width` requests at once.
     """
-    found = _levers(levers)
-    if not isinstance(executable, Profile) and not isinstance(getattr(executable, "profile", None), Profile):
-        raise InputError(
-            f"diagnose was given {executable!r}",
-            expected="what wb.compile returns, or a profile",
-            todo="write wb.diagnose(wb.compile(model, batch_size=…)), with the arguments of the compile",
-        )
-    profile = executable if isinstance(executable, Profile) else executable.profile
+    found, profile = _levers(levers), _profile_of(executable)
+    if keep_numbers not in LEVELS:
+        raise InputError(f"keep_numbers is {keep_numbers!r}", expected=f"one of: {', '.join(LEVELS)}")
+    budget = Budget(compiles=COMPILES if compiles is None else whole("compiles", compiles), seconds=_seconds(seconds))
+    most = 1 if ipus is None else whole("ipus", ipus)
     request = None if isinstance(executable, Profile) else executable.request
     situation = Situation(profile=profile, fixed_inputs=bool(getattr(request, "inputs", ())))
-    proposals = [(lever, *lever.propose(situation)) for lever in found]
-    skipped = tuple((lever.title, reason) for lever, changes, reason in proposals if not changes)
-    ladders = [changes for _, changes, _ in proposals if changes]
+    ladders, skipped = _ladders(found, situation, keep_numbers)
     if request is None:
-        fixes = [_estimate(change, None) for changes in ladders for change in changes]
-        fixes = [] if profile.fits else sorted(fixes, key=lambda fix: fix.estimated_bytes)
-        return Diagnosis(profile=profile, fixes=tuple(fixes), skipped=skipped, estimated=True)
-    trial = _Trial(executable=executable, compile=compile, progress=progress or (lambda text: None))
-    fixes = trial.faster(ladders) if profile.fits else trial.smaller(ladders)
+        singles = [parts[0] for parts in candidates(ladders, keep_numbers) if len(parts) == 1]
+        fixes = [] if profile.fits else sorted((_estimate(each, None) for each in singles), key=_by_estimate)
+        return Diagnosis(profile=profile, fixes=tuple(fixes), skipped=tuple(skipped), estimated=True)
+    trial = Trial(
+        executable=executable,
+        compile=compile,
+        progress=progress or (lambda text: None),
+        heard=(lambda outcome: None) if heard is None else (lambda outcome: heard(_fix(outcome, executable))),
+        budget=budget,
+        measure=measure,
+        width=width,
+    )
+    named = levers is None or STAGES in ((levers,) if isinstance(levers, str) else levers)
+    staged = split is not None and named and most > profile.ipus and _may_stage(request, situation)
+    stages = partial(with_stages, trial, split, situation, most, keep_numbers) if split and staged else None
+    _search(trial, ladders, keep_numbers, every=levers is None, stages=stages)
+    tried = tuple(_fix(outcome, executable) for outcome in trial.outcomes)
+    if trial.left_out:
+        skipped.append((f"{trial.left_out} combinations", "none of them promised more, or the compiles were used up"))
     return Diagnosis(
         profile=profile,
-        fixes=tuple(fixes),
-        tried=tuple(trial.tried),
-        skipped=skipped,
+        fixes=_helping(tried, profile),
+        tried=tried,
+        skipped=tuple(skipped),
         executable=executable,
         compile=compile,
     )
 
 
+def _profile_of(executable: Any) -> Profile:
+    found = executable if isinstance(executable, Profile) else getattr(executable, "profile", None)
+    if not isinstance(found, Profile):
+        raise InputError(
+            f"diagnose was given {executable!r}",
+            expected="what wb.compile returns, or a profile",
+            todo="write wb.diagnose(wb.compile(model, batch_size=…)), with the arguments of the compile",
+        )
+    return found
+
+
+def _ladders(
+    levers: Sequence[Lever], situation: Situation, keep_numbers: str
+) -> tuple[list[Sequence[Change]], list[tuple[str, str]]]:
+    """The changes of each lever that has any, and why the others have none or may not be moved."""
+    proposals = [(lever, *lever.propose(situation)) for lever in levers]
+    ladders: list[Sequence[Change]] = [changes for _, changes, _ in proposals if changes]
+    skipped = [(lever.title, reason) for lever, changes, reason in proposals if not changes]
+    for name, why in refused(ladders, keep_numbers):
+        skipped.append((LEVERS.get(name).title, f"keep_numbers is {keep_numbers!r}; {why.rstrip('.')}"))
+    return ladders, skipped
+
+
+def _search(
+    trial: Trial,
+    ladders: Sequence[Sequence[Change]],
+    keep_numbers: str,
+    *,
+    every: bool,
+    stages: Callable[[], None] | None,
+) -> None:
+    """Levers on the program's own IPUs, then stages where they are wanted, then the levers with what was learned.
+
+    `every`: no levers were named, so those of the last are left for the last.
+    """
+    allowed = [changes for changes in ladders if not every or changes[0].lever not in LAST]
+    found = candidates(allowed, keep_numbers)
+    if stages is not None:
+        trial.run(found, trial.budget.compiles // 2)
+        if wanted(trial):
+            stages()
+    trial.run(found, trial.budget.left)
+    if len(allowed) < len(ladders) and not isfinite(trial.best):
+        trial.run(candidates(ladders, keep_numbers), trial.budget.left)
+
+
+def _may_stage(request: Any, situation: Situation) -> bool:
+    return getattr(request, "stages", None) is None and not situation.fixed_inputs and situation.layers > 1
+
+
 def _levers(names: Any) -> list[Lever]:
-    """Levers by name: one, or several."""
-    wanted = DEFAULT if names is None else (names,) if isinstance(names, str) else names
+    """Levers by name: one, or several; all without."""
+    wanted = tuple(LEVERS) if names is None else (names,) if isinstance(names, str) else names
     for name in wanted if isinstance(wanted, list | tuple) else (wanted,):
-        if not isinstance(name, str) or name not in LEVERS:
-            raise InputError(f"unknown lever {name!r} in levers", expected=f"any of: {', '.join(LEVERS)}")
-    return [LEVERS.get(name) for name in wanted or DEFAULT]
+        if not isinstance(name, str) or (name not in LEVERS and name != STAGES):
+            raise InputError(f"unknown lever {name!r} in levers", expected=f"any of: {', '.join((*LEVERS, STAGES))}")
+    if not wanted:
+        raise InputError("levers is empty", expected=f"any of: {', '.join((*LEVERS, STAGES))}", todo="leave levers out")
+    return [LEVERS.get(name) for name in dict.fromkeys(wanted) if name != STAGES]
+
+
+def _seconds(seconds: Any) -> float | None:
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise InputError(f"seconds is {seconds!r}", expected="a number above 0")
+    return float(seconds)
 
 
 def _estimate(change: Change, request: Any) -> Fix:
@@ -233,130 +338,59 @@ def _estimate(change: Change, request: Any) -> Fix:
         fix=change.title,
         lever=change.lever,
         estimated_bytes=change.estimated_bytes,
+        numbers=change.numbers,
         code=code_of(change, request),
         note=change.note,
         change=change,
     )
 
 
-def _rank(fix: Fix) -> tuple[bool, float]:
-    return not fix.fits, float((fix.cycles_per_sample if fix.fits else fix.verified_bytes) or 0)
+def _by_estimate(fix: Fix) -> int:
+    return fix.estimated_bytes
 
 
-@dataclass(slots=True)
-class _Trial:
-    """Compiles changes and remembers what it measured."""
+def _fix(outcome: Outcome, executable: Any) -> Fix:
+    """A row of what came of a combination."""
+    change, profile = joined(outcome.parts, executable.profile.max_tile_bytes), outcome.profile
+    plain = _estimate(change, executable.request)
+    if profile is None:
+        return replace(plain, problem=outcome.problem)
+    return replace(
+        plain,
+        verified_bytes=profile.max_tile_bytes,
+        verified_cycles=profile.total_cycles,
+        cycles_per_sample=cycles_per_sample(profile),
+        ipus=profile.ipus,
+        cost=cost_of(profile),
+        fits=profile.fits,
+        margin_bytes=profile.margin_bytes,
+    )
 
-    executable: Any
-    compile: Compile
-    progress: Progress
-    tried: list[Fix] = field(default_factory=list)
 
-    def measured(self, change: Change) -> Fix:
-        """A change applied, compiled and measured; one that cannot be compiled keeps its problem."""
-        request = change.applied(self.executable.request)
-        estimate = _estimate(change, self.executable.request)
-        try:
-            profile = self.compile(
-                request, lambda phase: self.progress(f"{change.title}: {phase}"), self.executable
-            ).profile
-        except Cancelled:
-            raise
-        except WorkbenchError as error:
-            fix = replace(estimate, problem=str(error))
-        else:
-            fix = replace(
-                estimate,
-                verified_bytes=profile.max_tile_bytes,
-                verified_cycles=profile.total_cycles,
-                cycles_per_sample=cycles_per_sample(profile),
-                fits=profile.fits,
-                margin_bytes=profile.margin_bytes,
-            )
-        self.tried.append(fix)
-        return fix
+def _rank(fix: Fix) -> tuple[bool, float, int]:
+    return not fix.fits, float((fix.cost if fix.fits else fix.verified_bytes) or 0), len(fix.levers)
 
-    def smaller(self, ladders: Sequence[Sequence[Change]]) -> list[Fix]:
-        """The mildest fitting change of each lever, else its lowest; levers together where none fits alone.
 
-        The best fitting change is also tried with those that do not fit alone and are faster than what was compiled.
-        """
-        base = self.executable.profile
-        found = [fix for fix in map(self._climb, ladders) if fix is not None]
-        kept = [fix for fix in found if fix.fits or (fix.verified_bytes or 0) < base.max_tile_bytes]
-        best = min(kept, key=_rank, default=None)
-        if best is None or not best.fits:
-            return sorted([*kept, *self._together([fix.change for fix in kept])], key=_rank)
-        faster = [fix for fix in kept if not fix.fits and (fix.cycles_per_sample or 0) < cycles_per_sample(base)]
-        joined = [self.measured(best.change.joined(fix.change, base.max_tile_bytes)) for fix in faster]
-        return sorted([*kept, *(fix for fix in joined if fix.fits)], key=_rank)
+def _helping(tried: Sequence[Fix], profile: Profile) -> tuple[Fix, ...]:
+    """What helps, best first: where it fits, what is faster; else what fits; else what comes nearer to it.
 
-    def _climb(self, changes: Sequence[Change]) -> Fix | None:
-        """Of a few steps of one lever, the fastest that fits, else the lowest."""
-        fixes = self._by_size(changes) if changes[0].scale else self._between(changes)
-        return min((fix for fix in fixes if not fix.problem), key=_rank, default=None)
+    A row is left out where fewer of its levers do the same.
+    """
+    any_fits = profile.fits or any(fix.fits for fix in tried)
+    kept: list[Fix] = []
+    for fix in sorted((each for each in tried if not each.problem), key=_rank):
+        if bool(fix.fits) != any_fits or not _helps(fix, profile):
+            continue
+        if not any(_same(each, fix) and each.levers <= fix.levers for each in kept):
+            kept.append(fix)
+    return tuple(kept)
 
-    def _between(self, changes: Sequence[Change]) -> Iterator[Fix]:
-        """The mildest, the strongest, and those between them when the strongest fits or comes near."""
-        mildest = self.measured(changes[0])
-        yield mildest
-        if mildest.fits or len(changes) == 1:
-            return
-        strongest = self.measured(changes[-1])
-        if strongest.fits or (strongest.verified_bytes or 0) <= NEAR * self._limit:
-            for change in changes[1:-1]:
-                fix = self.measured(change)
-                yield fix
-                if fix.fits:
-                    return
-        yield strongest
 
-    def _by_size(self, changes: Sequence[Change]) -> Iterator[Fix]:
-        """From the mildest, past those that the measured sizes rule out, at most `ATTEMPTS`."""
-        left, last = list(changes), (1.0, self.executable.profile.max_tile_bytes)
-        for _ in range(ATTEMPTS):
-            if not left:
-                return
-            change = left.pop(0)
-            fix = self.measured(change)
-            yield fix
-            if fix.fits:
-                return
-            if fix.verified_bytes is not None:
-                left = self._promising(left, last, (change.scale, fix.verified_bytes))
-                last = (change.scale, fix.verified_bytes)
+def _helps(fix: Fix, profile: Profile) -> bool:
+    if profile.fits:
+        return (fix.cost or 0) < cost_of(profile)
+    return bool(fix.fits) or (fix.verified_bytes or 0) < profile.max_tile_bytes
 
-    @property
-    def _limit(self) -> int:
-        return int(self.executable.profile.target["bytes_per_tile"])
 
-    def _promising(self, left: list[Change], last: tuple[float, int], now: tuple[float, int]) -> list[Change]:
-        """Without the changes that a line through two measured sizes says are too large, if it finds any others."""
-        step = last[0] - now[0]
-        if not now[0] or step <= 0:
-            return left
-        slope = (last[1] - now[1]) / step
-        found = [place for place, change in enumerate(left) if now[1] - slope * (now[0] - change.scale) <= self._limit]
-        return left[found[0] :] if found else left
-
-    def _together(self, changes: Sequence[Change]) -> Iterator[Fix]:
-        base = self.executable.profile.max_tile_bytes
-        for count in range(2, len(changes) + 1):
-            fixes = [
-                self.measured(reduce(lambda one, other: one.joined(other, base), group))
-                for group in combinations(changes, count)
-            ]
-            yield from (fix for fix in fixes if not fix.problem)
-            if any(fix.fits for fix in fixes):
-                return
-
-    def faster(self, ladders: Sequence[Sequence[Change]]) -> list[Fix]:
-        """The fastest fitting change of each lever that is faster than the program as it is."""
-        base = cycles_per_sample(self.executable.profile)
-        kept = []
-        for changes in ladders:
-            fixes = [fix for fix in map(self.measured, changes) if fix.fits]
-            best = min(fixes, key=_rank, default=None)
-            if best is not None and (best.cycles_per_sample or base) < base:
-                kept.append(best)
-        return sorted(kept, key=_rank)
+def _same(one: Fix, other: Fix) -> bool:
+    return (one.verified_bytes, one.verified_cycles) == (other.verified_bytes, other.verified_cycles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.profiler.advice.levers import Change
@@ -13,8 +14,24 @@ _CALL_OPTIONS = {
     "pipeline.schedule": "pipeline_schedule",
     "pipeline.gradient_accumulation_steps": "gradient_accumulation_steps",
 }
-_ARGUMENTS = ("mode", "batch_size", "optimizer", "loss", "precision", "stages")
-_NEW_CONFIG = ["from workbench.ipu.config import IPUConfig", "", "config = IPUConfig()"]
+_ARGUMENTS = ("mode", "batch_size", "optimizer", "loss", "precision", "stages", "replicas")
+_ABSENT = {"replicas": 1}  # what an argument is that nobody gave, where that is not None
+# Options that a configuration has no attribute for: names of the argument `offload`.
+_OFFLOADED = {
+    "pipeline.offload_weights": "weights",
+    "pipeline.offload_activations": "activations",
+    "pipeline.offload_weight_update_variables": "optimizer_state",
+    "pipeline.offload_gradient_accumulation_buffers": "gradient_accumulation_buffers",
+    "pipeline.optimizer_state_sharding": "optimizer_state_to_replicas",
+    "pipeline.replicated_optimizer_state_sharding": "optimizer_state_to_replicas",
+}
+_RECOMPUTED, _MODE, _CHECKPOINTS = (
+    "allow_recompute",
+    "pipeline.recomputation_mode",
+    "pipeline.recomputation_checkpoints",
+)
+_CALLED = (*_CALL_OPTIONS, *_OFFLOADED, _RECOMPUTED, _MODE, _CHECKPOINTS, "pipeline.device_mapping")
+_MEMBERS = {"scheduling.algorithm": "SchedulingAlgorithm"}  # options that are members of an enumeration of ipu.config
 
 
 def assignment(name: str, value: Any) -> str:
@@ -23,7 +40,8 @@ def assignment(name: str, value: Any) -> str:
         return f'config.compilation_poplar_options["{name}"] = {literal(value)}'
     owner, found, key = name.partition(_KEYS)
     place = f'config.{owner}.poplar_options["{key}"]' if found else f"config.{name}"
-    return f"{place} = {literal(value)}"
+    written = f"{_MEMBERS[name]}.{value}" if name in _MEMBERS else literal(value)
+    return f"{place} = {written}"
 
 
 def literal(value: Any) -> str:
@@ -45,10 +63,10 @@ def code_of(change: Change, request: Any = None) -> str:
     """What to type for a change; without a request, the changed options and arguments alone."""
     if request is not None:
         return request_code(change.applied(request))
-    lines = [assignment(name, value) for name, value in change.options]
+    lines = [assignment(name, value) for name, value in change.options if name not in _CALLED]
     if lines:
-        lines = [*_NEW_CONFIG, *lines]
-    call = {name: literal(value) for name, value in change.arguments}
+        lines = [*_new_config(name for name, _ in change.options), *lines]
+    call = {name: literal(value) for name, value in change.arguments} | _called(dict(change.options))
     return "\n".join([*lines, _call("model", call, with_config=bool(lines))])
 
 
@@ -58,13 +76,19 @@ def request_code(request: Any) -> str:
     Variables it takes for granted: `model`, and `target`, `optimizer`, `loss`, `stages` and `inputs` where the compile
     was given them as objects; `config` where it holds what no plain value says.
     """
-    changed = [(name, value) for name, value in request.options.changed if name not in _CALL_OPTIONS]
+    changed = [(name, value) for name, value in request.options.changed if name not in _CALLED]
     lines = [assignment(name, value) for name, value in changed if _is_plain(name, value)]
     if lines and len(lines) == len(changed):
-        lines = [*_NEW_CONFIG, *lines]
+        lines = [*_new_config(name for name, _ in changed), *lines]
     arguments = ["*inputs"] if request.inputs else []
     call = _call(source_text(request.source), _given(request), with_config=bool(changed), more=arguments)
     return "\n".join([*lines, call])
+
+
+def _new_config(names: Iterable[str]) -> list[str]:
+    """The lines that make a configuration; with the enumerations that these options take."""
+    members = sorted({_MEMBERS[name] for name in names if name in _MEMBERS})
+    return [f"from workbench.ipu.config import {', '.join(['IPUConfig', *members])}", "", "config = IPUConfig()"]
 
 
 def _call(source: str, arguments: dict[str, str], *, with_config: bool, more: list[str] | None = None) -> str:
@@ -80,7 +104,8 @@ def _call(source: str, arguments: dict[str, str], *, with_config: bool, more: li
 
 def _is_plain(name: str, value: Any) -> bool:
     """Whether an option is assigned as a plain value; others are members of enumerations, or lists."""
-    return _KEYS in name or name.startswith((_ENGINE, "ipu_model.")) or isinstance(value, bool | int | float)
+    known = _KEYS in name or name in _MEMBERS or name.startswith((_ENGINE, "ipu_model."))
+    return known or isinstance(value, bool | int | float)
 
 
 def _given(request: Any) -> dict[str, str]:
@@ -88,11 +113,28 @@ def _given(request: Any) -> dict[str, str]:
     call = {}
     for name in _ARGUMENTS:
         value = getattr(request, name)
-        if value is not None:
+        if value is not None and value != _ABSENT.get(name):
             call[name] = literal(value) if isinstance(value, int | str | list) else name
-    for option, value in request.options.changed:
-        if option in _CALL_OPTIONS:
-            call[_CALL_OPTIONS[option]] = literal(value)
+    call |= _called(dict(request.options.changed))
     if request.target.what_if and not any(name == "ipu_model.tiles_per_ipu" for name, _ in request.options.changed):
         call["target"] = "target"
     return call
+
+
+def _called(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options that are arguments of a call, as source."""
+    call = {argument: literal(options[option]) for option, argument in _CALL_OPTIONS.items() if option in options}
+    if options.get(_RECOMPUTED):
+        call["recomputation"] = literal(options.get(_MODE, True))
+    if options.get(_CHECKPOINTS):
+        call["recomputation_checkpoints"] = literal(tuple(_several(options[_CHECKPOINTS])))
+    if options.get("pipeline.device_mapping"):
+        call["device_mapping"] = literal(list(_several(options["pipeline.device_mapping"])))
+    offloaded = dict.fromkeys(name for option, name in _OFFLOADED.items() if options.get(option))
+    if offloaded:
+        call["offload"] = literal(tuple(offloaded))
+    return call
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)

@@ -80,7 +80,7 @@ class App(ipywidgets.VBox):
             return self.progress_of(InputError("nothing was compiled yet", todo="press Compile first"))
         executable = self.executable
         return self._start(
-            "Diagnosing", (), lambda progress: diagnose(executable, compile_request, None, progress), self._diagnosed
+            "Diagnosing", (), lambda progress: diagnose(executable, compile_request, progress=progress), self._diagnosed
         )
 
     def apply(self, index: int) -> None:

@@ -19,7 +19,7 @@ function row(fix, place, {limit, live, apply}) {
 const list = (title, items) => items.length > 0 && h("details", {class: "wb-data"}, h("summary", {text: title}), h("ul", {}, ...items.map((text) => h("li", {text}))));
 
 export function content(data, live, apply) {
-  const heads = ["What to change", "Fullest tile", "Verdict", "Cycles per sample", live && "Apply"].filter(Boolean);
+  const heads = ["What to change", "Fullest tile", "Verdict", "Cycles × IPUs a sample", live && "Apply"].filter(Boolean);
   const now = h("tr", {class: "wb-present"}, h("th", {scope: "row", text: "As it is"}), h("td", {}, gauge(data.now.share, data.limit, data.now.share <= data.limit, data.now.text)), h("td", {}), h("td", {class: "wb-num", text: data.now.cost}), live && h("td", {}));
   return h("section", {class: "wb wb-diagnosis", "aria-label": "Diagnosis", ...OWN_KEYS},
     h("header", {class: "wb-head"}, h("h3", {text: "Diagnosis"}), h("p", {class: "wb-said", text: data.sentence})),

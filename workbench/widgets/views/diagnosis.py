@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 
 from workbench.base.units import bytes_text, cycles_text
+from workbench.errors import InputError
 from workbench.profiler.advice.diagnose import Diagnosis as Report
-from workbench.profiler.advice.diagnose import Fix, cycles_per_sample
+from workbench.profiler.advice.diagnose import Fix
+from workbench.profiler.advice.search.trial import cost_of
 from workbench.widgets import linked
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 GOOD = "#1d7f4e"
-_TABLE = ["fix", "estimated_bytes", "verified_bytes", "verified_cycles", "cycles_per_sample", "fits", "margin_bytes"]
+KINDS = ("bars", "scatter")
+_TABLE = ["fix", "estimated_bytes", "verified_bytes", "verified_cycles", "cost", "numbers", "fits", "margin_bytes"]
 
 
 def content(report: Report) -> dict[str, Any]:
@@ -33,7 +36,7 @@ def content(report: Report) -> dict[str, Any]:
         "sentence": report.sentence,
         "estimated": report.estimated,
         "limit": limit / most,
-        "now": {"share": now / most, "text": bytes_text(now), "cost": cycles_text(cycles_per_sample(profile))},
+        "now": {"share": now / most, "text": bytes_text(now), "cost": cycles_text(cost_of(profile))},
         "fixes": [_row(report, fix, most) for fix in report.fixes],
         "skipped": [f"{lever}: {reason}" for lever, reason in report.skipped],
         "tried": [
@@ -54,8 +57,8 @@ def _row(report: Report, fix: Fix, most: int) -> dict[str, Any]:
         "share": _bytes(fix) / most,
         "bytes": bytes_text(_bytes(fix)),
         "estimate": f"estimated {bytes_text(fix.estimated_bytes)}",
-        "cost": "" if fix.cycles_per_sample is None else cycles_text(fix.cycles_per_sample),
-        "change": "" if fix.cycles_per_sample is None else f"{change * 100:+.1f} %".replace("-", "−"),
+        "cost": "" if fix.cost is None else cycles_text(fix.cost),
+        "change": "" if fix.cost is None else f"{change * 100:+.1f} %".replace("-", "−"),
     }
 
 
@@ -145,9 +148,14 @@ def draw(report: Report) -> str:
     return str(picture)
 
 
-def figure(report: Report) -> go.Figure:
-    """The same bars as a plain plotly figure."""
+def figure(report: Report, kind: str = "bars") -> go.Figure:
+    """The same bars as a plain plotly figure; or bytes against cost, with the capacity and the Pareto front."""
     import plotly.graph_objects as go
+
+    if kind not in KINDS:
+        raise InputError(f"there is no figure {kind!r} of a diagnosis", expected=f"one of: {', '.join(KINDS)}")
+    if kind == "scatter":
+        return _scatter(report)
 
     names = ["as it is", *(fix.fix for fix in report.fixes)]
     sizes = [report.profile.max_tile_bytes, *(_bytes(fix) for fix in report.fixes)]
@@ -155,6 +163,32 @@ def figure(report: Report) -> go.Figure:
     chart = go.Figure(go.Bar(x=sizes, y=names, orientation="h", marker_color=[GOOD if each else BAD for each in fits]))
     chart.add_vline(x=int(report.profile.target["bytes_per_tile"]), line_dash="dash", annotation_text="capacity")
     chart.update_layout(title=report.sentence, xaxis_title="bytes of the fullest tile", yaxis_autorange="reversed")
+    return chart
+
+
+def _scatter(report: Report) -> go.Figure:
+    """A point for each compile that came through, the program as it is among them."""
+    import plotly.graph_objects as go
+
+    chart, front = go.Figure(), report.pareto()
+    chart.add_scatter(x=front["cost"], y=front["verified_bytes"], mode="lines", name="Pareto front")
+    measured = [fix for fix in report.tried if fix.verified_bytes is not None]
+    for fits, name in ((True, "fits"), (False, "does not fit")):
+        part = [fix for fix in measured if bool(fix.fits) == fits]
+        chart.add_scatter(
+            x=[fix.cost for fix in part],
+            y=[fix.verified_bytes for fix in part],
+            mode="markers",
+            name=name,
+            text=[fix.fix for fix in part],
+            marker_color=GOOD if fits else BAD,
+        )
+    now = report.profile
+    chart.add_scatter(x=[cost_of(now)], y=[now.max_tile_bytes], mode="markers", name="as it is", marker_symbol="x")
+    chart.add_hline(y=int(now.target["bytes_per_tile"]), line_dash="dash", annotation_text="capacity of a tile")
+    chart.update_layout(
+        title=report.sentence, xaxis_title="cycles x IPUs a sample", yaxis_title="bytes of the fullest tile"
+    )
     return chart
 
 
