@@ -27,7 +27,7 @@ from tests.profiler.handmade import handmade_profile
 from workbench.errors import Cancelled, InputError, WorkbenchError
 from workbench.executable import compile_request, make_request
 from workbench.profiler.advice.diagnose import Diagnosis, diagnose
-from workbench.profiler.advice.levers import LEVELS, LEVERS, Change, Situation
+from workbench.profiler.advice.levers import LEVELS, LEVERS, Change, Situation, joined
 from workbench.profiler.advice.search.beliefs import Beliefs
 from workbench.profiler.advice.search.candidates import candidates
 from workbench.profiler.profile import Profile
@@ -282,6 +282,16 @@ def test_changes_join() -> None:
     assert (both.lever, both.title, both.estimated_bytes) == ("a+b", "A, with B", 63)
     assert (dict(both.options), dict(both.arguments), both.note) == ({"x": 1}, {"batch_size": 2}, "N.")
     assert (both.slower, both.numbers) == (1.5, "any")
+
+
+def test_of_joined_changes_the_strongest_effect_is_said() -> None:
+    same = Change(lever="a", title="A", estimated_bytes=1, note="Streams.")
+    sums = Change(lever="b", title="B", estimated_bytes=1, numbers="reassociated", effect="Sums in another order.")
+    half = Change(lever="c", title="C", estimated_bytes=1, numbers="any", effect="Rounds to half.", note="Streams.")
+    assert joined((same, sums), 1).effect == "Sums in another order."
+    assert joined((same, sums, half), 1).effect == "Rounds to half."
+    assert joined((half, same, sums), 1).note == "Streams."
+    assert joined((same, same), 1).effect == "The same operations."
 
 
 # Real compiles

@@ -19,12 +19,23 @@ from workbench.errors import InputError
 from workbench.profiler.advice.levers import LAST, LEVELS, LEVERS, Change, Lever, Situation, joined
 from workbench.profiler.advice.search.candidates import candidates, refused
 from workbench.profiler.advice.search.stages import SplitFinder, wanted, with_stages
-from workbench.profiler.advice.search.trial import Budget, Compile, Measure, Outcome, Progress, Trial, cost_of
+from workbench.profiler.advice.search.trial import (
+    EACH_MORE,
+    WORTH,
+    Budget,
+    Compile,
+    Measure,
+    Outcome,
+    Progress,
+    Trial,
+    cost_of,
+)
 from workbench.profiler.advice.snippet import code_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, face, records, text_table
 
 COMPILES = 24
+SHOWN = 8  # rows of the text; the table has them all
 STAGES = "stages"
 
 
@@ -33,8 +44,8 @@ class Fix:
     """Changes made at once and what they do. `verified_*`, `fits` and `margin_bytes` are None while only estimated.
 
     `fix`: in words; `lever`: names joined by +; `cycles_per_sample`: modelled cycles of a call over its samples;
-    `cost`: those times the IPUs; `numbers`: what becomes of the numbers, of `LEVELS`; `code`: what to type;
-    `note`: what else changes; `problem`: why it could not be compiled.
+    `cost`: those times the IPUs; `numbers`: what becomes of the numbers, of `LEVELS`, and `effect` in words; `code`:
+    what to type; `note`: what else changes; `problem`: why it could not be compiled.
     """
 
     fix: str
@@ -46,12 +57,18 @@ class Fix:
     ipus: int | None = None
     cost: float | None = None
     numbers: str = "exact"
+    effect: str = ""
     fits: bool | None = None
     margin_bytes: int | None = None
     code: str = ""
     note: str = ""
     problem: str = ""
     change: Change = field(repr=False)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it sets: options of the configuration by dotted name, and arguments of the compile."""
+        return dict(self.change.options) | dict(self.change.arguments)
 
     @property
     def levers(self) -> frozenset[str]:
@@ -69,9 +86,11 @@ COLUMNS = (
     "ipus",
     "cost",
     "numbers",
+    "effect",
     "fits",
     "margin_bytes",
     "note",
+    "options",
     "code",
 )
 
@@ -174,11 +193,11 @@ class Diagnosis(Report):
             }
             for fix in self.fixes
         ]
-        notes = [f"{fix.fix}: {fix.note}" for fix in self.fixes[:1] if fix.note]
+        notes = [f"{fix.fix}: {says(fix)}" for fix in self.fixes[:1]]
         notes += [f"Not tried: {lever}: {reason}." for lever, reason in self.skipped]
         notes += [f"{fix.fix}: {fix.problem}" for fix in self.tried if fix.problem]
         code = [self.fixes[0].code] if self.fixes else []
-        parts = [self.sentence + ".", text_table(pd.DataFrame(rows)), "\n".join(notes), *code]
+        parts = [self.sentence + ".", text_table(pd.DataFrame(rows), SHOWN), "\n".join(notes), *code]
         return "\n\n".join(part for part in parts if part)
 
     def apply(self, index: int = 0, progress: Progress | None = None) -> Any:
@@ -192,6 +211,11 @@ class Diagnosis(Report):
 
 def _table(fixes: Sequence[Fix]) -> pd.DataFrame:
     return pd.DataFrame([[getattr(fix, name) for name in COLUMNS] for fix in fixes], columns=list(COLUMNS))
+
+
+def says(fix: Fix) -> str:
+    """What a fix does to the numbers, and what else it changes."""
+    return " ".join(part for part in (fix.effect, fix.note) if part)
 
 
 def _verdict(fix: Fix) -> str:
@@ -340,6 +364,7 @@ def _estimate(change: Change, request: Any) -> Fix:
         estimated_bytes=change.estimated_bytes,
         numbers=change.numbers,
         code=code_of(change, request),
+        effect=change.effect,
         note=change.note,
         change=change,
     )
@@ -374,7 +399,7 @@ def _rank(fix: Fix) -> tuple[bool, float, int]:
 def _helping(tried: Sequence[Fix], profile: Profile) -> tuple[Fix, ...]:
     """What helps, best first: where it fits, what is faster; else what fits; else what comes nearer to it.
 
-    A row is left out where fewer of its levers do the same.
+    A row is left out where fewer of its levers do the same, or as good as that.
     """
     any_fits = profile.fits or any(fix.fits for fix in tried)
     kept: list[Fix] = []
@@ -383,13 +408,19 @@ def _helping(tried: Sequence[Fix], profile: Profile) -> tuple[Fix, ...]:
             continue
         if not any(_same(each, fix) and each.levers <= fix.levers for each in kept):
             kept.append(fix)
-    return tuple(kept)
+    return tuple(fix for fix in kept if not any(_as_good(other, fix) for other in kept))
 
 
 def _helps(fix: Fix, profile: Profile) -> bool:
     if profile.fits:
         return (fix.cost or 0) < cost_of(profile)
     return bool(fix.fits) or (fix.verified_bytes or 0) < profile.max_tile_bytes
+
+
+def _as_good(simpler: Fix, fix: Fix) -> bool:
+    """Whether some of a fix's levers alone do what it does, but for what nobody would move another lever for."""
+    cost, more = (fix.cost or 0.0) * (1 + EACH_MORE), (fix.verified_bytes or 0) * (1 + WORTH)
+    return simpler.levers < fix.levers and (simpler.cost or 0.0) <= cost and (simpler.verified_bytes or 0) <= more
 
 
 def _same(one: Fix, other: Fix) -> bool:

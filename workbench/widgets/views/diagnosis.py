@@ -10,7 +10,7 @@ import ipywidgets
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
 from workbench.profiler.advice.diagnose import Diagnosis as Report
-from workbench.profiler.advice.diagnose import Fix
+from workbench.profiler.advice.diagnose import Fix, says
 from workbench.profiler.advice.search.trial import cost_of
 from workbench.widgets import linked
 from workbench.widgets.face import Face, register
@@ -50,7 +50,7 @@ def _row(report: Report, fix: Fix, most: int) -> dict[str, Any]:
     change = report.slowdown(fix) - 1
     return {
         "title": fix.fix[:1].upper() + fix.fix[1:],
-        "note": fix.note,
+        "note": says(fix),
         "code": fix.code,
         "fits": bool(fix.fits),
         "verdict": _verdict(fix),

@@ -6,7 +6,7 @@ what to compile first. Imports what a profile stores. Tests: tests/profiler/advi
 """
 
 from workbench.profiler.advice.levers import batch, keeping, numbers, order, plans
-from workbench.profiler.advice.levers.change import LEVELS, Change, joined
+from workbench.profiler.advice.levers.change import LEVELS, SAME, Change, joined
 from workbench.profiler.advice.levers.plans import LOWER_PROPORTIONS
 from workbench.profiler.advice.levers.registry import LEVERS, Lever
 from workbench.profiler.advice.levers.situation import Situation
@@ -19,6 +19,7 @@ __all__ = [
     "LEVELS",
     "LEVERS",
     "LOWER_PROPORTIONS",
+    "SAME",
     "Change",
     "Lever",
     "Situation",

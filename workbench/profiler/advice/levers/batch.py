@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from workbench.profiler.advice.levers.change import Change
+from workbench.profiler.advice.levers.change import REORDERED, Change
 from workbench.profiler.advice.levers.registry import Proposal, lever
 from workbench.profiler.advice.levers.situation import Situation
 
@@ -73,17 +73,18 @@ def _change(situation: Situation, batch: int, steps: int) -> Change:
         estimated_bytes=max(0, situation.profile.max_tile_bytes - int(saved)),
         slower=SLOWER ** math.log2(factor),
         numbers="any" if layer else "reassociated",
-        note=_note(situation, layer),
+        effect=_effect(training, layer),
+        note="" if training else "A call then takes another number of samples.",
         steps=abs(math.log2(factor)),
         to="smaller" if factor > 1 else "larger",
     )
 
 
-def _note(situation: Situation, layer: str) -> str:
-    if situation.mode != "training":
-        return "A call then takes another number of samples; each gets the numbers it got."
+def _effect(training: bool, layer: str) -> str:
+    if not training:
+        return "Each sample gets the numbers it got."
     if not layer:
-        return "The same update: its sums are added in another order."
+        return REORDERED
     return f"{layer} reads or draws over each micro-batch by itself, where it did over the whole batch."
 
 

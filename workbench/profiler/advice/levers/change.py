@@ -10,14 +10,18 @@ from typing import Any
 LEVELS = ("exact", "reassociated", "any")
 
 
+SAME = "The same operations."
+REORDERED = "The same sums, added in another order."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One thing to try: option values by dotted name, arguments of a compile, and the bytes it should leave.
 
     `estimated_bytes` is the fullest tile after the change, by the lever's estimate; `slower` the cycles of a sample
-    after it, as a multiple; `numbers` one of `LEVELS`; `note` what it does to them and what else it changes; `steps`
-    how far it goes from what is (halvings of a batch, values passed by); `needs`: levers of which one has to be
-    changed with it; `to`: a name of what it leads to, if a lever goes several ways (offloads to and fro).
+    after it, as a multiple; `numbers` one of `LEVELS`; `effect` what it does to them in words; `note` what else it
+    changes; `steps` how far it goes from what is (halvings of a batch, values passed by); `needs`: levers of which one
+    has to be changed with it; `to`: a name of what it leads to, if a lever goes several ways (offloads to and fro).
     """
 
     lever: str
@@ -27,6 +31,7 @@ class Change:
     estimated_bytes: int
     slower: float = 1.0
     numbers: str = "exact"
+    effect: str = SAME
     note: str = ""
     steps: float = 1.0
     to: str = ""
@@ -37,7 +42,12 @@ class Change:
         return request.replace(options=dict(self.options), **dict(self.arguments))
 
     def joined(self, other: Change, base_bytes: int) -> Change:
-        """Both changes at once: each leaves its share of `base_bytes`, and takes its multiple of the cycles."""
+        """Both changes at once: each leaves its share of `base_bytes`, and takes its multiple of the cycles.
+
+        Of their effects on the numbers only those of the strongest level are said: what rounds is not the same update.
+        """
+        level = max(self.numbers, other.numbers, key=LEVELS.index)
+        effects = [each.effect for each in (self, other) if each.numbers == level]
         share = other.estimated_bytes / base_bytes if base_bytes else 1.0
         return Change(
             lever=f"{self.lever}+{other.lever}",
@@ -46,9 +56,14 @@ class Change:
             arguments=self.arguments + other.arguments,
             estimated_bytes=round(self.estimated_bytes * share),
             slower=self.slower * other.slower,
-            numbers=max(self.numbers, other.numbers, key=LEVELS.index),
-            note=" ".join(note for note in (self.note, other.note) if note),
+            numbers=level,
+            effect=_sentences(effects),
+            note=_sentences([self.note, other.note]),
         )
+
+
+def _sentences(texts: Sequence[str]) -> str:
+    return " ".join(dict.fromkeys(text for text in texts if text))
 
 
 def joined(parts: Sequence[Change], base_bytes: int) -> Change:
@@ -59,4 +74,4 @@ def joined(parts: Sequence[Change], base_bytes: int) -> Change:
     return found
 
 
-__all__ = ["LEVELS", "Change", "joined"]
+__all__ = ["LEVELS", "REORDERED", "SAME", "Change", "joined"]

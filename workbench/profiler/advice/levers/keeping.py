@@ -27,7 +27,7 @@ def recomputation(situation: Situation) -> Proposal:
         options=(("allow_recompute", True),),
         estimated_bytes=situation.left(situation.live_bytes("activation", "stash") / 2),
         slower=1 + FORWARD,
-        note="The same operations, some of them twice.",
+        effect="The same operations, some of them twice.",
     )
     return (change,), ""
 
@@ -68,7 +68,7 @@ def _offload(situation: Situation, name: str, option: str, kind: str, each: int,
         options=((option, True),),
         estimated_bytes=situation.left(0 if waits else held),
         slower=situation.slower(cycles * (each * situation.accumulation + besides)),
-        note="The same operations; what they need comes from streaming memory.",
+        note="What it takes comes from streaming memory.",
         needs=("micro_batch",) if waits else (),
     )
     return (change,), ""
@@ -100,6 +100,6 @@ def sharded_state(situation: Situation) -> Proposal:
         options=(("pipeline.optimizer_state_sharding", True),),
         estimated_bytes=situation.left(situation.live_bytes("optimizer") * (1 - 1 / replicas)),
         slower=1.05,
-        note="The same operations, each replica updating its share.",
+        effect="The same operations, each replica updating its share.",
     )
     return (change,), ""

@@ -29,7 +29,7 @@ def half_precision(situation: Situation) -> Proposal:
         estimated_bytes=situation.left(situation.live_bytes(dtype="float32") / 2),
         slower=HALF_CYCLES,
         numbers="any",
-        note="Everything is computed and kept in half precision: it rounds to half.",
+        effect="Everything is computed and kept in half precision: it rounds to half.",
         to="float16",
     )
     mixed = Change(
@@ -39,7 +39,7 @@ def half_precision(situation: Situation) -> Proposal:
         estimated_bytes=situation.left(wide / 2),
         slower=HALF_CYCLES,
         numbers="any",
-        note="Layers compute in half precision and round to half; weights stay in float32.",
+        effect="Layers compute in half precision and round to half; weights stay in float32.",
         to="mixed",
     )
     return (whole, mixed), ""
@@ -64,7 +64,7 @@ def fewer_slots(situation: Situation) -> Proposal:
             estimated_bytes=situation.left(kept * freed),
             slower=0.98,
             numbers="any",
-            note="It is another rule of learning, with Keras' settings of it: choose its learning rate.",
+            effect="It is another rule of learning, with Keras' settings of it: choose its learning rate.",
             steps=steps,
         )
         for steps, (name, slots, freed) in enumerate(ways, 1)

@@ -10,7 +10,6 @@ OUTLINING = "optimizations.enable_graph_outlining"
 SCHEDULER = "scheduling.algorithm"
 SCHEDULERS = ("SHORTEST_PATH", "CLUSTERING", "LOOK_AHEAD", "POST_ORDER")
 IO_TILES = (32, 64)
-_SAME = "The same operations."
 
 
 @lever("outlining", "code of its own for each operation", doubt=(0.1, 0.05))
@@ -26,7 +25,6 @@ def outlining(situation: Situation) -> Proposal:
         options=((OUTLINING, False),),
         estimated_bytes=situation.profile.max_tile_bytes,
         slower=0.97,
-        note=_SAME,
     )
     return (change,), ""
 
@@ -43,7 +41,6 @@ def scheduler(situation: Situation) -> Proposal:
             title=f"operations in the order of {name}",
             options=((SCHEDULER, name),),
             estimated_bytes=situation.profile.max_tile_bytes,
-            note=_SAME,
             to=name,
         )
         for name in SCHEDULERS
@@ -71,7 +68,6 @@ def io_tiles(situation: Situation) -> Proposal:
             options=(("io_tiles.num_io_tiles", count), ("io_tiles.place_ops_on_io_tiles", True)),
             estimated_bytes=int(situation.profile.max_tile_bytes * tiles / (tiles - count)),
             slower=tiles / (tiles - count) - hidden,
-            note=_SAME,
             steps=steps,
         )
         for steps, count in enumerate(IO_TILES, 1)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.profiler.advice.levers.change import Change
+from workbench.profiler.advice.levers.change import REORDERED, Change
 from workbench.profiler.advice.levers.registry import Proposal, lever
 from workbench.profiler.advice.levers.situation import GROUPS, PROPORTION, Situation
 
 PARTIALS = "{}.poplar_options.partialsType"
 LOWER_PROPORTIONS = (0.4, 0.2, 0.1, 0.05)
 HIGHER_PROPORTIONS = (0.8, 1.0)
-_ORDER = "Sums may be added in another order."
 
 
 def _set_in_groups(name: str, value: Any, groups: Sequence[str] = GROUPS) -> tuple[tuple[str, Any], ...]:
@@ -53,7 +52,7 @@ def _share(situation: Situation, share: float, steps: int, groups: tuple[str, ..
         estimated_bytes=situation.profile.max_tile_bytes if raised else situation.left(temporary - share * limit),
         slower=1.0 if raised else 1.0 + 0.02 * steps,
         numbers="reassociated",
-        note=_ORDER,
+        effect=REORDERED,
         steps=steps,
         to=("up" if raised else "down") + ("" if groups == GROUPS else f" {groups[0]}"),
     )
@@ -77,7 +76,7 @@ def _of_fullest(situation: Situation, shares: Sequence[float]) -> list[Change]:
                 options=options,
                 estimated_bytes=one.estimated_bytes,
                 numbers=one.numbers,
-                note=one.note,
+                effect=one.effect,
                 steps=steps,
                 to=f"IPU {fullest}",
             )
@@ -107,7 +106,7 @@ def half_partials(situation: Situation) -> Proposal:
         estimated_bytes=situation.left(int(wide["bytes"].sum()) / 2),
         slower=0.9,
         numbers="any",
-        note="Sums in half precision lose accuracy.",
+        effect="Sums in half precision lose accuracy.",
         needs=() if half else ("half_precision",),
     )
     return (change,), ""

@@ -39,7 +39,7 @@ def refused(ladders: Sequence[Sequence[Change]], keep_numbers: str) -> Iterator[
     """Levers without any change that keeps the numbers, and what the mildest does to them."""
     for changes in ladders:
         if changes and not _allowed(changes, keep_numbers):
-            yield changes[0].lever, changes[0].note
+            yield changes[0].lever, changes[0].effect
 
 
 __all__ = ["candidates", "refused"]

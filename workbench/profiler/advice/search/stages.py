@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from workbench.errors import Cancelled, WorkbenchError
-from workbench.profiler.advice.levers import LEVELS, LEVERS, Change, Situation, joined
+from workbench.profiler.advice.levers import LEVELS, LEVERS, SAME, Change, Situation, joined
 from workbench.profiler.advice.search.beliefs import Parts
 from workbench.profiler.advice.search.trial import Outcome, Progress, Trial, cost_of
 
@@ -84,10 +84,10 @@ def _change(situation: Situation, ipus: int, keep_numbers: str) -> Change:
         level = "exact" if change is None else change.numbers
         if count % (2 * ipus) == 0 and LEVELS.index(level) <= LEVELS.index(keep_numbers):
             arguments = (("batch_size", size), ("gradient_accumulation_steps", count))
-            note = "The same operations." if change is None else change.note
-            return Change(**kept, numbers=level, note=note, arguments=arguments)
+            effect = SAME if change is None else change.effect
+            return Change(**kept, numbers=level, effect=effect, arguments=arguments)
     options = ((_SCHEDULE, _SEQUENTIAL),)
-    return Change(**kept, note="The same operations, one stage after the other.", options=options)
+    return Change(**kept, note="One stage works at a time.", options=options)
 
 
 def _split(trial: Trial, split: SplitFinder, carrier: Parts, how: Change, ipus: int) -> Iterator[Outcome]:
@@ -116,6 +116,7 @@ def _split(trial: Trial, split: SplitFinder, carrier: Parts, how: Change, ipus: 
             arguments=(*how.arguments, *arguments.items()),
             estimated_bytes=base // ipus,
             numbers=how.numbers,
+            effect=how.effect,
             note=how.note,
         )
         yield Outcome(parts=(*carrier, staged), profile=profile, problem=problem)

@@ -20,6 +20,7 @@ LEARNED = 3
 TRACES = 3  # executables that are kept, for their traces
 WORTH = 0.02  # of the cost of the best: what promises less, by how likely it is, is not compiled
 EACH_MORE = 0.005  # a change more has to promise so much more
+SPARED = 2  # compiles of a search that are kept to leave out what is of little worth
 LIKELY = 0.5  # a first fix is looked for among what fits as likely as not
 
 Progress = Callable[[str], None]
@@ -96,7 +97,7 @@ class Trial:
             if parts in known:
                 open_[place] = False
                 self._learn(beliefs, place, known[parts])
-        last = self.budget.used + compiles
+        last = self.budget.used + compiles - (SPARED if compiles > 4 * SPARED else 0)
         while open_.any() and min(self.budget.left, last - self.budget.used) > 0:
             places = self._promising(beliefs, open_, min(self.budget.left, last - self.budget.used))
             if not places:
@@ -110,18 +111,18 @@ class Trial:
         self.left_out = int(open_.sum())
 
     def _simpler(self, beliefs: Beliefs, open_: np.ndarray[Any, Any]) -> int | None:
-        """The best so far without a change that, as it is expected, does nothing; None where each does something."""
+        """The best so far without a change of little worth, as it is expected; None where each has its worth."""
         best = min(self.outcomes, key=self._rank, default=None)
         if best is None or best.profile is None or best.parts not in beliefs.candidates:
             return None
-        expected, left = beliefs.expected(), math.log(self._bytes(best.profile) / self._bytes(self.base))
+        expected, cost, fits = beliefs.expected(), math.log(self._cost(best)), best.profile.fits
+        left = self._room if fits else math.log(self._bytes(best.profile) / self._bytes(self.base)) + EACH_MORE
         for dropped in best.parts:
             rest = tuple(part for part in best.parts if part is not dropped)
             place = beliefs.candidates.index(rest) if rest in beliefs.candidates else None
             if place is None or not open_[place]:
                 continue
-            more = abs(expected.bytes_mean[place] - left), abs(expected.cost_mean[place] - math.log(self._cost(best)))
-            if max(more) < EACH_MORE:
+            if expected.bytes_mean[place] < left and (not fits or expected.cost_mean[place] < cost + WORTH):
                 return place
         return None
 
@@ -239,4 +240,4 @@ def _expected_gain(best: float, mean: np.ndarray[Any, Any], deviation: np.ndarra
     return np.asarray(_below(best, mean, deviation) - ratio * _below(best, mean + deviation**2, deviation))
 
 
-__all__ = ["Budget", "Compile", "Measure", "Outcome", "Progress", "Trial", "cost_of"]
+__all__ = ["EACH_MORE", "WORTH", "Budget", "Compile", "Measure", "Outcome", "Progress", "Trial", "cost_of"]
