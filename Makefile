@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times
 
-.PHONY: help lab test test-all check golden stub corpus stability fidelity notebooks picture bench clean
+.PHONY: help lab test test-all hostile check golden stub corpus stability fidelity notebooks picture bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: check ## ruff, mypy, import directions, then every test that is not slow
 
 test-all: $(VENV)/.test-ready ## what `make test` leaves out: slow tests, long properties, every browser size
 	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=long
+
+hostile: $(VENV)/.test-ready ## every public call with every class of hostile value, and every damaged file, of which the others run a share
+	WORKBENCH_HOSTILE=all $(PYTEST) tests/hostile
 
 check: $(VENV)/.test-ready ## ruff, mypy --strict and the import directions
 	$(BIN)/ruff check .

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, cast
 
+from workbench.base.checked import checked
 from workbench.engine.target import Target, target, targets
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
 from workbench.executable.sources import check_source
-from workbench.executable.values import check_names
+from workbench.executable.values import MOST_ROWS, check_names
 from workbench.profiler.advice.compare import Comparison, compare
 from workbench.profiler.profile import Profile
 from workbench.profiler.storage import load_profile
@@ -113,6 +116,7 @@ def profile(source: Any, *inputs: Any, **arguments: Any) -> Profile:
     return compile(source, *inputs, **arguments).profile
 
 
+@checked
 def ready(name: str, **size: int) -> Any:
     """A ready model by name in a given size, built without weights; see `wb.compile`."""
     from workbench.engine.frontends.ready import ready as find
@@ -127,8 +131,9 @@ def views(profile: Profile, *names: str) -> Any:
     return linked(profile, *names)
 
 
+@checked
 def diagnose(
-    executable: Executable,
+    executable: Executable | Profile,
     *,
     keep_numbers: str = "any",
     ipus: int | None = None,
@@ -137,7 +142,7 @@ def diagnose(
     seconds: float | None = None,
     executor: Any = None,
     progress: Progress | None = None,
-    heard: Any = None,
+    heard: Callable[[Any], None] | None = None,
 ) -> Any:
     """Ranked fixes, each applied, compiled and measured: a `Diagnosis`; of a loaded profile estimates only.
 
@@ -177,11 +182,12 @@ def diagnose(
 _MOST_IPUS = 16  # of a fix that nobody set a bound for
 
 
+@checked
 def compare_schedules(
     source: Any,
     ipus: int | None = None,
-    schedules: Any = ("Grouped", "Interleaved", "Sequential"),
-    recomputation: Any = (False, True),
+    schedules: Sequence[Any] = ("Grouped", "Interleaved", "Sequential"),
+    recomputation: Sequence[bool] = (False, True),
     **arguments: Any,
 ) -> Comparison:
     """Pipeline schedules side by side, each with and without recomputation: time, bubble, memory per IPU.
@@ -204,6 +210,7 @@ def compare_schedules(
     )
 
 
+@checked
 def autosplit(source: Any, ipus: int, *, compiles: int = 8, progress: Progress | None = None, **arguments: Any) -> Any:
     """Pipeline stages for a model over so many IPUs, by measured cycles within memory, verified: a `Split`.
 
@@ -222,6 +229,7 @@ def autosplit(source: Any, ipus: int, *, compiles: int = 8, progress: Progress |
     return find(request, compile_request, whole("ipus", ipus, least=2), whole("compiles", compiles), progress)
 
 
+@checked
 def fewest_ipus(
     source: Any, *, most: int | None = None, compiles: int = 4, progress: Progress | None = None, **arguments: Any
 ) -> Any:
@@ -242,6 +250,7 @@ def fewest_ipus(
     return find(request, compile_request, last, whole("compiles", compiles), progress)
 
 
+@checked
 def plan(
     source: Any,
     *,
@@ -274,23 +283,25 @@ def plan(
             compile_request,
             ipus=described.ipus,
             system=described.title,
-            global_batch=whole("global_batch", global_batch),
-            compiles=whole("compiles", compiles),
+            global_batch=whole("global_batch", global_batch, most=MOST_ROWS),
+            compiles=whole("compiles", compiles, least=3),
             progress=progress,
         )
     finally:
         devices.use(before.name)
 
 
+MOST_TRIALS = 100_000  # of a search: each is a compile
 _PLANNED = ("stages", "replicas", "gradient_accumulation_steps", "pipeline_schedule", "recomputation", "offload")
 
 
+@checked
 def sweep(
     source: Any,
     grid: Any,
     *,
     executor: Any = None,
-    folder: Any = None,
+    folder: str | Path | None = None,
     columns: Any = None,
     progress: Progress | None = None,
     **arguments: Any,
@@ -311,6 +322,7 @@ def sweep(
     return run(source, grid, arguments=arguments, executor=executor, folder=folder, columns=columns, progress=progress)
 
 
+@checked
 def search(
     source: Any,
     space: Any,
@@ -318,7 +330,7 @@ def search(
     trials: int = 20,
     *,
     seed: int = 0,
-    folder: Any = None,
+    folder: str | Path | None = None,
     progress: Progress | None = None,
     **arguments: Any,
 ) -> Any:
@@ -337,14 +349,15 @@ def search(
         source,
         space,
         objective,
-        whole("trials", trials),
+        whole("trials", trials, most=MOST_TRIALS),
         arguments=arguments,
-        seed=whole("seed", seed, least=0),
+        seed=whole("seed", seed, least=0, most=2**32 - 1),
         folder=folder,
         progress=progress,
     )
 
 
+@checked
 def app(source: Any = None, config: Any = None) -> Any:
     """The interactive workbench."""
     from workbench.widgets.app import App
@@ -352,6 +365,7 @@ def app(source: Any = None, config: Any = None) -> Any:
     return App(source=source, config=config)
 
 
+@checked
 def challenge(name: str) -> Any:
     """An exercise with a brief and a grader."""
     from workbench.profiler.advice.challenge import challenge as find

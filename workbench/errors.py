@@ -38,6 +38,10 @@ class InputError(WorkbenchError, ValueError):
     """A model, an array or an argument that cannot be compiled as it stands."""
 
 
+class CallError(InputError, TypeError):
+    """A call with arguments that a function does not have, or without some that it needs."""
+
+
 class UnsupportedError(NotImplementedError, InputError):
     """What is well formed, and what neither the SDK nor this workbench does."""
 

@@ -27,7 +27,7 @@ ASKED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "live_variables of a step": ("step", lambda step: profile().live_variables(step)),
     "explain a step": ("step", lambda step: profile().explain(step=step)),
     "explain a tile": ("tile", lambda tile: profile().explain(tile=tile)),
-    "explain a tile of an IPU": ("IPU", lambda ipu: profile().explain(tile=0, ipu=ipu)),
+    "explain a tile of an IPU": ("ipu", lambda ipu: profile().explain(tile=0, ipu=ipu)),
     "addresses": ("tile", lambda tile: profile().addresses.tile(0, tile)),
     "memory": ("ipu", lambda ipu: profile().memory.of(ipu=ipu)),
     "memory of a tile": ("tile", lambda tile: profile().memory.tile(tile)),
@@ -46,7 +46,7 @@ def test_what_is_not_there_is_refused(asked: str, value: Any) -> None:
     with pytest.raises(WorkbenchError) as caught:
         ask(value)
     assert word in caught.value.what
-    assert repr(value) in caught.value.what
+    assert str(value) in caught.value.what
     assert caught.value.expected
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from workbench.base.text import short
 from workbench.errors import WorkbenchError
 
 T = TypeVar("T")
@@ -55,9 +56,9 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """Return the item, or raise an error that lists the known names."""
         items = self._read()
-        if name not in items:
+        if not isinstance(name, str) or name not in items:
             known = ", ".join(sorted(items)) or "none"
-            raise WorkbenchError(f"unknown {self.kind} {name!r}", expected=f"one of: {known}")
+            raise WorkbenchError(f"unknown {self.kind} {short(name)}", expected=f"one of: {known}")
         return items[name]
 
     def __contains__(self, name: object) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
+
+LONGEST = 200  # of what is shown of a value
 
 # Marks of direction do as they say where they are shown, not where they stand.
 _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -23,6 +26,12 @@ def _is_hidden(letter: str) -> bool:
 
 def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
+
+
+def short(value: Any) -> str:
+    """A value as an error shows it: its `repr`, cut where that is long."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def cell(text: str) -> str:

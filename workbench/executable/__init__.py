@@ -15,7 +15,7 @@ from workbench.executable.compile import (
     compile_traced,
 )
 from workbench.executable.executable import Executable
-from workbench.executable.request import make_request
+from workbench.executable.request import make_request, options_of
 from workbench.executable.sources import layered_source
 
 __all__ = [
@@ -27,4 +27,5 @@ __all__ = [
     "compile_traced",
     "layered_source",
     "make_request",
+    "options_of",
 ]

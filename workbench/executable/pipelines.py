@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from workbench.engine.options import Options
@@ -28,12 +29,14 @@ def in_even_stages(request: Any, ipus: int | None = None) -> Any:
 
     if request.stages is None:
         if not ipus or ipus < 2:
-            raise InputError("there are no stages to schedule", todo="give stages=, or ipus= of at least 2")
+            raise InputError(
+                f"ipus is {ipus}, and there are no stages to schedule", todo="give stages=, or ipus= of at least 2"
+            )
         request = request.replace(stages=even_stages(request.source, ipus))
     stages = list(getattr(request.stages, "stages", request.stages))
     count = len(stages) + 1 if all(isinstance(stage, str) for stage in stages) else max(stages) + 1
     if ipus is not None and count != ipus:
-        raise InputError(f"ipus is {ipus}, and there are {count} stages", todo="leave ipus out, or stages")
+        raise InputError(f"ipus is {ipus}, and stages are {count}: {stages}", todo="leave ipus out, or stages")
     if request.gradient_accumulation_steps > 1:
         return request
     return request.replace(gradient_accumulation_steps=FILLINGS * 2 * count)
@@ -75,7 +78,7 @@ def offload_options(offload: Any) -> dict[str, bool]:
             expected="names in a tuple",
             todo="write offload=('activations', 'optimizer_state')",
         )
-    wanted = (offload,) if isinstance(offload, str) else tuple(offload)
+    wanted = ((offload,) if offload else ()) if isinstance(offload, str) else tuple(offload)
     for each in wanted:
         if not isinstance(each, str) or each not in OFFLOAD:
             raise InputError(f"offload names {each!r}", expected=f"any of: {', '.join(OFFLOAD)}")
@@ -89,4 +92,5 @@ def recomputation_options(wanted: Any) -> dict[str, Any]:
     """The options `recomputation` writes: yes or no, or a mode by its name or as the member of an enumeration."""
     if isinstance(wanted, bool):
         return {"allow_recompute": wanted}
-    return {"allow_recompute": True, "pipeline.recomputation_mode": getattr(wanted, "name", wanted)}
+    mode = wanted.name if isinstance(wanted, Enum) else wanted
+    return {"allow_recompute": True, "pipeline.recomputation_mode": mode}

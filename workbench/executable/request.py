@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from workbench.base.collection import paused_collection
@@ -86,7 +87,7 @@ def make_request(source: Any, *inputs: Any, config: Any = None, target: Any = No
     """
     check_names("wb.compile", more, ARGUMENTS)
     asked = checked(more)
-    options = _options_of(config).with_values(_written(asked))
+    options = options_of(config).with_values(_written(asked))
     found = resolve_target(target, options, source)
     own = getattr(source, "target", None)
     if target is not None and isinstance(own, Target) and found != own:
@@ -106,7 +107,7 @@ def make_request(source: Any, *inputs: Any, config: Any = None, target: Any = No
     )
 
 
-def _options_of(config: Any) -> Options:
+def options_of(config: Any) -> Options:
     """The options of a configuration; of the one in force where none is given."""
     if config is None:
         return current_options()
@@ -129,14 +130,15 @@ def _written(more: Mapping[str, Any]) -> dict[str, Any]:
     for name, option in OPTIONS_OF.items():
         if more.get(name) is not None:
             value = more[name]
-            found[option] = getattr(value, "name", value)
+            found[option] = value.name if isinstance(value, Enum) else value
     if more.get("device_mapping") is not None:
         found["pipeline.device_mapping"] = more["device_mapping"]
     if more.get("recomputation_checkpoints"):
         found["pipeline.recomputation_checkpoints"] = more["recomputation_checkpoints"]
     if more.get("recomputation") is not None:
         found |= recomputation_options(more["recomputation"])
-    return found | offload_options(more.get("offload") or ())
+    offload = more.get("offload")
+    return found | offload_options(() if offload is None else offload)
 
 
 ARGUMENTS = (
@@ -168,7 +170,7 @@ def resolve_target(wanted: str | Target | None, options: Options, source: Any = 
             f"target is {wanted!r}", expected="a name in wb.targets or a Target", todo="write target=wb.target('ipu2')"
         )
     tiles = int(options.get("ipu_model.tiles_per_ipu"))
-    return find_target(wanted or str(options.get("ipu_model.version")), tiles_per_ipu=tiles)
+    return find_target(str(options.get("ipu_model.version")) if wanted is None else wanted, tiles_per_ipu=tiles)
 
 
-__all__ = ["EXECUTION", "NORM_MEMBERS", "Request", "make_request", "resolve_target"]
+__all__ = ["EXECUTION", "NORM_MEMBERS", "Request", "make_request", "options_of", "resolve_target"]

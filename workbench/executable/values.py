@@ -9,6 +9,7 @@ from typing import Any
 from workbench.base.whole import MOST_TURNS, whole
 from workbench.errors import InputError
 
+MOST_ROWS = 2**31 - 1  # of a batch, replicas and micro-batches: sizes of arrays have 32 bits
 MODES = ("training", "inference")
 
 
@@ -24,11 +25,11 @@ def _mode(name: str, value: Any) -> str | None:
 
 
 def _whole(name: str, value: Any) -> int:
-    return whole(name, value)
+    return whole(name, whole(name, value), most=MOST_ROWS)
 
 
 def _whole_or_none(name: str, value: Any) -> int | None:
-    return None if value is None else whole(name, value)
+    return None if value is None else _whole(name, value)
 
 
 def _several(name: str, value: Any, example: str) -> list[Any]:
@@ -41,7 +42,8 @@ def _stages(name: str, value: Any) -> Any:
     if value is None:
         return None
     example = f"[{value!r}]" if isinstance(value, str) else "[0, 0, 1], a stage for each layer"
-    found = _several(name, getattr(value, "stages", value), example)
+    held = getattr(value, "stages", None)  # those of a split
+    found = _several(name, held if isinstance(held, list | tuple) else value, example)
     return [each if isinstance(each, str | bool) else whole("a stage", each, least=0) for each in found]
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.categories import MEMORY_CATEGORIES
+from workbench.base.checked import called
 from workbench.base.whole import whole
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler import tables
@@ -220,15 +221,16 @@ class Profile(Offers):
 
     def column(self, table: str, name: str) -> Column:
         """One raw column."""
-        known = self.tables.get(table)
-        if known is None or name not in known:
+        known = self.tables.get(table) if isinstance(table, str) else None
+        if known is None or not isinstance(name, str) or name not in known:
             names = ", ".join(self.tables if known is None else known)
             raise InputError(f"a profile has no column {name!r} in a table {table!r}", expected=f"one of: {names}")
         return known[name]
 
     def vector(self, index: int) -> IntArray:
         """The interned per-tile vector of an `*_index` column: int64[tiles]."""
-        found: IntArray = self.arrays["per_tile"][int(index)]
+        vectors = self.arrays["per_tile"]
+        found: IntArray = vectors[whole("index", index, least=0, most=len(vectors) - 1)]
         return found
 
     # Queries
@@ -277,7 +279,7 @@ class Profile(Offers):
 
     def to(self, name: str, *arguments: Any, **options: Any) -> Any:
         """An export by name: `profile.to("csv", folder)` is `profile.to_csv(folder)`; with its own arguments."""
-        return exports.get(name)(self, *arguments, **options)
+        return called(f"to_{name}", exports.get(name), self, *arguments, **options)
 
     def __str__(self) -> str:
         return self.summary.to_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from workbench.base.checked import checked
 from workbench.base.registry import Registry
 from workbench.errors import InputError
 from workbench.profiler.report import Report
@@ -48,14 +49,14 @@ def report(name: str) -> Callable[[R], R]:
 
 def method(name: str) -> Callable[[F], F]:
     """Of a function of a profile: `profile.<name>(...)` calls it."""
-    return lambda function: methods.add(name, function)  # type: ignore[return-value]
+    return lambda function: methods.add(name, checked(function))  # type: ignore[return-value]
 
 
 def export(name: str) -> Callable[[F], F]:
     """Of a function of a profile: `profile.to(name, ...)` and `profile.to_<name>(...)` call it."""
 
     def register(function: F) -> F:
-        exports.add(name, function)
+        exports.add(name, checked(function))
         return method(f"to_{name}")(function)
 
     return register

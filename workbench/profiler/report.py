@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from workbench.base.checked import called, checked_methods
 from workbench.base.registry import faces
 from workbench.base.text import shown
 from workbench.errors import WorkbenchError
@@ -27,6 +28,10 @@ class Report:
     """
 
     name: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        checked_methods(cls)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -56,7 +61,7 @@ class Report:
 
     def widget(self, **options: Any) -> Any:
         """The live view."""
-        return face(self.name).widget(self, **options)
+        return called(f"the view of {self.name}", face(self.name).widget, self, **options)
 
     def __str__(self) -> str:
         return shown(self.to_text(), keep="\n")

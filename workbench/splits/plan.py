@@ -183,6 +183,8 @@ def plan(
         search.stages(stages, ipus // stages)
         worse = worse + 1 if 0 < best == search.best else 0
     search.schedules()
+    if not search.uses:
+        raise InputError(f"there is no use of {system} to try: {'; '.join(search.untried)}")
     return Plan(system=system, ipus=ipus, uses=tuple(search.uses), untried=tuple(search.untried), request=request)
 
 

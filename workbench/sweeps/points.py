@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from workbench.base.text import short
 from workbench.engine.options import find_option
 from workbench.errors import InputError, OptionError
 from workbench.executable.request import ARGUMENTS, make_request
@@ -38,7 +40,8 @@ def _values(name: Any, values: Any) -> list[Any]:
     if not isinstance(name, str):
         raise InputError(f"an axis of the grid is called {name!r}", expected="a name")
     if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
-        raise InputError(f"the axis {name!r} is {values!r}", expected="a list of values", todo=f"write [{values!r}]")
+        told = f"the axis {name!r} of the grid is {short(values)}"
+        raise InputError(told, expected="a list of values", todo=f"write [{short(values)}]")
     found = list(values)
     if not found:
         raise InputError(f"the axis {name!r} is empty", expected="at least one value")
@@ -89,7 +92,9 @@ class Requests:
         options = {name: value for name, value in point.items() if kinds[name] == "option"}
         sizes = tuple((name, value) for name, value in point.items() if kinds[name] == "size")
         request = make_request(self._of_size(sizes), **{**self._arguments, **given})
-        return request.replace(options=options) if options else request
+        if not options:
+            return request
+        return dataclasses.replace(request, options=request.options.with_values(options))  # what was given stays asked
 
     def _of_size(self, sizes: tuple[tuple[str, Any], ...]) -> Any:
         if not sizes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from workbench.base.text import short
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.sweeps.points import kinds_of
@@ -66,7 +67,7 @@ UNFIT = 1e15
 def _objective(objective: Any) -> Callable[[Profile], float]:
     if callable(objective):
         return lambda profile: float(objective(profile))
-    if objective not in OBJECTIVES:
+    if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise InputError(
             f"objective is {objective!r}",
             expected=f"one of: {', '.join(OBJECTIVES)}, or a function of a profile, less being better",
@@ -90,7 +91,8 @@ def _choice(name: str, values: Any) -> Callable[[Any, str], Any]:
             return lambda trial, label: trial.suggest_int(label, low, high)
         return lambda trial, label: trial.suggest_float(label, low, high)
     if not isinstance(values, list) or not values:
-        raise InputError(f"the values of {name!r} are {values!r}", expected="a list of some, or a pair (low, high)")
+        told = f"the values of {name!r} in the space are {short(values)}"
+        raise InputError(told, expected="a list of some, or a pair (low, high)")
 
     def choose(trial: Any, label: str) -> Any:
         return values[trial.suggest_categorical(label, list(range(len(values))))]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from workbench.base.text import shown
+from workbench.base.text import short, shown
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import cache
@@ -176,6 +176,9 @@ def sweep(
         raise InputError("a program made by hand has no arguments to sweep", todo="make a program for each point")
     points = points_of(grid)
     kinds = kinds_of(points, source)
+    for name in kinds:
+        if name in arguments:
+            raise InputError(f"{name} is {short(arguments[name])}, and the grid varies it", todo=f"leave {name} out")
     requests = Requests(source, kinds, arguments)
     asked = [requests.of(point) for point in points]
     for request in asked:
@@ -206,7 +209,7 @@ def _columns(columns: Any) -> dict[str, Callable[[Profile], Any]]:
 
 
 def _names(columns: Any) -> Sequence[str]:
-    if isinstance(columns, str) or not all(isinstance(each, str) for each in columns):
+    if not isinstance(columns, list | tuple) or not all(isinstance(each, str) for each in columns):
         raise InputError(f"columns is {columns!r}", expected='names in a list, or {"name": function}')
     return list(columns)
 

@@ -35,7 +35,7 @@ def names_of(*names: str) -> tuple[str, ...]:
     known = faces_of_a_profile()
     name_of = {called: each.name for each in known for called in (each.name, each.short) if called}
     for name in names:
-        if name not in name_of:
+        if not isinstance(name, str) or name not in name_of:
             expected = ", ".join(sorted(each.short or each.name for each in known))
             raise InputError(f"there is no view {name!r}", expected=f"one of: {expected}")
     return tuple(name_of[name] for name in names)

@@ -51,7 +51,7 @@ def test_numbers_of_a_comparison() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(InputError, match=r"^1 profile cannot be compared\. Expected: two or more profiles\.$"):
         compare(FITS)
-    with pytest.raises(InputError, match=r"^argument 1 of compare is of type int\. Expected: a profile\."):
+    with pytest.raises(InputError, match=r"^argument 1 of compare is of type int: 3\. Expected: a profile\."):
         compare(FITS, 3)  # type: ignore[arg-type]
     with pytest.raises(
         InputError, match=r"^no table 'tiles' to compare\. Expected: one of: variables, operators, layers\.$"

@@ -131,9 +131,9 @@ def test_what_cannot_be_compiled_is_a_row_with_its_problem() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({}, "there are no stages to schedule. To mend it: give stages=, or ipus= of at least 2."),
+        ({}, "ipus is None, and there are no stages to schedule. To mend it: give stages=, or ipus= of at least 2."),
         ({"ipus": 9}, "8 layers cannot be 9 stages. Expected: at most 8 stages."),
-        ({"ipus": 3, "stages": ["d2"]}, "ipus is 3, and there are 2 stages. To mend it: leave ipus out, or stages."),
+        ({"ipus": 3, "stages": ["d2"]}, "ipus is 3, and stages are 2: ['d2']. To mend it: leave ipus out, or stages."),
         (
             {"ipus": 2, "schedules": ()},
             "there is no schedule to compare. Expected: some of: Grouped, Interleaved, Sequential.",

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from workbench.base.registry import Registry
+from workbench.base.text import short
 from workbench.engine.cost import Plain, freeze
 from workbench.errors import OptionValueError
 
@@ -77,6 +78,8 @@ class Option:
         return self._check_one(value)
 
     def _check_one(self, value: Any) -> Plain:
+        if getattr(value, "ndim", 0):
+            raise OptionValueError(f"{self.name} is {short(value)}", expected=_WANTED.get(self.type, "one value"))
         value = self._convert(value)
         if self.choices and value not in self.choices:
             raise OptionValueError(

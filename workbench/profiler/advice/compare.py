@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
@@ -113,15 +114,15 @@ class Comparison(Report):
 
 def compare(*profiles: Profile) -> Comparison:
     """Compare two or more profiles with the first."""
-    if len(profiles) < 2:
-        raise InputError(f"{len(profiles)} profile cannot be compared", expected="two or more profiles")
     for place, each in enumerate(profiles):
         if not isinstance(each, Profile):
             raise InputError(
-                f"argument {place} of compare is of type {type(each).__name__}",
+                f"argument {place} of compare is of type {type(each).__name__}: {short(each)}",
                 expected="a profile",
                 todo="give executable.profile, wb.profile(...) or wb.load_profile(path)",
             )
+    if len(profiles) < 2:
+        raise InputError(f"{len(profiles)} profile cannot be compared", expected="two or more profiles")
     return Comparison(profiles=tuple(profiles))
 
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from workbench.base.categories import FOOTPRINT_CATEGORIES
 from workbench.base.dtypes import ITEMSIZE_BYTES
+from workbench.base.text import short
 from workbench.errors import InputError
 from workbench.profiler.advice.explanation import Explanation
 from workbench.profiler.fidelity import KINDS, TypicalError, error_of
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import addresses_by_category
-from workbench.profiler.places import step_of
+from workbench.profiler.places import ipu_of, step_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import method
 from workbench.profiler.report import records
@@ -73,10 +74,13 @@ def _explained(
     operator: str | None,
     ipu: int | None,
 ) -> Explanation:
-    given = [name for name, value in (("variable", variable), ("operator", operator)) if value is not None]
-    if len(given) + (step is not None or tile is not None) != 1:
+    if ipu is not None:
+        ipu_of(profile, ipu)
+    told = {"tile": tile, "step": step, "variable": variable, "operator": operator}
+    given = {name: value for name, value in told.items() if value is not None}
+    if len({"place" if name in ("tile", "step") else name for name in given}) != 1:
         raise InputError(
-            "explain was not given one thing to explain",
+            "explain was not given one thing to explain" + (f", but {short(given)}" if given else ""),
             expected="a tile, a step, a tile and a step, a variable, or an operator",
             todo="for example profile.explain(step=profile.peak.step)",
         )

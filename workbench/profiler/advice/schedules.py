@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar
 
 import pandas as pd
 
 from workbench.base.collection import paused_collection
+from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.profiler.advice.compare import Comparison
@@ -133,6 +135,9 @@ def compare_schedules(
     `compile(request, None, like)` makes an executable, taking from `like` what both have in common. Errors:
     `InputError` when nothing is to be compared, and what the first problem says when nothing compiles.
     """
+    for each in schedules:
+        if not isinstance(each, str | Enum):
+            raise InputError(f"schedules names {short(each)}", expected=f"some of: {', '.join(SCHEDULES)}")
     wanted = [
         (str(getattr(schedule, "name", schedule)), bool(again)) for again in recomputation for schedule in schedules
     ]

@@ -37,7 +37,8 @@ def to_chrome_trace(
     are written, all if not given; an `InputError` before anything is written if they fill more than 20 files.
     """
     first = Path(path)
-    window = _window_of(profile, whole("events_per_file", events_per_file), cycles_from, cycles_to)
+    events_per_file = whole("events_per_file", events_per_file, most=2**31 - 1)
+    window = _window_of(profile, events_per_file, cycles_from, cycles_to)
     events = _events(profile, *window)
     written: list[Path] = []
     while chunk := list(islice(events, events_per_file)) or not written:

@@ -11,9 +11,8 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text
-from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes
-from workbench.profiler.places import ipu_of, tile_of
+from workbench.profiler.places import ipu_of, position_of, tile_of, variable_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -29,6 +28,11 @@ class LivenessView(Report):
     ipu: int = 0
     tile: int | None = None
 
+    def __post_init__(self) -> None:
+        ipu_of(self.profile, self.ipu)
+        if self.tile is not None:
+            tile_of(self.profile, self.tile)
+
     @classmethod
     def from_profile(cls, profile: Profile, *, ipu: int | None = None, tile: int | None = None) -> LivenessView:
         """The report for one IPU (by default that of the fullest tile), over all tiles or for one."""
@@ -36,8 +40,7 @@ class LivenessView(Report):
 
     def of(self, *, ipu: int | None = None, tile: int | None = None) -> LivenessView:
         """The same report for another IPU or one tile."""
-        place = self.ipu if ipu is None else ipu_of(self.profile, ipu)
-        return LivenessView(profile=self.profile, ipu=place, tile=None if tile is None else tile_of(self.profile, tile))
+        return LivenessView(profile=self.profile, ipu=self.ipu if ipu is None else ipu, tile=tile)
 
     @cached_property
     def steps(self) -> IntArray:
@@ -92,8 +95,7 @@ class LivenessView(Report):
 
     def at(self, position: int) -> pd.DataFrame:
         """Variables live at a position, those that come and go first, then by bytes (on the tile, if one is chosen)."""
-        if not 0 <= position < len(self.steps):
-            raise InputError(f"no position {position!r} on IPU {self.ipu}", expected=f"0 to {len(self.steps) - 1}")
+        position_of(len(self.steps), position)
         variables = self.profile.tables["variables"]
         owner, first, last = live_bytes.intervals(self.profile, self.ipu)
         live = variables["always_live"] & (variables["ipu"] == self.ipu)
@@ -110,8 +112,7 @@ class LivenessView(Report):
     def lifetime(self, variable: int) -> list[tuple[int, int]]:
         """First and last positions of a variable's lives; the whole program when it is always live."""
         variables = self.profile.tables["variables"]
-        if not 0 <= variable < len(variables["id"]):
-            raise InputError(f"no variable {variable!r}", expected=f"an id from 0 to {len(variables['id']) - 1}")
+        variable_of(self.profile, variable)
         if variables["always_live"][variable]:
             return [(0, len(self.steps) - 1)]
         table = self.profile.tables["intervals"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -38,6 +38,9 @@ class Memory(Report):
     ipu: int = 0
     measure: Measure = "peak"
 
+    def __post_init__(self) -> None:
+        ipu_of(self.profile, self.ipu)
+
     @classmethod
     def from_profile(cls, profile: Profile, *, ipu: int | None = None, measure: Measure = "peak") -> Memory:
         """The report for one IPU, by default that of the fullest tile."""
@@ -45,8 +48,7 @@ class Memory(Report):
 
     def of(self, *, ipu: int | None = None, measure: Measure | None = None) -> Memory:
         """The same report for another IPU or measure."""
-        place = self.ipu if ipu is None else ipu_of(self.profile, ipu)
-        return Memory(profile=self.profile, ipu=place, measure=measure or self.measure)
+        return replace(self, ipu=self.ipu if ipu is None else ipu, measure=measure or self.measure)
 
     @cached_property
     def by_category(self) -> dict[str, IntArray]:

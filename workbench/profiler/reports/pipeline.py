@@ -12,6 +12,7 @@ import pandas as pd
 from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSES
 from workbench.base.units import cycles_text, percent_text
+from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -70,17 +71,18 @@ class Pipeline(Report):
         micro_batch` (-1 none)`, direction, layer` (those of the stage)`, name, cycles_from, cycles_to`. Replicas run
         alike: the first is shown."""
         first, last = self._window(cycles_from, cycles_to)
+        max_rows = whole("max_rows", max_rows, least=0)
         found = self.executions.window(first, last, ("stage",))
         return self._named(found.take(np.lexsort((found.ipu, found.start))[:max_rows]))
 
     def of_micro_batch(self, number: int) -> pd.DataFrame:
         """All blocks of one micro-batch, on whatever IPU and at whatever time, in order of time; as in `blocks`."""
         plan = self.profile.meta["pipeline"]
-        found = self.executions.of_micro_batch(number)
-        if not len(found):
-            count = plan.get("micro_batches", 0)
-            expected = f"0 to {int(count) - 1}" if count else "a program with pipeline stages"
+        count = int(plan.get("micro_batches", 0))
+        if not 0 <= number < count:
+            expected = f"0 to {count - 1}" if count else "a program with pipeline stages"
             raise InputError(f"there is no micro-batch {number}", expected=expected)
+        found = self.executions.of_micro_batch(number)
         return self._named(found.take(np.lexsort((found.ipu, found.start))))
 
     def _named(self, blocks: Blocks) -> pd.DataFrame:
@@ -121,7 +123,8 @@ class Pipeline(Report):
 
     def _window(self, cycles_from: int | None, cycles_to: int | None) -> tuple[int, int]:
         first = self.span[0] if cycles_from is None else max(0, cycles_from)
-        return first, self.span[1] if cycles_to is None else min(cycles_to, self.profile.total_cycles)
+        last = self.span[1] if cycles_to is None else min(cycles_to, self.profile.total_cycles)
+        return min(first, self.profile.total_cycles), last
 
     def spent(self, cycles_from: int | None = None, cycles_to: int | None = None) -> pd.DataFrame:
         """Cycles by cause inside a window (default: the pipeline's span), an exact row per IPU and cause: `ipu, cause,

@@ -15,7 +15,7 @@ from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
 from workbench.profiler.memory import footprint
-from workbench.profiler.places import ipu_of
+from workbench.profiler.places import ipu_of, step_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
@@ -40,6 +40,16 @@ class TileMap(Report):
     quantity: str = "total"
     item: str | int | None = None
 
+    def __post_init__(self) -> None:
+        ipu_of(self.profile, self.ipu)
+        known = ["total", "variable", *_STEP_COLUMNS, *self.profile.memory_categories]
+        if self.quantity not in known:
+            raise InputError(f"quantity is {self.quantity!r}", expected=f"one of: {', '.join(known)}")
+        if self.quantity in _STEP_COLUMNS:
+            step_of(self.profile, self.item)
+        elif self.quantity == "variable" and self.item not in self.profile.tables["variables"]["name"]:
+            raise InputError(f"item is {self.item!r}", expected="the name of a variable, a name of profile.variables")
+
     @classmethod
     def from_profile(
         cls, profile: Profile, *, ipu: int | None = None, quantity: str = "total", item: str | int | None = None
@@ -49,7 +59,7 @@ class TileMap(Report):
 
     def of(self, quantity: str = "total", item: str | int | None = None, *, ipu: int | None = None) -> TileMap:
         """The same map for something else."""
-        place = self.ipu if ipu is None else ipu_of(self.profile, ipu)
+        place = self.ipu if ipu is None else ipu
         return TileMap(profile=self.profile, ipu=place, quantity=quantity, item=item)
 
     @property
@@ -67,18 +77,12 @@ class TileMap(Report):
             return self.profile.memory.of(ipu=self.ipu).variables([str(self.item)])[str(self.item)]
         if self.quantity in _STEP_COLUMNS:
             return self._of_step(_STEP_COLUMNS[self.quantity])
-        if self.quantity in self.profile.memory_categories:
-            found = self.profile.memory.of(ipu=self.ipu).by_category.get(self.quantity)
-            return footprint(self.profile, "none")[self.ipu] if found is None else found
-        known = ["total", "variable", *_STEP_COLUMNS, *self.profile.memory_categories]
-        raise InputError(f"unknown quantity {self.quantity!r}", expected=f"one of: {', '.join(known)}")
+        found = self.profile.memory.of(ipu=self.ipu).by_category.get(self.quantity)
+        return footprint(self.profile, "none")[self.ipu] if found is None else found
 
     def _of_step(self, column: str) -> IntArray:
         steps = self.profile.tables["steps"]
-        rows = np.flatnonzero(steps["id"] == self.item)
-        if not len(rows):
-            raise InputError(f"no step {self.item!r}", expected="an id of profile.steps")
-        return self.profile.vector(steps[column][rows[0]])
+        return self.profile.vector(steps[column][np.flatnonzero(steps["id"] == self.item)[0]])
 
     @cached_property
     def places(self) -> tuple[IntArray, IntArray]:

@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.units import cycles_text, percent_text
-from workbench.errors import InputError
+from workbench.base.whole import whole
+from workbench.profiler.places import ipu_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 from workbench.profiler.timeline import Block, called
 
 MAX_RECTANGLES = 20_000
+MOST_ROWS = 1 << 24  # of a window that is asked for
 LANES = ("phase", "layer", "call")
 
 
@@ -58,8 +60,7 @@ class Trace(Report):
         return {row[0]: row[1:] for row in zip(*(steps[name].tolist() for name in names), strict=True)}
 
     def _range(self, ipu: int, first: int | None, last: int | None) -> tuple[int, int]:
-        if not 0 <= ipu < self.profile.ipus:
-            raise InputError(f"no IPU {ipu!r}", expected=f"0 to {self.profile.ipus - 1}")
+        ipu_of(self.profile, ipu)
         begin = max(0, first or 0)
         end = self.profile.total_cycles if last is None else min(last, self.profile.total_cycles)
         return begin, max(begin, end)
@@ -77,6 +78,7 @@ class Trace(Report):
         a merged rectangle is the one with most cycles. Rectangles of a lane never overlap.
         """
         first, last = self._range(ipu, cycles_from, cycles_to)
+        max_rects = whole("max_rects", max_rects, least=0, most=MOST_ROWS)
         share = max(1, max_rects // len(LANES))
         phases = [self._rectangle(block, ipu) for block in islice(self._walk(first, last, ipu), share + 1)]
         smallest = 1
@@ -145,6 +147,7 @@ class Trace(Report):
         receives at its rate. When there are more than `max_rects`, neighbouring tiles share a band of their average.
         """
         first, last = self._range(ipu, cycles_from, cycles_to)
+        max_rects = whole("max_rects", max_rects, least=0, most=MOST_ROWS)
         blocks = list(islice(self._walk(first, last, ipu), max_rects))
         share = max(1, max_rects // max(1, len(blocks)))
         rows: list[tuple[Any, ...]] = []

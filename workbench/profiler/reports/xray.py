@@ -13,7 +13,7 @@ from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import bytes_by_category
-from workbench.profiler.places import ipu_of, tile_of
+from workbench.profiler.places import ipu_of, position_of, tile_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
@@ -28,6 +28,10 @@ class Xray(Report):
     ipu: int
     tile: int
 
+    def __post_init__(self) -> None:
+        ipu_of(self.profile, self.ipu)
+        tile_of(self.profile, self.tile)
+
     @classmethod
     def from_profile(cls, profile: Profile, *, ipu: int | None = None, tile: int | None = None) -> Xray:
         """The picture of one tile, by default the fullest."""
@@ -39,7 +43,7 @@ class Xray(Report):
 
     def of(self, ipu: int, tile: int) -> Xray:
         """The same picture of another tile; its addresses are worked out if need be."""
-        return Xray(profile=self.profile, ipu=ipu_of(self.profile, ipu), tile=tile_of(self.profile, tile))
+        return Xray(profile=self.profile, ipu=ipu, tile=tile)
 
     @cached_property
     def positions(self) -> int:
@@ -114,6 +118,7 @@ class Xray(Report):
     def bytes_at(self, position: int) -> int:
         """Bytes of the rectangles that cover a position."""
         frame = self.rectangles
+        position_of(self.positions, position)
         live = (frame["first"] <= position) & (position <= frame["last"])
         return int(frame["bytes"][live].sum())
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.ipu.config import current_options, form_options
+from workbench.executable import options_of
+from workbench.ipu.config import form_options
 from workbench.profiler.advice.snippet import literal
 
 NO_MAXIMUM = 1_000_000
@@ -48,7 +49,7 @@ class OptionsForm:
     """`box` is the form; `options()` what it says, over the configuration it began with."""
 
     def __init__(self, config: Any = None, on_change: Callable[[], None] = lambda: None) -> None:
-        self._base = current_options() if config is None else config.freeze()
+        self._base = options_of(config)
         self._changed = on_change
         self._declared = {each.name: each for each in form_options()}
         self.controls = {name: control_of(each, self._base.get(name)) for name, each in self._declared.items()}

@@ -9,6 +9,7 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.base.text import short
 from workbench.errors import InputError
 from workbench.executable import layered_source
 from workbench.widgets.app.builder import Builder
@@ -63,6 +64,10 @@ class SourcePicker:
     """`box` is the picker; `choice()` what is picked."""
 
     def __init__(self, given: Any = None, on_change: Callable[[], None] = lambda: None) -> None:
+        if not (given is None or isinstance(given, str) or callable(given) or hasattr(given, "builder")):
+            raise InputError(
+                f"source is {short(given)}", expected="a ready name, a Keras model or a function that builds one"
+            )
         self._changed = on_change
         self._given = {} if given is None or isinstance(given, str) else {_name_of(given): given}
         self._code = ""

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from workbench.base.dtypes import dtype_name
+from workbench.base.text import short
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.errors import InputError
 
@@ -64,9 +65,29 @@ def _because_of_x64() -> str:
     return ", or switch jax_enable_x64 off, with which JAX makes 64-bit numbers" if jax.config.jax_enable_x64 else ""
 
 
+def check_example(name: str, value: Any) -> None:
+    """An example of an input has a shape and a type."""
+    if not (isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "dtype")):
+        raise InputError(
+            f"{name} holds {short(value)}",
+            expected="an array or a jax.ShapeDtypeStruct for each input",
+            todo="write jax.ShapeDtypeStruct((batch_size, ...), 'float32')",
+        )
+
+
+def flattened(name: str, value: Any) -> list[Any]:
+    """What is in nested lists, tuples and dictionaries; an `InputError` for one that holds itself."""
+    try:
+        return list(keras.tree.flatten(value))
+    except RecursionError:
+        raise InputError(f"{name} is {short(value)}, which holds itself", expected="arrays, or lists of them") from None
+
+
 def check_array(spec: ArraySpec, value: Any) -> Any:
     """The value as an array of the compiled type; labels and images may arrive in another whole or real width."""
     array = value if hasattr(value, "dtype") and hasattr(value, "shape") else _array_of(spec.name, value)
+    if array is not value and not array.ndim and array.dtype.kind not in "biufc":
+        raise InputError(f"{spec.name} is {short(value)}", expected=f"numbers of shape {spec.shape}, as compiled")
     if array.dtype != np.float64 or not isinstance(value, (int, float, list, tuple)):
         check_dtype(spec.name, array.dtype)
     shape = tuple(array.shape)

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from workbench.engine.frontends.describe.checks import check_model
 from workbench.errors import InputError
 
 _TODO = "give one stage per layer, such as [0, 0, 1, 1], or the names of the layers to cut after"
@@ -43,6 +44,7 @@ def even_stages(source: Any, count: int) -> list[int]:
 
         builder = ready(source).builder
     model = source if hasattr(source, "stateless_call") else builder()
+    check_model(model)
     return evenly(len(stage_layers(model)), count)
 
 

@@ -11,7 +11,8 @@ import keras
 import numpy as np
 
 from workbench.base.dtypes import dtype_name
-from workbench.engine.frontends.describe.checks import check_dtype, check_model
+from workbench.base.text import short
+from workbench.engine.frontends.describe.checks import check_dtype, check_example, check_model, flattened
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.describe.unseeded import Draws
 from workbench.engine.frontends.ready import ReadyModel, ready
@@ -52,7 +53,7 @@ class Built:
 
 def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = ()) -> Built:
     """Build what `source` names; a live model in another precision is copied."""
-    if precision is not None and precision not in PRECISIONS:
+    if precision is not None and not (isinstance(precision, str) and precision in PRECISIONS):
         raise InputError(f"precision is {precision!r}", expected="one of: " + ", ".join(PRECISIONS))
     if isinstance(source, str):
         source = ready(source)
@@ -99,9 +100,11 @@ def _describe_inputs(
     model: Any, precision: str | None, inputs: Sequence[Any]
 ) -> tuple[tuple[str, tuple[int | None, ...], str], ...]:
     if inputs:
-        flat = keras.tree.flatten(inputs[0])
+        flat = flattened("inputs", inputs[0])
         for item in flat:
+            check_example("inputs", item)
             check_dtype("x", item.dtype)
+        _check_taken(model, flat)
         return tuple(("", tuple(item.shape), dtype_name(item.dtype)) for item in flat)
     tensors = keras.tree.flatten(getattr(model, "inputs", None) or [])
     if not tensors:
@@ -113,6 +116,22 @@ def _describe_inputs(
         check_dtype(f"input {tensor.name!r}", tensor.dtype)
         found.append((tensor.name, tuple(tensor.shape), "float16" if half and dtype == "float32" else dtype))
     return tuple(found)
+
+
+def _check_taken(model: Any, given: Sequence[Any]) -> None:
+    """Example inputs have the number and the shapes of those the model says it has."""
+    wanted = [tuple(each.shape) for each in keras.tree.flatten(getattr(model, "inputs", None) or [])]
+    found = [tuple(each.shape) for each in given]
+    fits = len(wanted) == len(found) and all(
+        len(one) == len(other) and all(size is None or size == has for size, has in zip(one, other, strict=True))
+        for one, other in zip(wanted, found, strict=True)
+    )
+    if wanted and not fits:
+        raise InputError(
+            f"inputs have shapes {short(found)}",
+            expected=f"those of the model {model.name!r}: {short(wanted)}",
+            todo="leave inputs out, and give batch_size=",
+        )
 
 
 def _inputs_of_build(model: Any) -> tuple[tuple[str, tuple[int | None, ...], str], ...]:

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import keras
 
+from workbench.engine.frontends.describe.checks import flattened
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.step.own_step import check_usable, has_own_step
 from workbench.errors import InputError
@@ -57,7 +58,7 @@ def _found_loss(loss: Any) -> Any:
 def _check_losses(loss: Any) -> None:
     """Every loss that was given is one; an output may have None."""
     whole = isinstance(loss, dict) and "class_name" in loss
-    for each in [loss] if whole else keras.tree.flatten(loss):
+    for each in [loss] if whole else flattened("loss", loss):
         if each is not None:
             _found_loss(each)
 

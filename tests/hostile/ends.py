@@ -1,0 +1,201 @@
+"""How each cell ends: in a result, in an exception of the caller's own code, or else refused by name.
+
+What is in no table here is to be refused with an error of ours that names argument and value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tests.hostile.surface import Call
+from workbench.engine.target import Target
+
+NUMBERS = "zero|past 64 bits|10**18|numpy scalar"
+ANY_NUMBER = f"negative|{NUMBERS}"
+TEXTS = "empty text|controls|markup|parent|turned|half a character|device path"
+PATHS = "markup|parent|turned|half a character"
+
+# What a plan finds, and so is not given.
+PLANNED = ("stages", "replicas", "gradient_accumulation_steps", "pipeline_schedule", "recomputation", "offload")
+
+# Classes that give a result, by "call.argument" or by the name of an argument; `None` does wherever it is the default.
+RESULTS: Mapping[str, str] = {
+    # places of the small pipeline: two IPUs of four tiles
+    "ipu": "zero",
+    "tile": "zero|numpy scalar",
+    "step": "zero|numpy scalar",
+    "position": "zero|numpy scalar",
+    "variable": "zero|numpy scalar",
+    "number": "zero|numpy scalar",
+    "index": "zero|numpy scalar",
+    "cycles_from": ANY_NUMBER,
+    "cycles_to": ANY_NUMBER,
+    "Profile.blocks.cycles_from": f"none|{ANY_NUMBER}|float|infinite",
+    "Profile.blocks.cycles_to": f"none|{ANY_NUMBER}|float|infinite",
+    "Profile.to_chrome_trace.cycles_from": NUMBERS,
+    "Profile.to_chrome_trace.cycles_to": f"none|{NUMBERS}",
+    "max_rows": NUMBERS,
+    "max_rects": "zero|numpy scalar",
+    "Profile.explain.depth": "none|past 64 bits|10**18|numpy scalar",
+    "path": PATHS,
+    "folder": PATHS,
+    "Profile.explain.step": "zero|numpy scalar",
+    "Profile.explain.variable": "none",
+    "wb.load_profile.path": "",
+    "profile": "profile",
+    "text": TEXTS,
+    "kind": TEXTS,
+    "Memory.variables.names": "empty list",
+    "TileMap.of.item": f"none|{ANY_NUMBER}|{TEXTS}",
+    "TileMap.from_profile.item": f"none|{ANY_NUMBER}|{TEXTS}",
+    # arguments of compiles
+    "config": "config",
+    "target": "target",
+    "batch_size": "numpy scalar",
+    "gradient_accumulation_steps": "numpy scalar",
+    "replicas": "numpy scalar",
+    "recomputation": "true",
+    "recomputation_checkpoints": "none|empty list",
+    # where recomputation may be tried, a pattern waits for it
+    "wb.autosplit.recomputation_checkpoints": f"none|empty list|{TEXTS}",
+    "wb.plan.recomputation_checkpoints": f"none|empty list|{TEXTS}",
+    "wb.compare_schedules.recomputation_checkpoints": f"none|empty list|{TEXTS}",
+    "device_mapping": "none|empty list",
+    "wb.compile.device_mapping": "none",
+    "wb.sweep.device_mapping": "none",
+    "wb.search.device_mapping": "none",
+    "wb.profile.device_mapping": "none",
+    "wb.fewest_ipus.device_mapping": "none",
+    "offload": "none|empty list|empty text",
+    "trip_counts": "",
+    "wb.target.tiles_per_ipu": "none|zero|numpy scalar",
+    "executable": "executable|profile",
+    "wb.diagnose.ipus": "none|past 64 bits|10**18|numpy scalar",
+    "seconds": "past 64 bits|10**18|float|infinite|numpy scalar",
+    "wb.app.source": "none|callable|class",  # compiled when the button is pressed
+    "compiles": "past 64 bits|10**18|numpy scalar",
+    **dict.fromkeys([f"wb.plan.{name}" for name in PLANNED], ""),
+    "wb.plan.compiles": "past 64 bits|10**18",
+    "wb.compile.batch_size": "numpy scalar",
+    "wb.profile.batch_size": "numpy scalar",
+    "wb.autosplit.batch_size": "numpy scalar",
+    "wb.fewest_ipus.batch_size": "numpy scalar",
+    "wb.compare_schedules.batch_size": "numpy scalar",
+    "wb.compare_schedules.recomputation": "",
+    "wb.compare_schedules.ipus": "numpy scalar",
+    "wb.sweep.batch_size": "numpy scalar",
+    "wb.search.batch_size": "numpy scalar",
+    "wb.autosplit.gradient_accumulation_steps": "none",
+    "most": "past 64 bits|10**18|numpy scalar",
+    "global_batch": "",
+    "trials": "numpy scalar",
+    "seed": "zero|numpy scalar",
+    "columns": "empty list",
+    "ipus": "numpy scalar",
+    # fields of a machine
+    "Target.replace.bytes_per_tile": "none|numpy scalar",
+    "Target.replace.name": "controls|markup|parent|turned|half a character|device path",
+    "Target.replace.memory": "",
+    "Target.replace.code": "",
+    "Target.replace.what_if": "",
+    "Target.replace.architecture": "",
+}
+OF_FIELDS = {"int": "numpy scalar", "float": "10**18|float|numpy scalar", "str": ""}
+
+# A function or a class of the caller's that is called: what it raises is theirs.
+OWN: Mapping[str, str] = {
+    "source": "callable",
+    "wb.app.source": "",
+    "loss": "callable",
+    "progress": "callable|class",
+    "heard": "callable|class",
+    "objective": "callable|class",
+}
+# What is documented to raise an exception of Python's: the file is not there.
+MISSING: Mapping[str, str] = {"wb.load_profile.path": f"controls|{PATHS}"}
+# What is called in an error otherwise than in the signature.
+CALLED: Mapping[str, tuple[str, ...]] = {
+    "name": ("export", "challenge", "target", "model", "table", "column"),
+    "names": ("view", "variable"),
+    "number": ("micro-batch",),
+    "source": ("cannot be compiled", "model"),
+    "executable": ("diagnose",),
+    "profiles": ("compare",),
+    "ipus": ("stages",),
+    "inputs": ("x",),
+    "stages": ("a stage",),
+    "pipeline_schedule": ("pipeline.schedule",),
+    "execution_profile": ("profile.execution",),
+    "events_per_file": ("blocks",),
+    "global_batch": ("samples",),
+    "recomputation": ("schedule to compare",),
+    "arguments": ("too many positional",),
+}
+
+
+def listed(text: str) -> frozenset[str]:
+    return frozenset(each for each in text.split("|") if each)
+
+
+def looked_up(table: Mapping[str, str], call: Call, argument: str) -> frozenset[str]:
+    return listed(table.get(f"{call.name}.{argument}", table.get(argument, "")))
+
+
+def expected(call: Call, argument: str, kind: str) -> str:
+    """`result`, `own`, `missing` or `ours`."""
+    if kind in looked_up(MISSING, call, argument):
+        return "missing"
+    if kind in looked_up(OWN, call, argument):
+        return "own"
+    alone = f"{call.name}.{argument}" in RESULTS  # tells all of a cell's results
+    fields = of_field(argument) if call.name == "Target.replace" else frozenset()
+    if kind in looked_up(RESULTS, call, argument) | fields:
+        return "result"
+    return "result" if kind == "none" and call.defaults_to_none(argument) and not alone else "ours"
+
+
+def of_field(name: str) -> frozenset[str]:
+    """What a field of a machine may be: whole numbers and others by its declaration, zero where that says so."""
+    declared = next((each for each in dataclasses.fields(Target) if each.name == name), None)
+    if declared is None:
+        return frozenset()
+    zero = ["zero"] if declared.metadata.get("least") == 0 else []
+    most = declared.metadata.get("most", 2)
+    return frozenset([*zero, *listed(OF_FIELDS.get(str(declared.type), ""))]) if most > 1 else frozenset()
+
+
+def names_it(text: str, argument: str) -> bool:
+    """Whether an error names the argument, as in the signature or as `CALLED` says."""
+    lowered = text.lower()
+    words = (argument, argument.replace("_", " "), argument.rstrip("s"), *CALLED.get(argument, ()))
+    return any(word.lower() in lowered for word in words)
+
+
+# What tells as much as the value: that no value would do, or its shape, or what was made of it.
+TOLD_OTHERWISE = (
+    *(" is given, and", " was given to", "has no ", "too many positional", "cannot be compared"),
+    "not given one thing",
+    *("has shape", "have different shapes", "a stranger"),
+)
+
+
+def shows_it(text: str, value: object) -> bool:
+    """Whether the value, or what is in it, is shown: as code, or as text; of an array its type or shape."""
+    if any(words in text for words in TOLD_OTHERWISE):
+        return True
+    if isinstance(value, list | dict | str) and not value and any(word in text for word in ("no ", "empty", "0 ")):
+        return True
+    inside = list(value) if isinstance(value, list | tuple | set | np.ndarray) else []
+    inside += [*value, *value.values()] if isinstance(value, dict) else []
+    parts = [value, *inside, *(more for each in inside if isinstance(each, list | tuple) for more in each)]
+    shown = [word for each in parts for word in (repr(each), str(each))]
+    shown += [str(word) for each in parts for word in (shape_of(each), getattr(each, "dtype", None))]
+    return any(word[:20] in text for word in shown if (word and word != "None") or value is None)
+
+
+def shape_of(value: Any) -> Any:
+    return np.shape(value) if isinstance(value, int | float) else getattr(value, "shape", None)

@@ -1,0 +1,65 @@
+"""What an ordinary call of each public callable gives: its arguments without a default, by name or for one call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.hostile import things
+
+# By the name of an argument, wherever it has no default.
+BY_NAME: Mapping[str, Callable[[], Any]] = {
+    "source": things.model,
+    "executable": things.small_executable,
+    "profile": things.profile,
+    "path": lambda: "file",
+    "folder": lambda: "folder",
+    "step": lambda: 0,
+    "tile": lambda: 0,
+    "ipu": lambda: 0,
+    "number": lambda: 0,
+    "index": lambda: 0,
+    "position": lambda: 0,
+    "variable": lambda: 0,
+    "cycles_from": lambda: 0,
+    "cycles_to": lambda: 100,
+    "text": lambda: "first",
+    "kind": lambda: "cycles",
+}
+_TRAINED = {"source": things.model, "batch_size": lambda: 2, "target": things.machine, "mode": lambda: "training"}
+BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
+    "wb.compile": _TRAINED,
+    "wb.profile": _TRAINED,
+    "wb.compare_schedules": {**_TRAINED, "ipus": lambda: 2},
+    "wb.autosplit": {**_TRAINED, "ipus": lambda: 2, "compiles": lambda: 1},
+    "wb.fewest_ipus": {**_TRAINED, "most": lambda: 1, "compiles": lambda: 1},
+    "wb.plan": {**_TRAINED, "global_batch": lambda: 32, "compiles": lambda: 3},
+    "wb.sweep": {**_TRAINED, "grid": lambda: {"ipu_model.compile_ipu_code": [True]}},
+    "wb.search": {**_TRAINED, "space": lambda: {"ipu_model.compile_ipu_code": [True]}, "trials": lambda: 1},
+    "wb.compare": {"profiles": lambda: (things.profile(), things.profile())},
+    "wb.ready": {"name": lambda: "mlp"},
+    "wb.challenge": {"name": lambda: "fit-the-tile"},
+    "wb.load_profile": {"path": lambda: things.saved()},
+    "Profile.column": {"table": lambda: "steps", "name": lambda: "id"},
+    "Profile.to": {"name": lambda: "json"},
+    "Profile.explain": {"step": lambda: things.profile().steps["id"].iloc[0]},
+    "Profile.live_variables": {"step": lambda: int(things.profile().steps["id"].iloc[0])},
+    "Executable.run": {"args": lambda: (things.square(),)},
+    "Memory.variables": {"names": lambda: [str(things.profile().memory.profile.tables["variables"]["name"][0])]},
+    "Comparison.table": {"name": lambda: "variables"},
+    "Diagnosis.slowdown": {"fix": lambda: None},
+}
+
+
+def given(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments of an ordinary call; a `LookupError` where one without a default stands in neither table."""
+    special = BY_CALL.get(name, {})
+    found = {argument: make() for argument, make in special.items()}
+    for each in inspect.signature(function).parameters.values():
+        needed = each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        if needed and each.name not in found:
+            if each.name not in BY_NAME:
+                raise LookupError(f"{name}: what is an ordinary {each.name!r}? Say it in {__name__}")
+            found[each.name] = BY_NAME[each.name]()
+    return found

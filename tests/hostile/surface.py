@@ -1,0 +1,112 @@
+"""Every public callable with its arguments, from signatures; `ordinary` says what each is given."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import workbench as wb
+from tests.hostile import ordinary, things
+from workbench.base.registry import faces
+from workbench.profiler.registry import methods, reports
+
+UNKNOWN = "nosuch"  # the name given where a call takes names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One public callable: `function` is called with arguments by name, those of `*star` in a tuple."""
+
+    name: str
+    function: Callable[..., Any]
+    ordinary: Mapping[str, Any]
+    arguments: tuple[str, ...]
+    star: str = ""
+    optional: frozenset[str] = frozenset()  # arguments whose default is None
+
+    def defaults_to_none(self, argument: str) -> bool:
+        return argument in self.optional
+
+    def __call__(self, **changed: Any) -> Any:
+        given = {**self.ordinary, **changed}
+        starred = given.pop(self.star, ()) if self.star else ()
+        before: list[Any] = []
+        if starred:
+            for each in inspect.signature(self.function).parameters.values():
+                if each.kind is each.VAR_POSITIONAL:
+                    break
+                before.append(given.pop(each.name))
+        return self.function(*before, *starred, **given)
+
+
+def call(name: str, function: Callable[..., Any], opened: Mapping[str, Any] | None = None) -> Call:
+    """A callable with the arguments of its signature; `opened` are those that `**` stands for, with their defaults."""
+    arguments: list[str] = []
+    star = ""
+    defaults = dict(opened or {})
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is each.VAR_POSITIONAL:
+            star = each.name
+        if each.kind is each.VAR_KEYWORD:
+            arguments += [*(opened or ()), UNKNOWN]
+        else:
+            arguments.append(each.name)
+            defaults[each.name] = each.default
+    return Call(
+        name=name,
+        function=function,
+        ordinary=ordinary.given(name, function),
+        arguments=tuple(arguments),
+        star=star,
+        optional=frozenset(name for name, default in defaults.items() if default is None),
+    )
+
+
+def api() -> Iterator[Call]:
+    """The functions of `wb`; those that hand arguments on to a compile take all of its."""
+    compiled_with = {
+        each.name: each.default
+        for each in inspect.signature(wb.compile).parameters.values()
+        if each.name not in ("source", "inputs")
+    }
+    for name in wb.__all__:
+        function = getattr(wb, name)
+        if inspect.isfunction(function):
+            named = inspect.signature(function).parameters
+            opened = {key: default for key, default in compiled_with.items() if key not in named}
+            hands_on = "source" in named and "arguments" in named
+            yield call(f"wb.{name}", function, opened if hands_on else None)
+
+
+def of(label: str, made: Any, opened: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator[Call]:
+    """The methods of an object that take anything, under the label of its kind."""
+    kind = type(made)
+    names = {name for name in dir(kind) if not name.startswith("_")} | (set(methods) if label == "Profile" else set())
+    fields = {each.name for each in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    for name in sorted(names - fields):
+        if isinstance(inspect.getattr_static(kind, name, None), property):
+            continue
+        if name == "widget" and made.name not in faces:
+            continue
+        function = getattr(made, name, None)
+        if (inspect.ismethod(function) or inspect.isfunction(function)) and inspect.signature(function).parameters:
+            yield call(f"{label}.{name}", function, (opened or {}).get(name))
+
+
+def objects() -> Iterator[Call]:
+    """The methods of what calls give back."""
+    machine, profile = things.machine(), things.profile()
+    yield from of("Profile", profile)
+    yield from of("Executable", things.small_executable())
+    fields = dict.fromkeys(("bytes_per_tile", *(each.name for each in dataclasses.fields(machine))), ...)
+    yield from of("Target", machine, {"replace": fields})
+    for name in sorted(reports):
+        report = getattr(profile, name)
+        yield from of(type(report).__name__, report)
+    yield from of("Comparison", wb.compare(profile, profile))
+
+
+ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {"api": api, "objects": objects}

@@ -1,0 +1,65 @@
+"""Small things of ours that ordinary calls are given, each made once in a process."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import workbench as wb
+
+TILES = 4
+
+
+def machine() -> Any:
+    return wb.target("ipu2", tiles_per_ipu=TILES)
+
+
+def multiplied(x: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.tanh(x @ x)
+
+
+def square() -> Any:
+    return np.linspace(-1, 1, 16, dtype="float32").reshape(4, 4)
+
+
+@cache
+def small_executable() -> Any:
+    return wb.compile(multiplied, square(), target=machine())
+
+
+@cache
+def model() -> Any:
+    """Two layers, compiled for training."""
+    import keras
+
+    keras.utils.set_random_seed(3)
+    made = keras.Sequential(
+        [keras.Input((4,)), keras.layers.Dense(8, "relu", name="first"), keras.layers.Dense(2, name="last")]
+    )
+    made.compile("sgd", "mse")
+    return made
+
+
+@cache
+def staged() -> Any:
+    """An executable of two stages on two IPUs."""
+    arguments = {"stages": [0, 1], "gradient_accumulation_steps": 4, "mode": "training"}
+    return wb.compile(model(), batch_size=2, target=machine(), **arguments)
+
+
+@cache
+def profile() -> Any:
+    return staged().profile
+
+
+@cache
+def saved() -> str:
+    """The path of a profile's file."""
+    import tempfile
+    from pathlib import Path
+
+    return str(profile().save(Path(tempfile.mkdtemp()) / "saved.wbp"))

@@ -1,0 +1,217 @@
+"""Functions that refuse arguments of another kind than their annotations say, before any of their work is done."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+
+import numpy as np
+
+from workbench.base.text import short
+from workbench.errors import CallError, InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Kind(NamedTuple):
+    """One kind of value: in words, and what reads a value as a plain one of it, with a `TypeError` for any other."""
+
+    words: str
+    read: Callable[[Any], Any]
+
+
+def checked(function: F) -> F:
+    """The function, with an `InputError` that names argument and value for one of another kind than its annotation.
+
+    Told apart are numbers, yes and no, texts, paths, choices (`Literal`), lists, mappings, functions, None, and classes
+    that the function's module knows; of all else (`Any`) the function judges itself. NumPy's numbers come as Python's.
+    """
+    found: dict[str, Any] = {}
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        if not found:
+            signature = inspect.signature(function)
+            found.update(signature=signature, kinds=_kinds(function, signature))
+        bound = _bound(function.__name__, found["signature"], args, named)
+        for name, kind in found["kinds"].items():
+            if name in bound.arguments:
+                bound.arguments[name] = _read(name, kind, bound.arguments[name])
+        return function(*bound.args, **bound.kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def called(name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """What the function gives; an `InputError` in which it has this name for arguments that it does not take."""
+    _bound(name, inspect.signature(function), args, named)
+    return function(*args, **named)
+
+
+def _bound(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], named: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    try:
+        return signature.bind(*args, **named)
+    except TypeError as error:
+        raise CallError(f"{name}: {error}", expected=f"arguments of {name}{signature}") from None
+
+
+def checked_methods(made: type[Any]) -> type[Any]:
+    """A class whose public methods are `checked`."""
+    for name, found in list(vars(made).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(found, classmethod):
+            setattr(made, name, classmethod(checked(found.__func__)))
+        elif inspect.isfunction(found):
+            setattr(made, name, checked(found))
+    return made
+
+
+def _read(name: str, kind: Kind, value: Any) -> Any:
+    try:
+        return kind.read(value)
+    except TypeError:
+        raise InputError(f"{name} is {short(value)}", expected=kind.words) from None
+
+
+def _kinds(function: Callable[..., Any], signature: inspect.Signature) -> dict[str, Kind]:
+    """The kinds of a function's arguments that have one; of `*several`, for each of them."""
+    found: dict[str, Kind] = {}
+    known = getattr(inspect.unwrap(function), "__globals__", {})
+    for each in signature.parameters.values():
+        if isinstance(each.annotation, str) and each.kind is not each.VAR_KEYWORD:
+            kind = _kind(ast.parse(each.annotation, mode="eval").body, known)
+            if kind is not None:
+                found[each.name] = _listed(kind) if each.kind is each.VAR_POSITIONAL else kind
+    return found
+
+
+def _kind(node: ast.expr, known: Mapping[str, Any]) -> Kind | None:
+    """What an annotation says; None where it says nothing that can be asked of a value."""
+    if isinstance(node, ast.BinOp):
+        return _any_of([_kind(each, known) for each in (node.left, node.right)])
+    if isinstance(node, ast.Constant) and node.value is None:
+        return _NOTHING
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        return _of_several(node.value.id, node.slice, known)
+    if isinstance(node, ast.Name):
+        if node.id in _PLAIN:
+            return _PLAIN[node.id]
+        named = known.get(node.id)
+        if isinstance(named, type) and named is not Any and not getattr(named, "_is_protocol", False):
+            return Kind(f"a {named.__name__}", functools.partial(_instance, named))
+        if get_origin(named) is Literal:
+            return _choice(get_args(named))
+        return _FUNCTION if get_origin(named) is Callable else None
+    return None
+
+
+def _of_several(name: str, inside: ast.expr, known: Mapping[str, Any]) -> Kind | None:
+    if name == "Literal":
+        return _choice(ast.literal_eval(inside if isinstance(inside, ast.Tuple) else ast.Tuple([inside], ast.Load())))
+    if name == "Callable":
+        return _FUNCTION
+    if name in ("Mapping", "dict"):
+        return Kind("a mapping", functools.partial(_instance, Mapping))
+    if name in ("Sequence", "list"):
+        return _listed(_kind(inside, known) or _ANYTHING)
+    return None
+
+
+def _any_of(kinds: Sequence[Kind | None]) -> Kind | None:
+    asked = [each for each in kinds if each is not None]
+    if len(asked) < len(kinds):
+        return None
+    if _PLAIN["Path"] in asked:  # a path as text is a path
+        asked.remove(_PLAIN["str"])
+
+    def read(value: Any) -> Any:
+        for each in asked:
+            try:
+                return each.read(value)
+            except TypeError:
+                continue
+        raise TypeError
+
+    return Kind(" or ".join(dict.fromkeys(each.words for each in asked)), read)
+
+
+def _listed(kind: Kind) -> Kind:
+    def read(value: Any) -> Any:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence | np.ndarray | set | frozenset):
+            raise TypeError
+        return tuple(kind.read(each) for each in value)
+
+    return Kind(f"a list, each {kind.words}" if kind is not _ANYTHING else "a list", read)
+
+
+def _choice(choices: tuple[Any, ...]) -> Kind:
+    def read(value: Any) -> Any:
+        if not isinstance(value, str | int) or value not in choices:
+            raise TypeError
+        return value
+
+    return Kind(f"one of: {', '.join(map(repr, choices))}", read)
+
+
+def _instance(wanted: type[Any], value: Any) -> Any:
+    if not isinstance(value, wanted):
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _yes_or_no(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError
+    return bool(value)
+
+
+def _path(value: Any) -> Any:
+    text = os.fspath(value)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise TypeError
+    return value
+
+
+def _function(value: Any) -> Any:
+    if not callable(value):
+        raise TypeError
+    return value
+
+
+def _none(value: Any) -> None:
+    if value is not None:
+        raise TypeError
+
+
+_NOTHING = Kind("None", _none)
+_ANYTHING = Kind("anything", lambda value: value)
+_FUNCTION = Kind("a function", _function)
+_PLAIN: Mapping[str, Kind] = {
+    "int": Kind("a whole number", _whole),
+    "float": Kind("a number", _number),
+    "bool": Kind("True or False", _yes_or_no),
+    "str": Kind("text", functools.partial(_instance, str)),
+    "Path": Kind("a path", _path),
+}
+
+__all__ = ["called", "checked", "checked_methods"]
