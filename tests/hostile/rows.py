@@ -134,11 +134,11 @@ def ran(room: str, share: int) -> dict[str, Any]:
     return {"ends": dict(counted), "problems": problems}
 
 
-def limit() -> None:
-    """No more address space than this process has by now and a few GiB."""
+def limit(more_bytes: int = MEMORY_BYTES) -> None:
+    """No more address space than this process has by now and so much."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    most = pages * resource.getpagesize() + more_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 if __name__ == "__main__":
