@@ -11,6 +11,7 @@ import pandas as pd
 from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
+from workbench.profiler.advice.why import REMAINDER, why
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
 
@@ -18,6 +19,7 @@ HEADLINES = ("max_tile_bytes", "margin_bytes", "total_cycles", "seconds", "sampl
 KEYS = {"variables": ("name", "ipu"), "operators": ("name",), "layers": ("layer",)}
 AMOUNTS = {"variables": ("bytes",), "operators": ("cycles", "temporary_bytes"), "layers": ("cycles", "variable_bytes")}
 TABLES = tuple(KEYS)
+LARGEST = 3  # parts of a change that are said in a line
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,14 +81,44 @@ class Comparison(Report):
         return _with_status(self.table("variables"), "changed")
 
     @cached_property
+    def why(self) -> pd.DataFrame:
+        """What the differences of cycles and of the fullest tile's bytes are made of, the largest part first.
+
+        `profile, layer, cause, category, cycles, bytes`: a row has a cause and cycles (the mean over the IPUs), or a
+        category and bytes on the fullest tile. All cycles of a profile sum to the change of `total_cycles`, all
+        bytes to that of `max_tile_bytes`; what no layer, cause or category accounts for is in the rows "remainder".
+        """
+        return why(self.profiles)
+
+    def _because(self, place: int, amount: str, of: str) -> str:
+        """The largest parts of a change in words."""
+        rows = self.why
+        rows = rows[(rows["profile"] == place) & (rows[amount] != 0) & (rows[of] != REMAINDER)]
+        named = rows["layer"].where(rows["layer"] != "", "no layer") + ", " + rows[of].str.replace("_", " ")
+        told = [f"{_signed(value, amount == 'bytes')} {name}" for name, value in zip(named, rows[amount], strict=True)]
+        return "; ".join(told[:LARGEST])
+
+    @property
+    def reasons(self) -> str:
+        """A line per later profile and quantity that changed: the largest parts of its change."""
+        lines = [
+            f"{amount.capitalize()} of {other.name}: {told}."
+            for place, other in enumerate(self.profiles[1:], start=1)
+            for amount, of in (("cycles", "cause"), ("bytes", "category"))
+            if (told := self._because(place, amount, of))
+        ]
+        return "\n".join(lines)
+
+    @cached_property
     def data(self) -> dict[str, Any]:
-        """JSON data: names, headlines, options and the three tables."""
+        """JSON data: names, headlines, options, the three tables, and why."""
         return {
             "profiles": [profile.name for profile in self.profiles],
             "fits": [profile.fits for profile in self.profiles],
             "headlines": records(self.headlines),
             "options": records(self.options),
             **{name: records(self.table(name)) for name in TABLES},
+            "why": records(self.why),
         }
 
     @property
@@ -107,9 +139,10 @@ class Comparison(Report):
         return self.headlines.copy(deep=False)
 
     def to_text(self) -> str:
-        """The sentence, the headlines, and the options and variables that differ."""
+        """The sentence, the reasons, the headlines, and the options and variables that differ."""
         tables = [self.headlines, self.options, *(self.table(name) for name in TABLES)]
-        return "\n\n".join([self.sentence, *(text for frame in tables if (text := text_table(frame, rows=10)))])
+        parts = [self.sentence, self.reasons, *(text_table(frame, rows=10) for frame in tables)]
+        return "\n\n".join(part for part in parts if part)
 
 
 def compare(*profiles: Profile) -> Comparison:
