@@ -25,6 +25,7 @@ REGISTRIES = ("engine/ops", "engine/vertices", "engine/passes", "profiler/report
 # The rooms of the package, lowest first: each may import from itself and from those above it in this list. A room is
 # a folder or a module; the longest name that holds a module is its room.
 ROOMS = (
+    "base.text",
     "errors",
     "base",
     "engine.cost",

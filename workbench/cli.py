@@ -189,6 +189,8 @@ def run_plan(arguments: argparse.Namespace) -> int:
 
 def run_sweep(arguments: argparse.Namespace) -> int:
     """`workbench sweep`: 0 when a point fits, 1 when none does."""
+    from workbench.profiler.export.csv import as_csv
+
     grid = dict(axis(text) for text in arguments.axis)
     sweep = notebook_calls().sweep(
         load_source(arguments.model),
@@ -199,7 +201,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     )
     if arguments.csv:
         with whole_file(arguments.csv, text=True) as file:
-            sweep.to_pandas().to_csv(file, index=False)
+            file.write(as_csv(sweep.to_pandas()))
     return ended(arguments, sweep, sweep.best is not None)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from workbench.base.text import shown
+
 
 def _again(kind: type[WorkbenchError], arguments: tuple[Any, ...]) -> WorkbenchError:
     """An error of a kind without its constructor, which asks every kind for other things; its fields come after."""
@@ -27,7 +29,7 @@ class WorkbenchError(Exception):
             parts.append(f"Expected: {expected}")
         if todo:
             parts.append(f"To mend it: {todo}")
-        super().__init__(". ".join(part.rstrip(".") for part in parts) + ".")
+        super().__init__(shown(". ".join(part.rstrip(".") for part in parts) + ".", keep="\n\t"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors go between processes, and are copied, with all their fields."""

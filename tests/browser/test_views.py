@@ -119,6 +119,30 @@ def test_stored_and_untrusted_every_view_is_a_picture(open_notebook: OpenNoteboo
     lab.screenshot_whole("stored-views-1280-light")
 
 
+# What a page of ours never does, each `"refused"` by its policy.
+FOREIGN = (
+    """() => {
+        const foreign = document.createElement("script");
+        foreign.textContent = "window.ran = true";
+        document.body.append(foreign);
+        return window.ran ? "ran" : "refused";
+    }""",
+    """() => {
+        document.body.insertAdjacentHTML("beforeend", "<b id='foreign' onclick='window.clicked = true'></b>");
+        document.getElementById("foreign").click();
+        return window.clicked ? "ran" : "refused";
+    }""",
+    """() => fetch("data:text/plain,hello").then(() => "left", () => "refused")""",
+    """() => new Promise((resolve) => {
+        const picture = new Image();
+        picture.onload = () => resolve("shown");
+        picture.onerror = () => resolve("refused");
+        const text = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>';
+        picture.src = URL.createObjectURL(new Blob([text], {type: "image/svg+xml"}));
+    })""",
+)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_works_from_a_file(scheme: str, chromium: Browser, tmp_path: Path) -> None:
     path = evil_profile().to_html(tmp_path / "profile.html")
@@ -127,6 +151,7 @@ def test_the_page_works_from_a_file(scheme: str, chromium: Browser, tmp_path: Pa
     failed: list[str] = []
     page.on("pageerror", lambda error: failed.append(str(error)))
     page.on("dialog", lambda dialog: (failed.append("a name ran as code"), dialog.dismiss()))
+    page.on("console", lambda said: failed.append(said.text) if said.type in ("error", "warning") else None)
     page.goto(path.as_uri())
     page.locator("canvas.wb-canvas").nth(4).wait_for()
     shown = view(page, "Pipeline")
@@ -141,4 +166,7 @@ def test_the_page_works_from_a_file(scheme: str, chromium: Browser, tmp_path: Pa
     view(page, "Memory").get_by_text("Data table").click()
     expect(view(page, "Memory").locator(".wb-data tbody tr")).to_have_count(16)
     assert failed == []
+    for tried in FOREIGN:
+        assert page.evaluate(tried) == "refused"
+    assert len(failed) >= len(FOREIGN), "the page's policy says what it refused"
     context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import unicodedata
 from typing import Any
 
@@ -32,6 +33,11 @@ def short(value: Any) -> str:
     """A value as an error shows it: its `repr`, cut where that is long."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def markup(text: str) -> str:
+    """Text as it may stand in HTML or SVG, in quotes too; ends of lines and tabulators stay."""
+    return html.escape(shown(text, keep="\n\t"))
 
 
 def cell(text: str) -> str:

@@ -30,7 +30,7 @@ from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.operators.bounds import beyond_bounds
 from workbench.profiler.operators.table import operator_rows
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import FORMAT_VERSION, Stored, Table, plain, table, table_from_rows
+from workbench.profiler.schema import FORMAT_VERSION, Stored, Table, plain, spoken, table, table_from_rows
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
@@ -61,6 +61,7 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     tables["unmodelled"] = _columns("unmodelled", ("primitive", "count", "layer"), missing)
     meta = _meta(compiled, made, arrays["live_peak_position"])
     meta |= {"typical_errors": dict(typical_errors or {}), "trace": dump(compiled.program)}
+    meta = spoken(meta)
     profile = Profile(meta=meta, tables=tables, arrays=arrays, placing=placer)
     # The last table, and what warns of it, follow from the control tree, which a profile reads once.
     code = made.code_bytes()
@@ -75,7 +76,7 @@ def collect_again(known: Profile, compiled: Compiled, typical_errors: Mapping[st
     described = [_described(row, compiled.options) for row in operators]
     warnings = [*_unmodelled(compiled), *_beyond_bounds(described, known.tables["operators"])]
     said = {"typical_errors": dict(typical_errors or {}), "warnings": warnings}
-    return dataclasses.replace(known, meta={**known.meta, **_asked(compiled), **said})
+    return dataclasses.replace(known, meta={**known.meta, **spoken(_asked(compiled) | said)})
 
 
 def _beyond_bounds(described: Sequence[Mapping[str, Any]], operators: Table) -> list[str]:

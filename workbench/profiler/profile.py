@@ -282,7 +282,7 @@ class Profile(Offers):
         return called(f"to_{name}", exports.get(name), self, *arguments, **options)
 
     def __str__(self) -> str:
-        return self.summary.to_text()
+        return str(self.summary)
 
     def __repr__(self) -> str:
         return f"<Profile {self.name}: {self.summary.sentence}>"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.base.checked import called, checked_methods
 from workbench.base.registry import faces
-from workbench.base.text import shown
+from workbench.base.text import markup, shown
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Report:
         try:
             drawn = face(self.name)
         except (WorkbenchError, ImportError):
-            return {"text/plain": self.to_text(), "text/html": plain_html(self)}
+            return {"text/plain": str(self), "text/html": plain_html(self)}
         return dict(drawn.mimebundle(self))
 
 
@@ -82,7 +81,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def plain_html(report: Report) -> str:
     """The text of a report as HTML in which every name is text."""
-    return f"<pre>{escape(report.to_text())}</pre>"
+    return f"<pre>{markup(report.to_text())}</pre>"
 
 
 def text_table(frame: pd.DataFrame, rows: int = 20) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
+from workbench.base.text import shown
 
 Column: TypeAlias = npt.NDArray[Any]
 Table: TypeAlias = Mapping[str, Column]
@@ -147,7 +148,7 @@ _DTYPES: Mapping[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "U"
 
 
 def column(values: Any, kind: str) -> Column:
-    """`values` as a read-only column of the kind; text columns are object arrays of `str`.
+    """`values` as a read-only column of the kind; text columns are object arrays of `str` as it may be shown.
 
     An array of numbers that is one already is kept.
     """
@@ -156,7 +157,7 @@ def column(values: Any, kind: str) -> Column:
         return np.asarray(values)
     if kind == "U":
         result = np.empty(len(values), dtype=object)
-        result[:] = [str(value) for value in values] if not isinstance(values, np.ndarray) else values
+        result[:] = [shown(str(value)) for value in values]
     else:
         result = np.array(values, dtype=_DTYPES[kind])
     result.setflags(write=False)
@@ -178,6 +179,17 @@ def table(name: str, columns: Mapping[str, Any]) -> dict[str, Column]:
 def table_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
     """A whole raw table from a mapping per row."""
     return table(name, {key: [row[key] for row in rows] for key in SCHEMA[name]})
+
+
+def spoken(value: Any) -> Any:
+    """JSON data with all its texts, keys too, as they may be shown."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, Mapping):
+        return {spoken(key): spoken(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(spoken(item) for item in value)
+    return value
 
 
 def plain(values: Mapping[str, Any]) -> Any:

@@ -22,7 +22,17 @@ from workbench.errors import InputError, ProfileFileError
 from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import method
-from workbench.profiler.schema import FORMAT, FORMAT_VERSION, LATER_COLUMNS, SCHEMA, Column, Stored, Table, table
+from workbench.profiler.schema import (
+    FORMAT,
+    FORMAT_VERSION,
+    LATER_COLUMNS,
+    SCHEMA,
+    Column,
+    Stored,
+    Table,
+    spoken,
+    table,
+)
 from workbench.profiler.validity import validate
 
 HEAD = "profile.json"
@@ -116,7 +126,7 @@ def _head(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
 def _profile(archive: zipfile.ZipFile, head: Mapping[str, Any]) -> Profile:
     tables = {name: _table(archive, name, int(head["rows"][name]), int(head["version"])) for name in SCHEMA}
     arrays = {name: _numbers(archive, f"array/{name}.npy", "i", tuple(shape)) for name, shape in head["arrays"].items()}
-    profile = Profile(meta=dict(head["meta"]), tables=tables, arrays=arrays, placing=_placing)
+    profile = Profile(meta=spoken(dict(head["meta"])), tables=tables, arrays=arrays, placing=_placing)
     validate(profile)
     return profile
 

@@ -14,7 +14,7 @@ from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.base.text import shown
 from workbench.errors import InputError
 from workbench.profiler.export.chrome_trace import to_chrome_trace
-from workbench.profiler.export.csv import read_csv, tables_of
+from workbench.profiler.export.csv import as_csv, read_csv, tables_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import column
 
@@ -48,6 +48,13 @@ def test_texts_of_a_file_are_no_formulas_and_come_back(tmp_path: Path) -> None:
     assert read_csv(path)["name"].tolist() == [shown(name) for name in wanted]
     numbers = read_csv(path)["first_step"].tolist()
     assert numbers == named.variables["first_step"].tolist()  # -1 among them
+
+
+def test_headings_are_no_formulas_and_come_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"=cmd": ["@a", "b"], "plain": [-1, 2]})
+    (tmp_path / "one.csv").write_text(as_csv(frame), encoding="utf-8")
+    assert (tmp_path / "one.csv").read_text(encoding="utf-8") == "'=cmd,plain\n'@a,-1\nb,2\n"
+    pd.testing.assert_frame_equal(read_csv(tmp_path / "one.csv"), frame, check_dtype=False)
 
 
 @each_profile

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from workbench.base.dtypes import ITEMSIZE_BYTES
+from workbench.base.text import shown
 from workbench.engine.cost import Plain, freeze
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.errors import VerificationError
@@ -150,9 +151,9 @@ class Graph:
         return self.functions[self.entry]
 
     def __str__(self) -> str:
-        roles = ", ".join(f"{item.name}:{item.role}" for item in self.inputs)
+        roles = ", ".join(f"{shown(item.name)}:{item.role}" for item in self.inputs)
         rest = [str(fn) for name, fn in self.functions.items() if name != self.entry]
-        return "\n".join([f"graph {self.name} entry @{self.entry} [{roles}]", str(self.body), *rest])
+        return "\n".join([f"graph {shown(self.name)} entry @{self.entry} [{roles}]", str(self.body), *rest])
 
 
 def walk(graph: Graph) -> Iterator[tuple[Function, Node]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from workbench.base.text import shown
+
 Direction = Literal["forward", "backward", "recompute", "update"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "recompute", "backward", "update")
 
@@ -17,6 +19,7 @@ class Origin:
     the loss has the path `"loss"`. `layer_class` is its Keras class (`"Conv2D"`), empty when unknown. `call` numbers
     the calls of a shared layer from 1. `region` is the innermost named function (`"softmax"`, `"gelu"`, `"_var"`).
     `source` is the user's line (`"model.py:12"`). `shard` is the IPU that a scope puts it on, -1 without a scope.
+    What may not be printed in a name stands there escaped, so that nothing further on has to mind it.
     """
 
     layer: str = ""
@@ -26,6 +29,11 @@ class Origin:
     region: str = ""
     source: str = ""
     shard: int = -1
+
+    def __post_init__(self) -> None:
+        if not (self.layer + self.region + self.source).isprintable():
+            for field in ("layer", "region", "source"):
+                object.__setattr__(self, field, shown(getattr(self, field)))
 
     def __str__(self) -> str:
         name = self.layer or "-"

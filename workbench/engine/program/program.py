@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias
 from workbench.base.arrays import IntArray
 from workbench.base.categories import VariableKind
 from workbench.base.causes import Phase
+from workbench.base.text import shown
 from workbench.engine.cost import Inputs
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping.tileset import TileSet
@@ -338,4 +339,4 @@ def program_text(program: TileProgram) -> str:
     lines += [f"  {variable}" for variable in program.variables]
     for name, body in program.functions.items():
         lines += [f"function @{name}", *tree_text(body, "  ")]
-    return "\n".join([*lines, "entry", *tree_text(program.entry, "  ")])
+    return "\n".join(map(shown, [*lines, "entry", *tree_text(program.entry, "  ")]))

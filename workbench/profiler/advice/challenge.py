@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from math import prod
 from typing import Any, TypeAlias
 
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.registry import Registry
+from workbench.base.text import markup
 from workbench.base.units import bytes_text, count_text, percent_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
@@ -98,12 +98,12 @@ class Grade:
         cell = 'style="text-align:left;padding:2px 14px 2px 0"'
         head = "".join(f"<th {cell}>{name}</th>" for name in ("", "goal", "points", "found"))
         rows = "".join(
-            f"<tr><td {cell}>{_word(mark)}</td><td {cell}>{escape(mark.goal)}</td>"
-            f"<td {cell}>{mark.points} of {mark.out_of}</td><td {cell}>{escape(mark.found)}</td></tr>"
+            f"<tr><td {cell}>{_word(mark)}</td><td {cell}>{markup(mark.goal)}</td>"
+            f"<td {cell}>{mark.points} of {mark.out_of}</td><td {cell}>{markup(mark.found)}</td></tr>"
             for mark in self.marks
         )
-        hints = "".join(f"<p><b>Hint</b> {escape(hint)}</p>" for hint in self.hints)
-        title = f"<p><b>{escape(self.sentence)}</b></p>"
+        hints = "".join(f"<p><b>Hint</b> {markup(hint)}</p>" for hint in self.hints)
+        title = f"<p><b>{markup(self.sentence)}</b></p>"
         return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{hints}"
 
 
@@ -148,8 +148,8 @@ class Challenge:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        goals = "".join(f"<li>{escape(goal.text)}: {goal.points} points</li>" for goal in self.goals)
-        return f"<p>{escape(self.brief)}</p><ul>{goals}</ul>"
+        goals = "".join(f"<li>{markup(goal.text)}: {goal.points} points</li>" for goal in self.goals)
+        return f"<p>{markup(self.brief)}</p><ul>{goals}</ul>"
 
 
 def challenge(name: str) -> Challenge:

@@ -40,14 +40,20 @@ def to_csv(profile: Profile, folder: str | Path) -> list[Path]:
     for name, frame in tables_of(profile).items():
         path = place / f"{name}.csv"
         with whole_file(path, text=True) as file:
-            _each_text(frame, lambda text: cell(shown(text))).to_csv(file, index=False)
+            file.write(as_csv(frame))
         written.append(path)
     return written
 
 
+def as_csv(frame: pd.DataFrame) -> str:
+    """A table as the text of a CSV file: what is hidden in a text is escaped, and no text or heading is a formula."""
+    safe = _each_text(frame, lambda text: cell(shown(text)))
+    return str(safe.rename(columns=lambda name: cell(shown(str(name)))).to_csv(index=False, lineterminator="\n"))
+
+
 def read_csv(path: str | Path) -> pd.DataFrame:
     """A table from its file, with texts as they were."""
-    return _each_text(pd.read_csv(path, keep_default_na=False), of_cell)
+    return _each_text(pd.read_csv(path, keep_default_na=False), of_cell).rename(columns=of_cell)
 
 
 def _each_text(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:

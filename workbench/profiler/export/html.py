@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from workbench.base.files import whole_file
+from workbench.base.text import markup
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import export
 from workbench.profiler.report import face
@@ -51,17 +52,32 @@ def page(profile: Profile) -> str:
     drawn = tuple(packed)
     sections = "".join(_section(name, profile, name in packed) for name in names)
     state = json.dumps(list(packed.values()))
+    script = f'{front.script()}\n(await load("kit/offline.js")).start(load, {state});'
     subtitle = (
         f"{profile.meta['mode']}, batch size {profile.meta['batch_size']}, target {profile.target['name']}; modelled"
     )
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"/>'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"/>{_policy(script)}'
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
-        f"<title>{escape(profile.name)}</title><style>{_STYLE}{front.style(drawn)}</style></head><body>"
-        f"<header><h1>{escape(profile.name)}</h1><p>{escape(subtitle)}</p></header><main>{sections}</main>"
-        f'<script type="module">{front.script()}\n(await load("kit/offline.js")).start(load, {state});</script>'
+        f"<title>{markup(profile.name)}</title><style>{_STYLE}{front.style(drawn)}</style></head><body>"
+        f"<header><h1>{markup(profile.name)}</h1><p>{markup(subtitle)}</p></header><main>{sections}</main>"
+        f'<script type="module">{script}</script>'
         "</body></html>\n"
     )
+
+
+def _policy(script: str) -> str:
+    """A content security policy: our own script, which makes its modules as blobs; styles; pictures in the page."""
+    hashed = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    rules = (
+        "default-src 'none'",
+        f"script-src 'sha256-{hashed}' blob:",
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+    return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}"/>'
 
 
 def _section(name: str, profile: Profile, drawn: bool) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import importlib
 from collections.abc import Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
 
+from workbench.base.text import markup
 from workbench.widgets.kit.library import Drawn
 from workbench.widgets.kit.selection import Selection
 
@@ -63,19 +63,19 @@ def picture_html(sentence: str, svg: str, table: str = "") -> str:
     Inline SVG and style sheets are dropped from notebooks that are not trusted; an image and inline styles are not.
     """
     source = base64.b64encode(svg.encode("utf-8")).decode("ascii")
-    alt = escape(sentence, quote=True)
+    alt = markup(sentence)
     return (
         f'<figure style="margin:0 0 12px"><img alt="{alt}" src="data:image/svg+xml;base64,{source}" '
-        f'style="max-width:100%;height:auto"/><figcaption>{escape(sentence)}</figcaption></figure>'
+        f'style="max-width:100%;height:auto"/><figcaption>{markup(sentence)}</figcaption></figure>'
         + (f"<details><summary>Data table</summary>{table}</details>" if table else "")
     )
 
 
 def table_html(frame: pd.DataFrame, rows: int = MAX_TABLE_ROWS) -> str:
     """The head of a table as escaped HTML, with a line that says how much was left out."""
-    head = "".join(f'<th style="text-align:left">{escape(str(name))}</th>' for name in frame.columns)
+    head = "".join(f'<th style="text-align:left">{markup(str(name))}</th>' for name in frame.columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{markup(_cell(value))}</td>" for value in row) + "</tr>"
         for row in frame.head(rows).itertuples(index=False)
     )
     left = len(frame) - rows

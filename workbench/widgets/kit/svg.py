@@ -6,11 +6,11 @@ import base64
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 
 import numpy as np
 import numpy.typing as npt
 
+from workbench.base.text import markup
 from workbench.base.units import bytes_text
 from workbench.widgets.kit.palette import BAD, RAMP, Paint
 
@@ -76,7 +76,7 @@ class Picture:
         """A line of text, escaped; `anchor` is middle or end; `turn` degrees about its own place."""
         more = f' text-anchor="{anchor}"' if anchor else ""
         more += f' transform="rotate({turn} {number(x)} {number(y)})"' if turn else ""
-        self.raw(f'<text x="{number(x)}" y="{number(y)}" class="{kind}"{more}>{escape(text)}</text>')
+        self.raw(f'<text x="{number(x)}" y="{number(y)}" class="{kind}"{more}>{markup(text)}</text>')
 
     def path(self, points: str, kind: str = "", fill: str = "") -> None:
         """A path, by class or by fill."""

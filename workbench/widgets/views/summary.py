@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.arrays import ceil_div
+from workbench.base.text import markup
 from workbench.base.units import bytes_text, count_text, cycles_text, percent_text, seconds_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.fidelity import NOT_KNOWN
@@ -138,7 +138,7 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table."""
     rows = "".join(
-        f'<tr><td style="text-align:left">{escape(item)}</td><td style="text-align:left">{escape(value)}</td></tr>'
+        f'<tr><td style="text-align:left">{markup(item)}</td><td style="text-align:left">{markup(value)}</td></tr>'
         for item, value in report.lines
     )
     return picture_html(report.sentence, draw(report), f"<table><tbody>{rows}</tbody></table>")
