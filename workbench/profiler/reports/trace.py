@@ -18,6 +18,7 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 from workbench.profiler.timeline import Block, called
+from workbench.profiler.timeline.counting import mean_within
 
 MAX_RECTANGLES = 20_000
 MOST_ROWS = 1 << 24  # of a window that is asked for
@@ -130,7 +131,7 @@ class Trace(Report):
             stage=inside.stage if inside.stage >= 0 else stage,
             micro_batch=inside.micro_batch,
             direction=inside.direction_of(direction),
-            merged=max(1, len(node.children)),
+            merged=max(1, len(node.children)) * (node.times if node.kind == "run" else 1),
         )
 
     def tiles(
@@ -193,14 +194,9 @@ class Trace(Report):
             chosen = (steps["cause"] == "compute") & (steps["ipu"] == ipu) & (steps["total_cycles"] > 0)
             cycles = steps["total_cycles"][chosen]
             return float(np.average(steps["tile_balance"][chosen], weights=cycles)) if len(cycles) else 1.0
-        weight = value = 0.0
-        for block in self.profile.timeline.walk(first, last, ipu):
-            row = self._rows[block.node.step]
-            if steps["cause"][row] == "compute":
-                inside = min(last, block.end) - max(first, block.start)
-                weight += inside
-                value += inside * float(steps["tile_balance"][row])
-        return value / weight if weight else 1.0
+        compute = steps["cause"] == "compute"
+        balance = dict(zip(steps["id"][compute].tolist(), steps["tile_balance"][compute].tolist(), strict=True))
+        return mean_within(self.profile.timeline, (first, last), ipu, balance)
 
     @cached_property
     def data(self) -> dict[str, Any]:

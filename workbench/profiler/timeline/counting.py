@@ -1,11 +1,16 @@
-"""How many blocks a window of the executed program has, without unrolling it: repeats and calls are counted once."""
+"""How many blocks a window of the executed program has and what is their mean, without unrolling it.
+
+Repeats and calls are counted once.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from workbench.base.arrays import ceil_div
-from workbench.profiler.timeline.timeline import Timed, TimedNode
+from workbench.profiler.timeline.timeline import Timed, TimedNode, Timeline
 
 
 class BlockCounts:
@@ -66,3 +71,71 @@ class BlockCounts:
             children = (node.children[node.arm],) if one else node.children
             self._whole[node] = node.times * sum(self._of(child) for child in children)
         return self._whole[node]
+
+
+class _Sum(NamedTuple):
+    """Cycles, and cycles times a value of the steps that spend them."""
+
+    weight: float = 0.0
+    value: float = 0.0
+
+    def plus(self, other: _Sum, times: int = 1) -> _Sum:
+        return _Sum(self.weight + other.weight * times, self.value + other.value * times)
+
+
+def mean_within(timeline: Timeline, window: tuple[int, int], ipu: int, values: Mapping[int, float]) -> float:
+    """The mean over the steps of an IPU that have a value, weighted by their cycles inside [first, last); 1.0 for
+    none."""
+    found = _Means(ipu, values).within(timeline.root, 0, *window)
+    return found.value / found.weight if found.weight else 1.0
+
+
+class _Means:
+    def __init__(self, ipu: int, values: Mapping[int, float]) -> None:
+        self._ipu, self._values = ipu, values
+        self._whole: dict[TimedNode, _Sum] = {}
+
+    def within(self, node: TimedNode, start: int, first: int, last: int) -> _Sum:
+        """Of a node that begins at a cycle, what is inside a window."""
+        inside = min(last, start + node.cycles) - max(first, start)
+        if inside <= 0 or self._ipu not in node.ipus:
+            return _Sum()
+        if inside == node.cycles:
+            return self._of(node)
+        if node.kind == "step":
+            return self._step(node, inside)
+        if node.kind == "repeat":
+            body = node.children[0]
+            low = max(0, (first - start) // body.cycles)
+            high = min(node.times, ceil_div(last - start, body.cycles))
+            cut = {low, high - 1}
+            edges = [self.within(body, start + turn * body.cycles, first, last) for turn in cut]
+            return _total(edges).plus(self._of(body), high - low - len(cut))
+        if node.kind == "sequence":
+            pairs = zip(node.children, node.offsets, strict=True)
+            return _total([self.within(child, start + offset, first, last) for child, offset in pairs])
+        children = node.children if node.kind == "overlap" else (node.children[node.arm],)
+        return _total([self.within(child, start, first, last) for child in children])
+
+    def _step(self, node: TimedNode, cycles: int) -> _Sum:
+        value = self._values.get(node.step)
+        return _Sum() if value is None else _Sum(cycles, cycles * value)
+
+    def _of(self, node: TimedNode) -> _Sum:
+        """All of a node, worked out once."""
+        if self._ipu not in node.ipus:
+            return _Sum()
+        if node.kind == "step":
+            return self._step(node, node.cycles)
+        if node not in self._whole:
+            one = node.kind not in ("sequence", "overlap")
+            children = (node.children[node.arm],) if one else node.children
+            self._whole[node] = _Sum().plus(_total([self._of(child) for child in children]), node.times)
+        return self._whole[node]
+
+
+def _total(parts: list[_Sum]) -> _Sum:
+    found = _Sum()
+    for part in parts:
+        found = found.plus(part)
+    return found

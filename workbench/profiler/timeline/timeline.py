@@ -163,8 +163,9 @@ class Timeline:
     ) -> Iterator[Block]:
         """Blocks that touch cycles [first, last), in order of start: steps, and the nodes that are to come `whole`.
 
-        What is shorter than `smallest` comes whole too, neighbours of one sequence together as a node of kind "run"
-        up to that length. Nodes without duration are left out.
+        What is shorter than `smallest` comes whole too, neighbours of one sequence and turns of one repeat together as
+        a node of kind "run" up to that length: a window costs what it shows, however often its loops turn. Nodes
+        without duration are left out.
         """
         return _walk(Block(self.root, 0, Enclosing()), (first, last, ipu, whole, smallest))
 
@@ -208,12 +209,31 @@ def _inside(block: Block, first: int, last: int, smallest: int = 0) -> Iterator[
             place = stop
     elif node.kind == "repeat":
         body = node.children[0]
-        for turn in range(max(0, (first - start) // body.cycles), node.times):
+        together = max(1, smallest // body.cycles)
+        begin = max(0, (first - start) // body.cycles)
+        # From a multiple on, so that neighbouring windows cut a loop at the same turns.
+        for turn in range(begin - begin % together, node.times, together):
             if start + turn * body.cycles >= last:
                 return
-            yield Block(body, start + turn * body.cycles, context._replace(iteration=turn, lexical=turn))
+            found = body if together == 1 else _turns_of(body, min(together, node.times - turn))
+            yield Block(found, start + turn * body.cycles, context._replace(iteration=turn, lexical=turn))
     else:
         yield Block(node.children[node.arm], start, called(node, context))
+
+
+def _turns_of(body: TimedNode, times: int) -> TimedNode:
+    """Turns of a loop as one node."""
+    spent = repeated(body.spent, times)
+    return TimedNode(
+        kind="run",
+        name=body.name,
+        cycles=body.cycles * times,
+        totals=spent.own,
+        rest=spent.rest,
+        ipus=body.ipus,
+        parts=(body,),
+        times=times,
+    )
 
 
 def _run(node: TimedNode, first: int, stop: int) -> TimedNode:

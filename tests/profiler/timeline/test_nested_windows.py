@@ -1,0 +1,113 @@
+"""Loops in loops: windows are summed and merged, never unrolled, and say what the unrolled ones say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from tests.engine.random_programs import programs
+from tests.profiler.measured import compiled
+from workbench.engine.program import TileProgram
+from workbench.profiler.collect import collect
+from workbench.profiler.profile import Profile
+from workbench.profiler.timeline import Block, BlockCounts, timeline
+from workbench.profiler.timeline.counting import mean_within
+
+TILES = 4
+MOST_NODES = 100_000  # visited for one answer; the program below has 2 * 10^12 steps
+
+
+def nested(outer: int, inner: int) -> Profile:
+    """`outer` turns of a step, a loop of `inner` turns of a step and a copy, and a step."""
+    g = wb.tiles.Graph("ipu2", tiles=TILES)
+    x, y = (g.variable(name, TILES * 100).map_linearly(tiles=TILES) for name in "xy")
+    there, back = g.compute_set("there"), g.compute_set("back")
+    for tile in range(TILES):
+        part = slice(tile * 100, tile * 100 + (100 if tile else 40))  # tile 0 has less to do
+        there.vertex("popops::BinaryOp1D", tile=tile, op="ADD", a=x[part], b=x[part], out=y[part])
+        back.vertex("popops::BinaryOp1D", tile=tile, op="ADD", a=y[part], b=y[part], out=x[part])
+    loop = g.repeat(inner, there, g.copy(y, x), name="inner")
+    body = g.repeat(outer, back, loop, there, name="outer")
+    return wb.profile(g.sequence(g.host_copy(x), body, g.host_copy(y, "to_host")))
+
+
+@pytest.fixture
+def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many blocks a walk over a tree has made; more than `MOST_NODES` are an error at once."""
+    seen = [0]
+
+    def counted(*fields: Any) -> Block:
+        seen[0] += 1
+        assert seen[0] <= MOST_NODES, "unrolled"
+        return Block(*fields)
+
+    monkeypatch.setattr(timeline, "Block", counted)
+    return seen
+
+
+def windows(total: int) -> list[tuple[int, int]]:
+    """The whole, all but its edges, and ever smaller parts around the middle."""
+    middle = total // 2
+    return [(0, total), (5, total - 5), *((middle, middle + total // 10**k) for k in range(1, 15, 2))]
+
+
+def test_a_window_of_a_program_without_end_costs_what_it_shows(visits: list[int]) -> None:
+    profile = nested(10**6, 10**6)
+    total = profile.total_cycles
+    for first, last in windows(total):
+        visits[0] = 0
+        shown = profile.trace.window(cycles_from=first, cycles_to=last)
+        phases = shown[shown["lane"] == "phase"]
+        assert len(shown) <= 20_000
+        # The loops leave no gap but the cycles before and behind them.
+        covered = phases["cycles_to"].clip(upper=last) - phases["cycles_from"].clip(lower=first)
+        assert covered.sum() == last - first
+        assert len(profile.trace.tiles(cycles_from=first, cycles_to=last)) <= 20_000
+        assert 0.0 < profile.trace.tile_balance(cycles_from=first, cycles_to=last) <= 1.0
+        assert sum(profile.trace.proportions(cycles_from=first, cycles_to=last).values()) == last - first
+        assert len(profile.blocks(cycles_from=first, cycles_to=last)) <= 10_000
+
+
+def test_what_is_merged_counts_its_turns() -> None:
+    profile = nested(3, 1000)
+    merged = profile.trace.window(max_rects=60)
+    phases = merged[merged["lane"] == "phase"]
+    assert len(phases) <= 20
+    assert phases["merged"].sum() >= 3 * 1000
+    every = profile.trace.window(max_rects=60_000)
+    assert len(every[every["lane"] == "phase"]) == 2 * 3 * 1001 + 4
+    assert int(merged["cycles_to"].max()) == int(every["cycles_to"].max()) == profile.total_cycles
+
+
+@settings(max_examples=30, deadline=None)
+@given(programs(), st.lists(st.tuples(st.integers(0, 10**4), st.integers(0, 10**4)), min_size=1, max_size=4))
+def test_a_mean_is_that_of_the_steps_one_by_one(program: TileProgram, parts: list[tuple[int, int]]) -> None:
+    profile = collect(compiled(program))
+    tree, end = profile.timeline, profile.total_cycles + 1
+    values = {int(step): 1.0 / (2 + int(step)) for step in profile.tables["steps"]["id"] if step % 3}
+    for one, other in parts:
+        window = (min(one % end, other % end), max(one % end, other % end))
+        for ipu in range(profile.ipus):
+            weight = value = 0.0
+            for block in tree.walk(*window, ipu):
+                if block.node.step in values:
+                    inside = min(window[1], block.end) - max(window[0], block.start)
+                    weight, value = weight + inside, value + inside * values[block.node.step]
+            expected = value / weight if weight else 1.0
+            assert mean_within(tree, window, ipu, values) == pytest.approx(expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(programs(), st.integers(1, 2000))
+def test_runs_hold_the_cycles_of_what_is_in_them(program: TileProgram, smallest: int) -> None:
+    profile = collect(compiled(program))
+    tree = profile.timeline
+    for ipu in range(profile.ipus):
+        spent = sum(block.node.cycles_of(ipu, "compute") for block in tree.walk(0, profile.total_cycles, ipu))
+        merged = list(tree.walk(0, profile.total_cycles, ipu, smallest=smallest))
+        assert sum(block.node.cycles_of(ipu, "compute") for block in merged) == spent
+        assert len(merged) <= BlockCounts(profile).within(0, profile.total_cycles)
