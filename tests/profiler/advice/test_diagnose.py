@@ -30,6 +30,7 @@ from workbench.profiler.advice.diagnose import Diagnosis, diagnose
 from workbench.profiler.advice.levers import LEVELS, LEVERS, Change, Situation, joined
 from workbench.profiler.advice.search.beliefs import Beliefs
 from workbench.profiler.advice.search.candidates import candidates
+from workbench.profiler.advice.search.trial import idle_changes
 from workbench.profiler.profile import Profile
 
 FEW = ["available_memory", "half_partials", "micro_batch"]
@@ -292,6 +293,14 @@ def test_of_joined_changes_the_strongest_effect_is_said() -> None:
     assert joined((same, sums, half), 1).effect == "Rounds to half."
     assert joined((half, same, sums), 1).note == "Streams."
     assert joined((same, same), 1).effect == "The same operations."
+
+
+def test_changes_that_made_no_difference_are_known() -> None:
+    one, two, three = (Change(lever=each, title=each, estimated_bytes=1) for each in "abc")
+    measured = [((one,), (10, 5)), ((one, two), (10, 5)), ((one, three), (10, 4))]
+    assert idle_changes(measured) == {two}
+    assert idle_changes([*measured, ((one, two, three), (10, 4))]) == {two}
+    assert idle_changes([((), (7, 7)), ((one, three), (7, 7))]) == {one, three}
 
 
 # Real compiles

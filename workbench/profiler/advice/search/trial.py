@@ -20,7 +20,7 @@ LEARNED = 3
 TRACES = 3  # executables that are kept, for their traces
 WORTH = 0.02  # of the cost of the best: what promises less, by how likely it is, is not compiled
 EACH_MORE = 0.005  # a change more has to promise so much more
-SPARED = 2  # compiles of a search that are kept to leave out what is of little worth
+SPARED = 3  # compiles of a search that are kept for what lies beside the best
 LIKELY = 0.5  # a first fix is looked for among what fits as likely as not
 
 Progress = Callable[[str], None]
@@ -92,39 +92,61 @@ class Trial:
         doubts = {name: LEVERS.get(name).doubt for parts in candidates for name in (part.lever for part in parts)}
         beliefs = Beliefs(max(1, self.base.max_tile_bytes), doubts, candidates)
         open_ = np.ones(len(candidates), dtype=bool)
-        known = {each.parts: each for each in self.outcomes if all(part.lever in LEVERS for part in each.parts)}
+        known = {each.parts: each for each in self._moved}
         for place, parts in enumerate(candidates):
             if parts in known:
                 open_[place] = False
                 self._learn(beliefs, place, known[parts])
-        last = self.budget.used + compiles - (SPARED if compiles > 4 * SPARED else 0)
-        while open_.any() and min(self.budget.left, last - self.budget.used) > 0:
-            places = self._promising(beliefs, open_, min(self.budget.left, last - self.budget.used))
-            if not places:
-                break
-            open_[places] = False
-            for place, outcome in zip(places, self._outcomes([candidates[each] for each in places]), strict=True):
-                self._learn(beliefs, place, outcome)
-        while (simpler := self._simpler(beliefs, open_)) is not None and self.budget.left > 0:
-            open_[simpler] = False
-            self._learn(beliefs, simpler, self._outcomes([candidates[simpler]])[0])
+        search = _Search(beliefs=beliefs, open=open_, last=self.budget.used + compiles)
+        self._explore(search, search.last - compiles // 2)
+        self._descend(search)
+        self._explore(search, search.last - (SPARED if compiles > 4 * SPARED else 0))
+        self._descend(search)
         self.left_out = int(open_.sum())
 
-    def _simpler(self, beliefs: Beliefs, open_: np.ndarray[Any, Any]) -> int | None:
-        """The best so far without a change of little worth, as it is expected; None where each has its worth."""
-        best = min(self.outcomes, key=self._rank, default=None)
-        if best is None or best.profile is None or best.parts not in beliefs.candidates:
-            return None
-        expected, cost, fits = beliefs.expected(), math.log(self._cost(best)), best.profile.fits
-        left = self._room if fits else math.log(self._bytes(best.profile) / self._bytes(self.base)) + EACH_MORE
-        for dropped in best.parts:
-            rest = tuple(part for part in best.parts if part is not dropped)
-            place = beliefs.candidates.index(rest) if rest in beliefs.candidates else None
-            if place is None or not open_[place]:
-                continue
-            if expected.bytes_mean[place] < left and (not fits or expected.cost_mean[place] < cost + WORTH):
-                return place
-        return None
+    @property
+    def _moved(self) -> list[Outcome]:
+        """What came of levers that are candidates: of all but stages."""
+        return [each for each in self.outcomes if all(part.lever in LEVERS for part in each.parts)]
+
+    def _explore(self, search: _Search, last: int) -> None:
+        """Compile what promises most, until nothing does, or so many compiles are used."""
+        while search.open.any() and min(self.budget.left, last - self.budget.used) > 0:
+            self._close_alike(search)
+            places = self._promising(search.beliefs, search.open, min(self.budget.left, last - self.budget.used))
+            if not places:
+                return
+            self._measure(search, places)
+
+    def _descend(self, search: _Search) -> None:
+        """From the best so far to better ones beside it: with a change less, or one that goes a step less or more."""
+        while (best := min(self._moved, key=self._rank, default=None)) is not None and best.profile is not None:
+            beside = [place for place in search.beside(best.parts) if search.open[place]]
+            most = min(self.width, self.budget.left, search.last - self.budget.used)
+            likely = self._fits(search.beliefs.expected())
+            places = [place for place in beside if likely[place] > HOPELESS or not best.profile.fits][: max(0, most)]
+            if not places:
+                return
+            self._measure(search, places)
+
+    def _measure(self, search: _Search, places: Sequence[int]) -> None:
+        search.open[list(places)] = False
+        outcomes = self._outcomes([search.beliefs.candidates[place] for place in places])
+        for place, outcome in zip(places, outcomes, strict=True):
+            self._learn(search.beliefs, place, outcome)
+
+    def _close_alike(self, search: _Search) -> None:
+        """Leave out what would be a program that was measured, as far as changes that did nothing can tell."""
+        idle = idle_changes([(each.parts, self._made(each)) for each in self._moved if each.profile is not None])
+        known = {_without(each.parts, idle) for each in self._moved}
+        for place, parts in enumerate(search.beliefs.candidates):
+            if search.open[place] and _without(parts, idle) != parts and _without(parts, idle) in known:
+                search.open[place] = False
+
+    @staticmethod
+    def _made(outcome: Outcome) -> tuple[int, int]:
+        assert outcome.profile is not None
+        return outcome.profile.max_tile_bytes, outcome.profile.total_cycles
 
     def _learn(self, beliefs: Beliefs, place: int, outcome: Outcome) -> None:
         if outcome.profile is not None:
@@ -163,9 +185,13 @@ class Trial:
         return [int(place) for place in order if score[place] > least and open_[place]]
 
     def _hopeless(self, expected: Expected, open_: np.ndarray[Any, Any]) -> bool:
-        fits = _below(self._room, expected.bytes_mean, expected.bytes_deviation)[open_]
+        fits = self._fits(expected)[open_]
         learned = len(self.outcomes) >= LEARNED
         return learned and not math.isfinite(self.best) and bool(fits.max(initial=0.0) < HOPELESS)
+
+    def _fits(self, expected: Expected) -> np.ndarray[Any, Any]:
+        """How likely each candidate fits."""
+        return _below(self._room, expected.bytes_mean, expected.bytes_deviation)
 
     @property
     def _room(self) -> float:
@@ -174,7 +200,7 @@ class Trial:
 
     def _score(self, expected: Expected) -> np.ndarray[Any, Any]:
         """What each candidate promises: before anything fits, to fit at little cost; then, to cost less and fit."""
-        fits = _below(self._room, expected.bytes_mean, expected.bytes_deviation)
+        fits = self._fits(expected)
         if not math.isfinite(self.best):
             cheap = np.exp(-expected.cost_mean)
             likely = np.where(fits >= LIKELY, 1.0 + fits * cheap / cheap.max(), fits)
@@ -227,6 +253,51 @@ class Trial:
         return profile
 
 
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """One search among candidates: which are open, and the count of compiles at which it ends."""
+
+    beliefs: Beliefs
+    open: np.ndarray[Any, Any]
+    last: int
+    _places: dict[Parts, int] = field(init=False)
+    _ladders: dict[tuple[str, str], list[Change]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = {parts: place for place, parts in enumerate(self.beliefs.candidates)}
+        every = dict.fromkeys(part for parts in self.beliefs.candidates for part in parts)
+        self._ladders = {}
+        for part in sorted(every, key=lambda each: each.steps):
+            self._ladders.setdefault((part.lever, part.to), []).append(part)
+
+    def beside(self, parts: Parts) -> Iterator[int]:
+        """Candidates with a change less, then with one a step milder, then with one a step further."""
+        found = [tuple(part for part in parts if part is not dropped) for dropped in parts]
+        for step in (-1, 1):
+            for place, part in enumerate(parts):
+                ladder = self._ladders.get((part.lever, part.to), [part])
+                at = ladder.index(part) + step if part in ladder else -1
+                if 0 <= at < len(ladder):
+                    found.append((*parts[:place], ladder[at], *parts[place + 1 :]))
+        for each in found:
+            if each in self._places:
+                yield self._places[each]
+
+
+def idle_changes(measured: Sequence[tuple[Parts, tuple[int, int]]]) -> frozenset[Change]:
+    """Changes that made no difference: with them came the same bytes and cycles as without."""
+    idle: set[Change] = set()
+    for parts, made in measured:
+        for fewer, same in measured:
+            if made == same and len(fewer) < len(parts) and all(part in parts for part in fewer):
+                idle.update(part for part in parts if part not in fewer)
+    return frozenset(idle)
+
+
+def _without(parts: Parts, idle: frozenset[Change]) -> Parts:
+    return tuple(part for part in parts if part not in idle)
+
+
 def _below(bound: float, mean: np.ndarray[Any, Any], deviation: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """How likely a normal number is below a bound."""
     steps = (bound - mean) / np.maximum(deviation, 1e-9)
@@ -240,4 +311,15 @@ def _expected_gain(best: float, mean: np.ndarray[Any, Any], deviation: np.ndarra
     return np.asarray(_below(best, mean, deviation) - ratio * _below(best, mean + deviation**2, deviation))
 
 
-__all__ = ["EACH_MORE", "WORTH", "Budget", "Compile", "Measure", "Outcome", "Progress", "Trial", "cost_of"]
+__all__ = [
+    "EACH_MORE",
+    "WORTH",
+    "Budget",
+    "Compile",
+    "Measure",
+    "Outcome",
+    "Progress",
+    "Trial",
+    "cost_of",
+    "idle_changes",
+]
