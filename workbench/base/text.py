@@ -35,6 +35,13 @@ def short(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
+def literal(value: Any) -> str:
+    """A value as Python source that makes it again, with nothing hidden in it; text in double quotes where it may."""
+    if type(value) is not str or '"' in value:
+        return repr(value)
+    return '"' + repr("'" + value)[2:]  # of a text with an apostrophe in it `repr` writes double quotes
+
+
 def markup(text: str) -> str:
     """Text as it may stand in HTML or SVG, in quotes too; ends of lines and tabulators stay."""
     return html.escape(shown(text, keep="\n\t"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from workbench.base.text import literal
 from workbench.profiler.advice.levers import Change
 
 LONGEST_LINE = 60
@@ -37,16 +38,11 @@ _MEMBERS = {"scheduling.algorithm": "SchedulingAlgorithm"}  # options that are m
 def assignment(name: str, value: Any) -> str:
     """`config.matmuls.poplar_options["partialsType"] = "half"` and the like."""
     if name.startswith(_ENGINE):
-        return f'config.compilation_poplar_options["{name}"] = {literal(value)}'
+        return f"config.compilation_poplar_options[{literal(name)}] = {literal(value)}"
     owner, found, key = name.partition(_KEYS)
-    place = f'config.{owner}.poplar_options["{key}"]' if found else f"config.{name}"
+    place = f"config.{owner}.poplar_options[{literal(key)}]" if found else f"config.{name}"
     written = f"{_MEMBERS[name]}.{value}" if name in _MEMBERS else literal(value)
     return f"{place} = {written}"
-
-
-def literal(value: Any) -> str:
-    """A value as Python source; text in double quotes."""
-    return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
 
 
 def source_text(source: Any) -> str:

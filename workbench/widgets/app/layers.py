@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.base.text import literal
 from workbench.errors import InputError
 
 ACTIVATIONS = ("none", "relu", "gelu", "tanh", "sigmoid", "softmax")
@@ -130,10 +131,6 @@ def keras_code(name: str, shape: tuple[int, ...], layers: Sequence[Layer]) -> st
     """The model as Keras code that binds `model`."""
     lines = ["import keras", "", "model = keras.Sequential(", "    [", f"        keras.Input({shape!r}),"]
     for kind, arguments in described(layers):
-        inside = ", ".join(f"{key}={_source(value)}" for key, value in arguments.items())
+        inside = ", ".join(f"{key}={literal(value)}" for key, value in arguments.items())
         lines.append(f"        keras.layers.{kind}({inside}),")
-    return "\n".join([*lines, "    ],", f"    name={_source(name)},", ")"])
-
-
-def _source(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    return "\n".join([*lines, "    ],", f"    name={literal(name)},", ")"])

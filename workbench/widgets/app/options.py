@@ -7,9 +7,9 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.base.text import literal
 from workbench.executable import options_of
 from workbench.ipu.config import form_options
-from workbench.profiler.advice.snippet import literal
 
 NO_MAXIMUM = 1_000_000
 STEP = 0.05
