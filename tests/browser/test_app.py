@@ -96,6 +96,14 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     for screen in lab.on(screens):
         assert lab.picture(canvas).is_drawn(colours=8, filled=0.05)
         lab.screenshot_whole(f"app-compiled-{screen}")
+    page.get_by_text("mlp, training, batch size 4").wait_for()
+    page.get_by_label("batch size").fill("8")
+    page.keyboard.press("Tab")
+    note = page.get_by_text("the form has changed since")
+    note.wait_for()
+    note.scroll_into_view_if_needed()
+    for screen in lab.on(screens):
+        lab.screenshot(f"app-changed-{screen}")
 
 
 @EVERY_SCREEN

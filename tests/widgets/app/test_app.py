@@ -211,9 +211,36 @@ def test_models_of_the_notebook_are_found(monkeypatch: pytest.MonkeyPatch) -> No
     app.picker.look.click()
     assert app.picker.models.options == ("net",)
     assert app.request().source is model
-    assert app.request().loss == "sparse_categorical_crossentropy"
-    model.compile("adam", "categorical_crossentropy")
-    assert app.request().loss is None
+    assert app.request().loss is None  # the compile chooses by the output, and says what it chose
+    assert "wb.compile(net, " in app.code.code.replace("(\n    ", "(").replace(",\n    ", ", ")
+    del cells["net"]
+    other = App(model)  # no variable holds it
+    assert "wb.compile(model, " in other.code.code.replace("(\n    ", "(").replace(",\n    ", ", ")
+
+
+def test_a_model_that_ends_in_logits_is_trained_by_what_the_compile_says() -> None:
+    import keras
+
+    app = App(keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)], name="inner"))
+    app.compile()
+    assert app.wait(120)
+    assert app.profile is not None
+    assert any("mean squared error, because none was given" in text for text in app.profile.assumptions)
+
+
+def test_results_say_what_they_are_of(app: App) -> None:
+    assert app.shown.value == ""
+    app.run.precision.value = "float32"
+    app.run.batch_size.value = 8
+    app.compile()
+    assert app.wait(120)
+    assert "mlp, training, batch size 8" in app.shown.value
+    assert "changed" not in app.shown.value
+    app.run.batch_size.value = 16
+    assert "the form has changed since" in app.shown.value
+    assert "batch size 8" in app.shown.value
+    app.run.batch_size.value = 8
+    assert "changed" not in app.shown.value
 
 
 # Work

@@ -45,14 +45,17 @@ def assignment(name: str, value: Any) -> str:
     return f"{place} = {written}"
 
 
-def source_text(source: Any) -> str:
-    """How a source is written in a call: a ready name, `wb.ready(...)`, or the variable `model`."""
+def source_text(source: Any, variable: str = "") -> str:
+    """How a source is written in a call: a ready name, `wb.ready(...)`, or the variable that holds it.
+
+    Where nobody knows that one, it is named `model`.
+    """
     if isinstance(source, str):
         return literal(source)
     size = getattr(source, "size", None)
     if isinstance(size, tuple) and size and isinstance(getattr(source, "name", None), str):
         return f"wb.ready({', '.join([literal(source.name), *(f'{key}={value!r}' for key, value in size)])})"
-    return "model"
+    return variable or "model"
 
 
 def code_of(change: Change, request: Any = None) -> str:
@@ -66,18 +69,18 @@ def code_of(change: Change, request: Any = None) -> str:
     return "\n".join([*lines, _call("model", call, with_config=bool(lines))])
 
 
-def request_code(request: Any) -> str:
-    """What to type for a request, or the like of one.
+def request_code(request: Any, variable: str = "") -> str:
+    """What to type for a request, or the like of one, whose source the notebook's `variable` holds.
 
-    Variables it takes for granted: `model`, and `target`, `optimizer`, `loss`, `stages` and `inputs` where the compile
-    was given them as objects; `config` where it holds what no plain value says.
+    Variables it takes for granted: that one (`model` where it is not known), and `target`, `optimizer`, `loss`,
+    `stages` and `inputs` where the compile was given them as objects; `config` where it holds what no plain value says.
     """
     changed = [(name, value) for name, value in request.options.changed if name not in _CALLED]
     lines = [assignment(name, value) for name, value in changed if _is_plain(name, value)]
     if lines and len(lines) == len(changed):
         lines = [*_new_config(name for name, _ in changed), *lines]
     arguments = ["*inputs"] if request.inputs else []
-    call = _call(source_text(request.source), _given(request), with_config=bool(changed), more=arguments)
+    call = _call(source_text(request.source, variable), _given(request), with_config=bool(changed), more=arguments)
     return "\n".join([*lines, call])
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.base.text import markup
 from workbench.base.units import bytes_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES, compile_request
@@ -18,7 +19,7 @@ from workbench.widgets.app.code import AppCode
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.progress import AppProgress
 from workbench.widgets.app.run import RunForm, request_of
-from workbench.widgets.app.source import SourcePicker
+from workbench.widgets.app.source import Choice, SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.kit.base import with_html
 from workbench.widgets.views.diagnosis import DiagnosisView
@@ -32,8 +33,9 @@ class App(ipywidgets.VBox):
 
     `source`: a ready name, a Keras model or a function that builds one, chosen at the start; `config`: an `IPUConfig`,
     default the one configured last. State: `executable`, `profile` and `diagnosis` of the last work that ended well,
-    `error` of the last that did not, else None; `target`: a machine in place of the one the options describe.
-    `compile()`, `diagnose()`, `apply(i)` and `cancel()` are what the buttons do; `wait()` waits for their end.
+    `error` of the last that did not, else None; `target`: a machine in place of the one the options describe;
+    `shown` says what the results are of. `compile()`, `diagnose()`, `apply(i)` and `cancel()` are what the buttons do;
+    `wait()` waits for their end.
     """
 
     def __init__(self, source: Any = None, config: Any = None) -> None:
@@ -43,6 +45,7 @@ class App(ipywidgets.VBox):
         self.target: Any = None
         self._task: Task | None = None
         self._before: Profile | None = None
+        self._asked = ""  # the code of what is shown
         self._ready = False
         self.picker = SourcePicker(source, self._show_code)
         self.run = RunForm(self._show_code)
@@ -52,9 +55,11 @@ class App(ipywidgets.VBox):
         self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
         self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
         self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
+        self.shown = ipywidgets.HTML()
+        self.shown.add_class("wb-app-shown")
         self._result = ipywidgets.VBox()
         self._mending = ipywidgets.VBox()
-        super().__init__([*self._form(), self._actions(), self._mending, self._result])
+        super().__init__([*self._form(), self._actions(), self.shown, self._mending, self._result])
         self.add_class("wb-app")
         self._ready = True
         self._show_code()
@@ -135,10 +140,19 @@ class App(ipywidgets.VBox):
             choice, request = self.picker.choice(), self.request()
         except WorkbenchError as error:
             self.code.problem = str(error)
+            self._say_what_is_shown()
             return
-        head = [choice.code] if choice.code else []
-        self.code.code = "\n\n".join([*head, f"import workbench as wb\n{_spaced(request_code(request))}"])
+        self.code.code = _code(choice, request)
         self.code.problem = ""
+        self._say_what_is_shown()
+
+    def _say_what_is_shown(self) -> None:
+        """What the results below are of, and whether the form says something else by now."""
+        if self.profile is None:
+            return
+        changed = self.code.problem or self.code.code != self._asked
+        note = "the form has changed since: press Compile to see what it says now" if changed else ""
+        self.shown.value = f"<p><b>Shown:</b> {markup(what_of(self.profile))}{f' <em>{note}</em>' if note else ''}</p>"
 
     # Work
 
@@ -154,8 +168,14 @@ class App(ipywidgets.VBox):
             progress("profile")
             return executable, executable.profile
 
-        name = self.picker.choice().name
-        return self._start(f"Compiling {name}", (*PHASES, "profile"), work, self._compiled)
+        choice = self.picker.choice()
+        asked = _code(choice, request)
+
+        def compiled(result: tuple[Any, Profile]) -> None:
+            self._asked = asked
+            self._compiled(result)
+
+        return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, compiled)
 
     def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any) -> None:
         if self._task is not None and self._task.running:
@@ -189,6 +209,7 @@ class App(ipywidgets.VBox):
         self.diagnosis = None
         self._mending.children = []
         self._result.children = [linked.profile_view(profile)]
+        self._say_what_is_shown()
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
         if self._before is not None:
             text += f". {difference(self._before, profile)}"
@@ -223,6 +244,29 @@ class App(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return with_html(super()._repr_mimebundle_(**kwargs), self.html(), str(self))
+
+
+def _code(choice: Choice, request: Any) -> str:
+    """The lines that compile what is asked for, with those that make its model where the app knows them."""
+    head = [choice.code] if choice.code else []
+    return "\n\n".join([*head, f"import workbench as wb\n{_spaced(request_code(request, choice.variable))}"])
+
+
+def what_of(profile: Profile) -> str:
+    """`"cnn, training, batch size 4 (16 samples to a weight update), 2 IPUs"`: what a profile was compiled from."""
+    meta = profile.meta
+    samples, replicas = int(meta["samples_per_call"]), int(meta["replicas"])
+    parts = [profile.name, str(meta["mode"])]
+    if meta["mode"] != "function":
+        more = samples > int(meta["batch_size"])
+        update = "a weight update" if meta["mode"] == "training" else "a call"
+        parts.append(f"batch size {meta['batch_size']}" + (f" ({samples:,} samples to {update})" if more else ""))
+    if profile.ipus * replicas > 1:
+        parts.append(f"{profile.ipus * replicas} IPUs")
+    changed = dict(meta["config_changed"])
+    parts += [f"{name} = {value}" for name, value in list(changed.items())[:3]]
+    parts += [f"{len(changed) - 3} options more"] if len(changed) > 3 else []
+    return ", ".join(parts)
 
 
 def _card(title: str, *children: Any) -> Any:

@@ -69,8 +69,6 @@ class RunForm:
 def request_of(choice: Choice, arguments: Mapping[str, Any], options: Any, target: Any = None) -> Any:
     """The request of a compile. More than one selected IPU spreads the layers evenly over as many stages."""
     more = dict(arguments)
-    if choice.loss and more["mode"] == "training":
-        more["loss"] = choice.loss
     ipus = options.ipus()
     if ipus > 1 and choice.layers >= ipus:
         more["stages"] = [place * ipus // choice.layers for place in range(choice.layers)]

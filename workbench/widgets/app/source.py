@@ -30,34 +30,36 @@ READY = {
     "vit-b16": "12 Transformer layers on the 16 x 16 patches of a 224 x 224 colour image",
     "transformer-encoder": "6 Transformer layers of width 512 on 128 steps",
 }
-LOSS = "sparse_categorical_crossentropy"
 TABS = ("Build", "Ready-made", "From the notebook")
 _NONE = "no Keras model found"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A source with its name; the code that makes `model`, when the app wrote it; the loss it trains with by default;
-    and the number of layers that can be spread over IPUs, 0 where it is not known."""
+    """A source with its name; the code that makes `model`, when the app wrote it; the notebook's variable that holds
+    it, "" without one; and the number of layers that can be spread over IPUs, 0 where it is not known."""
 
     name: str
     source: Any
     code: str = ""
-    loss: str | None = None
+    variable: str = ""
     layers: int = 0
 
 
-def notebook_models() -> dict[str, Any]:
-    """The Keras models among the notebook's variables by name, when Keras is in use; none outside a notebook."""
-    keras, ipython = sys.modules.get("keras"), sys.modules.get("IPython")
+def notebook_variables() -> dict[str, Any]:
+    """The notebook's variables by name; none outside a notebook."""
+    ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    model_class = getattr(keras, "Model", None)
-    if shell is None or model_class is None:
+    values: Mapping[str, Any] = {} if shell is None else shell.user_ns
+    return {name: value for name, value in values.items() if not name.startswith("_")}
+
+
+def notebook_models() -> dict[str, Any]:
+    """The Keras models among the notebook's variables by name, when Keras is in use."""
+    model_class = getattr(sys.modules.get("keras"), "Model", None)
+    if model_class is None:
         return {}
-    values: Mapping[str, Any] = shell.user_ns
-    return {
-        name: value for name, value in values.items() if not name.startswith("_") and isinstance(value, model_class)
-    }
+    return {name: value for name, value in notebook_variables().items() if isinstance(value, model_class)}
 
 
 class SourcePicker:
@@ -120,8 +122,8 @@ class SourcePicker:
                 "there is no Keras model in the notebook", todo="make one in a cell, then press Look again"
             )
         model = self._models[self.models.value]
-        loss = None if getattr(model, "compiled", True) else LOSS
-        return Choice(name=self.models.value, source=model, loss=loss, layers=_layer_count(model))
+        variable = next((name for name, value in notebook_variables().items() if value is model), "")
+        return Choice(name=self.models.value, source=model, variable=variable, layers=_layer_count(model))
 
     def _from_rows(self) -> Choice:
         shape, layers = self.builder.shape(), self.builder.layers()
@@ -130,7 +132,7 @@ class SourcePicker:
         if code != self._code:
             # The same rows are the same object: a compile that differs in options alone uses the trace again.
             self._code, self._source = code, _when_called(name, shape, layers)
-        return Choice(name=name, source=self._source, code=code, loss=LOSS, layers=len(layers))
+        return Choice(name=name, source=self._source, code=code, variable="model", layers=len(layers))
 
     def _show(self, change: Any) -> None:
         self._describe()

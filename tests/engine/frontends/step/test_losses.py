@@ -8,9 +8,10 @@ import keras
 import numpy as np
 import pytest
 
-import workbench  # noqa: F401
+import workbench
 from tests.engine.frontends.keras_models import furthest
 from workbench.engine.frontends.keras import trace_keras
+from workbench.engine.frontends.step.losses import on_logits
 from workbench.engine.run import Runner
 
 BATCH, CLASSES, TOLERANCE = 8, 4, 1e-5
@@ -44,6 +45,35 @@ def model(*shape: int) -> Any:
     """A softmax over the last axis of its inputs."""
     keras.utils.set_random_seed(3)
     return keras.Sequential([keras.Input((*shape, 3)), keras.layers.Dense(CLASSES, activation="softmax")])
+
+
+def ending(activation: str | None) -> Any:
+    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(CLASSES, activation=activation, name="last")])
+
+
+@pytest.mark.parametrize(
+    ("loss", "activation", "said"),
+    [
+        ("sparse_categorical_crossentropy", None, "softmax"),
+        (keras.losses.SparseCategoricalCrossentropy(), None, "softmax"),
+        (keras.losses.categorical_crossentropy, None, "softmax"),
+        ("binary_crossentropy", None, "sigmoid"),
+        (keras.losses.BinaryCrossentropy(from_logits=True), None, ""),
+        (keras.losses.SparseCategoricalCrossentropy(from_logits=True), None, ""),
+        ("sparse_categorical_crossentropy", "softmax", ""),
+        ("mse", None, ""),
+        (by_keras, None, ""),
+    ],
+)
+def test_a_loss_on_probabilities_of_logits_is_said(loss: Any, activation: str | None, said: str) -> None:
+    found = on_logits(ending(activation), loss)
+    assert len(found) == bool(said)
+    if said:
+        assert f"the output of 'last' has no {said}" in found[0]
+        assert (
+            found[0]
+            in workbench.compile(ending(activation), batch_size=2, mode="training", loss=loss).graph.assumptions
+        )
 
 
 LOSSES = {

@@ -116,6 +116,30 @@ def default_loss(model: Any, outputs: Sequence[str] = ()) -> tuple[Any, str]:
     return [made for made, _, _ in found], f"losses, because none were given: {'; '.join(texts)}"
 
 
+_ON_PROBABILITIES = {
+    "sparse_categorical_crossentropy": "softmax",
+    "categorical_crossentropy": "softmax",
+    "binary_crossentropy": "sigmoid",
+}
+
+
+def on_logits(model: Any, loss: Any) -> list[str]:
+    """A sentence where a loss on probabilities, as it was given, compares the output of a layer that makes none."""
+    layer = _last_layer(model)
+    if isinstance(loss, (list, tuple, dict)) or _activation(layer) != "linear":
+        return []
+    found = keras.losses.get(loss)
+    function = getattr(found, "fn", found)
+    ending = _ON_PROBABILITIES.get(str(getattr(function, "__name__", "")))
+    if ending is None or getattr(found, "_fn_kwargs", {}).get("from_logits"):
+        return []
+    name = function.__name__.replace("_", " ").replace("crossentropy", "cross-entropy")
+    return [
+        f"loss: {name} on probabilities, as it was given, though the output of {layer.name!r} has no {ending}: "
+        "from_logits=True, or an activation, trains it as meant"
+    ]
+
+
 def _default(layer: Any) -> tuple[Any, str, str]:
     """A loss by the activation of the layer that makes the output, what it is called, and why it was chosen."""
     name = _activation(layer)
@@ -175,6 +199,8 @@ def find_recipe(
     if chosen_loss is None:
         chosen_loss, sentence = suggested or default_loss(model, outputs)
         assumptions.append(_OWN_LOSS if has_own_step(model) else sentence)
+    else:
+        assumptions += on_logits(model, chosen_loss)
     weights = _weights_of(origin) if compiled and loss is None and keras.tree.is_nested(chosen_loss) else None
     own_optimizer = origin.optimizer if compiled else None
     if optimizer is None and own_optimizer is None:
