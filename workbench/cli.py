@@ -155,6 +155,10 @@ def run_profile(arguments: argparse.Namespace) -> int:
     profile = notebook_calls().profile(load_source(arguments.model), **given)
     if arguments.html:
         profile.to_html(arguments.html)
+    if arguments.save:
+        profile.save(arguments.save)
+    if arguments.junit:
+        write_junit(arguments.junit, f"profile {arguments.model}", profile.summary.sentence, profile.fits)
     print(json.dumps(facts(profile), indent=2, default=int) if arguments.json else str(profile))
     return FITS if profile.fits else DOES_NOT_FIT
 
@@ -163,7 +167,13 @@ def run_diagnose(arguments: argparse.Namespace) -> int:
     """`workbench diagnose`: 0 when the model fits as it is or with the best fix, 1 when nothing makes it fit."""
     api = notebook_calls()
     executable = api.compile(load_source(arguments.model), **asked(arguments))
-    diagnosis = api.diagnose(executable)
+    diagnosis = api.diagnose(
+        executable,
+        keep_numbers=arguments.keep_numbers,
+        ipus=arguments.ipus,
+        compiles=arguments.compiles,
+        seconds=arguments.seconds,
+    )
     fits = executable.profile.fits or bool(diagnosis.fixes and diagnosis.fixes[0].fits)
     return ended(arguments, diagnosis, fits)
 
@@ -242,7 +252,7 @@ def ended(arguments: argparse.Namespace, report: Any, fits: bool) -> int:
 
 
 def write_junit(path: Path, name: str, sentence: str, fits: bool) -> None:
-    """A JUnit file of one test case, which fails where nothing fits."""
+    """A JUnit file of one test case, which fails where nothing fits, or where a condition holds."""
     suite = ElementTree.Element("testsuite", name="workbench", tests="1", failures=str(int(not fits)))
     case = ElementTree.SubElement(suite, "testcase", classname="workbench", name=shown(name))
     if not fits:
@@ -257,13 +267,17 @@ def run_compare(arguments: argparse.Namespace) -> int:
     gates = [Gate.parse(text) for text in arguments.fail_if]
     api = notebook_calls()
     before, after = api.load_profile(arguments.before), api.load_profile(arguments.after)
-    print(api.compare(before, after))
-    failed = 0
+    comparison = api.compare(before, after)
+    print(json.dumps(comparison.data, indent=2, default=int) if arguments.json else str(comparison))
+    failed, said = 0, []
     for gate in gates:
         values = METRICS[gate.metric](before), METRICS[gate.metric](after)
         if gate.holds(*values):
             failed = 1
-            print(f"failed: {gate} ({values[0]:g} to {values[1]:g})", file=sys.stderr)
+            said.append(f"failed: {gate} ({values[0]:g} to {values[1]:g})")
+            print(said[-1], file=sys.stderr)
+    if arguments.junit:
+        write_junit(arguments.junit, "compare", "; ".join([*said, comparison.sentence]), not failed)
     return failed
 
 
@@ -291,12 +305,19 @@ def parser() -> argparse.ArgumentParser:
     lab.set_defaults(run=run_lab)
 
     profile = commands.add_parser("profile", help="compile a model and print the verdict; exits 1 if it does not fit")
-    add_model(profile)
+    add_model(profile, junit=True)
     profile.add_argument("--html", type=Path, help="write the report to this file")
+    profile.add_argument("--save", type=Path, help="write the profile to this file, as compare reads it")
     profile.set_defaults(run=run_profile)
 
     diagnose = commands.add_parser("diagnose", help="what makes a model fit or faster, each fix compiled")
     add_model(diagnose, junit=True)
+    diagnose.add_argument(
+        "--keep-numbers", choices=("exact", "reassociated", "any"), default="any", help="what a fix may do to numbers"
+    )
+    diagnose.add_argument("--ipus", type=int, help="the most IPUs of a fix")
+    diagnose.add_argument("--compiles", type=int, help="the most compiles, 24 unless told")
+    diagnose.add_argument("--seconds", type=float, help="begin no further compile after so long")
     diagnose.set_defaults(run=run_diagnose, command="diagnose")
 
     split = commands.add_parser("autosplit", help="pipeline stages by measured costs, compiled")
@@ -323,6 +344,8 @@ def parser() -> argparse.ArgumentParser:
     compare.add_argument("before", type=Path, metavar="A")
     compare.add_argument("after", type=Path, metavar="B")
     compare.add_argument("--fail-if", action="append", default=[], metavar="CONDITION", help="as in 'peak>+2%%'")
+    compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    compare.add_argument("--junit", type=Path, help="write whether a condition holds to this file as a JUnit test case")
     compare.set_defaults(run=run_compare)
     return top
 
