@@ -9,8 +9,9 @@ from enum import Enum
 from typing import Any
 
 from workbench.base.collection import paused_collection
+from workbench.base.text import literal
 from workbench.engine.options import Options
-from workbench.engine.target import Target
+from workbench.engine.target import Target, targets
 from workbench.engine.target import target as find_target
 from workbench.errors import InputError, OptionValueError
 from workbench.executable.pipelines import offload_options, recomputation_options
@@ -77,6 +78,20 @@ class Request:
             getattr(self, each.name) is getattr(left, each.name) or _equal(self, left, each.name)
             for each in dataclasses.fields(self)
         )
+
+    @property
+    def target_text(self) -> str:
+        """How a call asks for the target, as source: its name, `wb.target(...)` with fewer tiles, or the variable
+        `target` for one of the user's own; empty where the options or the program describe it."""
+        if self.target == resolve_target(None, self.options, self.source):
+            return ""
+        known = targets.get(self.target.name)
+        if known == self.target:
+            return literal(known.name)
+        tiles = self.target.tiles_per_ipu
+        if known is not None and dataclasses.replace(known, tiles_per_ipu=tiles) == self.target:
+            return f"wb.target({literal(known.name)}, tiles_per_ipu={tiles})"
+        return "target"
 
 
 @paused_collection()

@@ -58,6 +58,7 @@ class FakeRequest:
     inputs: tuple[Any, ...] = ()
     options: FakeOptions = FakeOptions()
     target: Any = field(default_factory=lambda: wb.target("ipu2"))
+    target_text: str = ""
     mode: str = "training"
     batch_size: int = 16
     optimizer: Any = None

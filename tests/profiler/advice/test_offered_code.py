@@ -129,5 +129,34 @@ def test_the_fixes_of_a_diagnosis_compile() -> None:
     found = wb.diagnose(wb.compile(model, target=wb.target("ipu2", tiles_per_ipu=16), **arguments), compiles=8)
     assert found.fixes
     for fix in found.fixes[:2]:
-        known = {"model": model, "target": wb.target("ipu2", tiles_per_ipu=16)}
-        assert typed(fix.code, **known)["executable"].profile.max_tile_bytes == fix.verified_bytes
+        assert typed(fix.code, model=model)["executable"].profile.max_tile_bytes == fix.verified_bytes
+
+
+@pytest.mark.parametrize(
+    ("target", "written"),
+    [
+        (None, ""),
+        ("ipu2", ""),
+        ("bow", 'target="bow"'),
+        (wb.target("ipu1"), 'target="ipu1"'),
+        (wb.target("bow", tiles_per_ipu=16), 'target=wb.target("bow", tiles_per_ipu=16)'),
+        (wb.target("ipu2").replace(tiles_per_ipu=16, bytes_per_tile=1 << 18), "target=target"),
+    ],
+)
+def test_the_target_that_was_asked_for_is_asked_for_again(target: Any, written: str) -> None:
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    request = wb.compile(model, batch_size=4, target=target).request
+    code = request_code(request)
+    assert written in code
+    assert ("target" in code) == bool(written)
+    assert typed(code, model=model, target=target)["executable"].request.target == request.target
+
+
+def test_a_target_of_the_options_is_told_by_them() -> None:
+    config = wb.ipu.config.IPUConfig()
+    config.ipu_model.version = "bow"
+    config.ipu_model.tiles_per_ipu = 16
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    code = request_code(wb.compile(model, batch_size=4, config=config).request)
+    assert "target" not in code
+    assert typed(code, model=model)["executable"].request.target == wb.target("bow", tiles_per_ipu=16)

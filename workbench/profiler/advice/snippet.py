@@ -115,8 +115,8 @@ def _given(request: Any) -> dict[str, str]:
         if value is not None and value != _ABSENT.get(name):
             call[name] = literal(value) if isinstance(value, int | str | list) else name
     call |= _called(dict(request.options.changed))
-    if request.target.what_if and not any(name == "ipu_model.tiles_per_ipu" for name, _ in request.options.changed):
-        call["target"] = "target"
+    if request.target_text:
+        call["target"] = request.target_text
     return call
 
 
