@@ -84,6 +84,23 @@ def error_text(error: float) -> str:
     return f"a factor of {1 + error:.1f}" if error >= 1 else percent_text(error)
 
 
+def further_off(known: TypicalError | None, used_bytes: int, limit_bytes: int) -> str:
+    """How many published memories of whole models were further from the modelled ones, in either direction, than this
+    verdict is from the other; empty where fewer than one in ten were, or none is known.
+
+    Only what the table says: at least half beyond its median, at least a tenth beyond what nine of ten stay within.
+    """
+    if known is None or used_bytes <= 0:
+        return ""
+    margin = max(limit_bytes / used_bytes, used_bytes / limit_bytes) - 1
+    within = [(known.typical, 2), *([(known.spread, 10)] if known.numbers >= MANY else [])]
+    share = next((part for error, part in within if margin < error), None)
+    if share is None:
+        return ""
+    least = -(-known.numbers // share)
+    return f"in doubt: {least} or more of {known.numbers} published memories were further off than this margin"
+
+
 def error_of(known: Mapping[str, Any], kind: str) -> TypicalError | None:
     """The typical error of a kind among those a profile holds; None when no published number is of this kind."""
     found = known.get(kind)

@@ -31,6 +31,7 @@ from workbench.profiler.advice.levers import LEVELS, LEVERS, Change, Situation, 
 from workbench.profiler.advice.search.beliefs import Beliefs
 from workbench.profiler.advice.search.candidates import candidates
 from workbench.profiler.advice.search.trial import idle_changes
+from workbench.profiler.fidelity import TypicalError, further_off
 from workbench.profiler.profile import Profile
 
 FEW = ["available_memory", "half_partials", "micro_batch"]
@@ -301,6 +302,28 @@ def test_changes_that_made_no_difference_are_known() -> None:
     assert idle_changes(measured) == {two}
     assert idle_changes([*measured, ((one, two, three), (10, 4))]) == {two}
     assert idle_changes([((), (7, 7)), ((one, three), (7, 7))]) == {one, three}
+
+
+@pytest.mark.parametrize(
+    ("used", "words"),
+    [
+        # Margins of 5 %, 25 % and 100 % to a limit of 1000, against a median of 10 % and nine of ten within 50 %.
+        (952, "15 or more of 30"),
+        (1050, "15 or more of 30"),
+        (800, "3 or more of 30"),
+        (1250, "3 or more of 30"),
+        (500, ""),
+        (2000, ""),
+    ],
+)
+def test_a_margin_is_held_against_published_errors(used: int, words: str) -> None:
+    known = TypicalError(typical=0.1, spread=0.5, numbers=30)
+    said = further_off(known, used, 1000)
+    assert words in said
+    assert bool(said) == bool(words)
+    assert further_off(None, used, 1000) == ""
+    few = TypicalError(typical=0.1, spread=0.5, numbers=3)  # of which nothing is a tenth
+    assert bool(further_off(few, used, 1000)) == ("15" in words)
 
 
 # Real compiles

@@ -16,6 +16,7 @@ import pandas as pd
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
+from workbench.profiler.advice.explain import known_error
 from workbench.profiler.advice.levers import LAST, LEVELS, LEVERS, Change, Lever, Situation, joined
 from workbench.profiler.advice.search.candidates import candidates, refused
 from workbench.profiler.advice.search.stages import SplitFinder, wanted, with_stages
@@ -31,6 +32,7 @@ from workbench.profiler.advice.search.trial import (
     cost_of,
 )
 from workbench.profiler.advice.snippet import code_of
+from workbench.profiler.fidelity import further_off
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, face, records, text_table
 
@@ -45,7 +47,8 @@ class Fix:
 
     `fix`: in words; `lever`: names joined by +; `cycles_per_sample`: modelled cycles of a call over its samples;
     `cost`: those times the IPUs; `numbers`: what becomes of the numbers, of `LEVELS`, and `effect` in words; `code`:
-    what to type; `note`: what else changes; `problem`: why it could not be compiled.
+    what to type; `note`: what else changes; `doubt`: how many published memories were further off than its margin;
+    `problem`: why it could not be compiled.
     """
 
     fix: str
@@ -62,6 +65,7 @@ class Fix:
     margin_bytes: int | None = None
     code: str = ""
     note: str = ""
+    doubt: str = ""
     problem: str = ""
     change: Change = field(repr=False)
 
@@ -89,6 +93,7 @@ COLUMNS = (
     "effect",
     "fits",
     "margin_bytes",
+    "doubt",
     "note",
     "options",
     "code",
@@ -194,6 +199,7 @@ class Diagnosis(Report):
             for fix in self.fixes
         ]
         notes = [f"{fix.fix}: {says(fix)}" for fix in self.fixes[:1]]
+        notes += [f"The verdict of the first is {fix.doubt}." for fix in self.fixes[:1] if fix.doubt]
         notes += [f"Not tried: {lever}: {reason}." for lever, reason in self.skipped]
         notes += [f"{fix.fix}: {fix.problem}" for fix in self.tried if fix.problem]
         code = [self.fixes[0].code] if self.fixes else []
@@ -389,6 +395,9 @@ def _fix(outcome: Outcome, executable: Any) -> Fix:
         cost=cost_of(profile),
         fits=profile.fits,
         margin_bytes=profile.margin_bytes,
+        doubt=further_off(
+            known_error(profile, "memory"), profile.max_tile_bytes, int(profile.target["bytes_per_tile"])
+        ),
     )
 
 

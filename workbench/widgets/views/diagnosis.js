@@ -11,7 +11,7 @@ function row(fix, place, {limit, live, apply}) {
   return h("tr", {class: fix.fits ? "wb-fits" : ""},
     h("th", {scope: "row"}, h("span", {class: "wb-fix", text: fix.title}), fix.note && h("span", {class: "wb-note", text: fix.note}), code),
     h("td", {}, gauge(fix.share, limit, fix.fits, fix.bytes), h("span", {class: "wb-note", text: fix.estimate})),
-    h("td", {}, h("span", {class: "wb-says", text: `${fix.fits ? "✓" : "✕"} ${fix.verdict}`})),
+    h("td", {}, h("span", {class: "wb-says", text: `${fix.fits ? "✓" : "✕"} ${fix.verdict}`}), fix.doubt && h("span", {class: "wb-note", text: fix.doubt})),
     h("td", {class: "wb-num"}, h("span", {text: fix.cost}), h("span", {class: "wb-note", text: fix.change})),
     h("td", {}, live && button("Apply", () => apply(place), {"aria-label": `Apply: ${fix.title}`})));
 }

@@ -54,6 +54,7 @@ def _row(report: Report, fix: Fix, most: int) -> dict[str, Any]:
         "code": fix.code,
         "fits": bool(fix.fits),
         "verdict": _verdict(fix),
+        "doubt": fix.doubt[:1].upper() + fix.doubt[1:],
         "share": _bytes(fix) / most,
         "bytes": bytes_text(_bytes(fix)),
         "estimate": f"estimated {bytes_text(fix.estimated_bytes)}",
