@@ -74,3 +74,34 @@ def test_threads_get_what_one_gets(kind: str, kept: str, tmp_path: Any, monkeypa
     assert not problems
     assert len(found) == count
     assert all(each == expected for each in found)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_runs_of_threads_follow_each_other() -> None:
+    """Each run advances the model from where the one before left it: none is lost."""
+    import numpy as np
+
+    x, y = np.linspace(-1, 1, 32, dtype="float32").reshape(2, 16), np.ones((2, 4), "float32")
+    machine = wb.target("ipu2", tiles_per_ipu=4)
+    each, alone = model(), model()
+    together = wb.compile(each, batch_size=2, mode="training", target=machine)
+    in_turn = wb.compile(alone, batch_size=2, mode="training", target=machine)
+    problems: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(5):
+                together.run(x, y)
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=300)
+    assert not problems
+    for _ in range(5 * THREADS):
+        in_turn.run(x, y)
+    for one, other in zip(each.get_weights(), alone.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,6 +67,7 @@ class Executable:
         self._result = compiled
         self.traced = traced
         self._content = content
+        self._running = threading.RLock()
         same = like is not None and _same_program(compiled, like._result)
         self._known: Profile | None = like.__dict__.get("_whole_profile", like._known) if like and same else None
 
@@ -142,10 +144,12 @@ class Executable:
         Training: `run(x, y, sample_weight=None)` returns a dict of loss and metrics and advances the model; of several
         outputs `sample_weight` is for all, or for each in a list or by name. Inference: `run(x)` returns the outputs; a
         function: `run(*args)`. Raises `OutOfMemoryError` when the program does not fit; with
-        `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does.
+        `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does. Calls of several threads
+        run one after another, each from the state that the one before left.
         """
         self.check_fits()
-        return self._runner.run(*args, sample_weight=sample_weight)
+        with self._running:
+            return self._runner.run(*args, sample_weight=sample_weight)
 
     def __repr__(self) -> str:
         return f"<executable {self.profile.name}: {self.profile.summary.sentence}>"
