@@ -44,6 +44,10 @@ class CallError(InputError, TypeError):
     """A call with arguments that a function does not have, or without some that it needs."""
 
 
+class OperandError(InputError, TypeError):
+    """What an operation was given and cannot compute with."""
+
+
 class UnsupportedError(NotImplementedError, InputError):
     """What is well formed, and what neither the SDK nor this workbench does."""
 

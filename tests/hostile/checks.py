@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.hostile import things
+from tests.hostile.in_numpy import IN_NUMPY, computed
 
 Check = Callable[[Any, str, Any, Any], None]  # of the call, the argument, the value given and the result
 
@@ -129,7 +130,17 @@ def split_adds_up(call: Any, argument: str, value: Any, found: Any) -> None:
     adds_up(found.profile)
 
 
+def as_numpy_computes(call: Any, argument: str, value: Any, found: Any) -> None:
+    """The numbers are those of NumPy, in 32 bits, and so is the shape."""
+    wanted = computed(call.name, {**call.ordinary, argument: value})
+    assert np.shape(found) == wanted.shape
+    with np.errstate(all="ignore"):
+        narrow = wanted.astype("float32").astype("float64") if wanted.dtype.kind == "f" else wanted.astype("float64")
+    np.testing.assert_allclose(np.asarray(found, "float64"), narrow, rtol=2e-4, atol=1e-5)
+
+
 CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(IN_NUMPY, as_numpy_computes),
     "wb.compile": trained_as_in_numpy,
     "wb.profile": profile_adds_up,
     "wb.compare_schedules": each_adds_up,

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.hostile.classes import CLASSES
+from tests.hostile.in_numpy import IN_NUMPY, computed
 from tests.hostile.surface import Call
 from workbench.engine.target import Target
 
@@ -149,6 +151,8 @@ def expected(call: Call, argument: str, kind: str) -> str:
     """`result`, `own`, `missing` or `ours`."""
     if kind in looked_up(MISSING, call, argument):
         return "missing"
+    if call.name in IN_NUMPY:
+        return "result" if in_numpy(call, argument, CLASSES[kind]()) is not None else "ours"
     if kind in looked_up(OWN, call, argument):
         return "own"
     alone = f"{call.name}.{argument}" in RESULTS  # tells all of a cell's results
@@ -156,6 +160,14 @@ def expected(call: Call, argument: str, kind: str) -> str:
     if kind in looked_up(RESULTS, call, argument) | fields:
         return "result"
     return "result" if kind == "none" and call.defaults_to_none(argument) and not alone else "ours"
+
+
+def in_numpy(call: Call, argument: str, value: Any) -> Any:
+    """What NumPy computes of an operation's arguments; None where it refuses them."""
+    try:
+        return computed(call.name, {**call.ordinary, argument: value})
+    except Exception:
+        return None
 
 
 def of_field(name: str) -> frozenset[str]:

@@ -26,6 +26,11 @@ BY_NAME: Mapping[str, Callable[[], Any]] = {
     "cycles_to": lambda: 100,
     "text": lambda: "first",
     "kind": lambda: "cycles",
+    # of operations
+    **dict.fromkeys(("x", "y", "a", "b", "input", "input_tensor"), things.square),
+    "shape": lambda: [2, 3],
+    "axes": lambda: 1,
+    "axis": lambda: None,
 }
 _TRAINED = {"source": things.model, "batch_size": lambda: 2, "target": things.machine, "mode": lambda: "training"}
 BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {

@@ -1,6 +1,6 @@
 """Runs cells: every argument of a callable with a value of every class, and says what did not end as it should.
 
-`python -m tests.hostile.rows ROOM SHARE` runs every SHAREth cell of a room, chosen by name, in this process, with a
+`python -m tests.hostile.rows SHARE ROOM …` runs every SHAREth cell of rooms, chosen by name, in this process, with a
 limit of memory and of time around each; the last line is JSON: how many ended how, and the problems.
 """
 
@@ -107,8 +107,8 @@ def judged(call: Any, cell: Cell) -> tuple[str, str]:
     return end, ""
 
 
-def ran(room: str, share: int) -> dict[str, Any]:
-    """The chosen cells of a room, in a folder of their own."""
+def ran(rooms: list[str], share: int) -> dict[str, Any]:
+    """The chosen cells of rooms, in a folder of their own."""
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         inner = Path(folder, "a", "b")  # `..` leads nowhere else
@@ -117,7 +117,7 @@ def ran(room: str, share: int) -> dict[str, Any]:
         counted: Counter[str] = Counter()
         problems = {}
         limited = False
-        for call, cell in cells(room):
+        for call, cell in (each for room in rooms for each in cells(room)):
             if not chosen(cell, share):
                 continue
             if not limited:
@@ -142,4 +142,4 @@ def limit(more_bytes: int = MEMORY_BYTES) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(ran(sys.argv[1], int(sys.argv[2]))))
+    print(json.dumps(ran(sys.argv[2:], int(sys.argv[1]))))

@@ -10,6 +10,7 @@ from typing import Any
 
 import workbench as wb
 from tests.hostile import ordinary, things
+from tests.hostile.in_numpy import IN_NUMPY
 from workbench.base.registry import faces
 from workbench.profiler.registry import methods, reports
 
@@ -52,7 +53,7 @@ def call(name: str, function: Callable[..., Any], opened: Mapping[str, Any] | No
             star = each.name
         if each.kind is each.VAR_KEYWORD:
             arguments += [*(opened or ()), UNKNOWN]
-        else:
+        elif not each.name.startswith("_"):
             arguments.append(each.name)
             defaults[each.name] = each.default
     return Call(
@@ -109,4 +110,10 @@ def objects() -> Iterator[Call]:
     yield from of("Comparison", wb.compare(profile, profile))
 
 
-ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {"api": api, "objects": objects}
+def operations() -> Iterator[Call]:
+    """The operations of `tf` that NumPy has too."""
+    for name in IN_NUMPY:
+        yield call(name, getattr(wb.tf, name.removeprefix("tf.")))
+
+
+ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {"api": api, "objects": objects, "operations": operations}

@@ -144,7 +144,7 @@ class Executable:
         Training: `run(x, y, sample_weight=None)` returns a dict of loss and metrics and advances the model; of several
         outputs `sample_weight` is for all, or for each in a list or by name. Inference: `run(x)` returns the outputs; a
         function: `run(*args)`. Raises `OutOfMemoryError` when the program does not fit; with
-        `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does. Calls of several threads
+        `TF_POPLAR_FLAGS=--use_ipu_model` it warns and runs, as the SDK's model of the IPU does. Calls of threads
         run one after another, each from the state that the one before left.
         """
         self.check_fits()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
@@ -11,7 +12,9 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
-from workbench.tf._graph.dtypes import as_dtype
+from workbench.base.text import short
+from workbench.errors import InputError, OperandError, WorkbenchError
+from workbench.tf._graph.dtypes import NAMES, as_dtype
 from workbench.tf._graph.graph import Operation, Tensor, building, record
 from workbench.tf._graph.layers import adopt
 from workbench.tf._graph.variables import Variable
@@ -33,8 +36,21 @@ def symbolic(value: Any) -> Any:
     return value
 
 
+DEEPEST = 100  # of lists in lists: an array has fewer dimensions
+
+
+def _check_depth(value: Any, left: int = DEEPEST) -> None:
+    if isinstance(value, list | tuple | dict):
+        if not left:
+            raise RecursionError(f"a list holds itself, or more than {DEEPEST} lists in each other")
+        for each in value.values() if isinstance(value, dict) else value:
+            if isinstance(each, list | tuple | dict):
+                _check_depth(each, left - 1)
+
+
 def leaves(*values: Any) -> Iterator[Any]:
-    """What is inside nested lists, tuples and dicts."""
+    """What is inside nested lists, tuples and dicts; a `RecursionError` for what holds itself."""
+    _check_depth(values)
     return iter(jax.tree_util.tree_leaves(values))
 
 
@@ -43,12 +59,42 @@ def lift(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def operation(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        if not any(is_symbolic(each) for each in leaves(args, kwargs)):
-            return function(*(map(plain, args)), **{key: plain(value) for key, value in kwargs.items()})
-        given, named = jax.tree_util.tree_map(symbolic, (args, kwargs))
-        return record(kind, function, *given, name=name, **named)
+        try:
+            if not any(is_symbolic(each) for each in leaves(args, kwargs)):
+                return function(*(map(plain, args)), **{key: plain(value) for key, value in kwargs.items()})
+            given, named = jax.tree_util.tree_map(symbolic, (args, kwargs))
+            return record(kind, function, *given, name=name, **named)
+        except _OF_VALUES as error:
+            if isinstance(error, (WorkbenchError, *_OF_TRACES)):
+                raise
+            raise _refused(kind, function, args, kwargs, error) from error
 
     return operation
+
+
+# What NumPy and JAX raise of values that an operation is not made for.
+_OF_VALUES = (
+    *(TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ArithmeticError),
+    *(RecursionError, NotImplementedError, MemoryError, jax.errors.JaxRuntimeError),
+)
+# What says that a program asks for a number while it is traced: those who trace it know what to do.
+_OF_TRACES = (jax.errors.JAXTypeError, jax.errors.JAXIndexError, jax.errors.UnexpectedTracerError)
+
+
+def _refused(kind: str, function: Callable[..., Any], args: Any, kwargs: Any, error: Exception) -> InputError:
+    """An error that says what an operation was given, by name, and what NumPy or JAX has against it."""
+    names = list(inspect.signature(function).parameters)
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    text = ", ".join(f"{name}={_told(value)}" for name, value in given.items() if not name.startswith("_"))
+    why = str(error).strip().partition("\n")[0] or type(error).__name__
+    return OperandError(f"tf.{kind}({text}): {why}", expected="values that it computes with, of shapes that agree")
+
+
+def _told(value: Any) -> str:
+    """A value as an error shows it: of arrays and tensors type and shape."""
+    if hasattr(value, "dtype") and hasattr(value, "shape") and value.shape != ():
+        return f"{value.dtype}{list(value.shape)}"
+    return short(value)
 
 
 def plain(value: Any) -> Any:
@@ -64,9 +110,22 @@ def array(value: Any, dtype: Any = None) -> Any:
     found = np.asarray(value)
     if wanted is None and found.dtype == np.float64:
         wanted = "float32"
-    if wanted is None and found.dtype == np.int64:
+    if wanted is None and found.dtype in (np.int64, np.uint64):
         wanted = "int32"
+    if wanted is not None and found.size and found.dtype.kind in "iuO" and wanted in _WHOLE:
+        _check_held(found, wanted)
     return jnp.asarray(found, wanted)
+
+
+_WHOLE = tuple(name for name in NAMES if "int" in name)
+
+
+def _check_held(found: Any, wanted: str) -> None:
+    """Python's whole numbers are ones that the type has: none comes out as another."""
+    held = np.iinfo(wanted)
+    for number in (found.min(), found.max()):
+        if not held.min <= number <= held.max:
+            raise OverflowError(f"{number} is none of the numbers from {held.min} to {held.max} that {wanted} has")
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, **others: Any) -> Any:

@@ -57,6 +57,8 @@ def as_dtype(value: Any) -> DType:
     """A type from its name, numpy's or this module's."""
     if isinstance(value, DType):
         return value
+    if value is None or isinstance(value, np.generic | np.ndarray):
+        raise TypeError(f"{value!r} is no type")
     name = getattr(value, "name", None) or (value if isinstance(value, str) else np.dtype(value).name)
     return DType(_ALSO.get(name, name))
 

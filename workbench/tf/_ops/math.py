@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import keras
+import numpy as np
 
+from workbench.base.checked import checked
+from workbench.base.host import refuse_beyond_host
+from workbench.base.text import short
 from workbench.errors import InputError
 from workbench.tf._graph import Tensor, record
 from workbench.tf._graph.convert import array, lift
@@ -106,7 +112,7 @@ def public(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function the operation `tf.<kind>`."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        OPERATIONS[kind] = lift(kind, function)
+        OPERATIONS[kind] = lift(kind, checked(function))
         return function
 
     return add
@@ -122,6 +128,17 @@ for _name, _single in _UNARY.items():
     public(_name)(lambda x, _single=_single: _single(array(x)))
 
 
+def _axes(axis: Any) -> Any:
+    """An axis or several, as whole numbers; None is all."""
+    if axis is None or (isinstance(axis, list | tuple) and not axis):
+        return axis if axis is None else ()
+    if isinstance(axis, list | tuple) or getattr(axis, "ndim", 0) == 1:
+        return tuple(_axes(each) for each in axis)
+    if isinstance(axis, bool):
+        raise TypeError("an axis is a whole number")
+    return operator.index(axis)
+
+
 def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     def reduce(
         input_tensor: Any,
@@ -130,8 +147,7 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
         keep_dims: bool = False,
         reduction_indices: Any = None,
     ) -> Any:
-        chosen = axis if axis is not None else reduction_indices
-        chosen = tuple(chosen) if isinstance(chosen, list) else chosen
+        chosen = _axes(axis if axis is not None else reduction_indices)
         return function(array(input_tensor), axis=chosen, keepdims=keepdims or keep_dims)
 
     return reduce
@@ -143,11 +159,12 @@ for _name, _function in _REDUCTIONS.items():
 
 @public("matmul")
 def _matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
-    for each in (a, b):
+    for name, each in (("a", a), ("b", b)):
         if jnp.ndim(each) < 2:
             raise InputError(
-                f"tf.matmul was given shape {jnp.shape(each)}",
-                expected="two dimensions or more",
+                f"tf.matmul was given shape {jnp.shape(each)}"
+                + ("" if hasattr(each, "shape") else f": {short(each)}"),
+                expected=f"two dimensions or more as {name}",
                 todo="use tf.reshape or tf.tensordot",
             )
     left = jnp.swapaxes(a, -1, -2) if transpose_a else a
@@ -221,7 +238,9 @@ def _slice(input_: Any, begin: Any, size: Any) -> Any:
 
 @public("tile")
 def _tile(input: Any, multiples: Any) -> Any:
-    return jnp.tile(array(input), tuple(multiples))
+    whole = array(input)
+    sized([np.size(whole), *multiples], whole.dtype)
+    return jnp.tile(whole, tuple(multiples))
 
 
 @public("pad")
@@ -231,7 +250,9 @@ def _pad(tensor: Any, paddings: Any, constant_values: Any = 0) -> Any:
 
 @public("one_hot")
 def _one_hot(indices: Any, depth: int, on_value: Any = 1.0, off_value: Any = 0.0, dtype: Any = "float32") -> Any:
-    hot = jax.nn.one_hot(array(indices), depth, dtype=str(as_dtype(dtype)))
+    places = array(indices)
+    sized([np.size(places), depth], dtype)
+    hot = jax.nn.one_hot(places, depth, dtype=str(as_dtype(dtype)))
     return hot * on_value + (1 - hot) * off_value
 
 
@@ -264,25 +285,37 @@ def _range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> 
     return array(jnp.arange(ends[0], ends[1], delta), dtype)
 
 
+def sized(shape: Any, dtype: Any) -> tuple[int, ...]:
+    """The sizes of an array that is made, if this machine can hold it."""
+    if isinstance(shape, str | bytes | dict | set):
+        raise TypeError("a shape is a list of sizes")
+    sizes = tuple(operator.index(size) for size in shape)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"the shape {sizes} has a negative size")
+    refuse_beyond_host(f"an array of shape {sizes}", math.prod(sizes) * as_dtype(dtype).size)
+    return sizes
+
+
 @public("fill")
 def _fill(dims: Any, value: Any) -> Any:
-    return jnp.full(tuple(int(size) for size in dims), array(value))
+    made = array(value)
+    return jnp.full(sized(dims, made.dtype), made)
 
 
 @public("zeros")
 def _zeros(shape: Any, dtype: Any = "float32") -> Any:
-    return jnp.zeros(tuple(int(size) for size in shape), str(as_dtype(dtype)))
+    return jnp.zeros(sized(shape, dtype), str(as_dtype(dtype)))
 
 
 @public("ones")
 def _ones(shape: Any, dtype: Any = "float32") -> Any:
-    return jnp.ones(tuple(int(size) for size in shape), str(as_dtype(dtype)))
+    return jnp.ones(sized(shape, dtype), str(as_dtype(dtype)))
 
 
 @public("constant")
 def _constant(value: Any, dtype: Any = None, shape: Any = None) -> Any:
     made = array(value, dtype)
-    return made if shape is None else jnp.broadcast_to(made, tuple(shape))
+    return made if shape is None else jnp.broadcast_to(made, sized(shape, made.dtype))
 
 
 @public("einsum")
@@ -292,7 +325,7 @@ def _einsum(equation: str, *inputs: Any) -> Any:
 
 @public("tensordot")
 def _tensordot(a: Any, b: Any, axes: Any) -> Any:
-    return jnp.tensordot(array(a), array(b), axes)
+    return jnp.tensordot(array(a), array(b), axes if isinstance(axes, list | tuple) else _axes(axes))
 
 
 @public("cumsum")
@@ -302,7 +335,7 @@ def _cumsum(x: Any, axis: int = 0) -> Any:
 
 @public("shape")
 def _shape(input: Any) -> Any:
-    return jnp.asarray(jnp.shape(input), "int32")
+    return jnp.asarray(jnp.shape(array(input)), "int32")
 
 
 @public("getitem")
@@ -342,16 +375,16 @@ def _item(self: Any, index: Any) -> Any:
 
 def _add_operators() -> None:
     for kind in (Tensor, Variable):
-        for short, name in (*_OPERATORS.items(), *_COMPARISONS.items()):
+        for sign, name in (*_OPERATORS.items(), *_COMPARISONS.items()):
             operation = OPERATIONS[name]
-            setattr(kind, f"__{short}__", lambda self, other, _do=operation: _do(self, other))
-            if short in _OPERATORS:
-                setattr(kind, f"__r{short}__", lambda self, other, _do=operation: _do(other, self))
-        for short, name in (("neg", "negative"), ("abs", "abs"), ("invert", "logical_not")):
-            setattr(kind, f"__{short}__", lambda self, _do=OPERATIONS[name]: _do(self))
+            setattr(kind, f"__{sign}__", lambda self, other, _do=operation: _do(self, other))
+            if sign in _OPERATORS:
+                setattr(kind, f"__r{sign}__", lambda self, other, _do=operation: _do(other, self))
+        for sign, name in (("neg", "negative"), ("abs", "abs"), ("invert", "logical_not")):
+            setattr(kind, f"__{sign}__", lambda self, _do=OPERATIONS[name]: _do(self))
         setattr(kind, "__getitem__", _item)  # noqa: B010
 
 
 _add_operators()
 
-__all__ = ["OPERATIONS", "public"]
+__all__ = ["OPERATIONS", "public", "sized"]

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import keras
 
+from workbench.base.checked import checked
 from workbench.tf._graph.convert import array, lift
 from workbench.tf._ops.random import dropout
 
@@ -18,7 +19,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"dropout": dropout}
 def _public(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            FUNCTIONS[name] = lift(name, function)
+            FUNCTIONS[name] = lift(name, checked(function))
         return function
 
     return add

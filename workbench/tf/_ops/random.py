@@ -15,7 +15,7 @@ from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation
 from workbench.tf._graph.dtypes import as_dtype
 from workbench.tf._graph.variables import Variable
-from workbench.tf._ops.math import OPERATIONS
+from workbench.tf._ops.math import OPERATIONS, sized
 
 _SEEDS = "ipu seed"
 
@@ -55,7 +55,7 @@ def draw(
     kind: str, shape: Any, dtype: Any, function: Callable[[Any, tuple[int, ...], str], Any], name: Any, deferred: bool
 ) -> Any:
     """Random numbers: an operation where a graph is built or `deferred` says so, an array elsewhere."""
-    size, wanted = tuple(int(each) for each in shape), str(as_dtype(dtype))
+    size, wanted = sized(shape, dtype), str(as_dtype(dtype))
     seed = seed_variable(stage=_graph.current_scopes().stage)
     if not (deferred or _graph.building()):
         words = jax.random.split(jnp.asarray(seed.held()))
