@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times
 
-.PHONY: help lab test test-all hostile check golden stub corpus stability fidelity notebooks picture bench clean
+.PHONY: help lab test test-all hostile check golden stub corpus stability fidelity decide notebooks picture bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ corpus: $(VENV)/.test-ready ## profile every program of the corpus and write the
 
 stability: $(VENV)/.test-ready ## profile 40 networks at 33 widths each and write how far a channel moves them
 	KERAS_BACKEND=jax $(BIN)/python -m tests.stability.write
+
+decide: $(VENV)/.test-ready ## hold 30 diagnoses against every point of a lattice and write the table
+	KERAS_BACKEND=jax $(BIN)/python -m tests.decide.write
 
 fidelity: $(VENV)/.test-ready ## run every published case and write the table; read the difference before committing it
 	$(BIN)/python -m tests.fidelity.report

@@ -1,0 +1,148 @@
+"""`make decide`: diagnose every case, compile its whole lattice, and write the table; read it before committing it.
+
+python -m tests.decide.write             all, over two processes
+python -m tests.decide.write --show      the table as it is
+python -m tests.decide.write NAME ...    print what comes of some cases, and write nothing
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.decide.cases import Case, drawn
+from tests.decide.lattice import arguments, cost, measured, options, points
+
+TABLE = Path(__file__).parent / "table.json"
+NEAR = 1.1
+
+
+def stored() -> list[dict[str, Any]]:
+    """The committed rows, in the order of the cases."""
+    rows: list[dict[str, Any]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return rows
+
+
+def found(profile: Any, options: dict[str, Any], arguments: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """What was changed, and what came of it."""
+    return {
+        "options": options,
+        "arguments": arguments,
+        "fits": bool(profile.fits),
+        "max_tile_bytes": int(profile.max_tile_bytes),
+        "cycles": int(profile.total_cycles),
+        "cost": cost(profile),
+        **more,
+    }
+
+
+def first_fix(base: Any, case: Case) -> dict[str, Any] | None:
+    """The first fix of a diagnosis, applied; and how many compiles it took to the first that fits, and in all."""
+    import workbench as wb
+
+    diagnosis = wb.diagnose(base, keep_numbers=case.keep_numbers, ipus=1)
+    if not diagnosis.fixes:
+        return None
+    fix = diagnosis.fixes[0]
+    until = next((place for place, each in enumerate(diagnosis.tried, 1) if each.fits), None)
+    return found(
+        diagnosis.apply(0).profile,
+        dict(fix.change.options),
+        dict(fix.change.arguments),
+        fix=fix.fix,
+        compiles=len(diagnosis.tried),
+        compiles_to_first=until,
+    )
+
+
+def cheapest(base: Any, case: Case, seed: int) -> dict[str, Any]:
+    """The cheapest point of the lattice that fits, and how many there are and fit."""
+    every = points(case, seed)
+    came = [(point, profile) for point, profile in measured(base, every) if profile is not None]
+    fitting = [(cost(profile), place) for place, (_, profile) in enumerate(came) if profile.fits]
+    counts = {"points": len(every), "compiled": len(came), "fitting": len(fitting)}
+    if not fitting:
+        return {**counts, "best": None}
+    point, profile = came[min(fitting)[1]]
+    return {**counts, "best": found(profile, options(point), arguments(point))}
+
+
+def row(case: Case, seed: int) -> dict[str, Any]:
+    """All that the table says of a case."""
+    base = case.compiled()
+    assert not base.profile.fits, case
+    return {
+        "case": asdict(case),
+        "max_tile_bytes": int(base.profile.max_tile_bytes),
+        "bytes_per_tile": int(base.profile.target["bytes_per_tile"]),
+        "cost": cost(base.profile),
+        "first": first_fix(base, case),
+        "lattice": cheapest(base, case, seed),
+    }
+
+
+def ratio(row: dict[str, Any]) -> float | None:
+    """The first fix's cost over the lattice's least; None where either has nothing that fits."""
+    first, best = row["first"], row["lattice"]["best"]
+    return first["cost"] / best["cost"] if first and first["fits"] and best else None
+
+
+def near(row: dict[str, Any]) -> bool:
+    """Whether the first fix fits and costs little more than the lattice's cheapest, if anything there fits at all."""
+    times = ratio(row)
+    return bool(row["first"] and row["first"]["fits"]) and (times is None or times <= NEAR)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    for each in rows:
+        first, best, case = each["first"] or {}, each["lattice"]["best"], Case(**each["case"])
+        times = ratio(each)
+        print(
+            f"{case.name:26} {case.keep_numbers:13} {case.share:5.3f}  "
+            f"{'fits' if first.get('fits') else 'over':5} {'' if times is None else f'{times:6.3f}':7}"
+            f"first {first.get('compiles_to_first')!s:5} of {first.get('compiles')!s:5} "
+            f"lattice {each['lattice']['fitting']} of {each['lattice']['points']}"
+            f"  {first.get('fix', '')} | {None if best is None else {**best['options'], **best['arguments']}}"
+        )
+    ratios = [found for found in map(ratio, rows) if found is not None]
+    firsts = [each["first"]["compiles_to_first"] or 10**6 for each in rows if each["first"]]
+    print(
+        f"{sum(bool(each['first'] and each['first']['fits']) for each in rows)} of {len(rows)} first fixes fit, "
+        f"{sum(map(near, rows))} cost at most {NEAR} of the least, median {median(ratios):.3f}; "
+        f"median compiles to the first that fits {median(firsts)}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="some cases, as 'cnn, state'")
+    parser.add_argument("--show", action="store_true", help="print the stored table")
+    asked = parser.parse_args()
+    if asked.show:
+        show(stored())
+        return
+    chosen = [(place, case) for place, case in enumerate(drawn()) if not asked.names or case.name in asked.names]
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        rows = list(_said(pool.map, chosen))
+    show(rows)
+    if not asked.names:
+        TABLE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        print(f"written: {TABLE}")
+
+
+def _said(mapped: Callable[..., Any], chosen: list[tuple[int, Case]]) -> Any:
+    for each in mapped(row, [case for _, case in chosen], [place for place, _ in chosen]):
+        print(each["case"]["model"], each["case"]["way"], ratio(each), flush=True)
+        yield each
+
+
+if __name__ == "__main__":
+    main()
