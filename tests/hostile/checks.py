@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.hostile import things
 from tests.hostile.in_numpy import IN_NUMPY, computed
+from workbench.engine.options import attributes
 
 Check = Callable[[Any, str, Any, Any], None]  # of the call, the argument, the value given and the result
 
@@ -139,7 +140,17 @@ def as_numpy_computes(call: Any, argument: str, value: Any, found: Any) -> None:
     np.testing.assert_allclose(np.asarray(found, "float64"), narrow, rtol=2e-4, atol=1e-5)
 
 
+def option_as_set(call: Any, argument: str, value: Any, frozen: Any) -> None:
+    """A compile is given the number, the text or the choice that was set."""
+    found = frozen.get(call.name.removeprefix("IPUConfig."))
+    if isinstance(value, int | float):
+        same_numbers(found, value)
+    elif value:
+        assert found == value or isinstance(value, dict | list)
+
+
 CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys([f"IPUConfig.{each.name}" for each in attributes()], option_as_set),
     **dict.fromkeys(IN_NUMPY, as_numpy_computes),
     "wb.compile": trained_as_in_numpy,
     "wb.profile": profile_adds_up,

@@ -14,6 +14,7 @@ import numpy as np
 from tests.hostile.classes import CLASSES
 from tests.hostile.in_numpy import IN_NUMPY, computed
 from tests.hostile.surface import Call
+from workbench.engine.options import OPTIONS
 from workbench.engine.target import Target
 
 NUMBERS = "zero|past 64 bits|10**18|numpy scalar"
@@ -106,6 +107,15 @@ RESULTS: Mapping[str, str] = {
     "Target.replace.what_if": "",
     "Target.replace.architecture": "",
 }
+# Options that are otherwise than their type and bounds say, and why.
+OF_OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("compilation_poplar_options", "gcl_poplar_options"), "dict"),  # any key goes on to the SDK
+    **dict.fromkeys(("auto_select_ipus", "select_ipus"), "zero|empty list"),  # as many as the system has
+    **dict.fromkeys(("device_connection.version", "ipu_model.version"), "empty text"),  # one of their choices
+    "experimental.multi_replica_distribution.process_count": "zero|past 64 bits|10**18",  # above the index, 0
+    "io_tiles.place_ops_on_io_tiles": "",  # where there are some
+    "io_tiles.available_memory_proportion": "",  # a float, as the SDK's
+}
 OF_FIELDS = {"int": "numpy scalar", "float": "10**18|float|numpy scalar", "str": ""}
 
 # A function or a class of the caller's that is called: what it raises is theirs.
@@ -126,6 +136,8 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "number": ("micro-batch",),
     "source": ("cannot be compiled", "model"),
     "executable": ("diagnose",),
+    "auto_select_ipus": ("IPUs",),
+    "select_ipus": ("device",),
     "profiles": ("compare",),
     "ipus": ("stages",),
     "inputs": ("x",),
@@ -155,6 +167,8 @@ def expected(call: Call, argument: str, kind: str) -> str:
         return "result" if in_numpy(call, argument, CLASSES[kind]()) is not None else "ours"
     if kind in looked_up(OWN, call, argument):
         return "own"
+    if call.name.startswith("IPUConfig."):
+        return "result" if kind in of_option(call.name.removeprefix("IPUConfig.")) else "ours"
     alone = f"{call.name}.{argument}" in RESULTS  # tells all of a cell's results
     fields = of_field(argument) if call.name == "Target.replace" else frozenset()
     if kind in looked_up(RESULTS, call, argument) | fields:
@@ -168,6 +182,22 @@ def in_numpy(call: Call, argument: str, value: Any) -> Any:
         return computed(call.name, {**call.ordinary, argument: value})
     except Exception:
         return None
+
+
+def of_option(name: str) -> frozenset[str]:
+    """What an option may be: of its type and inside its bounds, as declared, and what `OF_OPTIONS` says of it."""
+    if name in OF_OPTIONS:
+        return listed(OF_OPTIONS[name])
+    declared = OPTIONS.get(name)
+    if declared.type is bool:
+        return frozenset({"true"})
+    if declared.type not in (int, float):
+        return listed(TEXTS) if declared.type is str and not declared.choices else frozenset()
+    low = -np.inf if declared.minimum is None else declared.minimum
+    high = np.inf if declared.maximum is None else declared.maximum
+    whole = ("negative", "zero", "past 64 bits", "10**18")
+    asked = whole if declared.type is int else (*whole, "float", "infinite")
+    return frozenset(each for each in asked if low <= CLASSES[each]() <= high)
 
 
 def of_field(name: str) -> frozenset[str]:
@@ -191,6 +221,7 @@ def names_it(text: str, argument: str) -> bool:
 TOLD_OTHERWISE = (
     *(" is given, and", " was given to", "has no ", "too many positional", "cannot be compared"),
     "not given one thing",
+    "cannot be placed",
     *("has shape", "have different shapes", "a stranger"),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import workbench as wb
 from tests.hostile import ordinary, things
 from tests.hostile.in_numpy import IN_NUMPY
 from workbench.base.registry import faces
+from workbench.engine.options import attributes
 from workbench.profiler.registry import methods, reports
 
 UNKNOWN = "nosuch"  # the name given where a call takes names
@@ -116,4 +118,26 @@ def operations() -> Iterator[Call]:
         yield call(name, getattr(wb.tf, name.removeprefix("tf.")))
 
 
-ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {"api": api, "objects": objects, "operations": operations}
+def options() -> Iterator[Call]:
+    """The options of an `IPUConfig`: each is set and frozen, as a compile does."""
+    for each in attributes():
+        *path, last = each.name.split(".")
+        given = {last: each.initial()}
+        yield Call(name=f"IPUConfig.{each.name}", function=setting(path, last), ordinary=given, arguments=(last,))
+
+
+def setting(path: list[str], last: str) -> Callable[..., Any]:
+    def set_and_freeze(**given: Any) -> Any:
+        config = wb.ipu.config.IPUConfig()
+        setattr(functools.reduce(getattr, path, config), last, given[last])
+        return config.freeze()
+
+    return set_and_freeze
+
+
+ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {
+    "api": api,
+    "objects": objects,
+    "operations": operations,
+    "options": options,
+}

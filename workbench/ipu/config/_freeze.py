@@ -87,6 +87,11 @@ def _distribution(config: ConfigBase) -> None:
             "multi-replica distribution is not supported on the IPU model",
             todo="leave experimental.multi_replica_distribution.process_count at 0",
         )
+    if distribution.process_count < 0:
+        raise OptionValueError(
+            f"experimental.multi_replica_distribution.process_count is {distribution.process_count}",
+            expected="a number of processes, or 0 for none",
+        )
     if distribution.process_count and not 0 <= distribution.process_index < distribution.process_count:
         raise OptionValueError(
             f"experimental.multi_replica_distribution.process_index is {distribution.process_index}",
