@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import keras
 import pytest
 
 import workbench as wb
@@ -53,3 +54,36 @@ def test_the_count_of_micro_batches_is_an_option() -> None:
     assert more.gradient_accumulation_steps == 8
     assert not request.same_trace(more)
     assert request.same_trace(request.replace(target=wb.target("bow")))
+
+
+class OfSize(keras.Model):  # type: ignore[misc]
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+
+@pytest.mark.parametrize(
+    ("source", "what", "todo"),
+    [
+        (keras.layers.Dense(3, name="d"), "is a layer", "make a model of it: keras.Sequential("),
+        (keras.layers.Dense, "is a layer", "make a model of it: keras.Sequential("),
+        (OfSize, "OfSize cannot be made without arguments: missing a required argument: 'size'", "give a model: OfSi"),
+    ],
+)
+@pytest.mark.parametrize("inputs", [(), (jax.ShapeDtypeStruct((4, 8), "float32"),)])
+def test_layers_and_classes_are_told_apart_from_models(
+    source: Any, what: str, todo: str, inputs: tuple[Any, ...]
+) -> None:
+    with pytest.raises(wb.InputError) as caught:
+        wb.compile(source, *inputs)
+    assert what in caught.value.what
+    assert (caught.value.todo or "").startswith(todo)
+
+
+def test_a_number_that_no_bits_hold_names_the_setting_that_would() -> None:
+    with pytest.raises(wb.InputError) as caught:
+        wb.compile(lambda x: x * 2, 2**40)
+    assert str(caught.value) == (
+        "args[0] is 1099511627776. Expected: a number that 32 bits hold. To mend it: give it as a float, or switch "
+        "jax_enable_x64 on."
+    )

@@ -305,3 +305,20 @@ def test_what_is_known_of_a_shape_is_kept() -> None:
     wrong = tf.placeholder(tf.float32, [4, None])
     with pytest.raises(TypeError, match="dot_general"):
         tf.matmul(partly, wrong)
+
+
+def test_a_variable_begins_as_what_a_function_of_nothing_gives() -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    variable = tf.get_variable("v", initializer=lambda: tf.constant(array))
+    assert (variable.dtype, tuple(variable.shape)) == ("float32", (2, 3))
+    np.testing.assert_array_equal(value(variable * 2), array * 2)
+    assert tf.get_variable("w", initializer=lambda: np.arange(3), dtype="half").dtype == "float16"
+
+
+@pytest.mark.parametrize("shape", [None, [None, None], [None, 3]])
+def test_a_placeholder_of_no_shape_meets_constants(shape: Any) -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = tf.placeholder(tf.float32, shape)
+    for made in (tf.matmul(x, tf.constant(array.T)), tf.matmul(x, array.T)):
+        with tf.Session() as session:
+            np.testing.assert_array_equal(session.run(made, {x: array.tolist()}), array @ array.T)

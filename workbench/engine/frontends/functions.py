@@ -30,10 +30,22 @@ def _spec(name: str, leaf: Any) -> ArraySpec:
     if array is None:
         if not isinstance(leaf, (bool, int, float)):
             check_dtype(name, np.asarray(leaf).dtype)
-        array = jax.numpy.asarray(leaf)
+        array = _as_array(name, leaf)
     check_dtype(name, array.dtype)
     dtype = array.dtype if dtype_name(array.dtype) == "key" else jax.dtypes.canonicalize_dtype(array.dtype)
     return ArraySpec(name=name, shape=tuple(int(size) for size in array.shape), dtype=dtype_name(dtype))
+
+
+def _as_array(name: str, number: Any) -> jax.Array:
+    try:
+        return jax.numpy.asarray(number)
+    except OverflowError:
+        wide = jax.config.jax_enable_x64
+        raise InputError(
+            f"{name} is {number!r}",
+            expected=f"a number that {'64' if wide else '32'} bits hold",
+            todo="give it as a float" if wide else "give it as a float, or switch jax_enable_x64 on",
+        ) from None
 
 
 def _type(spec: ArraySpec, leaf: Any) -> jax.ShapeDtypeStruct:

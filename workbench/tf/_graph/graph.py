@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import jax
 import keras
+import numpy as np
 
 from workbench.errors import InputError
 from workbench.tf._graph.dtypes import DType, as_dtype
@@ -364,7 +365,8 @@ def record(
         return function(*given, **named)
 
     given = [(None if each.shape is UNKNOWN else each.shape, each._dtype) for each in inputs]
-    types, structure = types_of(lambda *values: rebuilt(values), given)
+    held = [size for leaf in leaves if not isinstance(leaf, Tensor) for size in np.shape(leaf)]
+    types, structure = types_of(lambda *values: rebuilt(values), given, held)
     operation = Operation(
         kind,
         inputs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -313,7 +314,8 @@ def get_variable(
 ) -> Variable:
     """The variable of this name in the scope: made the first time, found when the scope reuses.
 
-    `initializer`: a function of a shape (and dtype), an array, or None for Glorot's uniform. A name that exists in a
+    `initializer`: a function of a shape (and dtype) or, without a shape, of nothing, an array, or None for Glorot's
+    uniform. A name that exists in a
     scope that does not reuse, or does not in one that does, is a `ValueError`.
     """
     scope = get_variable_scope()
@@ -331,8 +333,9 @@ def get_variable(
         raise ValueError(f"Variable {full} does not exist. To mend it: make it before its scope reuses variables.")
     given = scope.initializer if initializer is None else initializer
     constant = given is not None and not callable(given)
+    as_it_is = constant or (shape is None and given is not None and not _asks_for_a_shape(given))
     # The value's own type, as TensorFlow's, where nobody says one.
-    wanted = None if constant and dtype is None else as_dtype(dtype or scope.dtype)
+    wanted = None if as_it_is and dtype is None else as_dtype(dtype or scope.dtype)
     with scoped(names=()):
         made = Variable(
             _constant(given, shape, full) if constant else _initial(given, shape, str(wanted)),
@@ -368,8 +371,19 @@ def _initial(initializer: Any, shape: Any, dtype: str) -> Any:
         initializer = glorot_uniform_initializer()
     if isinstance(initializer, type):
         initializer = initializer()
+    if shape is None and not _asks_for_a_shape(initializer):
+        return initializer
     size = tuple(int(each) for each in (shape or ()))
     return lambda: initializer(size, dtype=dtype)
+
+
+def _asks_for_a_shape(initializer: Any) -> bool:
+    """Whether it has to be given one; a function without arguments gives the first value as it is."""
+    try:
+        inspect.signature(initializer).bind()
+    except (TypeError, ValueError):  # or does not say what it takes
+        return True
+    return False
 
 
 __all__ = ["AUTO_REUSE", "Variable", "VariableScope", "get_variable", "get_variable_scope", "variable_scope"]

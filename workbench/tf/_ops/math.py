@@ -162,8 +162,7 @@ def _matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False
     for name, each in (("a", a), ("b", b)):
         if jnp.ndim(each) < 2:
             raise InputError(
-                f"tf.matmul was given shape {jnp.shape(each)}"
-                + ("" if hasattr(each, "shape") else f": {short(each)}"),
+                f"tf.matmul was given shape {jnp.shape(each)}" + ("" if hasattr(each, "shape") else f": {short(each)}"),
                 expected=f"two dimensions or more as {name}",
                 todo="use tf.reshape or tf.tensordot",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -152,6 +153,28 @@ def _check_key(spec: ArraySpec, array: Any) -> Any:
 
 def _numpy_name(dtype: str) -> str:
     return "float32" if dtype in ("bfloat16", "bool") or dtype.startswith("float8") else dtype
+
+
+def check_no_layer(source: Any) -> None:
+    """A layer, or the class of one, is no model and builds none; a class of models needs no arguments."""
+    kind = source if isinstance(source, type) else type(source)
+    if not issubclass(kind, keras.layers.Layer):
+        return
+    if not issubclass(kind, keras.Model):
+        raise InputError(
+            f"{source!r} is a layer",
+            expected="a keras.Model, a function that builds one, or a ready name",
+            todo="make a model of it: keras.Sequential([keras.Input(shape), layer])",
+        )
+    if kind is source:
+        try:
+            inspect.signature(kind.__init__).bind(None)
+        except TypeError as error:
+            raise InputError(
+                f"{kind.__name__} cannot be made without arguments: {error}",
+                expected="a model, or what builds one when it is called without arguments",
+                todo=f"give a model: {kind.__name__}(...)",
+            ) from None
 
 
 def check_model(model: Any) -> None:

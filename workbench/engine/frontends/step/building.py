@@ -12,7 +12,13 @@ import numpy as np
 
 from workbench.base.dtypes import dtype_name
 from workbench.base.text import short
-from workbench.engine.frontends.describe.checks import check_dtype, check_example, check_model, flattened
+from workbench.engine.frontends.describe.checks import (
+    check_dtype,
+    check_example,
+    check_model,
+    check_no_layer,
+    flattened,
+)
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.describe.unseeded import Draws
 from workbench.engine.frontends.ready import ReadyModel, ready
@@ -57,6 +63,7 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
         raise InputError(f"precision is {precision!r}", expected="one of: " + ", ".join(PRECISIONS))
     if isinstance(source, str):
         source = ready(source)
+    check_no_layer(source)
     loss, assumptions, lazy = None, [], False
     if isinstance(source, ReadyModel) or (callable(source) and not isinstance(source, keras.Model)):
         builder = source.builder if isinstance(source, ReadyModel) else source
