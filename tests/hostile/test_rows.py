@@ -18,6 +18,7 @@ import pytest
 import workbench as wb
 from tests.hostile.classes import CLASSES
 from tests.hostile.ends import CALLED, OWN, RESULTS, expected, listed
+from tests.hostile.in_numpy import IN_NUMPY, NOT_YET
 from tests.hostile.known import KNOWN
 from tests.hostile.rows import Cell, cells, chosen
 from tests.hostile.surface import ROOMS
@@ -72,6 +73,12 @@ def test_every_public_function_has_its_cells() -> None:
         assert set(inspect.signature(wb.compile).parameters) - {"inputs"} <= arguments[f"wb.{name}"], name
     methods = {call.name for call in ROOMS["objects"]()}
     assert {"Profile.blocks", "Profile.save", "Profile.to_csv", "Executable.run", "Target.replace"} <= methods
+
+
+def test_an_operation_has_cells_or_is_named_as_one_without() -> None:
+    known = {name.removeprefix("tf.") for name in IN_NUMPY}
+    assert not known & set(NOT_YET)
+    assert set(vars(wb.tf.math)) == known | set(NOT_YET)
 
 
 def test_the_tables_name_what_there_is() -> None:

@@ -1,0 +1,127 @@
+"""Arguments are of the kinds that annotations say: others are refused with name and value before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from workbench.base.checked import called, checked, checked_methods
+from workbench.errors import CallError, InputError
+
+Color = Literal["red", "blue"]
+
+
+class Held:
+    pass
+
+
+@checked
+def taken(
+    count: int = 0,
+    share: float = 0.0,
+    is_on: bool = False,
+    name: str | None = None,
+    path: str | Path = "x",
+    color: Color = "red",
+    names: Sequence[str] = (),
+    table: Mapping[str, int] | None = None,
+    held: Held | None = None,
+    hear: Callable[[str], None] | None = None,
+    anything: Any = None,
+) -> dict[str, Any]:
+    return dict(locals())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "plain"),
+    [
+        ("count", np.int8(3), 3),
+        ("share", np.float32(0.5), 0.5),
+        ("share", 2, 2),
+        ("is_on", np.True_, True),
+        ("name", None, None),
+        ("name", "", ""),
+        ("path", Path("a"), Path("a")),
+        ("color", "blue", "blue"),
+        ("names", ["a", "b"], ("a", "b")),
+        ("names", np.array(["a"]), ("a",)),
+        ("table", {"a": 1}, {"a": 1}),
+        ("hear", print, print),
+        ("anything", {1}, {1}),
+    ],
+)
+def test_a_value_of_the_kind_comes_as_a_plain_one(name: str, value: Any, plain: Any) -> None:
+    found = taken(**{name: value})[name]
+    assert found == plain
+    assert type(found) is type(plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("count", True, "count is True. Expected: a whole number."),
+        ("count", 1.0, "count is 1.0. Expected: a whole number."),
+        ("count", np.array([1, 2]), "count is array([1, 2]). Expected: a whole number."),
+        ("share", "1", "share is '1'. Expected: a number."),
+        ("is_on", 1, "is_on is 1. Expected: True or False."),
+        ("name", b"a", "name is b'a'. Expected: text or None."),
+        ("path", "", "path is ''. Expected: a path."),
+        ("path", "a\0b", "path is 'a\\x00b'. Expected: a path."),
+        ("color", "green", "color is 'green'. Expected: one of: 'red', 'blue'."),
+        ("color", ["red"], "color is ['red']. Expected: one of:"),
+        ("names", "ab", "names is 'ab'. Expected: a list, each text."),
+        ("names", ["a", 1], "names is ['a', 1]. Expected: a list, each text."),
+        ("table", [1], "table is [1]. Expected: a mapping or None."),
+        ("held", 3, "held is 3. Expected: a Held or None."),
+        ("hear", "bar", "hear is 'bar'. Expected: a function or None."),
+    ],
+)
+def test_another_kind_is_refused_by_name(name: str, value: Any, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        taken(**{name: value})
+    assert str(caught.value).startswith(told)
+
+
+def test_a_long_value_is_cut() -> None:
+    with pytest.raises(InputError) as caught:
+        taken(count="9" * 10**6)  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 300
+
+
+def test_a_call_that_does_not_fit_is_an_error_of_both_kinds() -> None:
+    for call in (lambda: taken(nosuch=1), lambda: called("taken", taken, nosuch=1)):  # type: ignore[call-arg]
+        with pytest.raises(CallError, match="unexpected keyword argument 'nosuch'") as caught:
+            call()
+        assert isinstance(caught.value, TypeError)
+
+
+def test_a_users_own_error_passes() -> None:
+    @checked
+    def asks(hear: Callable[[], None]) -> None:
+        hear()
+
+    def theirs() -> None:
+        raise TypeError("theirs")
+
+    with pytest.raises(TypeError, match=r"^theirs$"):
+        asks(theirs)
+
+
+def test_public_methods_of_a_class() -> None:
+    class Some:
+        def whole(self, count: int) -> int:
+            return count
+
+        @classmethod
+        def of(cls, name: str) -> str:
+            return name
+
+    checked_methods(Some)
+    assert Some().whole(np.int64(2)) == 2  # type: ignore[arg-type]
+    for call in (lambda: Some().whole("2"), lambda: Some.of(2)):  # type: ignore[arg-type]
+        with pytest.raises(InputError):
+            call()
