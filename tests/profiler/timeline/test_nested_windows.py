@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +12,16 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.engine.random_programs import programs
+from tests.profiler.handmade import handmade_pipeline
 from tests.profiler.measured import compiled
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect
 from workbench.profiler.profile import Profile
-from workbench.profiler.timeline import Block, BlockCounts, timeline
+from workbench.profiler.registry import reports
+from workbench.profiler.timeline import Block, BlockCounts, TimedNode, executions, timeline
 from workbench.profiler.timeline.counting import mean_within
+from workbench.profiler.timeline.executions import Executions
+from workbench.widgets.face import views
 
 TILES = 4
 MOST_NODES = 100_000  # visited for one answer; the program below has 2 * 10^12 steps
@@ -52,7 +58,7 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def windows(total: int) -> list[tuple[int, int]]:
     """The whole, all but its edges, and ever smaller parts around the middle."""
     middle = total // 2
-    return [(0, total), (5, total - 5), *((middle, middle + total // 10**k) for k in range(1, 15, 2))]
+    return [(0, total), (5, total - 5), *((middle, middle + total // 10**k) for k in (1, 5, 9, 13))]
 
 
 def test_a_window_of_a_program_without_end_costs_what_it_shows(visits: list[int]) -> None:
@@ -111,3 +117,74 @@ def test_runs_hold_the_cycles_of_what_is_in_them(program: TileProgram, smallest:
         merged = list(tree.walk(0, profile.total_cycles, ipu, smallest=smallest))
         assert sum(block.node.cycles_of(ipu, "compute") for block in merged) == spent
         assert len(merged) <= BlockCounts(profile).within(0, profile.total_cycles)
+
+
+def asked_everything(profile: Profile) -> None:
+    """Every report and every drawn face of a profile, none larger than a page."""
+    for name in reports:
+        report = getattr(profile, name)
+        for answer in (report.data, report.sentence, report.to_text(), report.to_pandas()):
+            assert len(str(answer)) < 100_000, name
+    for shown in views():
+        report = getattr(profile, shown.name)
+        assert len(report.svg()) < 200_000
+        assert len(report.figure().to_json()) < 2_000_000
+        assert report.widget() is not None
+        assert len(repr(shown.stored(report))) < 2_000_000
+
+
+def test_every_report_and_view_of_loops_without_end(visits: list[int]) -> None:
+    asked_everything(nested(10**6, 10**6))
+
+
+def test_every_report_and_view_of_micro_batches_without_end(visits: list[int]) -> None:
+    import keras
+
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, name="cut"), keras.layers.Dense(2)])
+    given: dict[str, Any] = {"batch_size": 4, "mode": "training", "stages": ["cut"]}
+    profile = wb.profile(
+        model, gradient_accumulation_steps=2 * 10**9, target=wb.target("ipu2", tiles_per_ipu=4), **given
+    )
+    asked_everything(profile)
+    few = wb.profile(model, gradient_accumulation_steps=8, **given)
+    assert profile.pipeline.in_flight == few.pipeline.in_flight
+    first, last = profile.pipeline.span
+    middle = (first + last) // 2
+    columns = profile.pipeline.columns(middle, middle + 10**5)
+    assert 0 < len(columns) < 1000
+    assert columns["column"].diff().dropna().eq(1).all()
+    assert columns["column"].iloc[0] > 10**8
+
+
+def turns_of(body: TimedNode, times: int) -> TimedNode:
+    """A loop."""
+    totals, rest = (Counter({key: value * times for key, value in each.items()}) for each in (body.totals, body.rest))
+    return TimedNode(
+        kind="repeat",
+        name="loop",
+        cycles=body.cycles * times,
+        totals=totals,
+        rest=rest,
+        ipus=body.ipus,
+        parts=(body,),
+        times=times,
+    )
+
+
+def test_a_loop_around_a_pipeline_is_summed_behind_its_first_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = handmade_pipeline()
+    before = profile.timeline
+    whole = Executions.from_profile(profile)
+    inner = turns_of(before.root, 3)
+    turns = turns_of(inner, 1000)
+    monkeypatch.setattr(executions, "MOST_ROWS", 10 * len(whole.table))
+    monkeypatch.setitem(profile.__dict__, "timeline", replace(before, root=turns))
+    found = Executions.from_profile(profile)
+    assert len(found.table) < 12 * len(whole.table) + 10
+    rest = [body for body in found.bodies if "summed" in body.name]
+    assert rest
+    assert rest[0].name.startswith("turns 10 to 999 of ")
+    for ipu in range(profile.ipus):
+        mine = found.window(0, turns.cycles, ("stage", "copy", "collective", "other", "idle"))
+        covered = mine.cycles[mine.ipu == ipu].sum()
+        assert covered == turns.cycles

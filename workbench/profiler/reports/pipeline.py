@@ -61,8 +61,7 @@ class Pipeline(Report):
     def span(self) -> tuple[int, int]:
         """Cycles [first, last) from the start of the first column to the end of the last; columns are the parts of the
         program where stages run side by side. The whole call when there are none."""
-        columns = self.executions.window(0, self.profile.total_cycles, ("column",))
-        return (int(columns.start[0]), int(columns.end.max())) if len(columns) else (0, self.profile.total_cycles)
+        return self.executions.span("column") or (0, self.profile.total_cycles)
 
     def blocks(
         self, cycles_from: int | None = None, cycles_to: int | None = None, max_rows: int = MAX_BLOCKS
@@ -72,6 +71,7 @@ class Pipeline(Report):
         alike: the first is shown."""
         first, last = self._window(cycles_from, cycles_to)
         max_rows = whole("max_rows", max_rows, least=0)
+        last = self.executions.until(first, last, ("stage",), max(max_rows, MAX_BLOCKS) + self.profile.ipus)
         found = self.executions.window(first, last, ("stage",))
         return self._named(found.take(np.lexsort((found.ipu, found.start))[:max_rows]))
 
@@ -106,11 +106,13 @@ class Pipeline(Report):
 
     def columns(self, cycles_from: int | None = None, cycles_to: int | None = None) -> pd.DataFrame:
         """A row per column, that is, what the IPUs do at the same time: `column` (its number), `phase` (fill, steady,
-        drain, update), `slowest_ipu` (the one that all wait for), `cycles_from, cycles_to`."""
+        drain, update), `slowest_ipu` (the one that all wait for), `cycles_from, cycles_to`. At most the first
+        1,000,000 of a window."""
         first, last = self._window(cycles_from, cycles_to)
-        every = self.executions.window(0, self.profile.total_cycles, ("column",))
-        here = np.flatnonzero((every.start < last) & (every.end > first))
-        found, bodies = every.take(here), self.executions.bodies
+        last = self.executions.until(first, last, ("column",))
+        found, bodies = self.executions.window(first, last, ("column",)), self.executions.bodies
+        before = self.executions.count(0, first, ("column",)) - int((found.start < first).sum())
+        here = before + np.arange(len(found))
         return pd.DataFrame(
             {
                 "column": here,
@@ -155,7 +157,9 @@ class Pipeline(Report):
         """The most micro-batches whose forward pass is done and whose backward pass is not, by stage; empty where
         nothing runs backward. Their residuals wait: all but the newest of them in the FIFO."""
         bodies = self.executions.bodies
-        blocks = self.executions.window(0, self.profile.total_cycles, ("stage",))
+        # What is in flight recurs in the steady state, so the first millions of blocks have the most there is.
+        end = self.executions.until(0, self.profile.total_cycles, ("stage",))
+        blocks = self.executions.window(0, end, ("stage",))
         stage = np.array([body.stage for body in bodies], dtype=np.int64)[blocks.body]
         steps = {"forward": 1, "backward": -1}
         change = np.array([steps.get(body.direction, 0) for body in bodies], dtype=np.int64)[blocks.body]

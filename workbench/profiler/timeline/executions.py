@@ -25,6 +25,8 @@ Kind = Literal["stage", "copy", "collective", "other", "idle", "column"]
 Mix = tuple[tuple[str, float], ...]
 
 MANY_LAYERS = 3
+MOST_ROWS = 200_000  # progressions of one program; the turns of a loop after them are one block
+MOST_BLOCKS = 1_000_000  # that are held at once
 
 
 class Activity(NamedTuple):
@@ -117,6 +119,24 @@ class Executions:
         """How many blocks `window` would give."""
         mine = np.isin(self.kinds, kinds)
         return int(_turns(self.table[mine[self.table[:, 1]]], first, last)[1].sum())
+
+    def span(self, kind: Kind) -> tuple[int, int] | None:
+        """Cycles [first, last) from the start of the first block of a kind to the end of the last; None for none."""
+        rows = self.table[self.kinds[self.table[:, 1]] == kind]
+        if not len(rows):
+            return None
+        _, _, start, cycles, period, times, _, _ = rows.T
+        return int(start.min()), int((start + (times - 1) * period + cycles).max())
+
+    def until(self, first: int, last: int, kinds: tuple[Kind, ...], most: int = MOST_BLOCKS) -> int:
+        """The end of the longest window from `first`, up to `last`, that has at most so many blocks."""
+        if self.count(first, last, kinds) <= most:
+            return last
+        low, high = first, last
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.count(first, middle, kinds) <= most else (low, middle - 1)
+        return low
 
     def cycles_between(self, rows: IntArray, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Cycles of each of some rows of the table between neighbouring edges of time: float64[rows, edges - 1]."""
@@ -221,7 +241,17 @@ class _Collector:
             self.visit(body, _Place(at.start, body.cycles, node.times, 1), alone=alone)
             return
         for turn in range(node.times):
+            if turn and len(self.rows) >= MOST_ROWS:
+                self._rest(node, turn, at)
+                return
             self.visit(body, at.later(turn * body.cycles), alone=alone)
+
+    def _rest(self, node: TimedNode, turn: int, at: _Place) -> None:
+        """The turns of a loop from one on as a block on each IPU, which says so; its cycles by cause are theirs."""
+        body, name = node.children[0], f"turns {turn:,} to {node.times - 1:,} of {node.name or 'a loop'}, summed"
+        for ipu in range(self.timeline.ipus):
+            place = self._place(Activity(kind="other", name=name, mix=self._mix(body, ipu)))
+            self._add(ipu, place, at.later(turn * body.cycles), (node.times - turn) * body.cycles)
 
     def _overlap(self, node: TimedNode, at: _Place) -> None:
         branches = self._branches(node, at)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
-from workbench.profiler.timeline.executions import Activity, Blocks, Executions, Kind
+from workbench.profiler.timeline.executions import MOST_BLOCKS, Activity, Blocks, Executions, Kind
 
 WORK: tuple[Kind, ...] = ("stage", "copy", "collective", "other", "idle")
 MAX_SLOTS = 400
@@ -48,6 +48,9 @@ def level(executions: Executions, first: int, last: int, budget: int, finest: in
     """What stands in cycles [first, last), in at most `budget` rectangles; not finer than groups of `finest`."""
     if finest == 1 and executions.count(first, last, WORK) <= budget:
         return _every(executions, executions.window(first, last, WORK))
+    if executions.count(first, last, ("stage",)) > MOST_BLOCKS:  # micro-batches that no rectangle could be seen of
+        none = tuple(np.zeros(0) for _ in range(7))
+        return _with_slots(executions, none, (first, last), 1, budget, stages=True)
     works = executions.window(first, last, ("stage",))
     works = works.take(works.micro_batch >= 0)
     group = _group(works, int(budget * STAGE_SHARE), max(2, finest))
@@ -109,12 +112,15 @@ def _with_slots(
     window: tuple[int, int],
     group: int,
     budget: int,
+    *,
+    stages: bool = False,
 ) -> Level:
-    """Runs, and what lies between them, summed by IPU and main cause into slots."""
+    """Runs, and what lies between them, summed by IPU and main cause into slots; `stages`: these too."""
     place = {body: at for at, body in enumerate(executions.bodies)}
     summed = np.array([place.setdefault(_sum_of(body), len(place)) for body in executions.bodies], dtype=np.int64)
     table = executions.table
-    rest = table[(table[:, 0] >= 0) & ((executions.kinds[table[:, 1]] != "stage") | (table[:, 6] < 0))]
+    between = (executions.kinds[table[:, 1]] != "stage") | (table[:, 6] < 0)
+    rest = table[(table[:, 0] >= 0) & (stages | between)]
     keys, of_row = np.unique(rest[:, 0] * len(place) + summed[rest[:, 1]], return_inverse=True)
     slots = max(1, min(MAX_SLOTS, budget // max(1, len(keys)), MAX_SUMS // max(1, len(rest))))
     edges = window[0] + (window[1] - window[0]) * np.arange(slots + 1) / slots
@@ -123,8 +129,8 @@ def _with_slots(
     key, slot = np.nonzero(busy > 0)
     none = np.full(len(key), -1.0)
     ipu, body = np.divmod(keys[key], len(place))
-    between = np.stack([ipu, body, edges[slot], np.diff(edges)[slot], busy[key, slot], none, none])
-    columns = np.concatenate([np.stack(runs), between], axis=1)
+    sums = np.stack([ipu, body, edges[slot], np.diff(edges)[slot], busy[key, slot], none, none])
+    columns = np.concatenate([np.stack(runs), sums], axis=1)
     columns = columns[:, np.lexsort((columns[2], columns[0]))]
     whole = columns.round().astype(np.int64)
     return Level(
