@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from workbench import cli
+from workbench.cli import main
+from workbench.cli.parser import parser
 
 PAGE = (Path(__file__).parents[1] / "docs" / "continuous_integration.md").read_text(encoding="utf-8")
 
@@ -30,7 +31,7 @@ def test_its_commands_run_as_they_stand(
     commands = [shlex.split(line) for block in blocks("sh") for line in block.splitlines()]
     assert [command[1] for command in commands] == ["profile", "compare", "diagnose", "sweep"]
     for command in commands:
-        assert cli.main(command[1:]) == 0, capsys.readouterr()
+        assert main(command[1:]) == 0, capsys.readouterr()
         if command[1] == "profile":
             shutil.copy("after.wbprofile", "before.wbprofile")
     for name in ("fits.xml", "gate.xml", "sweep.xml"):
@@ -42,10 +43,8 @@ def test_its_commands_run_as_they_stand(
 def test_a_gate_that_holds_fails_its_test_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, size in (("before", 8), ("after", 64)):
-        assert cli.main(["profile", "mlp", "--batch-size", str(size), "--save", f"{name}.wbprofile"]) == 0
-    assert (
-        cli.main(["compare", "before.wbprofile", "after.wbprofile", "--fail-if", "peak>+2%", "--junit", "g.xml"]) == 1
-    )
+        assert main(["profile", "mlp", "--batch-size", str(size), "--save", f"{name}.wbprofile"]) == 0
+    assert main(["compare", "before.wbprofile", "after.wbprofile", "--fail-if", "peak>+2%", "--junit", "g.xml"]) == 1
     suite = ElementTree.parse(tmp_path / "g.xml").getroot()
     assert suite.get("failures") == "1"
     assert "peak>+2%" in str(suite.find("testcase/failure").get("message"))  # type: ignore[union-attr]
@@ -56,4 +55,4 @@ def test_its_workflow_names_commands_and_options_that_there_are() -> None:
     lines = re.findall(r"run: (workbench .*)$", workflow, re.MULTILINE)
     assert len(lines) == 2
     for line in lines:
-        assert cli.parser().parse_args(shlex.split(line)[1:])
+        assert parser().parse_args(shlex.split(line)[1:])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import webbrowser
 from collections.abc import Iterator
@@ -18,6 +22,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from workbench.base.files import log_file, made_folder, refuse_no_file, whole_file
+from workbench.base.text import markup
 from workbench.errors import InputError, WorkbenchError
 
 FIRST_NOTEBOOK = Path("notebooks/00-first-look.ipynb")
@@ -25,6 +31,7 @@ FIRST_PAGE = Path("build/first-look.html")
 BUILD = Path("build")
 CELL_TIMEOUT_SECONDS = 600
 SERVER_TIMEOUT_SECONDS = 60
+CLOSE_TIMEOUT_SECONDS = 15  # a kernel at work is given five to end
 PREFERRED_PORT = 8888
 
 # JupyterLab asks about news, and looks for updates, at its first opening; only a settings file answers beforehand.
@@ -78,8 +85,9 @@ def write_settings(folder: Path, settings: dict[str, dict[str, Any]] = SETTINGS)
     for name, values in settings.items():
         path = folder / name
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(values, indent=2), encoding="utf-8")
+            made_folder(path.parent)
+            with whole_file(path, text=True) as file:
+                file.write(json.dumps(values, indent=2))
     return folder.resolve()
 
 
@@ -90,11 +98,11 @@ def run_headless(notebook: Path, page: Path) -> str:
     """
     with phase("environment", environment_note()):
         import nbclient
-        import nbformat
         from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-        document = nbformat.read(notebook, as_version=4)
-        page.parent.mkdir(parents=True, exist_ok=True)
+        document = read_notebook(notebook)
+        made_folder(page.parent)
+        refuse_no_file(page)
     client = nbclient.NotebookClient(
         document,
         timeout=CELL_TIMEOUT_SECONDS,
@@ -113,10 +121,31 @@ def run_headless(notebook: Path, page: Path) -> str:
         ) from None
 
 
+def read_notebook(notebook: Path) -> Any:
+    """The cells of a notebook file; an `InputError` for a file that is none."""
+    import nbformat
+
+    try:
+        return nbformat.read(notebook, as_version=4)
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        nbformat.ValidationError,
+    ) as error:
+        why = type(error).__name__ if isinstance(error, RecursionError) else str(error).split("\n", 1)[0][:200]
+        raise InputError(f"{str(notebook)!r} is no notebook: {why}", expected="an .ipynb file") from None
+
+
 def _execute(client: Any, notebook: Path, page: Path) -> str:
     import nbformat
 
+    before = _stamp(page)
     with ExitStack() as stack:
+        stack.callback(_end_kernel, client)  # one that was interrupted while it started
         with phase("kernel", "Keras on JAX"):
             stack.enter_context(client.setup_kernel(env=kernel_environment()))
         count = len(client.nb.cells)
@@ -127,7 +156,23 @@ def _execute(client: Any, notebook: Path, page: Path) -> str:
             client.nb.cells.append(nbformat.v4.new_code_cell(_PROBE.format(page=str(page.resolve()))))
             outputs = client.execute_cell(client.nb.cells[-1], count).outputs
     text = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
-    return text.strip().splitlines()[-1]
+    lines = text.strip().splitlines()
+    if not lines or _stamp(page) == before:
+        raise NotebookError(f"the variable 'profile' of {notebook} wrote no page and no verdict", expected="a profile")
+    return lines[-1]
+
+
+def _stamp(page: Path) -> tuple[int, ...]:
+    """What changes with a file; nothing where there is none."""
+    with contextlib.suppress(OSError):
+        found = page.stat()
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return ()
+
+
+def _end_kernel(client: Any) -> None:
+    if client.km is not None and client.km.has_kernel:
+        client._cleanup_kernel()
 
 
 _PROBE = """
@@ -151,9 +196,10 @@ def free_port(preferred: int = 0) -> int:
 
 
 class Server:
-    """A running JupyterLab: `url`, `token`, `process`; closed on leaving a `with`.
+    """A JupyterLab that runs inside a `with`, and is ended with its kernels on the way out: `url`, `token`, `process`.
 
-    `root` is the folder it serves, `settings` that of JupyterLab's settings files, `log` receives its output.
+    `root` is the folder it serves, `settings` that of JupyterLab's settings files, `log` receives its output. The token
+    goes to the server through its environment, which only its owner can read.
     """
 
     def __init__(
@@ -170,22 +216,35 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self.token = secrets.token_hex(24)
         self.log = log
-        command = [sys.executable, "-m", "jupyterlab", *SERVER_OPTIONS, *options]
-        command += [f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={root}"]
+        self.process: subprocess.Popen[bytes] | None = None
+        self._command = [sys.executable, "-m", "jupyterlab", *SERVER_OPTIONS, *options]
+        self._command += [f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0"]
+        self._command += [f"--ServerApp.root_dir={root}"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
-            command.append("--allow-root")
-        variables = {**kernel_environment(), **(environment or {})}
-        variables |= {"JUPYTER_TOKEN": self.token, "JUPYTERLAB_SETTINGS_DIR": str(settings)}
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w", encoding="utf-8") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=variables)
+            self._command.append("--allow-root")
+        self._environment = {**kernel_environment(), **(environment or {})}
+        self._environment |= {"JUPYTER_TOKEN": self.token, "JUPYTERLAB_SETTINGS_DIR": str(settings)}
 
     def __enter__(self) -> Server:
-        self.wait_until_ready()
+        try:
+            self._start()
+            self._wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, *unused: object) -> None:
         self.close()
+
+    def _start(self) -> None:
+        output = log_file(self.log)
+        try:
+            with held_signals():  # the moment between a process that runs and our knowing of it
+                command, settings = self._command, self._environment
+                self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=settings)
+        finally:
+            os.close(output)
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """The decoded answer of the server's REST interface; None when it has no content."""
@@ -198,18 +257,20 @@ class Server:
         with urllib.request.urlopen(request, timeout=SERVER_TIMEOUT_SECONDS) as answer:
             return json.loads(answer.read() or b"null")
 
-    def wait_until_ready(self) -> None:
+    def _wait_until_ready(self) -> None:
         """Return when the server answers; raise `WorkbenchError` with the end of its log when it does not."""
         deadline = time.monotonic() + SERVER_TIMEOUT_SECONDS
-        while time.monotonic() < deadline and self.process.poll() is None:
+        while time.monotonic() < deadline and self.process is not None and self.process.poll() is None:
             try:
                 self.request("GET", "status")
                 return
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 time.sleep(0.1)
-        self.close()
-        tail = "\n".join(self.log.read_text(encoding="utf-8").splitlines()[-10:])
-        raise WorkbenchError(f"JupyterLab did not start; the end of {self.log} is:\n{tail}")
+        raise NotebookError(f"JupyterLab did not start; the end of {self.log} is:\n{self.end_of_log()}")
+
+    def end_of_log(self) -> str:
+        """The last lines of what the server said."""
+        return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-10:])
 
     def start_kernel(self, notebook: str) -> None:
         """Start the kernel of a notebook before the page asks for it."""
@@ -222,39 +283,88 @@ class Server:
             self.request("DELETE", f"sessions/{session['id']}")
 
     def address(self, notebook: str) -> str:
-        """Where a browser finds the notebook, token included."""
-        return f"{self.url}/lab/tree/{notebook}?token={self.token}"
+        """Where a browser finds the notebook, token included: for a terminal or a private file, never an argument."""
+        return f"{self.url}/lab/tree/{urllib.parse.quote(notebook)}?token={self.token}"
 
     def close(self) -> None:
-        """End the server, and with it its kernels."""
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        """End the server, and with it its kernels; one that does not end in time is killed, and they notice."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=CLOSE_TIMEOUT_SECONDS)
+        except BaseException as error:  # also a second Ctrl-C
+            self.process.kill()
+            self.process.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+
+
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """What asks this process to end is heard after the block; what is started in it hears everything at once."""
+    came: list[int] = []
+    asked = [each for each in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(each))]
+    if threading.current_thread() is not threading.main_thread():
+        asked = []
+    before = {each: signal.signal(each, lambda number, _: came.append(number)) for each in asked}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def open_in_browser(notebook: Path) -> None:
     """Serve the current folder in JupyterLab, open the notebook in the browser, return when the user ends it."""
+    try:
+        served = notebook.resolve().relative_to(Path.cwd().resolve()).as_posix()
+    except ValueError:
+        expected = "a notebook in the current folder, which is what JupyterLab shows"
+        raise InputError(f"the notebook {str(notebook)!r} is outside {str(Path.cwd())!r}", expected=expected) from None
     with phase("environment", environment_note()):
         settings = write_settings(BUILD / "jupyterlab-settings")
     try:
-        with phase("server", f"log in {BUILD / 'jupyterlab.log'}"):
-            port = free_port(PREFERRED_PORT)
-            server = Server(Path.cwd(), settings=settings, log=BUILD / "jupyterlab.log", port=port)
-            server.wait_until_ready()
-        with server:
+        with ExitStack() as stack:
+            with phase("server", f"log in {BUILD / 'jupyterlab.log'}"):
+                log, port = BUILD / "jupyterlab.log", free_port(PREFERRED_PORT)
+                server = stack.enter_context(Server(Path.cwd(), settings=settings, log=log, port=port))
             with phase("kernel", "Keras on JAX"):
-                server.start_kernel(notebook.as_posix())
-            address = server.address(notebook.as_posix())
+                server.start_kernel(served)
+            address = server.address(served)
             print(f"notebook     {address}\nCtrl-C ends it.", flush=True)
             if has_display():
-                webbrowser.open(address)
-            server.process.wait()
+                webbrowser.open(stack.enter_context(redirect(address)).as_uri())
+            wait_for_end(server)
     except KeyboardInterrupt:
         print("\nended", flush=True)
+
+
+def wait_for_end(server: Server) -> None:
+    """Return when the server was ended from within JupyterLab; a `NotebookError` when it fell."""
+    if server.process is not None and server.process.wait() != 0:
+        raise NotebookError(f"JupyterLab ended; the end of {server.log} is:\n{server.end_of_log()}")
+
+
+@contextmanager
+def redirect(address: str, folder: Path = BUILD) -> Iterator[Path]:
+    """A page that leads to the address, in a file that only its owner can read, for as long as it is needed.
+
+    A browser's arguments stand in the list of processes, where every user reads them; this file's path may.
+    """
+    path = made_folder(folder).resolve() / "jupyterlab-open.html"
+    there = markup(address)
+    page = (
+        f'<meta charset="utf-8"><meta http-equiv="refresh" content="0;url={there}"><a href="{there}">JupyterLab</a>\n'
+    )
+    with whole_file(path, text=True, private=True) as file:
+        file.write(f"<!doctype html>{page}")
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def has_display() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -52,16 +53,15 @@ def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start_lab(lab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartLab]:
     """`start_lab("dark")`: the JupyterLab server of that theme, started at the first call."""
     servers: dict[str, lab.Server] = {}
+    with contextlib.ExitStack() as stack:
 
-    def start(theme: str) -> lab.Server:
-        if theme not in servers:
-            servers[theme] = _server(theme, lab_folder, tmp_path_factory.mktemp(f"jupyter-{theme}"))
-            servers[theme].wait_until_ready()
-        return servers[theme]
+        def start(theme: str) -> lab.Server:
+            if theme not in servers:
+                server = _server(theme, lab_folder, tmp_path_factory.mktemp(f"jupyter-{theme}"))
+                servers[theme] = stack.enter_context(server)
+            return servers[theme]
 
-    yield start
-    for server in servers.values():
-        server.close()
+        yield start
 
 
 def _server(theme: str, folder: Path, home: Path) -> lab.Server:

@@ -82,7 +82,7 @@ def options_told(path: Path) -> Any:
 
 def config_told(path: Path) -> Any:
     """As the command line reads a `--config`."""
-    from workbench.cli import assign_options, read_options
+    from workbench.cli.given import assign_options, read_options
 
     config = wb.ipu.config.IPUConfig()
     assign_options(config, read_options(path))

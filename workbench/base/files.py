@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 import stat
@@ -15,27 +16,23 @@ from typing import IO, Any
 from workbench.errors import InputError
 
 STALE_SECONDS = 3_600
+_PRIVATE = 0o600
 
 
 @contextlib.contextmanager
-def whole_file(path: str | Path, *, text: bool = False) -> Iterator[IO[Any]]:
+def whole_file(path: str | Path, *, text: bool = False, private: bool = False) -> Iterator[IO[Any]]:
     """Write to a new file beside `path`, then put it in its place: a write that stops leaves the old file whole.
 
-    A link is written through, and a file that was there keeps its mode. What earlier writes to the same place left
-    behind when they were killed is removed. InputError where `path` cannot be a file.
+    A link is written through, and a file that was there keeps its mode; where `private`, it is its owner's alone from
+    the first byte on. What earlier writes to the same place left behind when they were killed is removed. InputError
+    where `path` cannot be a file.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"the path of a file is {path!r}", expected="a text or a pathlib.Path")
-    try:
+    with _told(path):
         target = Path(os.path.realpath(path))
-        mode = _mode_of(target)
+        found = _mode_of(target)
+        mode = _PRIVATE if private else found
         _remove_stale(target)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"{str(path)!r} cannot be written: {why}", todo="give another path") from error
     try:
         with os.fdopen(handle, "w" if text else "wb", encoding="utf-8" if text else None) as file:
             yield file
@@ -46,6 +43,49 @@ def whole_file(path: str | Path, *, text: bool = False) -> Iterator[IO[Any]]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def made_folder(path: str | Path) -> Path:
+    """The folder, made with those above it where it is not there; InputError where it cannot be one."""
+    with _told(path):
+        Path(path).mkdir(parents=True, exist_ok=True)
+    return Path(path)
+
+
+def log_file(path: str | Path) -> int:
+    """A descriptor of a new file for what another process says: it grows, so it is never whole, and its owner's alone.
+
+    The caller closes it. InputError where `path` cannot be a file.
+    """
+    made_folder(Path(path).parent)
+    with _told(path):
+        _mode_of(Path(path))
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), _PRIVATE)
+        os.chmod(handle, _PRIVATE)
+    return handle
+
+
+def refuse_no_file(path: str | Path) -> None:
+    """An InputError where `whole_file` would raise one, before there is anything to write."""
+    with _told(path):
+        target = Path(os.path.realpath(path))
+        _mode_of(target)
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@contextlib.contextmanager
+def _told(path: Any) -> Iterator[None]:
+    """What a system says of a path, as an InputError."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"the path of a file is {path!r}", expected="a text or a pathlib.Path")
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{str(path)!r} cannot be written: {why}", todo="give another path") from error
 
 
 def _mode_of(target: Path) -> int:

@@ -85,7 +85,12 @@ def load_profile(path: str | Path) -> Profile:
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"the path of a profile is {path!r}", expected="a text or a pathlib.Path")
     place = Path(path)
-    if not place.exists():
+    try:
+        found = place.exists()
+    except (OSError, ValueError) as error:  # a name that no file can have
+        why = getattr(error, "strerror", None) or error
+        raise ProfileFileError(f"{str(path)!r} cannot be read: {why}", expected=_EXPECTED, todo=_TODO) from None
+    if not found:
         raise FileNotFoundError(f"no profile file {str(place)!r}")
     if not place.is_file():  # a pipe would be waited for
         raise ProfileFileError(f"{str(place)!r} is a folder, a pipe or a device", expected=_EXPECTED, todo=_TODO)

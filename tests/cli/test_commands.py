@@ -14,8 +14,20 @@ from typing import Any
 import pytest
 
 from workbench import cli
+from workbench.cli import commands
+from workbench.cli.commands import outcome_of, write_junit
+from workbench.cli.conditions import Gate
+from workbench.cli.given import assign_options, axis, load_source, read_options
+from workbench.cli.outcome import FITS
+from workbench.cli.parser import parser
+from workbench.cli.terminal import told
 from workbench.errors import InputError, OptionError
 from workbench.ipu.config import IPUConfig
+
+
+def here(words: list[str]) -> int:
+    """The exit code of a command that this process runs, and what it says."""
+    return told(outcome_of(parser().parse_args(words)))
 
 
 @pytest.mark.parametrize(
@@ -32,29 +44,29 @@ from workbench.ipu.config import IPUConfig
     ],
 )
 def test_gate(text: str, before: float, after: float, holds: bool) -> None:
-    assert cli.Gate.parse(text).holds(before, after) is holds
+    assert Gate.parse(text).holds(before, after) is holds
 
 
 def test_gate_prints_what_it_reads() -> None:
-    assert str(cli.Gate.parse(" peak > 2.5 %")) == "peak>+2.5%"
-    assert cli.Gate.parse("peak>1%").change(0, 5) == math.inf
+    assert str(Gate.parse(" peak > 2.5 %")) == "peak>+2.5%"
+    assert Gate.parse("peak>1%").change(0, 5) == math.inf
 
 
 @pytest.mark.parametrize("text", ["peak", "peak>=2", "tiles>2", "peak>two"])
 def test_gate_names_the_metrics(text: str) -> None:
     with pytest.raises(InputError, match=r"^cannot read the condition '.*metrics: peak, max_tile, margin, cycles"):
-        cli.Gate.parse(text)
+        Gate.parse(text)
 
 
 def test_source_is_a_name_or_an_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source_for_cli.py").write_text("def build():\n    return 3\n")
     monkeypatch.chdir(tmp_path)
-    assert cli.load_source("resnet50") == "resnet50"
-    assert cli.load_source("source_for_cli:build")() == 3
+    assert load_source("resnet50") == "resnet50"
+    assert load_source("source_for_cli:build")() == 3
     with pytest.raises(InputError, match=r"^module 'source_for_cli' has no 'built'\. Expected: one of: build\.$"):
-        cli.load_source("source_for_cli:built")
+        load_source("source_for_cli:built")
     with pytest.raises(InputError, match=r"^no module 'no_such_module'"):
-        cli.load_source("no_such_module:build")
+        load_source("no_such_module:build")
 
 
 @pytest.mark.parametrize(
@@ -67,19 +79,19 @@ def test_source_is_a_name_or_an_object(tmp_path: Path, monkeypatch: pytest.Monke
 def test_options_from_a_file(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     config = IPUConfig()
-    cli.assign_options(config, cli.read_options(tmp_path / name))
+    assign_options(config, read_options(tmp_path / name))
     assert config.auto_select_ipus == 2
     assert config.matmuls.poplar_options == {"availableMemoryProportion": "0.3"}
 
 
 def test_unknown_option_and_unreadable_file_are_named(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"^no option 'matmuls\.speed'\. Expected: .*'speed' is not"):
-        cli.assign_options(IPUConfig(), {"matmuls": {"speed": 1}})
+        assign_options(IPUConfig(), {"matmuls": {"speed": 1}})
     (tmp_path / "c.json").write_text("{")
     with pytest.raises(InputError, match="cannot read"):
-        cli.read_options(tmp_path / "c.json")
+        read_options(tmp_path / "c.json")
     with pytest.raises(InputError, match=r"a \.json or \.toml file"):
-        cli.read_options(tmp_path / "c.yaml")
+        read_options(tmp_path / "c.yaml")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +121,7 @@ def test_only_declared_options_are_set(options: dict[str, Any]) -> None:
     config, freeze = IPUConfig(), IPUConfig.freeze
     before = config.to_dict()
     with pytest.raises(OptionError, match=r"^no option "):
-        cli.assign_options(config, options)
+        assign_options(config, options)
     assert config.to_dict() == before
     assert IPUConfig.freeze is freeze
 
@@ -139,7 +151,7 @@ def fake_profile(*, fits: bool, peak_bytes: int = 100) -> FakeProfile:
 def fake_api(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Stands for the calls of a notebook; asked for anything not set here, it fails."""
     api = SimpleNamespace()
-    monkeypatch.setattr(cli, "notebook_calls", lambda: api)
+    monkeypatch.setattr(commands, "notebook_calls", lambda: api)
     return api
 
 
@@ -150,14 +162,14 @@ def test_profile_exit_code_is_the_verdict(
     asked: dict[str, Any] = {}
     fake_api.profile = lambda source, **options: asked.update(options, source=source) or fake_profile(fits=fits)
     page = tmp_path / "p.html"
-    assert cli.main(["profile", "mlp", "--batch-size", "4", "--mode", "training", "--html", str(page)]) == code
+    assert here(["profile", "mlp", "--batch-size", "4", "--mode", "training", "--html", str(page)]) == code
     assert asked == {"source": "mlp", "batch_size": 4, "mode": "training"}
     assert (capsys.readouterr().out, page.read_text()) == ("verdict\n", "page")
 
 
 def test_profile_as_json(fake_api: Any, capsys: pytest.CaptureFixture[str]) -> None:
     fake_api.profile = lambda *unused, **also: fake_profile(fits=True)
-    assert cli.main(["profile", "mlp", "--json"]) == 0
+    assert here(["profile", "mlp", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["peak"] == {"ipu": 0, "tile": 3, "step": 7, "bytes": 100}
     assert (printed["cycles"], printed["assumptions"]) == (1330, ["loss"])
@@ -167,8 +179,8 @@ def test_compare_fails_on_a_condition(fake_api: Any, capsys: pytest.CaptureFixtu
     profiles = {"a": fake_profile(fits=True), "b": fake_profile(fits=True, peak_bytes=103)}
     fake_api.load_profile = lambda path: profiles[str(path)]
     fake_api.compare = lambda *given: f"{len(given)} profiles"
-    assert cli.main(["compare", "a", "b", "--fail-if", "peak>+3%"]) == 0
-    assert cli.main(["compare", "a", "b", "--fail-if", "peak>+2%", "--fail-if", "cycles>0"]) == 1
+    assert here(["compare", "a", "b", "--fail-if", "peak>+3%"]) == 0
+    assert here(["compare", "a", "b", "--fail-if", "peak>+2%", "--fail-if", "cycles>0"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "2 profiles\n2 profiles\n"
     assert captured.err == "failed: peak>+2% (100 to 103)\n"
@@ -189,24 +201,24 @@ def test_a_model_that_exits_is_no_verdict(
     name = f"exiting_{abs(hash((code, place)))}"
     (tmp_path / f"{name}.py").write_text(EXITING[place].format(code=code))
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["profile", f"{name}:model", "--batch-size", "2"]) == 2
+    assert here(["profile", f"{name}:model", "--batch-size", "2"]) == 2
     assert capsys.readouterr().err.startswith("workbench: the model's own code ended with exit(")
 
 
 def test_so_it_is_for_a_pipeline(tmp_path: Path) -> None:
     (tmp_path / "exiting.py").write_text(EXITING["at the top"].format(code=0))
     command = [sys.executable, "-m", "workbench.cli", "profile", "exiting:model"]
-    settings = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    settings = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     assert subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, timeout=120).returncode == 2
 
 
 def test_misuse_is_two_and_a_defect_three(fake_api: Any, capsys: pytest.CaptureFixture[str]) -> None:
     fake_api.profile = lambda *unused, **also: 1 / 0
-    assert cli.main(["profile", "no_such_module:build"]) == 2
+    assert here(["profile", "no_such_module:build"]) == 2
     assert capsys.readouterr().err.startswith("workbench: no module 'no_such_module'")
-    assert cli.main(["profile", "mlp"]) == 3
+    assert here(["profile", "mlp"]) == 3
     with pytest.raises(SystemExit) as stop:
-        cli.main(["profile"])
+        here(["profile"])
     assert stop.value.code == 2
 
 
@@ -236,26 +248,26 @@ def test_decisions_end_with_the_verdict(
     sys.path.insert(0, str(tmp_path))
     try:
         asked = [command, f"{module}:build", "--batch-size", "8", "--junit", str(report), *more]
-        assert cli.main(asked) == cli.FITS
+        assert here(asked) == FITS
         assert said in capsys.readouterr().out
         assert 'failures="0"' in report.read_text()
-        assert cli.main([*asked, "--json"]) == cli.FITS
+        assert here([*asked, "--json"]) == FITS
         assert isinstance(json.loads(capsys.readouterr().out), dict)
     finally:
         sys.path.remove(str(tmp_path))
 
 
 def test_an_axis_is_a_name_and_values() -> None:
-    assert cli.axis("batch_size=1,2") == ("batch_size", [1, 2])
-    assert cli.axis("mode=training, inference") == ("mode", ["training", "inference"])
-    assert cli.axis('stages=[["a"], ["b"]]') == ("stages", [["a"], ["b"]])
+    assert axis("batch_size=1,2") == ("batch_size", [1, 2])
+    assert axis("mode=training, inference") == ("mode", ["training", "inference"])
+    assert axis('stages=[["a"], ["b"]]') == ("stages", [["a"], ["b"]])
     for wrong in ("batch_size", "=3", "batch_size="):
         with pytest.raises(InputError, match="cannot read the axis"):
-            cli.axis(wrong)
+            axis(wrong)
 
 
 def test_junit_of_what_does_not_fit_fails_and_escapes(tmp_path: Path) -> None:
-    cli.write_junit(tmp_path / "v.xml", "autosplit <b>", 'over "by" \x1b[1m & more', False)
+    write_junit(tmp_path / "v.xml", "autosplit <b>", 'over "by" \x1b[1m & more', False)
     text = (tmp_path / "v.xml").read_text()
     assert 'failures="1"' in text
     assert "&lt;b&gt;" in text

@@ -1,0 +1,180 @@
+"""What each command does, in the process it runs in: from its arguments to its outcome."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from workbench.base.files import refuse_no_file, whole_file
+from workbench.base.text import shown
+from workbench.cli.conditions import METRICS, Gate, facts
+from workbench.cli.given import ModelError, assign_options, axis, load_source, read_options
+from workbench.cli.outcome import DEFECT, DOES_NOT_FIT, FITS, INTERRUPTED, MISUSE, Outcome
+from workbench.cli.terminal import complaint, hint
+from workbench.errors import InputError, WorkbenchError
+
+
+def outcome_of(arguments: argparse.Namespace) -> Outcome:
+    """Run one command here and now; whatever happens, it has an outcome."""
+    try:
+        outcome: Outcome = arguments.run(arguments)
+    except ModelError as error:
+        return Outcome(code=MISUSE, complaint=f"{error.trace}{complaint(error)}")
+    except WorkbenchError as error:
+        return Outcome(code=MISUSE, complaint=complaint(error))
+    except SystemExit as error:  # of the model's module or builder: whatever it says, there was no verdict
+        ended = f"the model's own code ended with exit({error.code!r}), before a verdict"
+        return Outcome(code=MISUSE, complaint=complaint(ended))
+    except KeyboardInterrupt:
+        return Outcome(code=INTERRUPTED)
+    except BaseException:
+        return Outcome(code=DEFECT, complaint=traceback.format_exc().rstrip())
+    return outcome
+
+
+def notebook_calls() -> Any:
+    """`workbench.api`, imported at the first call so that `--help` and `lab` answer at once."""
+    return importlib.import_module("workbench.api")
+
+
+def run_lab(arguments: argparse.Namespace) -> Outcome:
+    """`workbench lab`."""
+    from workbench import lab
+
+    try:
+        lab.lab(arguments.notebook, arguments.html, headless=True if arguments.headless else None)
+    except lab.NotebookError as error:
+        return Outcome(code=DEFECT, complaint=f"workbench: {error}")
+    return Outcome(code=FITS)
+
+
+def run_profile(arguments: argparse.Namespace) -> Outcome:
+    """`workbench profile`: 0 when the model fits, 1 when it does not."""
+    refuse_no_files(arguments.html, arguments.save, arguments.junit)
+    given, source = asked(arguments), load_source(arguments.model)
+    profile = notebook_calls().profile(source, **given)
+    if arguments.html:
+        profile.to_html(arguments.html)
+    if arguments.save:
+        profile.save(arguments.save)
+    if arguments.junit:
+        write_junit(arguments.junit, f"profile {arguments.model}", profile.summary.sentence, profile.fits)
+    result = json.dumps(facts(profile), indent=2, default=int) if arguments.json else str(profile)
+    return Outcome(code=FITS if profile.fits else DOES_NOT_FIT, result=result)
+
+
+def run_diagnose(arguments: argparse.Namespace) -> Outcome:
+    """`workbench diagnose`: 0 when the model fits as it is or with the best fix, 1 when nothing makes it fit."""
+    refuse_no_files(arguments.junit)
+    given, source = asked(arguments), load_source(arguments.model)
+    api = notebook_calls()
+    executable = api.compile(source, **given)
+    diagnosis = api.diagnose(
+        executable,
+        keep_numbers=arguments.keep_numbers,
+        ipus=arguments.ipus,
+        compiles=arguments.compiles,
+        seconds=arguments.seconds,
+    )
+    fits = executable.profile.fits or bool(diagnosis.fixes and diagnosis.fixes[0].fits)
+    return ended(arguments, diagnosis, fits)
+
+
+def run_autosplit(arguments: argparse.Namespace) -> Outcome:
+    """`workbench autosplit`: 0 when the split found fits, 1 when none does."""
+    refuse_no_files(arguments.junit)
+    given, source = asked(arguments), load_source(arguments.model)
+    split = notebook_calls().autosplit(source, arguments.ipus, compiles=arguments.compiles, **given)
+    return ended(arguments, split, split.fits)
+
+
+def run_plan(arguments: argparse.Namespace) -> Outcome:
+    """`workbench plan`: 0 when something fits the system, 1 when nothing does."""
+    refuse_no_files(arguments.junit)
+    given, source = asked(arguments), load_source(arguments.model)
+    plan = notebook_calls().plan(
+        source,
+        system=arguments.system,
+        global_batch=arguments.global_batch,
+        compiles=arguments.compiles,
+        **given,
+    )
+    return ended(arguments, plan, plan.fits)
+
+
+def run_sweep(arguments: argparse.Namespace) -> Outcome:
+    """`workbench sweep`: 0 when a point fits, 1 when none does."""
+    from workbench.profiler.export.csv import as_csv
+
+    refuse_no_files(arguments.junit, arguments.csv)
+    grid = dict(axis(text) for text in arguments.axis)
+    given, source = asked(arguments), load_source(arguments.model)
+    sweep = notebook_calls().sweep(
+        source,
+        grid,
+        folder=arguments.folder,
+        progress=hint,
+        **given,
+    )
+    if arguments.csv:
+        with whole_file(arguments.csv, text=True) as file:
+            file.write(as_csv(sweep.to_pandas()))
+    return ended(arguments, sweep, sweep.best is not None)
+
+
+def run_compare(arguments: argparse.Namespace) -> Outcome:
+    """`workbench compare`: 1 when a `--fail-if` condition holds."""
+    refuse_no_files(arguments.junit)
+    gates = [Gate.parse(text) for text in arguments.fail_if]
+    api = notebook_calls()
+    try:
+        before, after = api.load_profile(arguments.before), api.load_profile(arguments.after)
+    except FileNotFoundError as error:
+        raise InputError(str(error), expected="a file that profile.save(path) wrote") from None
+    comparison = api.compare(before, after)
+    result = json.dumps(comparison.data, indent=2, default=int) if arguments.json else str(comparison)
+    changed = [(gate, METRICS[gate.metric](before), METRICS[gate.metric](after)) for gate in gates]
+    failed = [f"failed: {gate} ({old:g} to {new:g})" for gate, old, new in changed if gate.holds(old, new)]
+    if arguments.junit:
+        write_junit(arguments.junit, "compare", "; ".join([*failed, comparison.sentence]), not failed)
+    return Outcome(code=DOES_NOT_FIT if failed else FITS, result=result, complaint="\n".join(failed))
+
+
+def refuse_no_files(*paths: Path | None) -> None:
+    """An `InputError` for a place where no file can be written, before an hour of compiling."""
+    for path in paths:
+        if path is not None:
+            refuse_no_file(path)
+
+
+def asked(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a command gives `wb.compile`: those of its own options that were named, and a configuration."""
+    found: dict[str, Any] = {"batch_size": arguments.batch_size, "mode": getattr(arguments, "mode", None)}
+    if arguments.config:
+        found["config"] = importlib.import_module("workbench.ipu.config").IPUConfig()
+        assign_options(found["config"], read_options(arguments.config))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def ended(arguments: argparse.Namespace, report: Any, fits: bool) -> Outcome:
+    """The outcome of a report; the JUnit file that was asked for is written."""
+    if arguments.junit:
+        write_junit(arguments.junit, f"{arguments.command} {arguments.model}", report.sentence, fits)
+    result = json.dumps(report.data, indent=2, default=int) if arguments.json else str(report)
+    return Outcome(code=FITS if fits else DOES_NOT_FIT, result=result)
+
+
+def write_junit(path: Path, name: str, sentence: str, fits: bool) -> None:
+    """A JUnit file of one test case, which fails where nothing fits, or where a condition holds."""
+    suite = ElementTree.Element("testsuite", name="workbench", tests="1", failures=str(int(not fits)))
+    case = ElementTree.SubElement(suite, "testcase", classname="workbench", name=shown(name))
+    if not fits:
+        ElementTree.SubElement(case, "failure", message=shown(sentence))
+    ElementTree.SubElement(case, "system-out").text = shown(sentence)
+    with whole_file(path) as file:
+        file.write(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True) + b"\n")

@@ -1,0 +1,115 @@
+"""What is given on the command line: a model by name, a file of options, an axis of a grid."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import sys
+import tomllib
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import InputError, OptionValueError
+
+
+class ModelError(InputError):
+    """The module of a model raised something of its own while it was imported; `trace` is where, as text."""
+
+    def __init__(self, what: str, trace: str) -> None:
+        super().__init__(what)
+        self.trace = trace
+
+
+def load_source(text: str) -> Any:
+    """`MODULE:NAME` is that object of an importable module, the current folder included; else a ready model's name."""
+    if ":" not in text:
+        return text
+    module_name, _, name = text.partition(":")
+    if not all(part.isidentifier() for part in [*module_name.split("."), name]):
+        raise InputError(
+            f"cannot read the model {text!r}", expected="MODULE:NAME as in mymodels:build, or package.module:NAME"
+        )
+    module = imported(module_name)
+    if not hasattr(module, name):
+        public = ", ".join(each for each in vars(module) if not each.startswith("_")) or "nothing"
+        raise InputError(f"module {module_name!r} has no {name!r}", expected=f"one of: {public}")
+    return getattr(module, name)
+
+
+def imported(module_name: str) -> Any:
+    """A module, looked for in the current folder first; what it raises itself is a `ModelError`."""
+    try:
+        here = str(Path.cwd())
+    except OSError:
+        raise InputError("the current folder is gone", todo="change to a folder that is there") from None
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(module_name)
+    except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and (module_name + ".").startswith(missing + "."):
+            raise InputError(f"no module {module_name!r}", expected="MODULE:NAME, importable from here") from None
+        trace = traceback.format_exc()
+        raise ModelError(f"module {module_name!r} raised {type(error).__name__}: {error}", trace) from error
+
+
+MOST_BYTES = 1 << 20  # of a file of options; all there are fit into a few thousand
+
+
+def read_options(path: Path) -> dict[str, Any]:
+    """The options in a JSON or TOML file, nested or under dotted names."""
+    readers: dict[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
+    reader = readers.get(path.suffix)
+    if reader is None:
+        raise InputError(f"cannot read {str(path)!r} as a configuration", expected="a .json or .toml file")
+    try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ValueError("it is no file")
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_BYTES} bytes")
+        options = reader(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}") from None
+    if not isinstance(options, dict):
+        raise InputError(f"{str(path)!r} holds {type(options).__name__}", expected="a table of options")
+    return options
+
+
+def assign_options(config: Any, options: dict[str, Any], prefix: str = "") -> None:
+    """Set each option on the configuration, declared ones only; a table under a category is descended into."""
+    for name, value in options.items():
+        dotted = prefix + name
+        try:
+            config.get_attribute_metadata(dotted)
+        except OptionValueError as error:
+            raise OptionValueError(f"no option {dotted!r}", expected=f"an IPUConfig option; {error}") from None
+        *path, last = dotted.split(".")
+        owner = functools.reduce(getattr, path, config)
+        is_category = hasattr(getattr(owner, last), "get_attribute_metadata")
+        if is_category and isinstance(value, dict):
+            assign_options(config, value, f"{dotted}.")
+        else:
+            setattr(owner, last, value)
+
+
+def axis(text: str) -> tuple[str, list[Any]]:
+    """Read `NAME=VALUE,VALUE`; values are JSON where they can be, else texts; a list in brackets is JSON as a whole."""
+    name, equals, values = text.partition("=")
+    if not equals or not name.strip() or not values.strip():
+        raise InputError(f"cannot read the axis {text!r}", expected="NAME=VALUE,VALUE, as in batch_size=1,2,4")
+    if values.lstrip().startswith("["):
+        found = value_of(values)
+        return name.strip(), found if isinstance(found, list) else [found]
+    return name.strip(), [value_of(each) for each in values.split(",")]
+
+
+def value_of(text: str) -> Any:
+    """The JSON value, else the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text.strip()
