@@ -143,7 +143,7 @@ def assert_misuse(words: list[str]) -> None:
 
 def commands_of() -> set[str]:
     """Those that the help lists."""
-    return set(re.findall(r"^ {4}([a-z]+)  ", parser().format_help(), re.MULTILINE))
+    return set(re.findall(r"^ {4}([a-z]+)(?:  |$)", parser().format_help(), re.MULTILINE))
 
 
 def test_every_command_is_misused() -> None:
