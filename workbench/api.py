@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from workbench.base.checked import checked
 from workbench.engine.target import Target, target, targets
@@ -131,9 +131,13 @@ def views(profile: Profile, *names: str) -> Any:
     return linked(profile, *names)
 
 
+# Whoever gives a model is told how to compile it, which a list of kinds does not say.
+Measured: TypeAlias = Executable | Profile
+
+
 @checked
 def diagnose(
-    executable: Executable | Profile,
+    executable: Measured,
     *,
     keep_numbers: str = "any",
     ipus: int | None = None,

@@ -66,7 +66,7 @@ def test_numbers_of_numpy_are_numbers(asked: str) -> None:
         (lambda: profile().column("nosuch", "id"), "a profile has no column 'id' in a table 'nosuch'"),
         (lambda: wb.load_profile(3), "the path of a profile is 3"),  # type: ignore[arg-type]
         (lambda: wb.views(3), "views was given 3"),  # type: ignore[arg-type]
-        (lambda: wb.diagnose("mlp"), "diagnose was given 'mlp'"),  # type: ignore[arg-type]
+        (lambda: wb.diagnose("mlp"), "executable is 'mlp'"),  # type: ignore[arg-type]
         (lambda: wb.diagnose(profile(), levers=["nosuch"]), "unknown lever 'nosuch' in levers"),
         (lambda: wb.diagnose(profile(), levers=3), "unknown lever 3 in levers"),
     ],
@@ -82,7 +82,7 @@ def test_an_executable_is_not_its_profile_and_a_model_not_its_executable() -> No
 
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)], name="small")
     with pytest.raises(
-        wb.InputError, match=r"^diagnose was given <Sequential name=small.*write wb\.diagnose\(wb\.compile\("
+        wb.InputError, match=r"^executable is <Sequential name=small.*write wb\.diagnose\(wb\.compile\("
     ):
         wb.diagnose(model)
     with pytest.raises(wb.InputError, match=r"^views was given <executable small.*give executable\.profile"):

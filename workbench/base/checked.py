@@ -106,11 +106,15 @@ def _kind(node: ast.expr, known: Mapping[str, Any]) -> Kind | None:
             return _PLAIN[node.id]
         named = known.get(node.id)
         if isinstance(named, type) and named is not Any and not getattr(named, "_is_protocol", False):
-            return Kind(f"a {named.__name__}", functools.partial(_instance, named))
+            return Kind(_with_article(named.__name__), functools.partial(_instance, named))
         if get_origin(named) is Literal:
             return _choice(get_args(named))
         return _FUNCTION if get_origin(named) is Callable else None
     return None
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name.startswith(('A', 'E', 'I', 'O')) else 'a'} {name}"
 
 
 def _of_several(name: str, inside: ast.expr, known: Mapping[str, Any]) -> Kind | None:

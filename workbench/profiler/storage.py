@@ -91,9 +91,9 @@ def load_profile(path: str | Path) -> Profile:
         why = getattr(error, "strerror", None) or error
         raise ProfileFileError(f"{str(path)!r} cannot be read: {why}", expected=_EXPECTED, todo=_TODO) from None
     if not found:
-        raise FileNotFoundError(f"no profile file {str(place)!r}")
+        raise FileNotFoundError(f"no profile file {str(path)!r}")
     if not place.is_file():  # a pipe would be waited for
-        raise ProfileFileError(f"{str(place)!r} is a folder, a pipe or a device", expected=_EXPECTED, todo=_TODO)
+        raise ProfileFileError(f"{str(path)!r} is a folder, a pipe or a device", expected=_EXPECTED, todo=_TODO)
     try:
         with zipfile.ZipFile(place) as archive:
             if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:

@@ -8,6 +8,7 @@ length, has no portable form: it is saved without its numbers, and says so when 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tempfile
@@ -30,9 +31,11 @@ from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.errors import InputError, ProfileFileError
 from workbench.ipu._feeds import elements_of, to_arrays
 from workbench.ipu._files.portable import Feed, feeds_of, portable
+from workbench.ipu._files.programs import check_program, types_of
 from workbench.profiler.storage import load_profile
 
-VERSION = 1
+VERSION = 2  # since 2 with the checksums of the other members
+PROFILE = "profile.wbprofile"
 
 
 @dataclass(slots=True, eq=False)
@@ -118,8 +121,10 @@ def save_executable(executable: Any, path: Path) -> Path:
     outputs = [(each.name, names[each.updates] if each.updates is not None else "") for each in source.graph.outputs]
     values = {} if source.lazy else {name: np.asarray(each.value) for name, each in held.items()}
     feeds = [] if source.lazy else _feeds(source)
+    members = _members(executable, source, order, held, feeds, values)
     manifest = {
         "version": VERSION,
+        "checksums": {name: hashlib.sha256(raw).hexdigest() for name, raw in members.items()},
         "name": executable.profile.name,
         "order": order,
         "outputs": outputs,
@@ -130,17 +135,27 @@ def save_executable(executable: Any, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", json.dumps(manifest))
-        program = None if source.lazy or feeds is None else _portable(source, order, held, feeds)
-        if program is not None:
-            archive.writestr("program.stablehlo", program.mlir_module_serialized)
-            archive.writestr("signature.json", json.dumps(_signature(program)))
-        for number, value in enumerate(values.values()):
-            buffer = io.BytesIO()
-            np.save(buffer, value.view(np.uint16) if value.dtype == jnp.bfloat16 else value, allow_pickle=False)
-            archive.writestr(f"variables/{number}.npy", buffer.getvalue())
-        with tempfile.TemporaryDirectory() as folder:
-            archive.write(executable.profile.save(Path(folder) / "profile.wbprofile"), "profile.wbprofile")
+        for name, raw in members.items():
+            archive.writestr(name, raw)
     return path
+
+
+def _members(
+    executable: Any, source: Any, order: list[str], held: dict[str, Any], feeds: Any, values: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """Everything of the archive but its manifest, by name."""
+    found: dict[str, bytes] = {}
+    program = None if source.lazy or feeds is None else _portable(source, order, held, feeds)
+    if program is not None:
+        found["program.stablehlo"] = bytes(program.mlir_module_serialized)
+        found["signature.json"] = json.dumps(_signature(program)).encode("utf-8")
+    for number, value in enumerate(values.values()):
+        buffer = io.BytesIO()
+        np.save(buffer, value.view(np.uint16) if value.dtype == jnp.bfloat16 else value, allow_pickle=False)
+        found[f"variables/{number}.npy"] = buffer.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        found[PROFILE] = executable.profile.save(Path(folder) / PROFILE).read_bytes()
+    return found
 
 
 def _is_kept(variable: Any) -> bool:
@@ -232,18 +247,44 @@ def _loaded(place: Path) -> SavedExecutable:
     with zipfile.ZipFile(place) as archive:
         if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
             raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
-        with tempfile.TemporaryDirectory() as folder:
-            manifest = json.loads(archive.read("manifest.json"))
-            profile = load_profile(archive.extract("profile.wbprofile", folder))
-            variables = {
-                name: _restored(archive.read(f"variables/{number}.npy"), dtype)
-                for number, (name, dtype) in enumerate(manifest["variables"].items())
-            }
-            names = archive.namelist()
-            module = archive.read("program.stablehlo") if "program.stablehlo" in names else None
-            program = _restore(module, json.loads(archive.read("signature.json"))) if module is not None else None
-    if manifest["version"] > VERSION:
-        raise InputError(f"{place.name} was written by a newer workbench", expected=f"version {VERSION}")
+        manifest = json.loads(archive.read("manifest.json"))
+        _check_version(manifest, place)
+        members = {name: archive.read(name) for name in archive.namelist() if name != "manifest.json"}
+    sums = {name: hashlib.sha256(raw).hexdigest() for name, raw in members.items()}
+    if sums != manifest["checksums"]:
+        odd = sorted({name for name, _ in set(sums.items()) ^ set(manifest["checksums"].items())})
+        raise ValueError(f"its members are not those that were written: {', '.join(odd)[:200]}")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / PROFILE).write_bytes(members[PROFILE])
+        profile = load_profile(Path(folder) / PROFILE)
+    variables = {
+        name: _restored(members[f"variables/{number}.npy"], dtype)
+        for number, (name, dtype) in enumerate(manifest["variables"].items())
+    }
+    signature = json.loads(members["signature.json"]) if "program.stablehlo" in members else None
+    found = _described(manifest, profile, variables)
+    if signature is not None:
+        _check_signature(found, signature)
+        check_program(members["program.stablehlo"], signature)
+        found.program = _restore(members["program.stablehlo"], signature)
+    return found
+
+
+def _check_version(manifest: Any, place: Path) -> None:
+    version = manifest["version"]
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ValueError("its manifest is none")
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an older"
+        raise InputError(
+            f"{place.name} was written by {age} workbench (file version {version})",
+            expected=f"file version {VERSION}",
+            todo="compile again with serialization_output_folder",
+        )
+
+
+def _described(manifest: Mapping[str, Any], profile: Any, variables: dict[str, Any]) -> SavedExecutable:
+    """The executable of a manifest, without its program."""
     return SavedExecutable(
         name=manifest["name"],
         profile=profile,
@@ -251,12 +292,35 @@ def _loaded(place: Path) -> SavedExecutable:
         inputs=tuple(ArraySpec(name=name, shape=tuple(shape), dtype=kind) for name, shape, kind in manifest["inputs"]),
         order=tuple(manifest["order"]),
         outputs=tuple((name, updated) for name, updated in manifest["outputs"]),
-        program=program,
         feeds=tuple(
-            Feed(name=name, gives=gives, count=count, types=tuple((tuple(shape), dtype) for shape, dtype in types))
-            for name, gives, count, types in manifest.get("feeds", ())
+            Feed(name=str(name), gives=bool(gives), count=_count(count), types=tuple(types_of(types)))
+            for name, gives, count, types in manifest["feeds"]
         ),
     )
+
+
+def _count(told: Any) -> int:
+    if not isinstance(told, int) or isinstance(told, bool) or not 0 <= told < 2**31:
+        raise ValueError(f"a feed is asked {told!r} times")
+    return told
+
+
+def _check_signature(found: SavedExecutable, signature: Mapping[str, Any]) -> None:
+    """A `ValueError` for a program that takes or gives other arrays than the manifest has for it."""
+    types = {name: (tuple(value.shape), str(value.dtype)) for name, value in found.variables.items()}
+    inputs = iter([(spec.shape, str(jnp.dtype(spec.dtype))) for spec in found.inputs])
+    takes = [types[name] if name else next(inputs, None) for name in found.order]
+    gives: list[Any] = []
+    for feed in found.feeds:
+        stacked = [((feed.count, *shape), dtype) for shape, dtype in feed.types]
+        (gives if feed.gives else takes).extend([((), "int32"), *stacked] if feed.gives else stacked)
+    told, given = types_of(signature["takes"]), types_of(signature["gives"])
+    count = len(found.outputs)
+    updated = [(types[name], given[place]) for place, (_, name) in enumerate(found.outputs) if name]
+    if takes != told or next(inputs, None) is not None or given[count:] != gives or len(given) < count:
+        raise ValueError("its manifest has other arrays than its program takes or gives")
+    if any(one != other for one, other in updated):
+        raise ValueError("its program updates a variable with another shape or type")
 
 
 def _restored(raw: bytes, dtype: str) -> Any:

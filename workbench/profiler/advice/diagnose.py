@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text, percent_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
@@ -298,7 +299,7 @@ def _profile_of(executable: Any) -> Profile:
     found = executable if isinstance(executable, Profile) else getattr(executable, "profile", None)
     if not isinstance(found, Profile):
         raise InputError(
-            f"diagnose was given {executable!r}",
+            f"executable is {short(executable)}",
             expected="what wb.compile returns, or a profile",
             todo="write wb.diagnose(wb.compile(model, batch_size=…)), with the arguments of the compile",
         )

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.base.files import whole_file
+from workbench.base.files import made_folder, whole_file
 from workbench.base.text import cell, of_cell, shown
+from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import export
 
@@ -34,8 +35,7 @@ def tables_of(profile: Profile) -> Mapping[str, pd.DataFrame]:
 @export("csv")
 def to_csv(profile: Profile, folder: str | Path) -> list[Path]:
     """Write every table as a CSV file into `folder`, which is made if need be; returns the files."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    place = made_folder(Path(folder))
     written = []
     for name, frame in tables_of(profile).items():
         path = place / f"{name}.csv"
@@ -52,8 +52,12 @@ def as_csv(frame: pd.DataFrame) -> str:
 
 
 def read_csv(path: str | Path) -> pd.DataFrame:
-    """A table from its file, with texts as they were."""
-    return _each_text(pd.read_csv(path, keep_default_na=False), of_cell).rename(columns=of_cell)
+    """A table from its file, with texts as they were. Errors: `InputError` for a file that is no table of texts."""
+    try:
+        frame = pd.read_csv(path, keep_default_na=False)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:  # also letters that are none
+        raise InputError(f"{str(path)!r} is no table: {error}", expected="a CSV file that to_csv wrote") from None
+    return _each_text(frame, of_cell).rename(columns=of_cell)
 
 
 def _each_text(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
