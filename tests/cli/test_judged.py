@@ -122,7 +122,9 @@ def started(folder: Path, text: str) -> subprocess.Popen[str]:
     (folder / "mine.py").write_text(text)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     words = command("profile", "mine:model")
+    ours = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as a terminal leaves it; who runs the tests may ignore it
     process = subprocess.Popen(words, cwd=folder, text=True, env=settings(), start_new_session=True, **pipes)  # type: ignore[call-overload]
+    signal.signal(signal.SIGHUP, ours)
     assert process.stdout.readline() == "begun\n"
     return process  # type: ignore[no-any-return]
 
