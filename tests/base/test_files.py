@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from workbench.base.files import whole_file
+import workbench
+from workbench.base.files import made_folder, whole_file
 from workbench.errors import InputError
 
 
@@ -87,3 +90,97 @@ def test_a_name_that_no_file_can_have_is_told(tmp_path: Path) -> None:
         whole_file(f"{tmp_path}/a\0b").__enter__()
     with pytest.raises(InputError, match=r"^the path of a file is 3\."):
         whole_file(3).__enter__()  # type: ignore[arg-type]
+
+
+def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
+    made = made_folder(tmp_path / "a" / "b", private=True)
+    assert made.is_dir()
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert made_folder(made) == made  # it may be there
+    made_folder(tmp_path / "c")
+    assert stat.S_IMODE((tmp_path / "c").stat().st_mode) == 0o777 & ~_umask()
+
+
+def test_a_folder_where_something_else_is(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here")
+    for path in (tmp_path / "file", tmp_path / "file" / "inner"):
+        with pytest.raises(InputError, match="file"):
+            made_folder(path)
+    assert (tmp_path / "file").read_text() == "here"
+
+
+def _umask() -> int:
+    now = os.umask(0o022)
+    os.umask(now)
+    return now
+
+
+PACKAGE = Path(workbench.__path__[0])
+# Ways to write, to make and to replace that are not `whole_file`, `made_folder` and `log_file`.
+WAYS = {
+    *("write_text", "write_bytes", "mkdir", "makedirs", "touch", "rename", "replace", "symlink_to", "hardlink_to"),
+    *("mkstemp", "NamedTemporaryFile", "savez", "savez_compressed", "tofile", "write_html", "write_image", "dump"),
+    *("copy", "copyfile", "copytree", "move"),
+}
+OF_FILES = {"os", "shutil", "tempfile", "np", "numpy", "json", "Path", "pickle"}
+ELSEWHERE = {
+    "cli/terminal.py": "os.open(os.devnull, os.O_WRONLY), in place of a pipe that was closed",
+}
+
+
+def _writes(source: str) -> list[str]:
+    """Calls in a source that open a file to write, or make, replace or move one."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func
+        name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+        of = called.value.id if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) else ""
+        words = [each.value for each in [*node.args, *(word.value for word in node.keywords)] if _is_text(each)]
+        to_write = any(set(word) & set("wax+") and len(word) < 4 for word in words)
+        if name in ("open", "fdopen") and (of == "os" or to_write):
+            found.append(ast.unparse(node))
+        if name in ("write_text", "write_bytes", "mkdir", "mkstemp", "NamedTemporaryFile", "write_html"):
+            found.append(ast.unparse(node))
+        if name in WAYS and of in OF_FILES:
+            found.append(ast.unparse(node))
+    return found
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def test_files_are_written_in_one_place() -> None:
+    """What is whole or not at all is so everywhere, because nothing else writes."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = str(path.relative_to(PACKAGE))
+        written = _writes(path.read_text(encoding="utf-8"))
+        if written and name != "base/files.py":
+            found[name] = "; ".join(written)
+    assert set(found) == set(ELSEWHERE), found
+    assert all(found[name].split("(")[0] in ELSEWHERE[name] for name in found)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_one"),
+    [
+        ("open(path, 'w')", True),
+        ("path.open(mode='xb')", True),
+        ("open(path)", False),
+        ("path.open('rb')", False),
+        ("Path(name).write_text('')", True),
+        ("os.replace(a, b)", True),
+        ("text.replace('a', 'b')", False),
+        ("np.savez(path, a=1)", True),
+        ("json.dump({}, file)", True),
+        ("os.open(path, flags)", True),
+        ("folder.mkdir()", True),
+        ("shutil.copy(a, b)", True),
+        ("array.copy()", False),
+    ],
+)
+def test_a_writer_elsewhere_would_be_found(source: str, is_one: bool) -> None:
+    assert bool(_writes(source)) == is_one

@@ -108,18 +108,17 @@ def judged(call: Any, cell: Cell) -> tuple[str, str]:
 
 
 def ran(rooms: list[str], share: int) -> dict[str, Any]:
-    """The chosen cells of rooms, in a folder of their own."""
+    """The chosen cells of rooms, each in an empty folder of its own, so that none meets what another wrote."""
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
-        inner = Path(folder, "a", "b")  # `..` leads nowhere else
-        inner.mkdir(parents=True)
-        os.chdir(inner)
         counted: Counter[str] = Counter()
         problems = {}
         limited = False
-        for call, cell in (each for room in rooms for each in cells(room)):
-            if not chosen(cell, share):
-                continue
+        every = [(call, cell) for room in rooms for call, cell in cells(room) if chosen(cell, share)]
+        for number, (call, cell) in enumerate(every):
+            inner = Path(folder, f"{number}", "a", "b")  # `..` leads nowhere else
+            inner.mkdir(parents=True)
+            os.chdir(inner)
             if not limited:
                 limit()
                 limited = True

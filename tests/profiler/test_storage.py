@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -170,10 +171,10 @@ def test_an_interrupted_save_leaves_the_old_file_whole(tmp_path: Path, monkeypat
     path = saved(tmp_path)
     before = path.read_bytes()
 
-    def stop(self: zipfile.ZipFile, name: str, data: Any) -> None:
-        if name.startswith("array/"):
+    def stop(self: zipfile.ZipFile, member: zipfile.ZipInfo, *data: Any) -> None:
+        if member.filename.startswith("array/"):
             raise KeyboardInterrupt
-        real(self, name, data)
+        real(self, member, *data)
 
     real = zipfile.ZipFile.writestr
     monkeypatch.setattr(zipfile.ZipFile, "writestr", stop)
@@ -207,3 +208,11 @@ def test_what_is_no_file_is_refused_and_not_waited_for(make: Any, tmp_path: Path
     make(path)
     with pytest.raises(ProfileFileError, match="is a folder, a pipe or a device"):
         load_profile(path)
+
+
+def test_the_same_profile_is_the_same_file_whenever_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = handmade_pipeline().save(tmp_path / "a").read_bytes()
+    monkeypatch.setattr(time, "time", lambda: 1_900_000_000.0)
+    assert handmade_pipeline().save(tmp_path / "b").read_bytes() == first

@@ -9,7 +9,8 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,11 +46,24 @@ def whole_file(path: str | Path, *, text: bool = False, private: bool = False) -
         raise
 
 
-def made_folder(path: str | Path) -> Path:
-    """The folder, made with those above it where it is not there; InputError where it cannot be one."""
+def made_folder(path: str | Path, *, private: bool = False) -> Path:
+    """The folder, made with those above it where it is not there; InputError where it cannot be one.
+
+    Where `private`, a folder that is made is its owner's alone.
+    """
     with _told(path):
-        Path(path).mkdir(parents=True, exist_ok=True)
-    return Path(path)
+        place = Path(path)
+        if os.path.lexists(place) and not place.is_dir():
+            raise InputError(f"{str(path)!r} is no folder", expected="a folder, or a path that one can be made at")
+        place.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o777)
+    return place
+
+
+def write_archive(file: IO[bytes], members: Iterable[tuple[str, str | bytes]], *, level: int | None = None) -> None:
+    """Write a zip of members by name, deflated; its bytes depend on them alone, not on when it is written."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
+        for name, content in members:
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, level)
 
 
 def log_file(path: str | Path) -> int:

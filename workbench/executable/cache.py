@@ -22,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from workbench.base.files import made_folder
 from workbench.engine.graph.content import content_of
 from workbench.errors import InputError, ProfileFileError
 from workbench.profiler.schema import column
@@ -167,7 +168,7 @@ def keep_profile(content: Content | None, profile: Profile) -> None:
     said = {"key": content.key, "positions": list(content.positions)}
     try:
         place = _place(content)
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made_folder(place.parent, private=True)
         save_profile(replace(profile, meta={**profile.meta, KEPT_AS: said}), place)
         _remove_oldest(place.parent, place)
     except (OSError, RuntimeError, InputError):

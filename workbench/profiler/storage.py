@@ -11,13 +11,13 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from workbench.base.files import whole_file
+from workbench.base.files import whole_file, write_archive
 from workbench.errors import InputError, ProfileFileError
 from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.profile import Profile
@@ -50,20 +50,29 @@ def save_profile(profile: Profile, path: str | Path) -> Path:
     return Path(path)
 
 
+def profile_bytes(profile: Profile) -> bytes:
+    """What `save_profile` writes."""
+    buffer = io.BytesIO()
+    _write(profile, buffer)
+    return buffer.getvalue()
+
+
 def _write(profile: Profile, file: Any) -> None:
     sizes = {name: len(next(iter(columns.values()))) for name, columns in profile.tables.items()}
     shapes = {name: list(values.shape) for name, values in profile.arrays.items()}
     head = {"format": FORMAT, "version": FORMAT_VERSION, "meta": profile.meta, "rows": sizes, "arrays": shapes}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr(HEAD, json.dumps(head))
-        for name, columns in profile.tables.items():
-            texts = {key: _coded(columns[key]) for key, kind in SCHEMA[name].items() if kind == "U"}
-            archive.writestr(f"text/{name}.json", json.dumps(texts))
-            for key, kind in SCHEMA[name].items():
-                if kind != "U":
-                    archive.writestr(f"{name}/{key}.npy", _array_bytes(columns[key]))
-        for name, values in profile.arrays.items():
-            archive.writestr(f"array/{name}.npy", _array_bytes(values))
+    write_archive(file, [(HEAD, json.dumps(head)), *_members(profile)], level=1)
+
+
+def _members(profile: Profile) -> Iterator[tuple[str, str | bytes]]:
+    for name, columns in profile.tables.items():
+        texts = {key: _coded(columns[key]) for key, kind in SCHEMA[name].items() if kind == "U"}
+        yield f"text/{name}.json", json.dumps(texts)
+        for key, kind in SCHEMA[name].items():
+            if kind != "U":
+                yield f"{name}/{key}.npy", _array_bytes(columns[key])
+    for name, values in profile.arrays.items():
+        yield f"array/{name}.npy", _array_bytes(values)
 
 
 def _coded(values: Column) -> dict[str, Any]:
@@ -94,34 +103,43 @@ def load_profile(path: str | Path) -> Profile:
         raise FileNotFoundError(f"no profile file {str(path)!r}")
     if not place.is_file():  # a pipe would be waited for
         raise ProfileFileError(f"{str(path)!r} is a folder, a pipe or a device", expected=_EXPECTED, todo=_TODO)
+    return _read(place, repr(str(path)))
+
+
+def profile_from(content: bytes) -> Profile:
+    """The profile whose file has these bytes; others are a `ProfileFileError`."""
+    return _read(io.BytesIO(content), "this")
+
+
+def _read(file: Path | io.BytesIO, named: str) -> Profile:
     try:
-        with zipfile.ZipFile(place) as archive:
+        with zipfile.ZipFile(file) as archive:
             if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
                 raise ValueError("unpacks to more than any profile")
-            head = _head(archive, place)
+            head = _head(archive, named)
             return _profile(archive, head)
     except ProfileFileError:
         raise
     except (zipfile.BadZipFile, EOFError, KeyError, ValueError, TypeError, IndexError, OSError, OverflowError) as error:
-        raise _damaged(place) from error
+        raise _damaged(named) from error
     except (NotImplementedError, RuntimeError, zlib.error, MemoryError) as error:
-        raise _damaged(place) from error
+        raise _damaged(named) from error
 
 
-def _damaged(path: Path) -> ProfileFileError:
-    return ProfileFileError(f"{str(path)!r} is not a whole profile file", expected=_EXPECTED, todo=_TODO)
+def _damaged(named: str) -> ProfileFileError:
+    return ProfileFileError(f"{named} is not a whole profile file", expected=_EXPECTED, todo=_TODO)
 
 
-def _head(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
+def _head(archive: zipfile.ZipFile, named: str) -> dict[str, Any]:
     head = json.loads(archive.read(HEAD))
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise _damaged(path)
+        raise _damaged(named)
     version = head.get("version")
     if not isinstance(version, int) or version < 1:
-        raise _damaged(path)
+        raise _damaged(named)
     if version > FORMAT_VERSION:
         raise ProfileFileError(
-            f"{str(path)!r} was written by a newer workbench (file version {version})",
+            f"{named} was written by a newer workbench (file version {version})",
             expected=f"file version {FORMAT_VERSION} or older",
             todo="update workbench, or save the profile with this version",
         )

@@ -6,12 +6,9 @@ started or was connected to; nothing is ever unpickled from a file.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.graph import Graph
@@ -21,8 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.profiler.advice.kept_trace import keep_trace
 from workbench.profiler.collect import collect
 from workbench.profiler.fidelity import typical_errors
-from workbench.profiler.profile import Profile
-from workbench.profiler.storage import load_profile, save_profile
+from workbench.profiler.storage import profile_bytes
 
 EXECUTION = "profile.execution"
 
@@ -61,26 +57,11 @@ def _run(job: Job, like: Compiled | None) -> tuple[Done, Compiled | None]:
     start = time.perf_counter()
     try:
         compiled = compile_graph(job.graph, job.target, job.options, ipus=job.ipus, like=like)
-        profile = _file_of(keep_trace(collect(compiled, typical_errors()), job.options.get(EXECUTION)))
+        profile = profile_bytes(keep_trace(collect(compiled, typical_errors()), job.options.get(EXECUTION)))
     except (WorkbenchError, MemoryError) as problem:
         seconds = time.perf_counter() - start
         return Done(number=job.number, seconds=seconds, problem=str(problem) or type(problem).__name__), like
     return Done(number=job.number, seconds=time.perf_counter() - start, profile=profile), compiled
 
 
-def _file_of(profile: Any) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
-        path = Path(folder) / "point.wbprofile"
-        save_profile(profile, path)
-        return path.read_bytes()
-
-
-def profile_of(file: bytes) -> Profile:
-    """The profile whose file has these bytes."""
-    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
-        path = Path(folder) / "point.wbprofile"
-        path.write_bytes(file)
-        return load_profile(path)
-
-
-__all__ = ["Done", "Job", "profile_of", "run_jobs"]
+__all__ = ["Done", "Job", "run_jobs"]

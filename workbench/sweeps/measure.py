@@ -8,7 +8,8 @@ from typing import Any
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable.compile import needed_ipus, traced_graph
 from workbench.profiler.profile import Profile
-from workbench.sweeps.jobs import Done, Job, profile_of
+from workbench.profiler.storage import profile_from
+from workbench.sweeps.jobs import Done, Job
 from workbench.sweeps.run import Runner, check_executor, width_of
 
 Measured = Iterator[tuple[int, "Profile | WorkbenchError"]]
@@ -37,7 +38,7 @@ def _measured(requests: Sequence[Any], like: Any, executor: Any) -> Measured:
 
 
 def _result(done: Done) -> Profile | WorkbenchError:
-    return InputError(done.problem) if done.profile is None else profile_of(done.profile)
+    return InputError(done.problem) if done.profile is None else profile_from(done.profile)
 
 
 __all__ = ["measure_on"]

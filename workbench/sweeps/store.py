@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from workbench.base.files import whole_file
+from workbench.base.files import made_folder, whole_file
 from workbench.errors import InputError, ProfileFileError
 from workbench.profiler.profile import Profile
-from workbench.profiler.storage import load_profile
+from workbench.profiler.storage import load_profile, profile_from
 
 SUFFIX = ".wbprofile"
 
@@ -19,10 +19,7 @@ class Store:
     def __init__(self, folder: str | Path | None = None) -> None:
         self._own = tempfile.TemporaryDirectory(prefix="workbench-sweep-") if folder is None else None
         self.folder = Path(folder).expanduser() if folder is not None else Path(self._own.name if self._own else "")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot keep profiles in {str(self.folder)!r}: {error}", expected="a folder") from None
+        made_folder(self.folder)
         self._latest: dict[str, Profile] = {}
 
     def path(self, key: str) -> Path:
@@ -53,7 +50,7 @@ class Store:
                 f"cannot write {str(self.path(key))!r}: {error}",
                 todo="make room and call the sweep again with this folder: what is there is not compiled again",
             ) from None
-        found = load_profile(self.path(key))
+        found = profile_from(content)
         self._remember(key, found)
         return found
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -25,14 +24,14 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from workbench.base.files import whole_file
+from workbench.base.files import made_folder, whole_file, write_archive
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.errors import InputError, ProfileFileError
 from workbench.ipu._feeds import elements_of, to_arrays
 from workbench.ipu._files.portable import Feed, feeds_of, portable
 from workbench.ipu._files.programs import check_program, types_of
-from workbench.profiler.storage import load_profile
+from workbench.profiler.storage import profile_bytes, profile_from
 
 VERSION = 2  # since 2 with the checksums of the other members
 PROFILE = "profile.wbprofile"
@@ -132,11 +131,9 @@ def save_executable(executable: Any, path: Path) -> Path:
         "variables": {name: str(value.dtype) for name, value in values.items()},
         "feeds": [[each.name, each.gives, each.count, each.types] for each in feeds or ()],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", json.dumps(manifest))
-        for name, raw in members.items():
-            archive.writestr(name, raw)
+    made_folder(path.parent)
+    with whole_file(path) as file:
+        write_archive(file, [("manifest.json", json.dumps(manifest)), *members.items()])
     return path
 
 
@@ -153,8 +150,7 @@ def _members(
         buffer = io.BytesIO()
         np.save(buffer, value.view(np.uint16) if value.dtype == jnp.bfloat16 else value, allow_pickle=False)
         found[f"variables/{number}.npy"] = buffer.getvalue()
-    with tempfile.TemporaryDirectory() as folder:
-        found[PROFILE] = executable.profile.save(Path(folder) / PROFILE).read_bytes()
+    found[PROFILE] = profile_bytes(executable.profile)
     return found
 
 
@@ -254,9 +250,7 @@ def _loaded(place: Path) -> SavedExecutable:
     if sums != manifest["checksums"]:
         odd = sorted({name for name, _ in set(sums.items()) ^ set(manifest["checksums"].items())})
         raise ValueError(f"its members are not those that were written: {', '.join(odd)[:200]}")
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / PROFILE).write_bytes(members[PROFILE])
-        profile = load_profile(Path(folder) / PROFILE)
+    profile = profile_from(members[PROFILE])
     variables = {
         name: _restored(members[f"variables/{number}.npy"], dtype)
         for number, (name, dtype) in enumerate(manifest["variables"].items())

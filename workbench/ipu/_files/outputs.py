@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from workbench.base.files import made_folder
 from workbench.ipu.config._engine_options import engine_options
 
 LOGGER = logging.getLogger("workbench.ipu")
@@ -25,7 +26,7 @@ def write(executable: Any) -> None:
     name = file_name(executable.profile.name) if folder or options.get(_FOLDER) else ""
     if folder is not None:
         place = _free(folder / name) / "profile.wbprofile"
-        place.parent.mkdir(parents=True, exist_ok=True)
+        made_folder(place.parent)
         executable.profile.save(place)
         LOGGER.info("profile written to %s", place)
     if options.get(_FOLDER):
