@@ -290,7 +290,7 @@ def test_errors_say_what_is_wrong_what_was_expected_and_what_to_do() -> None:
     assert error(lambda: x.map({0: slice(0, 11)})) == (
         "slice(0, 11, None) of variable 'x'. Expected: slices of 0 to 10."
     )
-    assert "tiles 0 to 3" in error(lambda: x.map_linearly(tiles=5))
+    assert "over 5 tiles from tile 0 on. Expected: 1 to 4" in error(lambda: x.map_linearly(tiles=5))
     x.map({0: slice(0, 4)})
     assert error(lambda: g.sequence().compile_program()) == (
         "elements 4 to 10 of variable 'x' are on no tile. Expected: a tile for every element. To mend it: map them too."

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.categories import VariableKind
+from workbench.base.checked import checked, checked_methods
 from workbench.base.dtypes import HAND_WORDS, ITEMSIZE_BYTES
 from workbench.base.whole import MOST_EXACT, MOST_TURNS, whole
 from workbench.engine import vertices
@@ -46,6 +47,7 @@ from workbench.engine.target import target as find_target
 from workbench.errors import InputError
 
 
+@checked_methods
 class Graph:
     """Variables, compute sets and programs for one IPU of a target.
 
@@ -53,6 +55,7 @@ class Graph:
     use (default: those of the target).
     """
 
+    @checked
     def __init__(self, target: str | Target = "ipu2", *, tiles: int | None = None, name: str = "tiles") -> None:
         self.name = name
         if isinstance(target, Target):
@@ -91,7 +94,9 @@ class Graph:
         extent = tuple(int(size) for size in sizes)
         size_bytes = prod(extent) * ITEMSIZE_BYTES[dtype]
         if size_bytes > MOST_EXACT:
-            raise InputError(f"variable {name!r} is of {size_bytes:,} B", expected=f"at most {MOST_EXACT:,} B")
+            raise InputError(
+                f"variable {name!r} of shape {extent} is of {size_bytes:,} B", expected=f"at most {MOST_EXACT:,} B"
+            )
         variable = HandVariable(graph=self, name=name, shape=extent, dtype=dtype, kind=kind, interleaved=interleaved)
         self._variables[name] = variable
         return Tensor(variable=variable, shape=extent, strides=row_major_strides(extent))

@@ -25,6 +25,7 @@ PATHS = "markup|parent|turned|half a character"
 # What a plan finds, and so is not given.
 PLANNED = ("stages", "replicas", "gradient_accumulation_steps", "pipeline_schedule", "recomputation", "offload")
 
+HAND_NAMES = ("", ".compute_set", ".function", ".repeat", ".sequence", ".variable")
 # Classes that give a result, by "call.argument" or by the name of an argument; `None` does wherever it is the default.
 RESULTS: Mapping[str, str] = {
     # places of the small pipeline: two IPUs of four tiles
@@ -99,6 +100,20 @@ RESULTS: Mapping[str, str] = {
     "seed": "zero|numpy scalar",
     "columns": "empty list",
     "ipus": "numpy scalar",
+    # programs by hand
+    **dict.fromkeys([f"tiles.Graph{name}.name" for name in HAND_NAMES], TEXTS),
+    "tiles.Graph.tiles": "none|zero|numpy scalar",
+    "times": "numpy scalar",
+    "prefetched": "true",
+    "tiles.Graph.variable.shape": "numpy scalar|empty list",
+    "tiles.Graph.variable.kind": "none",
+    "interleaved": "true",
+    "tiles": "numpy scalar",
+    "first_tile": "zero|numpy scalar",
+    "grain": "zero|numpy scalar",
+    "tiles.ComputeSet.vertex.value": f"true|negative|{NUMBERS}|float|nan|infinite",
+    "tiles.ComputeSet.vertex.reads": "empty list",
+    "tiles.ComputeSet.vertex.writes": "none|empty list",
     # fields of a machine
     "Target.replace.bytes_per_tile": "none|numpy scalar",
     "Target.replace.name": "controls|markup|parent|turned|half a character|device path",
@@ -121,6 +136,7 @@ OF_FIELDS = {"int": "numpy scalar", "float": "10**18|float|numpy scalar", "str":
 # A function or a class of the caller's that is called: what it raises is theirs.
 OWN: Mapping[str, str] = {
     "source": "callable",
+    "tiles.Graph.copy.source": "",
     "wb.app.source": "",
     "loss": "callable",
     "progress": "callable|class",
@@ -135,6 +151,9 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "names": ("view", "variable"),
     "number": ("micro-batch",),
     "source": ("cannot be compiled", "model"),
+    "dtype": ("of type",),
+    "pieces": ("is mapped to",),
+    "tiles": ("target",),
     "executable": ("diagnose",),
     "auto_select_ipus": ("IPUs",),
     "select_ipus": ("device",),
@@ -222,7 +241,7 @@ TOLD_OTHERWISE = (
     *(" is given, and", " was given to", "has no ", "too many positional", "cannot be compared"),
     "not given one thing",
     "cannot be placed",
-    *("has shape", "have different shapes", "a stranger"),
+    *("given shape", "has shape", "have different shapes", "a stranger"),
 )
 
 

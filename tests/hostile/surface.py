@@ -45,8 +45,16 @@ class Call:
         return self.function(*before, *starred, **given)
 
 
-def call(name: str, function: Callable[..., Any], opened: Mapping[str, Any] | None = None) -> Call:
-    """A callable with the arguments of its signature; `opened` are those that `**` stands for, with their defaults."""
+def call(
+    name: str,
+    function: Callable[..., Any],
+    opened: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Call:
+    """A callable with the arguments of its signature; `opened` are those that `**` stands for, with their defaults.
+
+    `given`: what an ordinary call gives, where `ordinary` does not say it.
+    """
     arguments: list[str] = []
     star = ""
     defaults = dict(opened or {})
@@ -61,7 +69,7 @@ def call(name: str, function: Callable[..., Any], opened: Mapping[str, Any] | No
     return Call(
         name=name,
         function=function,
-        ordinary=ordinary.given(name, function),
+        ordinary=ordinary.given(name, function) if given is None else given,
         arguments=tuple(arguments),
         star=star,
         optional=frozenset(name for name, default in defaults.items() if default is None),
@@ -135,9 +143,17 @@ def setting(path: list[str], last: str) -> Callable[..., Any]:
     return set_and_freeze
 
 
+def by_hand() -> Iterator[Call]:
+    """The methods of `wb.tiles`, each on a fresh graph."""
+    from tests.hostile.by_hand import programs
+
+    return programs()
+
+
 ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {
     "api": api,
     "objects": objects,
     "operations": operations,
     "options": options,
+    "by hand": by_hand,
 }

@@ -7,7 +7,7 @@ import functools
 import inspect
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -118,6 +118,7 @@ def _with_article(name: str) -> str:
 
 
 def _of_several(name: str, inside: ast.expr, known: Mapping[str, Any]) -> Kind | None:
+    name = getattr(known.get(name), "__name__", None) or name  # what a module imports under another name
     if name == "Literal":
         return _choice(ast.literal_eval(inside if isinstance(inside, ast.Tuple) else ast.Tuple([inside], ast.Load())))
     if name == "Callable":
@@ -126,6 +127,8 @@ def _of_several(name: str, inside: ast.expr, known: Mapping[str, Any]) -> Kind |
         return Kind("a mapping", functools.partial(_instance, Mapping))
     if name in ("Sequence", "list"):
         return _listed(_kind(inside, known) or _ANYTHING)
+    if name == "Iterable":
+        return _listed(_kind(inside, known) or _ANYTHING, Iterable)
     return None
 
 
@@ -147,9 +150,9 @@ def _any_of(kinds: Sequence[Kind | None]) -> Kind | None:
     return Kind(" or ".join(dict.fromkeys(each.words for each in asked)), read)
 
 
-def _listed(kind: Kind) -> Kind:
+def _listed(kind: Kind, of: Any = Sequence | np.ndarray | set | frozenset) -> Kind:
     def read(value: Any) -> Any:
-        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence | np.ndarray | set | frozenset):
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, of):
             raise TypeError
         return tuple(kind.read(each) for each in value)
 

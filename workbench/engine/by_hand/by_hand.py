@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from workbench.base.checked import checked_methods
 from workbench.engine.by_hand.tensor import Tensor, check_tile
 from workbench.engine.by_hand.vertex import Vertex, make_vertex
 from workbench.errors import InputError
@@ -30,11 +31,12 @@ class StepOwner(Protocol):
 
 def check_graph(part: object, graph: object) -> None:
     """An error when a tensor or step belongs to another graph."""
-    owner = part.variable.graph if isinstance(part, Tensor) else getattr(part, "graph", graph)
+    owner = part.variable.graph if isinstance(part, Tensor) else part.graph if isinstance(part, Step) else graph
     if owner is not graph:
         raise InputError(f"{part} belongs to another graph", todo="use tensors and steps of one graph")
 
 
+@checked_methods
 class Step:
     """Anything a program is made of; `wb.profile` takes one, with all it contains."""
 
@@ -62,6 +64,7 @@ class Step:
         return f"<{type(self).__name__} {self.name}>"
 
 
+@checked_methods
 class ComputeSet(Step):
     """Vertices that run at the same time."""
 

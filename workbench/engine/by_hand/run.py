@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.base.host import refuse_beyond_host
+from workbench.base.text import short
 from workbench.engine.by_hand import by_hand as hand
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.by_hand.vertex import Vertex
@@ -145,6 +146,17 @@ def _check_fields(vertex: Vertex, count: int) -> None:
             )
 
 
+def _array(name: str, values: npt.ArrayLike) -> Array:
+    """Numbers as an array; an error for what is none."""
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):  # lists of several lengths
+        found = np.asarray(None)
+    if found.dtype.kind not in "biuf":
+        raise InputError(f"{name!r} was given {short(values)}", expected="an array of numbers")
+    return found
+
+
 class HandRun:
     """The memory of one run: `values[variable]` is flat. What nothing has written is zero."""
 
@@ -154,7 +166,7 @@ class HandRun:
             "a run", sum(prod(variable.shape) * ITEMSIZE_BYTES[variable.dtype] for variable in variables)
         )
         self.values = {variable: np.zeros(prod(variable.shape), np.dtype(variable.dtype)) for variable in variables}
-        self.given = {name: np.asarray(array) for name, array in given.items()}
+        self.given = {name: _array(name, values) for name, values in given.items()}
         self.returned: dict[str, Array] = {}
         self._check_names()
 
@@ -170,6 +182,10 @@ class HandRun:
     def _store(self, variable: HandVariable, array: Array) -> None:
         if array.shape != variable.shape:
             raise InputError(f"{variable.name!r} was given shape {array.shape}", expected=f"{variable.shape}")
+        if not np.can_cast(array.dtype, variable.dtype, "same_kind"):
+            raise InputError(
+                f"{variable.name!r} was given {array.dtype}", expected=f"numbers that {variable.dtype} holds"
+            )
         self.values[variable] = array.astype(variable.dtype).reshape(-1)
 
     def run(self, step: hand.Step) -> None:

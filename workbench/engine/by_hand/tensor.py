@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from workbench.base.arrays import IntArray
+from workbench.base.checked import checked_methods
+from workbench.base.whole import MOST_EXACT, whole
 from workbench.engine.mapping import Mapping, by_hand, linear
 from workbench.engine.mapping.types import Linear, intern
 from workbench.errors import InputError
@@ -64,6 +66,7 @@ class HandVariable:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@checked_methods
 class Tensor:
     """A variable, or a part of one cut with `[...]` (integers and slices). Strides and offset are in elements."""
 
@@ -123,10 +126,14 @@ class Tensor:
         variable, target = self.variable, self.variable.graph.target
         count = target.tiles_per_ipu
         self._mappable()
-        for name, tile in (("first_tile", first_tile), ("the last tile", first_tile + (tiles or 1) - 1)):
-            check_tile(tile, count, f"{variable.name}.map_linearly: {name} is {tile}")
-        if tiles is not None and tiles < 1:
-            raise InputError(f"{variable.name} was mapped over {tiles!r} tiles", expected=f"1 to {count}")
+        whole(f"grain of {variable.name}.map_linearly", grain, least=0, most=MOST_EXACT)
+        check_tile(first_tile, count, f"{variable.name}.map_linearly: first_tile is {first_tile}")
+        if tiles is not None and not 1 <= tiles <= count - first_tile:
+            raise InputError(
+                f"{variable.name} was mapped over {tiles} tiles from tile {first_tile} on",
+                expected=f"1 to {count - first_tile}",
+                todo="use fewer tiles or a graph with more of them",
+            )
         found = linear(
             variable.shape,
             variable.dtype,

@@ -15,6 +15,7 @@ import numpy as np
 
 from workbench.base.dtypes import HAND_WORDS
 from workbench.base.identity import each_once
+from workbench.base.text import short
 from workbench.engine import vertices
 from workbench.engine.by_hand.tensor import Tensor
 from workbench.engine.cost import Inputs, inputs_of
@@ -58,7 +59,7 @@ def make_vertex(
     codelet = _codelet(name)
     tensors = {key: value for key, value in fields.items() if isinstance(value, Tensor)}
     known = _SETTINGS.get(name, ())
-    settings = {key: value for key, value in fields.items() if key in known}
+    settings = {key: _number(name, key, value) for key, value in fields.items() if key in known}
     given = {key: value for key, value in fields.items() if key not in tensors and key not in known}
     read, written = _edges(name, tensors)
     if tensors and not written and writes is None:
@@ -78,6 +79,12 @@ def make_vertex(
         writes=(*written.items(), *(("", part) for part in writes or ())),
         settings=inputs_of(settings),
     )
+
+
+def _number(name: str, key: str, value: Any) -> Any:
+    if isinstance(value, bool | int | float | np.number | np.bool_):
+        return value
+    raise InputError(f"{name} is given {key}={short(value)}", expected="a number")
 
 
 def _codelet(name: str) -> vertices.Codelet:
