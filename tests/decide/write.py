@@ -1,17 +1,18 @@
 """`make decide`: diagnose every case, compile its whole lattice, and write the table; read it before committing it.
 
-python -m tests.decide.write             all, over two processes
-python -m tests.decide.write --show      the table as it is
-python -m tests.decide.write NAME ...    print what comes of some cases, and write nothing
+python -m tests.decide.write                all; each row is kept as it comes, and a run that broke off goes on
+python -m tests.decide.write --processes 2  over so many processes (one without: a run takes an hour)
+python -m tests.decide.write --fixes        diagnose every case anew; a lattice is compiled where the table has none
+python -m tests.decide.write --show         the table as it is
+python -m tests.decide.write NAME ...       print what comes of some cases, and write nothing
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 from tests.decide.cases import Case, drawn
 from tests.decide.lattice import arguments, cost, measured, options, points
+from tests.kept_rows import KeptRows, identity
 
 TABLE = Path(__file__).parent / "table.json"
 NEAR = 1.1
@@ -75,8 +77,8 @@ def cheapest(base: Any, case: Case, seed: int) -> dict[str, Any]:
     return {**counts, "best": found(profile, options(point), arguments(point))}
 
 
-def row(case: Case, seed: int) -> dict[str, Any]:
-    """All that the table says of a case."""
+def row(case: Case, seed: int, lattice: dict[str, Any] | None = None) -> dict[str, Any]:
+    """All that the table says of a case; its lattice is compiled if none is given."""
     base = case.compiled()
     assert not base.profile.fits, case
     return {
@@ -85,7 +87,7 @@ def row(case: Case, seed: int) -> dict[str, Any]:
         "bytes_per_tile": int(base.profile.target["bytes_per_tile"]),
         "cost": cost(base.profile),
         "first": first_fix(base, case),
-        "lattice": cheapest(base, case, seed),
+        "lattice": cheapest(base, case, seed) if lattice is None else lattice,
     }
 
 
@@ -110,8 +112,11 @@ def show(rows: list[dict[str, Any]]) -> None:
             f"{'fits' if first.get('fits') else 'over':5} {'' if times is None else f'{times:6.3f}':7}"
             f"first {first.get('compiles_to_first')!s:5} of {first.get('compiles')!s:5} "
             f"lattice {each['lattice']['fitting']} of {each['lattice']['points']}"
-            f"  {first.get('fix', '')} | {None if best is None else {**best['options'], **best['arguments']}}"
+            f"  {first.get('fix', '')} | {None if best is None else {**best['options'], **best['arguments']}}",
+            flush=True,
         )
+    if len(rows) == 1:
+        return
     ratios = [found for found in map(ratio, rows) if found is not None]
     firsts = [each["first"]["compiles_to_first"] or 10**6 for each in rows if each["first"]]
     print(
@@ -121,27 +126,53 @@ def show(rows: list[dict[str, Any]]) -> None:
     )
 
 
+def rows_of(chosen: dict[int, Case], processes: int, lattices: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Each row as it comes."""
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(row, case, place, lattices.get(key(case))) for place, case in chosen.items()]
+        for done in as_completed(waiting):
+            show([done.result()])
+            yield done.result()
+
+
+def key(case: Case) -> str:
+    return json.dumps(asdict(case))
+
+
+def known_lattices() -> dict[str, Any]:
+    """The lattices of the stored table by case: those of cases drawn since are not in it."""
+    return {key(Case(**each["case"])): each["lattice"] for each in stored()}
+
+
+def write(cases: tuple[Case, ...], processes: int, lattices: dict[str, Any]) -> list[dict[str, Any]]:
+    """All rows, kept one by one, and the table of them."""
+    kept = KeptRows("decide", f"{identity(Path(__file__).parent)} {len(lattices)}")
+    left = {place: case for place, case in enumerate(cases) if key(case) not in kept.rows}
+    for each in rows_of(left, processes, lattices):
+        kept.put(key(Case(**each["case"])), each)
+    rows = [kept.rows[key(case)] for case in cases]
+    kept.done(TABLE, rows)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="some cases, as 'cnn, state'")
     parser.add_argument("--show", action="store_true", help="print the stored table")
+    parser.add_argument("--fixes", action="store_true", help="keep the lattices of the stored table")
+    parser.add_argument("--processes", type=int, default=1, help="how many compile at once")
     asked = parser.parse_args()
+    cases = drawn()
     if asked.show:
         show(stored())
         return
-    chosen = [(place, case) for place, case in enumerate(drawn()) if not asked.names or case.name in asked.names]
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        rows = list(_said(pool.map, chosen))
-    show(rows)
-    if not asked.names:
-        TABLE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        print(f"written: {TABLE}")
-
-
-def _said(mapped: Callable[..., Any], chosen: list[tuple[int, Case]]) -> Any:
-    for each in mapped(row, [case for _, case in chosen], [place for place, _ in chosen]):
-        print(each["case"]["model"], each["case"]["way"], ratio(each), flush=True)
-        yield each
+    lattices = known_lattices() if asked.fixes else {}
+    if asked.names:
+        chosen = {place: case for place, case in enumerate(cases) if case.name in asked.names}
+        show(list(rows_of(chosen, asked.processes, lattices)))
+        return
+    show(write(cases, asked.processes, lattices))
+    print(f"written: {TABLE}")
 
 
 if __name__ == "__main__":
