@@ -4,7 +4,9 @@ Both are logarithms of a ratio to the program as it is, where changes at once ad
 estimates are a Gaussian process: a lever's own grows with the steps it is moved (as a random walk does, so two values
 share the steps they both go), and any two levers moved together deviate by a little more. After each compile what is
 known is conditioned on it (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, equations 2.23 and
-2.24), and how far expectations were off so far says how far those to come may be.
+2.24). How far a lever may deviate is learned too: a scale for each, the likeliest by what was measured (there, equation
+5.8), so one that did nothing is soon left alone, and one that did much, whichever way, is tried the other way as well.
+How far each compile is from what the others make expected of it (equation 5.12) says how far those to come may be.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ LEAST = 0.02  # of what there is: no change is expected to leave less
 NOISE = 1e-6  # compiles repeat themselves; what keeps equal rows from a singular matrix
 
 USUAL = 4.0  # compiles as expected, with which those that were made are weighed
+SCALES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of a lever's doubt
+SPREAD = 1.0  # how far scales are from 1 before anything was measured, as a standard deviation of their logarithm
 
 Parts = tuple[Change, ...]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -47,11 +51,11 @@ class Beliefs:
     candidates: Sequence[Parts]
     _known: list[int] = field(default_factory=list)
     _found: list[tuple[float, float]] = field(default_factory=list)
-    _missed: list[tuple[float, float]] = field(default_factory=list)
     _levers: list[str] = field(init=False)
     _steps: Array = field(init=False)
     _ways: Array = field(init=False)
     _prior: Array = field(init=False)
+    _scales: tuple[Array, Array] = field(init=False)
 
     def __post_init__(self) -> None:
         self._levers = list(self.doubts)
@@ -64,6 +68,7 @@ class Beliefs:
                 self._steps[row, column] = part.steps
                 self._ways[row, column] = ways.setdefault((part.lever, part.to), len(ways) + 1)
         self._prior = np.array([self._estimate(parts) for parts in self.candidates]).reshape(-1, 2)
+        self._scales = np.ones(len(self._levers)), np.ones(len(self._levers))
 
     def _estimate(self, parts: Parts) -> tuple[float, float]:
         left = sum(math.log(max(LEAST, part.estimated_bytes / self.base_bytes)) for part in parts)
@@ -72,13 +77,10 @@ class Beliefs:
     def learn(self, place: int, bytes_ratio: float, cost_ratio: float) -> None:
         """What a candidate left and cost, as ratios to the program as it is."""
         found = math.log(max(bytes_ratio, 1e-9)), math.log(max(cost_ratio, 1e-9))
-        missed = []
-        for which in (0, 1):
-            mean, deviation = self._one(which)
-            missed.append(((found[which] - mean[place]) / max(deviation[place], 1e-3)) ** 2)
-        self._missed.append((missed[0], missed[1]))
         self._known.append(place)
         self._found.append(found)
+        for which in (0, 1):
+            self._learn_scales(which)
 
     def expected(self) -> Expected:
         """What every candidate is expected to leave and to cost now."""
@@ -86,37 +88,70 @@ class Beliefs:
         return Expected(left, left_doubt * self._off(0), cost, cost_doubt * self._off(1))
 
     def _off(self, which: int) -> float:
-        """How far expectations were off, over how far they thought they might be."""
-        missed = sum(each[which] for each in self._missed)
-        return math.sqrt((USUAL + missed) / (USUAL + len(self._missed)))
+        """How far each compile is from what the others make expected of it, over how far that thinks it may be."""
+        if not self._known:
+            return 1.0
+        inverse = np.linalg.inv(self._among(which))
+        missed = (inverse @ self._deviations(which)) ** 2 / np.diag(inverse)
+        return math.sqrt((USUAL + float(missed.sum())) / (USUAL + len(missed)))
+
+    def _doubts(self, which: int) -> Array:
+        return np.array([self.doubts[name][which] for name in self._levers])
+
+    def _deviations(self, which: int) -> Array:
+        """What was measured, less what was estimated."""
+        return np.array([found[which] for found in self._found]) - self._prior[self._known, which]
 
     def _one(self, which: int) -> tuple[Array, Array]:
         every = np.arange(len(self.candidates))
         prior = self._prior[:, which]
-        doubts = np.array([self.doubts[name][which] for name in self._levers])
-        alone = self._variance(doubts)
+        doubts, scales = self._doubts(which), self._scales[which]
+        alone = _sums(self._steps, doubts, scales)
         if not self._known:
             return prior, np.sqrt(alone)
-        known = np.array(self._known)
-        among = self._covariance(known, known, doubts) + NOISE * np.eye(len(known))
-        across = self._covariance(every, known, doubts)
+        known, among = np.array(self._known), self._among(which)
+        across = _sums(self._shared(every, known), doubts, scales)
         gain = np.linalg.solve(among, across.T).T
-        deviations = np.array([found[which] for found in self._found]) - prior[known]
         variance = alone - np.einsum("ij,ij->i", gain, across)
-        return prior + gain @ deviations, np.sqrt(np.maximum(variance, 0.0))
+        return prior + gain @ self._deviations(which), np.sqrt(np.maximum(variance, 0.0))
 
-    def _covariance(self, left: Array, right: Array, doubts: Array) -> Array:
+    def _among(self, which: int) -> Array:
+        """Covariances of what was measured."""
+        known = np.array(self._known)
+        shared = self._shared(known, known)
+        return _sums(shared, self._doubts(which), self._scales[which]) + NOISE * np.eye(len(known))
+
+    def _shared(self, left: Array, right: Array) -> Array:
+        """Steps that two candidates both go, by lever."""
         same = self._ways[left][:, None, :] == self._ways[right][None, :, :]
-        shared = np.minimum(self._steps[left][:, None, :], self._steps[right][None, :, :]) * same
-        return _sums(shared, doubts)
+        found: Array = np.minimum(self._steps[left][:, None, :], self._steps[right][None, :, :]) * same
+        return found
 
-    def _variance(self, doubts: Array) -> Array:
-        return _sums(self._steps, doubts)
+    def _learn_scales(self, which: int) -> None:
+        """The likeliest scale of each lever that was moved, the others as they are."""
+        known = np.array(self._known)
+        shared, off, doubts = self._shared(known, known), self._deviations(which), self._doubts(which)
+        scales = self._scales[which]
+        for column in np.flatnonzero(self._steps[known].any(axis=0)):
+            likely = []
+            for scale in SCALES:
+                scales[column] = scale
+                among = _sums(shared, doubts, scales) + NOISE * np.eye(len(known))
+                likely.append(_likelihood(among, off) - (math.log(scale) / SPREAD) ** 2 / 2)
+            scales[column] = SCALES[int(np.argmax(likely))]
 
 
-def _sums(shared: Array, doubts: Array) -> Array:
-    pairs = (shared.sum(axis=-1) ** 2 - (shared**2).sum(axis=-1)) / 2
-    sums: Array = (shared * doubts**2).sum(axis=-1) + TOGETHER**2 * pairs
+def _likelihood(covariance: Array, values: Array) -> float:
+    """The logarithm of a Gaussian's density, but for a constant."""
+    root = np.linalg.cholesky(covariance)
+    return float(-(np.linalg.solve(root, values) ** 2).sum() / 2 - np.log(np.diag(root)).sum())
+
+
+def _sums(shared: Array, doubts: Array, scales: Array) -> Array:
+    """Covariances from steps that are shared: of levers alone, and of any two together."""
+    scaled = shared * scales
+    pairs = (scaled.sum(axis=-1) ** 2 - (scaled**2).sum(axis=-1)) / 2
+    sums: Array = (shared * (scales * doubts) ** 2).sum(axis=-1) + TOGETHER**2 * pairs
     return sums
 
 

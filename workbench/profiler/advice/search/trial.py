@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,7 +97,7 @@ class Trial:
             if parts in known:
                 open_[place] = False
                 self._learn(beliefs, place, known[parts])
-        search = _Search(beliefs=beliefs, open=open_, last=self.budget.used + compiles)
+        search = Search(beliefs=beliefs, open=open_, last=self.budget.used + compiles)
         self._explore(search, search.last - compiles // 2)
         self._descend(search)
         self._explore(search, search.last - (SPARED if compiles > 4 * SPARED else 0))
@@ -109,7 +109,7 @@ class Trial:
         """What came of levers that are candidates: of all but stages."""
         return [each for each in self.outcomes if all(part.lever in LEVERS for part in each.parts)]
 
-    def _explore(self, search: _Search, last: int) -> None:
+    def _explore(self, search: Search, last: int) -> None:
         """Compile what promises most, until nothing does, or so many compiles are used."""
         while search.open.any() and min(self.budget.left, last - self.budget.used) > 0:
             self._close_alike(search)
@@ -118,10 +118,11 @@ class Trial:
                 return
             self._measure(search, places)
 
-    def _descend(self, search: _Search) -> None:
+    def _descend(self, search: Search) -> None:
         """From the best so far to better ones beside it: with a change less, or one that goes a step less or more."""
         while (best := min(self._moved, key=self._rank, default=None)) is not None and best.profile is not None:
-            beside = [place for place in search.beside(best.parts) if search.open[place]]
+            fits = {each.parts: each.profile is not None and each.profile.fits for each in self._moved}
+            beside = [place for place in search.beside(best.parts, fits) if search.open[place]]
             most = min(self.width, self.budget.left, search.last - self.budget.used)
             likely = self._fits(search.beliefs.expected())
             places = [place for place in beside if likely[place] > HOPELESS or not best.profile.fits][: max(0, most)]
@@ -129,13 +130,13 @@ class Trial:
                 return
             self._measure(search, places)
 
-    def _measure(self, search: _Search, places: Sequence[int]) -> None:
+    def _measure(self, search: Search, places: Sequence[int]) -> None:
         search.open[list(places)] = False
         outcomes = self._outcomes([search.beliefs.candidates[place] for place in places])
         for place, outcome in zip(places, outcomes, strict=True):
             self._learn(search.beliefs, place, outcome)
 
-    def _close_alike(self, search: _Search) -> None:
+    def _close_alike(self, search: Search) -> None:
         """Leave out what would be a program that was measured, as far as changes that did nothing can tell."""
         idle = idle_changes([(each.parts, self._made(each)) for each in self._moved if each.profile is not None])
         known = {_without(each.parts, idle) for each in self._moved}
@@ -254,7 +255,7 @@ class Trial:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Search:
+class Search:
     """One search among candidates: which are open, and the count of compiles at which it ends."""
 
     beliefs: Beliefs
@@ -270,8 +271,9 @@ class _Search:
         for part in sorted(every, key=lambda each: each.steps):
             self._ladders.setdefault((part.lever, part.to), []).append(part)
 
-    def beside(self, parts: Parts) -> Iterator[int]:
-        """Candidates with a change less, then with one a step milder, then with one a step further."""
+    def beside(self, parts: Parts, fits: Mapping[Parts, bool]) -> Iterator[int]:
+        """Candidates with a change less, then with one a step milder or further, or halfway to what does not fit, then
+        with one that goes another way."""
         found = [tuple(part for part in parts if part is not dropped) for dropped in parts]
         for step in (-1, 1):
             for place, part in enumerate(parts):
@@ -279,9 +281,24 @@ class _Search:
                 at = ladder.index(part) + step if part in ladder else -1
                 if 0 <= at < len(ladder):
                     found.append((*parts[:place], ladder[at], *parts[place + 1 :]))
+        for place, part in enumerate(parts):
+            found += self._halfway(parts, place, fits)
+            others = [ladder for way, ladder in self._ladders.items() if way[0] == part.lever and way[1] != part.to]
+            found += [(*parts[:place], ladder[0], *parts[place + 1 :]) for ladder in others]
         for each in found:
             if each in self._places:
                 yield self._places[each]
+
+    def _halfway(self, parts: Parts, place: int, fits: Mapping[Parts, bool]) -> Iterator[Parts]:
+        """One change halfway from the mildest that fits to the next milder that does not, the others as they are."""
+        ladder = self._ladders.get((parts[place].lever, parts[place].to), [])
+        every = [(*parts[:place], part, *parts[place + 1 :]) for part in ladder]
+        enough = next((at for at, each in enumerate(every) if fits.get(each)), None)
+        if enough is None:
+            return
+        short = max((at for at, each in enumerate(every[:enough]) if fits.get(each) is False), default=-1)
+        if enough - short > 1:
+            yield every[(short + enough) // 2]
 
 
 def idle_changes(measured: Sequence[tuple[Parts, tuple[int, int]]]) -> frozenset[Change]:
@@ -319,6 +336,7 @@ __all__ = [
     "Measure",
     "Outcome",
     "Progress",
+    "Search",
     "Trial",
     "cost_of",
     "idle_changes",
