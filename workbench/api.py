@@ -157,30 +157,33 @@ def diagnose(
     are tried where nothing on the program's own IPUs fits, or only dearly. `levers`: names, default all; another
     optimizer is tried only where it is named or nothing else fits. `executor`: compiles as many at once as it has
     workers, see `wb.sweep`. `progress` hears `"fix: phase"`; what it raises stops the diagnosis. `heard` is given each
-    row as it is measured. Errors: `InputError`.
+    row as it is measured; a notebook shows them meanwhile. Errors: `InputError`.
     """
     from workbench.base.whole import whole
     from workbench.ipu.devices import number_of_ipus
     from workbench.profiler.advice.diagnose import diagnose as run
     from workbench.splits.offered import stages_found
     from workbench.sweeps.measure import measure_on
+    from workbench.widgets.growing import growing
 
     most = min(_MOST_IPUS, number_of_ipus()) if ipus is None else whole("ipus", ipus)
     measure, width = measure_on(executor)
-    return run(
-        executable,
-        compile_request,
-        keep_numbers=keep_numbers,
-        ipus=most,
-        levers=levers,
-        compiles=compiles,
-        seconds=seconds,
-        progress=progress,
-        heard=heard,
-        split=lambda request, count, left, told: stages_found(request, compile_request, count, left, told),
-        measure=measure,
-        width=width,
-    )
+    with growing() as so_far:
+        return run(
+            executable,
+            compile_request,
+            keep_numbers=keep_numbers,
+            ipus=most,
+            levers=levers,
+            compiles=compiles,
+            seconds=seconds,
+            progress=progress,
+            heard=heard,
+            so_far=so_far,
+            split=lambda request, count, left, told: stages_found(request, compile_request, count, left, told),
+            measure=measure,
+            width=width,
+        )
 
 
 _MOST_IPUS = 16  # of a fix that nobody set a bound for

@@ -15,7 +15,7 @@ from tests.profiler.advice.fake_compiler import FakeCompiler, by_lever, over
 from workbench.errors import Cancelled, InputError
 from workbench.executable import PHASES
 from workbench.ipu.config import IPUConfig, form_options
-from workbench.profiler.advice.diagnose import diagnose
+from workbench.profiler.advice.diagnose import Diagnosis, diagnose
 from workbench.profiler.report import face
 from workbench.widgets.app import App, difference
 from workbench.widgets.app import progress as app_progress
@@ -281,6 +281,16 @@ def test_from_out_of_memory_to_a_fix_that_fits(app: App) -> None:
     assert app.profile.max_tile_bytes == promised
     assert difference(before, app.profile) in app.progress.data["text"]
     assert offered(app) == []
+    form, options = app.run.state(), app.options.options()
+    app.undo()
+    assert app.profile is before
+    assert len(offered(app)) == 1
+    assert (app.run.state(), app.options.options()) != (form, options)
+    assert "form has changed" not in app.shown.value
+    press(offered(app)[0], {"apply": 0})
+    assert app.wait(120)
+    assert (app.run.state(), app.options.options()) == (form, options)
+    assert app.profile.max_tile_bytes == promised
 
 
 def test_a_trace_is_used_again_when_only_options_change(app: App) -> None:
@@ -385,8 +395,52 @@ def test_faces_of_a_diagnosis() -> None:
     bundle = drawn.mimebundle(report)
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert bundle["text/html"].count("<img") == 1
-    assert drawn.svg(report).count("<rect") >= 2 * (1 + len(report.fixes))
+    assert drawn.svg(report).count("<rect") >= 2 * (1 + len(report.fixes)) + len(report.tried)
     assert len(drawn.figure(report).data[0].x) == 1 + len(report.fixes)
+
+
+def test_a_diagnosis_is_shown_while_it_grows() -> None:
+    came: list[Diagnosis] = []
+    ended = diagnose(over(), FakeCompiler(by_lever), so_far=came.append)
+    assert [len(each.tried) for each in came] == list(range(1, len(ended.tried) + 1))
+    assert came[-1].to_pandas().equals(ended.to_pandas())
+    assert not diagnosis.DiagnosisView(came[0]).live  # nothing is applied while compiles go on
+    assert diagnosis.content(came[0])["sentence"].startswith("1 compiled so far. ")
+    assert diagnosis.content(ended)["sentence"] == ended.sentence
+    shown = {point["text"] for point in diagnosis.content(came[-1])["plot"]["points"]}
+    assert len(shown) == len({fix.fix for fix in ended.tried if fix.verified_bytes})
+
+
+def test_points_of_a_diagnosis_lie_where_their_numbers_are() -> None:
+    report = diagnose(over(), FakeCompiler(by_lever))
+    plot = diagnosis.content(report)["plot"]
+    top = plot["now"]["y"] / report.profile.max_tile_bytes  # of a byte
+    assert plot["limit"] == pytest.approx(top * int(report.profile.target["bytes_per_tile"]))
+    for fix, point in zip((fix for fix in report.tried if fix.verified_bytes), plot["points"], strict=True):
+        assert point["y"] == pytest.approx(top * fix.verified_bytes)
+        assert point["fits"] == (point["y"] <= plot["limit"])
+        assert 0 <= point["x"] <= 1
+    by_cost = sorted((fix.cost, point["x"]) for fix, point in zip(report.tried, plot["points"], strict=True))
+    assert [x for _, x in by_cost] == sorted(x for _, x in by_cost)
+    assert len(plot["front"]) == len(report.pareto())
+
+
+def test_a_fix_is_applied_and_taken_back() -> None:
+    report = diagnose(over(), FakeCompiler(by_lever))
+    shown = face("diagnosis").widget(report)
+    shown.apply(0)
+    first = shown.executable
+    shown.apply(1)
+    assert shown.executable.profile.max_tile_bytes == report.fixes[1].verified_bytes
+    button = shown.children[1].children[1]
+    button.click()
+    assert shown.executable is first
+    assert report.fixes[0].fix in shown.children[1].children[0].value
+    shown.undo()
+    assert shown.executable is None
+    assert shown.children == (shown.view,)
+    shown.undo()
+    assert shown.children == (shown.view,)
 
 
 def test_apply_buttons_call_back_within_bounds() -> None:

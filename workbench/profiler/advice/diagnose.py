@@ -105,7 +105,8 @@ COLUMNS = (
 class Diagnosis(Report):
     """Fixes of one program, best first: those that fit by cycles x IPUs a sample, then by the bytes still needed.
 
-    `fixes`: what helps; `tried`: everything compiled, in order; `skipped`: (lever, why not).
+    `fixes`: what helps; `tried`: everything compiled, in order; `skipped`: (lever, why not); `ended`: whether all is
+    tried that will be.
     """
 
     name: ClassVar[str] = "diagnosis"
@@ -114,6 +115,7 @@ class Diagnosis(Report):
     tried: tuple[Fix, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     estimated: bool = False
+    ended: bool = True
     executable: Any = None
     compile: Compile | None = None
 
@@ -249,13 +251,15 @@ def diagnose(
     seconds: float | None = None,
     progress: Progress | None = None,
     heard: Callable[[Fix], None] | None = None,
+    so_far: Callable[[Diagnosis], None] | None = None,
     split: SplitFinder | None = None,
     measure: Measure | None = None,
     width: int = 1,
 ) -> Diagnosis:
     """Try changes of an executable (or, as estimates, of a loaded profile) and rank what helps: see `wb.diagnose`.
 
-    `split` finds stages, as `SplitFinder`; without it none are tried. `measure` compiles `width` requests at once.
+    `heard` is given each row as it is measured, `so_far` the diagnosis that all of them make until then. `split` finds
+    stages, as `SplitFinder`; without it none are tried. `measure` compiles `width` requests at once.
     """
     found, profile = _levers(levers), _profile_of(executable)
     if keep_numbers not in LEVELS:
@@ -273,7 +277,7 @@ def diagnose(
         executable=executable,
         compile=compile,
         progress=progress or (lambda text: None),
-        heard=(lambda outcome: None) if heard is None else (lambda outcome: heard(_fix(outcome, executable))),
+        heard=lambda outcome: _tell(trial, outcome, heard, so_far),
         budget=budget,
         measure=measure,
         width=width,
@@ -282,17 +286,36 @@ def diagnose(
     staged = split is not None and named and most > profile.ipus and _may_stage(request, situation)
     stages = partial(with_stages, trial, split, situation, most, keep_numbers) if split and staged else None
     _search(trial, ladders, keep_numbers, every=levers is None, stages=stages)
-    tried = tuple(_fix(outcome, executable) for outcome in trial.outcomes)
     if trial.left_out:
         skipped.append((f"{trial.left_out} combinations", "none of them promised more, or the compiles were used up"))
+    return _diagnosis(trial, skipped, ended=True)
+
+
+def _diagnosis(trial: Trial, skipped: Sequence[tuple[str, str]], *, ended: bool) -> Diagnosis:
+    """What the compiles of a trial show."""
+    tried = tuple(_fix(outcome, trial.executable) for outcome in trial.outcomes)
     return Diagnosis(
-        profile=profile,
-        fixes=_helping(tried, profile),
+        profile=trial.base,
+        fixes=_helping(tried, trial.base),
         tried=tried,
         skipped=tuple(skipped),
-        executable=executable,
-        compile=compile,
+        ended=ended,
+        executable=trial.executable,
+        compile=trial.compile,
     )
+
+
+def _tell(
+    trial: Trial,
+    outcome: Outcome,
+    heard: Callable[[Fix], None] | None,
+    so_far: Callable[[Diagnosis], None] | None,
+) -> None:
+    """Hand a row, and all until then, to whoever listens."""
+    if heard is not None:
+        heard(_fix(outcome, trial.executable))
+    if so_far is not None:
+        so_far(_diagnosis(trial, (), ended=False))
 
 
 def _profile_of(executable: Any) -> Profile:

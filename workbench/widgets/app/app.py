@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets
@@ -22,10 +23,22 @@ from workbench.widgets.app.run import RunForm, request_of
 from workbench.widgets.app.source import Choice, SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.kit.base import with_html
-from workbench.widgets.views.diagnosis import DiagnosisView
+from workbench.widgets.views.diagnosis import DiagnosisView, content
 
 _COMPILE = "Compile the model for the IPU that is described, without hardware"
 _DIAGNOSE = "Try what may make it fit, or faster: each change is compiled and measured"
+_UNDO = "Take the fix back: the form and the results as they were"
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What a fix was applied to: results, and where the controls stood."""
+
+    executable: Any
+    diagnosis: Any
+    asked: str
+    run: Any
+    options: Any
 
 
 class App(ipywidgets.VBox):
@@ -45,6 +58,7 @@ class App(ipywidgets.VBox):
         self.target: Any = None
         self._task: Task | None = None
         self._before: Profile | None = None
+        self._undone: _Before | None = None
         self._asked = ""  # the code of what is shown
         self._ready = False
         self.picker = SourcePicker(source, self._show_code)
@@ -76,7 +90,7 @@ class App(ipywidgets.VBox):
 
     def compile(self) -> None:
         """Compile what the form says, in a thread."""
-        self._before = None
+        self._before = self._undone = None
         self._compile()
 
     def diagnose(self) -> None:
@@ -85,7 +99,10 @@ class App(ipywidgets.VBox):
             return self.progress_of(InputError("nothing was compiled yet", todo="press Compile first"))
         executable = self.executable
         return self._start(
-            "Diagnosing", (), lambda progress: diagnose(executable, compile_request, progress=progress), self._diagnosed
+            "Diagnosing",
+            (),
+            lambda progress: diagnose(executable, compile_request, progress=progress, so_far=self._grown),
+            self._diagnosed,
         )
 
     def apply(self, index: int) -> None:
@@ -93,6 +110,7 @@ class App(ipywidgets.VBox):
         if self.diagnosis is None or not 0 <= index < len(self.diagnosis.fixes):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
         change = self.diagnosis.fixes[index].change
+        self._undone = _Before(self.executable, self.diagnosis, self._asked, self.run.state(), self.options.state())
         arguments = dict(change.arguments)
         self.run.set(arguments)
         steps = arguments.get("gradient_accumulation_steps")
@@ -100,6 +118,17 @@ class App(ipywidgets.VBox):
         self.options.set({**dict(change.options), **accumulation})
         self._before = self.profile
         return self._compile()
+
+    def undo(self) -> None:
+        """Take the last fix back: the form, the results and the diagnosis as they were."""
+        before, self._undone = self._undone, None
+        if before is None or (self._task is not None and self._task.running):
+            return
+        self.run.restore(before.run)
+        self.options.restore(before.options)
+        self._before, self._asked = None, before.asked
+        self._compiled((before.executable, before.executable.profile))
+        self._diagnosed(before.diagnosis)
 
     def cancel(self) -> None:
         """Stop what runs."""
@@ -207,7 +236,7 @@ class App(ipywidgets.VBox):
     def _compiled(self, result: tuple[Any, Profile]) -> None:
         self.executable, profile = result
         self.diagnosis = None
-        self._mending.children = []
+        self._mending.children = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
         self._result.children = [linked.profile_view(profile)]
         self._say_what_is_shown()
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
@@ -216,8 +245,16 @@ class App(ipywidgets.VBox):
         self.progress.end(f"{profile.name} {text}")
         self._enable()
 
+    def _grown(self, found: Any) -> None:
+        """Show a diagnosis that still goes on."""
+        shown = self._mending.children
+        if shown and isinstance(shown[0], DiagnosisView):
+            shown[0].data = content(found)
+        else:
+            self._mending.children = [DiagnosisView(found)]
+
     def _diagnosed(self, found: Any) -> None:
-        self.diagnosis = found
+        self.diagnosis, self._undone = found, None
         view = DiagnosisView(found)
         view.on_apply(self.apply)
         self._mending.children = [view]

@@ -89,6 +89,15 @@ class OptionsForm:
             if name in self.controls:
                 self.controls[name].value = value
 
+    def state(self) -> tuple[Any, dict[str, Any]]:
+        """The configuration below, and where the controls stand, for `restore`."""
+        return self._base, {name: control.value for name, control in self.controls.items()}
+
+    def restore(self, state: tuple[Any, dict[str, Any]]) -> None:
+        """The configuration and the controls as they were."""
+        self._base, values = state
+        self.set(values)
+
     def reset(self) -> None:
         """Every control to the default of its declaration."""
         self.set({name: declared.default for name, declared in self._declared.items()})

@@ -65,6 +65,15 @@ class RunForm:
             if name in values:
                 getattr(self, name).value = values[name]
 
+    def state(self) -> dict[str, Any]:
+        """Where the controls stand, for `restore`."""
+        return {name: getattr(self, name).value for name in ("batch_size", "mode", "precision", "optimizer")}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Move the controls to where they stood."""
+        for name, value in state.items():
+            getattr(self, name).value = value
+
 
 def request_of(choice: Choice, arguments: Mapping[str, Any], options: Any, target: Any = None) -> Any:
     """The request of a compile. More than one selected IPU spreads the layers evenly over as many stages."""

@@ -13,7 +13,30 @@ function row(fix, place, {limit, live, apply}) {
     h("td", {}, gauge(fix.share, limit, fix.fits, fix.bytes), h("span", {class: "wb-note", text: fix.estimate})),
     h("td", {}, h("span", {class: "wb-says", text: `${fix.fits ? "✓" : "✕"} ${fix.verdict}`}), fix.doubt && h("span", {class: "wb-note", text: fix.doubt})),
     h("td", {class: "wb-num"}, h("span", {text: fix.cost}), h("span", {class: "wb-note", text: fix.change})),
-    h("td", {}, live && button("Apply", () => apply(place), {"aria-label": `Apply: ${fix.title}`})));
+    live && h("td", {}, button("Apply", () => apply(place), {"aria-label": `Apply: ${fix.title}`})));
+}
+
+const part = (value) => `${value * 100}%`;
+
+// From each point of the front as many bytes until the next is reached in cost, then down to it.
+const front = (points) => points.slice(1).flatMap(({x, y}, place) => [
+  h("div", {class: "wb-front", style: {left: part(points[place].x), width: part(x - points[place].x), bottom: part(points[place].y)}}),
+  h("div", {class: "wb-front", style: {left: part(x), bottom: part(y), height: part(points[place].y - y)}})]);
+
+// Bytes against cost of all that was compiled; the lists beside it say the same in words.
+function plot(data, label) {
+  if (!data.points) return null;
+  const dot = (point, kind) => h("span", {class: `wb-dot ${kind}`, title: point.text, style: {left: part(point.x), bottom: part(point.y)}});
+  return h("figure", {class: "wb-scatter"},
+    h("figcaption", {text: "All that was compiled: bytes of the fullest tile against cycles × IPUs a sample"}),
+    h("div", {class: "wb-scatter-area", role: "img", "aria-label": label},
+      ...data.ticks_y.map(({at, text}) => h("span", {class: "wb-tick-y", style: {bottom: part(at)}}, h("i", {text}))),
+      ...data.ticks_x.map(({at, text}) => h("span", {class: "wb-tick-x", style: {left: part(at)}, text})),
+      h("div", {class: "wb-capacity", style: {bottom: part(data.limit)}}, h("span", {text: data.limit_text})),
+      ...front(data.front),
+      ...data.points.map((point) => dot(point, point.fits ? "wb-fits" : "")), dot(data.now, "wb-now")),
+    h("p", {class: "wb-legend"}, ...[["wb-fits", "fits"], ["", "does not fit"], ["wb-now", "as it is"]].map(([kind, text]) =>
+      h("span", {class: "wb-key"}, h("span", {class: `wb-dot ${kind}`}), text)), h("span", {class: "wb-key"}, h("span", {class: "wb-line"}), "Pareto front")));
 }
 
 const list = (title, items) => items.length > 0 && h("details", {class: "wb-data"}, h("summary", {text: title}), h("ul", {}, ...items.map((text) => h("li", {text}))));
@@ -21,11 +44,12 @@ const list = (title, items) => items.length > 0 && h("details", {class: "wb-data
 export function content(data, live, apply) {
   const heads = ["What to change", "Fullest tile", "Verdict", "Cycles × IPUs a sample", live && "Apply"].filter(Boolean);
   const now = h("tr", {class: "wb-present"}, h("th", {scope: "row", text: "As it is"}), h("td", {}, gauge(data.now.share, data.limit, data.now.share <= data.limit, data.now.text)), h("td", {}), h("td", {class: "wb-num", text: data.now.cost}), live && h("td", {}));
-  return h("section", {class: "wb wb-diagnosis", "aria-label": "Diagnosis", ...OWN_KEYS},
+  return h("section", {class: "wb wb-diagnosis", "aria-label": "Diagnosis", "aria-busy": data.ended ? "false" : "true", ...OWN_KEYS},
     h("header", {class: "wb-head"}, h("h3", {text: "Diagnosis"}), h("p", {class: "wb-said", text: data.sentence})),
     h("div", {class: "wb-wide", tabindex: 0, role: "region", "aria-label": "Fixes"},
       h("table", {class: "wb-fixes"}, h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", {scope: "col", text})))),
         h("tbody", {}, now, ...data.fixes.map((fix, place) => row(fix, place, {limit: data.limit, live, apply}))))),
+    plot(data.plot, `${data.tried.length} compiles: bytes of the fullest tile against cycles × IPUs a sample. ${data.sentence}`),
     list(`All that was compiled (${data.tried.length})`, data.tried), list("Not tried", data.skipped));
 }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
+from workbench.base.text import markup
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
 from workbench.profiler.advice.diagnose import Diagnosis as Report
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 GOOD = "#1d7f4e"
 KINDS = ("bars", "scatter")
+MIN_TICKS = 3
+PLOT_HIGH = 330
+COST_LABEL = "cycles x IPUs a sample, on a logarithmic axis"
+SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TABLE = ["fix", "estimated_bytes", "verified_bytes", "verified_cycles", "cost", "numbers", "fits", "margin_bytes"]
 
 
@@ -33,7 +39,8 @@ def content(report: Report) -> dict[str, Any]:
     limit, now = int(profile.target["bytes_per_tile"]), profile.max_tile_bytes
     most = max([limit, now, *(_bytes(fix) for fix in report.fixes)])
     return {
-        "sentence": report.sentence,
+        "sentence": report.sentence if report.ended else f"{len(report.tried)} compiled so far. {report.sentence}",
+        "ended": report.ended,
         "estimated": report.estimated,
         "limit": limit / most,
         "now": {"share": now / most, "text": bytes_text(now), "cost": cycles_text(cost_of(profile))},
@@ -43,7 +50,59 @@ def content(report: Report) -> dict[str, Any]:
             f"{fix.fix}: {fix.problem or f'{bytes_text(fix.verified_bytes or 0)}, {_verdict(fix)}'}"
             for fix in report.tried
         ],
+        "plot": plot_of(report),
     }
+
+
+def plot_of(report: Report) -> dict[str, Any]:
+    """Bytes of the fullest tile against cost, as parts of a plot's width and height: a point for each compile and for
+    the program as it is, the Pareto front, the capacity, and ticks. Cost has a logarithmic axis. Empty with nothing
+    measured."""
+    points = [fix for fix in report.tried if fix.verified_bytes is not None and fix.cost]
+    base, limit = report.profile, int(report.profile.target["bytes_per_tile"])
+    if not points or cost_of(base) <= 0:
+        return {}
+    costs = [fix.cost or 0.0 for fix in points]
+    low, high = math.log(min(*costs, cost_of(base)) / 1.1), math.log(max(*costs, cost_of(base)) * 1.1)
+    top = 1.08 * max(limit, base.max_tile_bytes, *(_bytes(fix) for fix in points))
+    x, y = svg.Axis(low, high, "", str), svg.Axis(0, top, "", bytes_text, count=4, binary=True)
+
+    def at(cost: float, size: float) -> dict[str, float]:
+        return {"x": x.part(math.log(cost)), "y": y.part(size)}
+
+    front = report.pareto()[["cost", "verified_bytes"]].to_numpy(float).tolist()
+    return {
+        "points": [
+            {
+                **at(fix.cost or 0.0, _bytes(fix)),
+                "fits": bool(fix.fits),
+                "text": f"{fix.fix}: {bytes_text(_bytes(fix))}, {cycles_text(fix.cost or 0)}",
+            }
+            for fix in points
+        ],
+        "now": {
+            **at(cost_of(base), base.max_tile_bytes),
+            "text": f"As it is: {bytes_text(base.max_tile_bytes)}, {cycles_text(cost_of(base))}",
+        },
+        "front": [at(*each) for each in front],
+        "limit": y.part(limit),
+        "limit_text": f"capacity {bytes_text(limit)}",
+        "ticks_x": [{"at": x.part(math.log(each)), "text": short_cycles(each)} for each in _round(low, high)],
+        "ticks_y": [{"at": y.part(each), "text": bytes_text(each)} for each in y.ticks],
+    }
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Round numbers between two logarithms: 1, 2 and 5 times powers of ten; about four even ones if these are few."""
+    powers = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
+    found = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+    found = [each for each in found if low <= math.log(each) <= high]
+    return found if len(found) >= MIN_TICKS else svg.ticks(math.exp(low), math.exp(high), 4)
+
+
+def short_cycles(value: float) -> str:
+    """`20 k`: of a tick, whose axis says what it counts."""
+    return f"{value:g}" if value < 1000 else next(f"{value / size:g} {name}" for size, name in SIZES if value >= size)
 
 
 def _row(report: Report, fix: Fix, most: int) -> dict[str, Any]:
@@ -84,7 +143,7 @@ class DiagnosisView(View):
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
         self._callbacks: list[Callable[[int], None]] = []
-        self.live = not report.estimated
+        self.live = not report.estimated and report.ended
         self.data = content(report)
         self.on_msg(self._hear)
 
@@ -100,19 +159,44 @@ class DiagnosisView(View):
 
 
 class Applied(ipywidgets.VBox):
-    """A diagnosis with, once a fix is applied, the profile it gives below it; `executable` is that compile."""
+    """A diagnosis with, once a fix is applied, the profile it gives below it and a button that takes it back.
+
+    `executable`: the last compile that was not taken back, None where there is none.
+    """
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         self.view = DiagnosisView(report, selection)
-        self.executable: Any = None
+        self._made: list[tuple[str, Any, Any]] = []
         super().__init__([self.view])
         self._report = report
         self.view.on_apply(self.apply)
 
+    @property
+    def executable(self) -> Any:
+        """What was applied last."""
+        return self._made[-1][1] if self._made else None
+
     def apply(self, index: int) -> None:
         """Compile with a fix and show what comes out."""
-        self.executable = self._report.apply(index)
-        self.children = [self.view, linked.profile_view(self.executable.profile)]
+        executable = self._report.apply(index)
+        self._made.append((self._report.fixes[index].fix, executable, linked.profile_view(executable.profile)))
+        self._show()
+
+    def undo(self) -> None:
+        """Take the last fix back: the one before it is shown again, or none."""
+        if self._made:
+            self._made.pop()
+        self._show()
+
+    def _show(self) -> None:
+        if not self._made:
+            self.children = [self.view]
+            return
+        title, _, shown = self._made[-1]
+        button = ipywidgets.Button(description="Undo", icon="undo", tooltip=f"Take back: {title}")
+        button.on_click(lambda _: self.undo())
+        applied = ipywidgets.HTML(f"<b>Applied:</b> {markup(title)}")
+        self.children = [self.view, ipywidgets.HBox([applied, button]), shown]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return with_html(super()._repr_mimebundle_(**kwargs), html(self._report), self._report.sentence)
@@ -137,7 +221,8 @@ def draw(report: Report) -> str:
     """The stored picture: a bar for the program as it is and one for each fix, against a tile's size."""
     found = content(report)
     rows = [{"title": "As it is", "share": found["now"]["share"], "bytes": found["now"]["text"]}, *found["fixes"]]
-    picture = svg.Picture(960, 58 + 46 * len(rows), "Bytes of the fullest tile")
+    below, plot = 58 + 46 * len(rows), found["plot"]
+    picture = svg.Picture(960, below + (PLOT_HIGH if plot else 0), "Bytes of the fullest tile")
     for place, row in enumerate(rows):
         y = 44 + place * 46
         fits = row.get("fits", report.profile.fits)
@@ -146,7 +231,39 @@ def draw(report: Report) -> str:
         picture.box(18, y + 18, 924, 10, "c", radius=5)
         picture.box(18, y + 18, max(2.0, 924 * row["share"]), 10, fill=GOOD if fits else BAD, radius=5)
         picture.box(18 + 924 * found["limit"] - 3, y + 14, 3, 18, "t")
+    if plot:
+        _draw_plot(picture, plot, svg.Box(96, below + 34, 830, PLOT_HIGH - 94))
     return str(picture)
+
+
+def _draw_plot(picture: svg.Picture, plot: dict[str, Any], box: svg.Box) -> None:
+    """All that was compiled, below the bars."""
+
+    def across(part: float) -> float:
+        return box.x + box.w * part
+
+    def up(part: float) -> float:
+        return box.y + box.h * (1 - part)
+
+    picture.text(16, box.y - 16, "All that was compiled", "t b")
+    for tick in plot["ticks_y"]:
+        picture.path(f"M{box.x} {up(tick['at']):.1f}h{box.w}", "g")
+        picture.text(box.x - 8, up(tick["at"]) + 4, tick["text"], anchor="end")
+    for tick in plot["ticks_x"]:
+        picture.text(across(tick["at"]), box.y + box.h + 18, tick["text"], anchor="middle")
+    picture.text(box.x + box.w / 2, box.y + box.h + 38, COST_LABEL, anchor="middle")
+    picture.path(f"M{box.x} {up(plot['limit']):.1f}h{box.w}", "k")
+    picture.text(box.x + box.w, up(plot["limit"]) - 6, plot["limit_text"], "w", "end")
+    if plot["front"]:
+        first, *rest = plot["front"]
+        stairs = "".join(f"H{across(each['x']):.1f}V{up(each['y']):.1f}" for each in rest)
+        picture.path(f"M{across(first['x']):.1f} {up(first['y']):.1f}{stairs}", "o")
+    for point in plot["points"]:
+        fill = GOOD if point["fits"] else BAD
+        picture.box(across(point["x"]) - 4, up(point["y"]) - 4, 8, 8, fill=fill, radius=4)
+    now = plot["now"]
+    picture.box(across(now["x"]) - 4, up(now["y"]) - 4, 8, 8, "t")
+    picture.text(across(now["x"]) - 8, up(now["y"]) - 8, "as it is", "t", "end" if now["x"] > 0.5 else "")
 
 
 def figure(report: Report, kind: str = "bars") -> go.Figure:
