@@ -38,6 +38,11 @@ class Case:
     def name(self) -> str:
         return f"{self.model}, {self.way}"
 
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Axes of the lattice that are left out."""
+        return ()
+
     def arguments(self) -> dict[str, Any]:
         """What it is compiled with, on tiles of usual size."""
         import workbench as wb

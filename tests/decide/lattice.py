@@ -54,7 +54,7 @@ def values(case: Case) -> list[Value]:
     else:
         found += training(case, sizes)
     most = ORDER.index(case.keep_numbers)
-    return [each for each in found if ORDER.index(each.level) <= most]
+    return [each for each in found if ORDER.index(each.level) <= most and each.axis not in case.without]
 
 
 def training(case: Case, sizes: Sequence[int]) -> list[Value]:
