@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
+from workbench.base.files import whole_file
 from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
 from workbench.profiler.advice.why import REMAINDER, why
+from workbench.profiler.export.html import page_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
 
@@ -137,6 +140,14 @@ class Comparison(Report):
     def to_pandas(self) -> pd.DataFrame:
         """The headlines."""
         return self.headlines.copy(deep=False)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write one self-contained HTML file of the comparison, whole or not at all; returns the path."""
+        others = " and ".join(profile.name for profile in self.profiles[1:])
+        text = page_of({self.name: self}, f"{others} against {self.profiles[0].name}", self.sentence)
+        with whole_file(path, text=True) as file:
+            file.write(text)
+        return Path(path)
 
     def to_text(self) -> str:
         """The sentence, the reasons, the headlines, and the options and variables that differ."""

@@ -11,6 +11,7 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from workbench.base.files import whole_file
 from workbench.base.text import markup
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import export
-from workbench.profiler.report import face
+from workbench.profiler.report import Report, face
 
 MAX_BYTES = 3_000_000
 _PICTURE_BYTES = 300_000
@@ -45,22 +46,27 @@ def to_html(profile: Profile, path: str | Path) -> Path:
 
 
 def page(profile: Profile) -> str:
-    """The text of the file."""
-    front = face("html")
-    names = front.shown(profile)
-    packed = _fitting({name: _packed(name, profile) for name in names})
-    drawn = tuple(packed)
-    sections = "".join(_section(name, profile, name in packed) for name in names)
-    state = json.dumps(list(packed.values()))
-    script = f'{front.script()}\n(await load("kit/offline.js")).start(load, {state});'
+    """The text of the file of a profile."""
+    names = face("html").shown(profile)
     subtitle = (
         f"{profile.meta['mode']}, batch size {profile.meta['batch_size']}, target {profile.target['name']}; modelled"
     )
+    return page_of({name: getattr(profile, name) for name in names}, profile.name, subtitle)
+
+
+def page_of(reports: Mapping[str, Report], title: str, subtitle: str) -> str:
+    """The text of a file that shows reports, each by the face of its name, under one another and linked."""
+    front = face("html")
+    packed = _fitting({name: _packed(name, report) for name, report in reports.items()})
+    drawn = tuple(packed)
+    sections = "".join(_section(name, report, name in packed) for name, report in reports.items())
+    state = json.dumps(list(packed.values()))
+    script = f'{front.script()}\n(await load("kit/offline.js")).start(load, {state});'
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"/>{_policy(script)}'
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
-        f"<title>{markup(profile.name)}</title><style>{_STYLE}{front.style(drawn)}</style></head><body>"
-        f"<header><h1>{markup(profile.name)}</h1><p>{markup(subtitle)}</p></header><main>{sections}</main>"
+        f"<title>{markup(title)}</title><style>{_STYLE}{front.style(drawn)}</style></head><body>"
+        f"<header><h1>{markup(title)}</h1><p>{markup(subtitle)}</p></header><main>{sections}</main>"
         f'<script type="module">{script}</script>'
         "</body></html>\n"
     )
@@ -80,14 +86,14 @@ def _policy(script: str) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}"/>'
 
 
-def _section(name: str, profile: Profile, drawn: bool) -> str:
-    stored = face(name).html(getattr(profile, name))
+def _section(name: str, report: Report, drawn: bool) -> str:
+    stored = face(name).html(report)
     return f'<section id="view-{name}">{f"<noscript>{stored}</noscript>" if drawn else stored}</section>'
 
 
-def _packed(name: str, profile: Profile) -> dict[str, str]:
+def _packed(name: str, report: Report) -> dict[str, str]:
     """State of a view as base64 of gzip: a JSON part, and the buffer."""
-    state: dict[str, Any] = dict(face(name).stored(getattr(profile, name)))
+    state: dict[str, Any] = dict(face(name).stored(report))
     buffer = state.pop("buffer")
     return {"view": name, "state": _squeezed(json.dumps(state).encode("utf-8")), "buffer": _squeezed(buffer)}
 

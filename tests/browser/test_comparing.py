@@ -1,0 +1,102 @@
+"""A comparison in a browser: every change that stands on the page is later minus earlier of the profiles' tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+import workbench as wb
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.profiler.advice.compare import AMOUNTS, Comparison
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def reports() -> tuple[Comparison, Comparison]:
+    """There and back."""
+    first, other = handmade_profile(), handmade_pipeline()
+    return wb.compare(first, other), wb.compare(other, first)
+
+
+@pytest.fixture
+def page(chromium: Browser, reports: tuple[Comparison, Comparison], tmp_path: Path) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    opened = context.new_page()
+    failed: list[object] = []
+    opened.on("pageerror", lambda error: failed.append(error))
+    opened.goto(reports[0].to_html(tmp_path / "comparison.html").as_uri())
+    opened.locator(".wb-deltas .wb-card").first.wait_for()
+    yield opened
+    assert failed == []
+    context.close()
+
+
+def number(text: str) -> float:
+    return float(text.translate(str.maketrans({"−": "-", "±": "", "+": "", ",": ""})))
+
+
+def rows(page: Page, name: str) -> list[list[str]]:
+    page.locator(".wb-listed select").first.select_option(name)
+    found = page.locator(".wb-listed tbody tr:not([aria-hidden])").all()
+    return [row.locator("td").all_inner_texts() for row in found]
+
+
+def test_every_change_is_later_minus_earlier_in_both_orders(page: Page, reports: tuple[Comparison, Comparison]) -> None:
+    for report in reports:
+        assert report.sentence in page.locator(".wb-said").inner_text()
+        for card in page.locator(".wb-deltas .wb-card").all():
+            quantity = card.get_attribute("data-quantity") or ""
+            first, other = (getattr(profile, quantity) for profile in report.profiles)
+            assert float(card.get_attribute("data-change") or "") == pytest.approx(other - first, rel=1e-12)
+        for name, keys in (("operators", 1), ("layers", 1), ("variables", 2)):
+            frame = report.table(name)
+            amounts = [f"{each} {part}" for each in AMOUNTS[name] for part in ("before", "after", "change")]
+            expected = {
+                tuple(str(row[key]) for key in frame.columns[:keys]): (row["status"], [row[each] for each in amounts])
+                for _, row in frame.iterrows()
+            }
+            shown = rows(page, name)
+            assert len(shown) == len(frame)  # so few that all are in sight
+            for cells in shown:
+                status, values = expected[tuple(cells[:keys])]
+                assert cells[keys] == status
+                assert [number(cell) for cell in cells[keys + 1 :]] == values
+        page.get_by_role("button", name="Swap").click()
+
+
+def test_pictures_by_keys_say_the_change_of_a_tile(page: Page, reports: tuple[Comparison, Comparison]) -> None:
+    canvas = page.locator("canvas.wb-canvas").first
+    canvas.focus()
+    page.keyboard.press("3")
+    first, other = (profile.arrays for profile in reports[0].profiles)
+    ipu = reports[0].profiles[0].peak.ipu
+    sizes = [(arrays["always_live"] + arrays["live_peak"])[ipu] for arrays in (first, other)]
+    for sign in (1, -1):
+        page.keyboard.press("Home")
+        for _ in range(40):
+            page.keyboard.press("ArrowLeft")
+        for tile in range(3):
+            assert page.locator(".wb-side h4").first.inner_text() == f"Tile {tile} of IPU {ipu}"
+            said = page.locator(".wb-change").inner_text().partition("(")[2].removesuffix(" B)")
+            assert number(said) == sign * (sizes[1][tile] - sizes[0][tile])
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("s")
+
+
+def test_rows_are_found_sorted_and_walked_by_keys(page: Page) -> None:
+    all_rows = rows(page, "variables")
+    page.locator(".wb-listed input[type=search]").fill(all_rows[0][0])
+    found = page.locator(".wb-listed tbody tr:not([aria-hidden])")
+    assert all_rows[0][0] in found.first.inner_text()
+    assert found.count() < len(all_rows)
+    page.locator(".wb-listed input[type=search]").fill("")
+    page.get_by_role("button", name="name", exact=True).click()
+    head = page.locator(".wb-listed th").first
+    assert head.get_attribute("aria-sort") == "ascending"
+    page.locator(".wb-listed .wb-window").focus()
+    page.keyboard.press("End")
+    assert page.locator(".wb-listed tr.wb-at").count() == 1

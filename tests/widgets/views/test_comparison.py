@@ -1,0 +1,81 @@
+"""The comparison's payload and picture: both sides as the profiles have them, and names that are text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from tests.widgets.evil import evil_profile
+from tests.widgets.views.payloads import columns
+from workbench.widgets.views import comparison
+
+PAIRS = [(handmade_profile, handmade_pipeline), (handmade_pipeline, handmade_profile)]
+
+
+@pytest.mark.parametrize(("first", "other"), PAIRS)
+def test_both_sides_are_sent_as_the_profiles_have_them(first: Any, other: Any) -> None:
+    report = wb.compare(first(), other())
+    for ipu in range(max(profile.ipus for profile in report.profiles)):
+        data, buffer = comparison.payload(report, 1, ipu)
+        sent = columns(data, buffer)
+        for side, profile in zip("ab", report.profiles, strict=True):
+            if ipu >= profile.ipus:
+                assert not len(sent[f"{side}_tiles"])
+                assert not len(sent[f"{side}_worst"])
+                continue
+            arrays = profile.arrays
+            assert sent[f"{side}_tiles"].tolist() == (arrays["always_live"] + arrays["live_peak"])[ipu].tolist()
+            there = profile.liveness_view.of(ipu=ipu)
+            assert sent[f"{side}_worst"].tolist() == there.worst_tile_bytes.tolist()
+            assert sent[f"{side}_step"].tolist() == there.steps.tolist()
+    assert {row["quantity"]: row["b"] - row["a"] for row in data["heads"]} == {
+        row.quantity: row.change for row in report.headlines.itertuples()
+    }
+
+
+def test_rows_of_tables_are_those_of_the_report() -> None:
+    report = wb.compare(handmade_profile(), handmade_pipeline())
+    data, buffer = comparison.payload(report)
+    sent = columns(data, buffer)
+    for name, about in data["tables"].items():
+        frame = report.table(name)
+        assert about["rows"] + about["left"] == len(frame)
+        for amount in about["amounts"]:
+            moved = sent[f"{name}_{amount}_b"] - sent[f"{name}_{amount}_a"]
+            assert moved.tolist() == frame[f"{amount} change"].tolist()
+
+
+def test_a_swap_negates_the_picture_of_the_tiles() -> None:
+    first, other = handmade_profile(), handmade_pipeline()
+    there = comparison.change_of_tiles(first, other, 0)
+    assert np.any(there)
+    assert (there == -comparison.change_of_tiles(other, first, 0)).all()
+
+
+def test_another_pair_or_ipu_is_asked_for_and_nonsense_is_not_heard() -> None:
+    view = wb.compare(handmade_profile(), handmade_profile(fits=False), handmade_pipeline()).widget()
+    view.asked({"place": 2, "ipu": 1})
+    assert (view.data["place"], view.data["ipu"]) == (2, 1)
+    for asked in ({"place": 3, "ipu": 0}, {"place": "1", "ipu": 0}, {"place": True, "ipu": 0}, None, {}):
+        view.asked(asked)
+        assert (view.data["place"], view.data["ipu"]) == (2, 1)
+    view.asked({"place": 1, "ipu": 9})
+    assert (view.data["place"], view.data["ipu"]) == (1, 0)
+
+
+def test_its_faces_and_its_page(tmp_path: Path) -> None:
+    report = wb.compare(evil_profile(), handmade_pipeline())
+    bundle = report._repr_mimebundle_()
+    assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"}
+    assert 0 < sum(len(trace.x) for trace in report.figure().data) <= 20_000
+    assert "change of every tile" in report.svg()
+    text = report.to_html(tmp_path / "comparison.html").read_text(encoding="utf-8")
+    assert text.count("<script") == text.count("</script") == 1
+    assert not re.findall(r"<img[^>]*onerror", bundle["text/html"] + report.svg())
+    assert [path.name for path in tmp_path.iterdir()] == ["comparison.html"]

@@ -1,0 +1,288 @@
+import {axisX, axisY, button, bytesText, choice, clipText, countText, cyclesText, font, frame, h, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {secondsText} from "../kit/lanes.js";
+import {grid} from "../kit/grid.js";
+import {cellOf, tileAt} from "./tile_map.js";
+
+const LEFT = 78, TOP = 14, BELOW = 42;
+const TEXTS = {bytes: bytesText, cycles: cyclesText, count: countText, share: percentText, seconds: (value) => secondsText(value, 1)};
+const LABELS = {operators: "Operators", variables: "Variables", layers: "Layers", why: "Causes", options: "Options"};
+const STATUS = ["changed", "added", "removed"], BACK = ["changed", "removed", "added"];
+
+// What is too small to be seen in the text has no sign.
+export const signed = (value, text) => `${!value || text(Math.abs(value)) === text(0) ? "±" : value > 0 ? "+" : "−"}${text(Math.abs(value))}`;
+
+// The two sides in the order in which they are shown: [earlier, later].
+export const sides = (swapped) => (swapped ? ["b", "a"] : ["a", "b"]);
+
+// Later minus earlier, tile by tile; what is not there counts as 0.
+export function changes(before, after) {
+  const found = new Float64Array(Math.max(before.length, after.length));
+  for (let i = 0; i < found.length; i++) found[i] = (after[i] ?? 0) - (before[i] ?? 0);
+  return found;
+}
+
+// Rows of a table with earlier, later and change of each amount.
+export function rowsOf({data, columns, swapped}, name) {
+  const {keys, amounts, rows} = data.tables[name], [from, to] = sides(swapped);
+  return Array.from({length: rows}, (_, i) => ({
+    keys: keys.map((key) => data.strings[columns[`${name}_${key}`][i]]),
+    status: (swapped ? BACK : STATUS)[columns[`${name}_status`][i]],
+    amounts: amounts.map((amount) => {
+      const before = columns[`${name}_${amount}_${from}`][i], after = columns[`${name}_${amount}_${to}`][i];
+      return {before, after, change: after - before};
+    }),
+  }));
+}
+
+export const whyOf = ({data, swapped}) => data.why.map(([layer, of, unit, change]) => ({layer, of, unit, change: swapped ? 0 - change : change}));
+
+// What is drawn: two series over tiles or over places, each from its own start to its own end where `own`.
+export function series({data, columns, swapped, picture}) {
+  const [from, to] = sides(swapped), over = picture === "liveness" ? "worst" : "tiles";
+  const before = columns[`${from}_${over}`], after = columns[`${to}_${over}`], length = Math.max(before.length, after.length);
+  const own = picture === "liveness" && before.length !== after.length;
+  const at = (values, i) => (own && length ? Math.min(values.length - 1, Math.floor(((i + 0.5) * values.length) / length)) : i);
+  return {before, after, length, own, at, capacity: data.capacity_bytes[swapped ? 0 : 1]};
+}
+
+// The most of a series between two places, [from, to).
+function most(values, at, from, to) {
+  let found = 0;
+  for (let i = at(values, from), end = Math.max(i, at(values, to - 1)); i <= end; i++) if (values[i] > found) found = values[i];
+  return found;
+}
+
+function drawSeries(view, ctx, width, height, t) {
+  const drawn = series(view), {before, after, length, at, own, capacity} = drawn, {from, to} = view.at;
+  const box = (view.box = {x: LEFT, y: TOP, w: width - LEFT - 14, h: height - TOP - BELOW});
+  const highest = Math.max(1, ...[before, after].map((values) => values.reduce((a, b) => Math.max(a, b), 0))), high = 1.05 * (highest > 0.35 * capacity ? Math.max(highest, capacity) : highest);
+  const x = (view.x = scale(from, to, box.x, box.x + box.w)), y = scale(0, high, box.y + box.h, box.y);
+  axisY(ctx, t, box, y, ticks(0, high, box.h / 44, true), (value) => shortText(bytesText(value)), view.picture === "liveness" ? "fullest tile" : "bytes at the tile's fullest step");
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(box.x, box.y, box.w, box.h);
+  ctx.clip();
+  const steps = Math.max(1, Math.min(Math.ceil(box.w), Math.ceil(to - from))), each = (to - from) / steps, levels = [];
+  for (let i = 0; i < steps; i++) {
+    const low = Math.floor(from + i * each), end = Math.min(length, Math.max(low + 1, Math.ceil(from + (i + 1) * each)));
+    levels.push([x(from + i * each), x(from + (i + 1) * each), low < length ? most(before, at, low, end) : 0, low < length ? most(after, at, low, end) : 0]);
+  }
+  ctx.globalAlpha = 0.42;
+  ctx.fillStyle = t.accent;
+  for (const [left, right, , value] of levels) ctx.fillRect(left, y(value), right - left + 0.4, y(0) - y(value));
+  ctx.globalAlpha = 1;
+  line(ctx, levels, 3, y, t.accent, 1.5, []);
+  line(ctx, levels, 2, y, t.text, 1.5, [5, 3]);
+  ctx.fillStyle = t.bad;
+  for (let dash = box.x; dash < box.x + box.w; dash += 12) ctx.fillRect(dash, Math.round(y(capacity)) - 1, 8, 2);
+  if (view.chosen >= 0) { ctx.fillStyle = t.bad; ctx.fillRect(Math.round(x(view.chosen + 0.5)) - 1, box.y, 2, box.h); }
+  ctx.restore();
+  const label = view.picture === "memory" ? `tile of IPU ${view.data.ipu}` : own ? `the way through each program's steps: ${wholeText(before.length)} before, ${wholeText(after.length)} after` : "place in the program (its steps in order, loops once)";
+  if (own) axisX(ctx, t, box, (part) => x((part * length) / 100), ticks((from * 100) / length, (to * 100) / length, box.w / 90), (part) => shortText(`${part.toFixed(3)} %`), label);
+  else axisX(ctx, t, box, x, [...new Set(ticks(from, to, box.w / 90).map(Math.round))], wholeText, label);
+}
+
+function line(ctx, levels, side, y, colour, wide, dash) {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = wide;
+  ctx.setLineDash(dash);
+  ctx.beginPath();
+  levels.forEach((level, i) => { if (!i) ctx.moveTo(level[0], y(level[side])); else ctx.lineTo(level[0], y(level[side])); ctx.lineTo(level[1], y(level[side])); });
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
+function drawPlan(view, ctx, width, height, t) {
+  const {data} = view, {plan} = data, drawn = series(view), moved = changes(drawn.before, drawn.after), gap = plan.lanes > 1 ? 3 : 0, groups = Math.ceil(plan.columns / plan.lanes);
+  const wide = (width - 24 - (groups - 1) * gap) / plan.columns, high = (height - 60) / plan.rows, cell = {w: Math.min(wide, high * 2.2, 64), h: Math.min(high, wide * 2.2, 64)};
+  const highest = moved.reduce((a, b) => Math.max(a, Math.abs(b)), 0) || 1, xOf = (column) => 12 + column * cell.w + Math.floor(column / plan.lanes) * gap;
+  font(ctx, t, Math.min(13, cell.h));
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (let tile = 0; tile < moved.length; tile++) {
+    const {column, row} = cellOf(plan, tile), x = xOf(column), y = 8 + row * cell.h;
+    ctx.fillStyle = t.muted;
+    ctx.globalAlpha = 0.14;
+    ctx.fillRect(x, y, cell.w - 1, cell.h - 1);
+    ctx.globalAlpha = Math.abs(moved[tile]) / highest;
+    ctx.fillStyle = moved[tile] > 0 ? data.paint.more : data.paint.less;
+    ctx.fillRect(x, y, cell.w - 1, cell.h - 1);
+    ctx.globalAlpha = 1;
+    if (moved[tile] && cell.w > 7 && cell.h > 7) { ctx.globalAlpha = 0.6; ctx.fillStyle = t.text; ctx.fillText(moved[tile] > 0 ? "+" : "−", x + cell.w / 2, y + cell.h / 2); ctx.globalAlpha = 1; }
+  }
+  view.tileUnder = (px, py) => {
+    for (let column = 0; column < plan.columns; column++) if (px >= xOf(column) && px < xOf(column) + cell.w) return tileAt(plan, column, Math.floor((py - 8) / cell.h), moved.length);
+    return -1;
+  };
+  if (view.chosen >= 0 && view.chosen < moved.length) {
+    const {column, row} = cellOf(plan, view.chosen);
+    ctx.strokeStyle = t.text;
+    ctx.lineWidth = 2;
+    ctx.strokeRect(xOf(column) - 1, 7 + row * cell.h, cell.w + 1, cell.h + 1);
+  }
+  scaleOf(ctx, t, data, highest, 8 + plan.rows * cell.h + 12, Math.min(360, width - 24));
+}
+
+function scaleOf(ctx, t, {paint}, highest, y, wide) {
+  for (let x = 0; x < wide; x++) {
+    const part = (2 * x) / wide - 1;
+    ctx.globalAlpha = Math.abs(part);
+    ctx.fillStyle = part > 0 ? paint.more : paint.less;
+    ctx.fillRect(12 + x, y, 1.5, 10);
+  }
+  ctx.globalAlpha = 1;
+  font(ctx, t);
+  ctx.fillStyle = t.muted;
+  ctx.textBaseline = "top";
+  [[0, "left", -highest], [0.5, "center", 0], [1, "right", highest]].forEach(([part, align, value]) => {
+    ctx.textAlign = align;
+    ctx.fillText(signed(value, bytesText), 12 + part * wide, y + 14);
+  });
+}
+
+function draw(view, ...args) {
+  (view.picture === "tiles" ? drawPlan : drawSeries)(view, ...args);
+}
+
+const nameOf = (view, side) => `${side === "a" ? 0 : view.data.place}: ${view.data.names[side === "a" ? 0 : 1]}`;
+
+function panel(view) {
+  const {data, columns, ui, swapped} = view, drawn = series(view), [from, to] = sides(swapped);
+  if (!drawn.length) return ui.panel.replaceChildren(h("p", {text: "Nothing is drawn on this IPU."}));
+  const moved = view.picture !== "liveness" ? changes(drawn.before, drawn.after) : null;
+  if (view.chosen < 0 || view.chosen >= drawn.length) {
+    view.chosen = moved ? moved.reduce((best, value, i) => (Math.abs(value) > Math.abs(moved[best]) ? i : best), 0) : drawn.after.reduce((best, value, i) => (value > drawn.after[best] ? i : best), 0);
+  }
+  const rows = [["before", from, drawn.before], ["after", to, drawn.after]].map(([label, side, values]) => {
+    const i = drawn.at(values, view.chosen), step = moved ? "" : `step ${columns[`${side}_step`][i] ?? "none"}: ${data.strings[columns[`${side}_name`][i]] ?? ""}`;
+    return {label, of: nameOf(view, side), value: values[i] ?? 0, step};
+  });
+  const change = rows[1].value - rows[0].value, heading = moved ? `Tile ${view.chosen} of IPU ${data.ipu}` : `Place ${wholeText(view.chosen)} of IPU ${data.ipu}`;
+  ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {class: "wb-change", text: `${signed(change, bytesText)} (${signed(change, wholeText)} B)`}),
+    table([{label: "", text: (row) => row.label}, {label: "profile", text: (row) => row.of}, {label: "bytes", number: true, text: (row) => wholeText(row.value)}], rows),
+    ...(moved ? [] : rows.map((row) => h("p", {text: `${row.label}: ${row.step}`}))),
+    h("h4", {text: "Why: the largest parts"}), ...reasons(view));
+  ui.announce(`${heading}: ${signed(change, bytesText)}`);
+  return undefined;
+}
+
+function reasons(view) {
+  const all = whyOf(view).filter(({change}) => change), parts = ["bytes", "cycles"].flatMap((unit) => all.filter((row) => row.unit === unit).sort((a, b) => Math.abs(b.change) - Math.abs(a.change)).slice(0, 4));
+  return [parts.length ? table([{label: "part", text: ({layer, of}) => `${layer || "no layer"}, ${of.replaceAll("_", " ")}`}, {label: "change", number: true, text: ({unit, change}) => signed(change, TEXTS[unit])}], parts) : h("p", {text: "Nothing differs."})];
+}
+
+function cards(view) {
+  const [from, to] = sides(view.swapped);
+  view.cards.replaceChildren(...view.data.heads.map((head) => {
+    const text = TEXTS[head.unit], change = head[to] - head[from], good = signed(change, text)[0] === "±" ? 0 : Math.sign(change) * head.better;
+    const exact = {bytes: `${signed(change, wholeText)} B`, cycles: `${signed(change, wholeText)} cycles`}[head.unit];
+    return h("div", {class: `wb-card ${good > 0 ? "wb-better" : good < 0 ? "wb-worse" : ""}`, "data-quantity": head.quantity, "data-change": String(change)}, h("span", {text: head.label}), h("strong", {text: signed(change, text)}),
+      h("span", {text: `${text(head[from])} → ${text(head[to])}${good ? `, ${good > 0 ? "better" : "worse"}` : ""}`}), exact && h("span", {text: exact}));
+  }));
+}
+
+function listed(view) {
+  const {data} = view, name = view.table, number = (value) => wholeText(value);
+  const tone = (change) => (change > 0 ? "wb-more-of" : change < 0 ? "wb-less-of" : "");
+  let columns, rows;
+  if (name === "options") {
+    rows = data.options.map(([option, a, b]) => (view.swapped ? [option, b, a] : [option, a, b]));
+    columns = ["option", "before", "after"].map((label, i) => ({label, text: (row) => row[i]}));
+  } else if (name === "why") {
+    rows = whyOf(view).filter(({change}) => change);
+    columns = [{label: "layer", text: (row) => row.layer || "(none)"}, {label: "cause or category", text: (row) => row.of.replaceAll("_", " ")}, {label: "of", text: (row) => row.unit, wide: "80px"},
+      {label: "change", number: true, wide: "140px", value: (row) => Math.abs(row.change), text: (row) => signed(row.change, TEXTS[row.unit]), tone: (row) => tone(row.change)}];
+  } else {
+    const {keys, amounts} = data.tables[name];
+    rows = rowsOf(view, name);
+    columns = [...keys.map((label, i) => ({label, text: (row) => row.keys[i], wide: label === "ipu" ? "56px" : "30%"})), {label: "", text: (row) => row.status, wide: "76px"},
+      ...amounts.flatMap((amount, i) => ["before", "after", "change"].map((part) => ({label: `${amount.replace("temporary_bytes", "temp. bytes").replaceAll("_", " ")}, ${part}`, number: true, value: (row) => (part === "change" ? Math.abs(row.amounts[i][part]) : row.amounts[i][part]),
+        text: (row) => (part === "change" ? signed(row.amounts[i][part], number) : number(row.amounts[i][part])), tone: (row) => (part === "change" ? tone(row.amounts[i][part]) : "")})))];
+  }
+  const order = columns.findIndex(({label}) => label.endsWith("change"));
+  const choose = choice("by change", Object.entries(LABELS), name, (value) => { view.table = value; listed(view); });
+  const left = data.tables[name]?.left, more = left ? h("span", {class: "wb-count", text: `the largest; ${wholeText(left)} more: .table("${name}")`}) : null;
+  const made = rows.length ? grid({label: `${LABELS[name]} by change`, columns, rows, sort: {column: order, down: true}, tools: [choose, more]}).root : h("div", {}, choose, h("p", {class: "wb-empty", text: "Nothing differs."}));
+  view.list.replaceChildren(made);
+}
+
+function furnish(view) {
+  const {data, ui, model} = view, swap = () => { view.swapped = !view.swapped; view.chosen = -1; furnish(view); };
+  const ask = (place, ipu) => model.send?.({place, ipu}), live = model.get("live");
+  const pictures = {liveness: "Liveness", memory: "Memory", tiles: "Tile map"};
+  ui.say(data.sentences[view.swapped ? 1 : 0]);
+  ui.tools.replaceChildren(...[
+    ...Object.entries(pictures).map(([name, text]) => button(text, () => show(view, name), {"aria-pressed": String(view.picture === name)})),
+    live && data.others.length > 1 && choice("against", data.others.map((name, i) => [String(i + 1), `${i + 1}: ${name}`]), String(data.place), (value) => ask(Number(value), data.ipu)),
+    live && data.ipus > 1 && choice("IPU", [...Array(data.ipus).keys()].map((ipu) => [String(ipu), `IPU ${ipu}`]), String(data.ipu), (value) => ask(data.place, Number(value))),
+    button("Swap", swap, {title: "Key: s"}),
+  ].filter(Boolean));
+  view.swap = swap;
+  const [from, to] = sides(view.swapped);
+  ui.legend.replaceChildren(...(view.picture === "tiles" ? [h("span", {text: "orange +: more bytes after; blue −: fewer"})] : [h("span", {text: `filled: after, ${nameOf(view, to)}`}), h("span", {text: `dashed line: before, ${nameOf(view, from)}`})]));
+  ui.setTable(() => {
+    const drawn = series({...view, picture: "memory"}), moved = changes(drawn.before, drawn.after), tiles = [...moved.keys()];
+    return grid({label: "Bytes of every tile", rows: tiles, columns: [{label: "tile", number: true, value: (i) => i, text: String}, {label: "before (bytes)", number: true, value: (i) => drawn.before[i] ?? 0, text: (i) => wholeText(drawn.before[i] ?? 0)},
+      {label: "after (bytes)", number: true, value: (i) => drawn.after[i] ?? 0, text: (i) => wholeText(drawn.after[i] ?? 0)}, {label: "change (bytes)", number: true, value: (i) => Math.abs(moved[i]), text: (i) => signed(moved[i], wholeText)}], sort: {column: 3, down: true}}).root;
+  });
+  Object.assign(view.at, {from: 0, to: Math.max(1, series(view).length)});
+  cards(view);
+  panel(view);
+  listed(view);
+  view.canvas.redraw();
+}
+
+function show(view, picture) {
+  view.picture = picture;
+  view.chosen = -1;
+  furnish(view);
+}
+
+function choose(view, at) {
+  view.chosen = Math.max(0, Math.min(series(view).length - 1, at));
+  if (view.picture !== "liveness") select(view.selection, {tile: view.chosen, ipu: view.data.ipu});
+  panel(view);
+  view.canvas.redraw();
+}
+
+const under = (view, px, py) => (view.picture === "tiles" ? view.tileUnder(px, py) : px < view.box.x ? -1 : Math.floor(view.x.invert(px)));
+
+function hear(view) {
+  const {canvas} = view.ui, hover = tip(view.ui.plot);
+  canvas.addEventListener("keydown", (event) => {
+    const rows = view.picture === "tiles" ? view.data.plan.rows : 1, by = {ArrowLeft: -rows, ArrowRight: rows, ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10}[event.key];
+    if (by) choose(view, view.chosen + by);
+    else if (event.key === "s") view.swap();
+    else if ("123".includes(event.key)) show(view, ["liveness", "memory", "tiles"][Number(event.key) - 1]);
+    else { if (view.picture !== "tiles") view.zoom.key(event); return; }
+    event.preventDefault();
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const [px, py] = place(event, canvas), at = under(view, px, py), drawn = series(view);
+    if (at < 0 || at >= drawn.length) return hover();
+    const before = drawn.before[drawn.at(drawn.before, at)] ?? 0, after = drawn.after[drawn.at(drawn.after, at)] ?? 0;
+    return hover(px, py, [`${view.picture === "liveness" ? "Place" : "Tile"} ${at}: ${signed(after - before, bytesText)}`, `${bytesText(before)} before, ${bytesText(after)} after`]);
+  });
+  canvas.addEventListener("pointerleave", () => hover());
+}
+
+async function render({model, el}) {
+  const view = {model, selection: await selectionOf(model), at: {from: 0, to: 1}, picture: "liveness", table: "operators", swapped: false, chosen: -1};
+  const load = () => { view.data = model.get("data"); view.columns = unpack(view.data.layout, model.get("buffer")); view.chosen = -1; };
+  load();
+  const ui = (view.ui = frame(el, {title: "Comparison", sentence: view.data.sentences[0], side: true, height: 380}));
+  view.cards = h("div", {class: "wb-cards wb-deltas"});
+  view.list = h("div", {class: "wb-listed"});
+  ui.root.insertBefore(view.cards, ui.legend);
+  ui.root.insertBefore(view.list, ui.root.querySelector("details"));
+  view.box = {x: LEFT, y: TOP, w: 1, h: 1};
+  view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
+  view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, Math.max(1, series(view).length)], least: () => Math.min(4, series(view).length), area: () => view.box, moved: () => view.canvas.redraw(),
+    pick: (px, py) => { const at = under(view, px, py); if (at >= 0) choose(view, at); ui.canvas.focus(); }});
+  hear(view);
+  furnish(view);
+  const off = watch(model, ["data"], () => { load(); furnish(view); });
+  return () => { off(); view.canvas.dispose(); };
+}
+
+export default {render};
