@@ -25,6 +25,15 @@ PATHS = "markup|parent|turned|half a character"
 # What a plan finds, and so is not given.
 PLANNED = ("stages", "replicas", "gradient_accumulation_steps", "pipeline_schedule", "recomputation", "offload")
 
+IPU_SWITCHES = (
+    *("reset_configuration", "print_stats", "is_input", "strict", "override", "apply_options"),
+    "experimental_identical_replicas",
+)
+IPU_PATHS = (
+    *("utils.export_dataset_to_file.output_filename", "utils.export_inputs_to_file.output_filename"),
+    *("utils.export_variables_from_live_model.output_file", "utils.export_variables_from_live_session.output_file"),
+)
+ITERATED = "numpy array|numpy objects|empty list|nested list|in itself"
 HAND_NAMES = ("", ".compute_set", ".function", ".repeat", ".sequence", ".variable")
 # Classes that give a result, by "call.argument" or by the name of an argument; `None` does wherever it is the default.
 RESULTS: Mapping[str, str] = {
@@ -114,6 +123,27 @@ RESULTS: Mapping[str, str] = {
     "tiles.ComputeSet.vertex.value": f"true|negative|{NUMBERS}|float|nan|infinite",
     "tiles.ComputeSet.vertex.reads": "empty list",
     "tiles.ComputeSet.vertex.writes": "none|empty list",
+    "Diagnosis.figure.kind": "",
+    "Sweep.figure.kind": "",
+    "row": "zero",
+    # functions of `ipu`
+    **dict.fromkeys(IPU_SWITCHES, "true"),
+    **dict.fromkeys([f"ipu.{name}" for name in IPU_PATHS], PATHS),
+    **dict.fromkeys(("ipu.dataset_extractor.dataset_extractor.filename",), f"{PATHS}|device path"),
+    "ipu.dataset_extractor.export_variables.filename": f"{PATHS}|device path",  # written when it runs
+    "ipu.dataset_extractor.dataset_extractor.dataset": ITERATED,
+    "ipu.dataset_extractor.dataset_extractor.num_elements": "past 64 bits|10**18|numpy scalar",
+    "ipu.utils.export_dataset_to_file.dataset_or_infeed": "numpy array",
+    "ipu.utils.export_dataset_to_file.num_elements": "numpy scalar",
+    "feed_name": TEXTS,
+    "attribute_name": TEXTS,
+    "attribute_value": TEXTS,
+    "restore_to": f"none|{TEXTS}",
+    "ipu.dataset_extractor.get_variable_handles.variables": "empty list",
+    "ipu.utils.export_inputs_to_file.inputs": "empty list",
+    "ipu.scopes.ipu_shard.index": NUMBERS,
+    "ipu.config.config.configure_ipu_system.config": "config",
+    "ipu.utils.reset_ipu_seed.seed": "negative|zero|10**18|numpy scalar",
     # fields of a machine
     "Target.replace.bytes_per_tile": "none|numpy scalar",
     "Target.replace.name": "controls|markup|parent|turned|half a character|device path",
@@ -147,11 +177,19 @@ OWN: Mapping[str, str] = {
 MISSING: Mapping[str, str] = {"wb.load_profile.path": f"controls|{PATHS}"}
 # What is called in an error otherwise than in the signature.
 CALLED: Mapping[str, tuple[str, ...]] = {
-    "name": ("export", "challenge", "target", "model", "table", "column"),
+    "kind": ("figure",),
+    "name": ("system", "export", "challenge", "target", "model", "table", "column"),
     "names": ("view", "variable"),
     "number": ("micro-batch",),
     "source": ("cannot be compiled", "model"),
     "dtype": ("of type",),
+    "index": ("no fix",),
+    "ipu_device": ("IPU device",),
+    **dict.fromkeys(("output_filename", "output_file"), ("path of a file", "expected: the path of a file")),
+    **dict.fromkeys(("filenames", "data_files"), ("in no file", "is no file")),
+    "dataset_or_infeed": ("dataset",),
+    "feed_dict": ("has no operation",),
+    "num_elements": ("elements",),
     "pieces": ("is mapped to",),
     "tiles": ("target",),
     "executable": ("diagnose",),
@@ -241,7 +279,15 @@ TOLD_OTHERWISE = (
     *(" is given, and", " was given to", "has no ", "too many positional", "cannot be compared"),
     "not given one thing",
     "cannot be placed",
-    *("given shape", "has shape", "have different shapes", "a stranger"),
+    *(
+        "names were given",
+        "in no file",
+        "override_type is object",
+        "given shape",
+        "has shape",
+        "have different shapes",
+        "a stranger",
+    ),
 )
 
 

@@ -19,6 +19,7 @@ BY_NAME: Mapping[str, Callable[[], Any]] = {
     "tile": lambda: 0,
     "ipu": lambda: 0,
     "number": lambda: 0,
+    "row": lambda: 0,
     "index": lambda: 0,
     "position": lambda: 0,
     "variable": lambda: 0,
@@ -53,6 +54,7 @@ BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "Executable.run": {"args": lambda: (things.square(),)},
     "Memory.variables": {"names": lambda: [str(things.profile().memory.profile.tables["variables"]["name"][0])]},
     "Comparison.table": {"name": lambda: "variables"},
+    "Sweep.joined": {"other": lambda: things.decisions()[-1]},
     "Diagnosis.slowdown": {"fix": lambda: None},
 }
 

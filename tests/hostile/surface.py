@@ -118,6 +118,8 @@ def objects() -> Iterator[Call]:
         report = getattr(profile, name)
         yield from of(type(report).__name__, report)
     yield from of("Comparison", wb.compare(profile, profile))
+    for made in things.decisions():
+        yield from of(type(made).__name__, made)
 
 
 def operations() -> Iterator[Call]:
@@ -150,10 +152,18 @@ def by_hand() -> Iterator[Call]:
     return programs()
 
 
+def of_ipu() -> Iterator[Call]:
+    """The functions of `wb.ipu`."""
+    from tests.hostile.of_ipu import cells
+
+    return cells()
+
+
 ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {
     "api": api,
     "objects": objects,
     "operations": operations,
     "options": options,
     "by hand": by_hand,
+    "of ipu": of_ipu,
 }

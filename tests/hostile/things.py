@@ -68,3 +68,17 @@ def saved() -> str:
     from pathlib import Path
 
     return str(profile().save(Path(tempfile.mkdtemp()) / "saved.wbp"))
+
+
+@cache
+def decisions() -> tuple[Any, ...]:
+    """What a search gives: a diagnosis, a split, the fewest IPUs, a plan and a sweep."""
+    arguments = {"batch_size": 2, "target": machine(), "mode": "training"}
+    small = machine().replace(bytes_per_tile=16_384)
+    return (
+        wb.diagnose(wb.compile(model(), batch_size=64, mode="training", target=small), compiles=3),
+        wb.autosplit(model(), 2, compiles=1, **arguments),
+        wb.fewest_ipus(model(), most=1, compiles=1, **arguments),
+        wb.plan(model(), global_batch=32, compiles=3, **arguments),
+        wb.sweep(model(), {"ipu_model.compile_ipu_code": [True, False]}, **arguments),
+    )

@@ -94,7 +94,7 @@ def test_more_shards_than_ipus_are_an_error_that_names_both() -> None:
 
 @pytest.mark.parametrize("index", [-1, 1.5, "0", None, True])
 def test_a_shard_is_a_number(index: Any) -> None:
-    with pytest.raises(ValueError, match="ipu_shard was given"), scopes.ipu_shard(index):
+    with pytest.raises(ValueError, match="index of ipu_shard is"), scopes.ipu_shard(index):
         pass
 
 
@@ -198,7 +198,7 @@ def test_partials_of_a_scope_override_the_configuration() -> None:
 
 @pytest.mark.parametrize("wrong", [np.int32, np.float64])
 def test_partials_are_floats_or_halves(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="partials_type was given"), scopes.partials_type(wrong):
+    with pytest.raises(ValueError, match="override_type is"), scopes.partials_type(wrong):
         pass
 
 

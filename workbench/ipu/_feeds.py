@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from workbench.base.text import short
 from workbench.engine.frontends.describe.name_stack import OPTIMISE_LATENCY, PREFETCH_DEPTH, attribute_scope
 from workbench.errors import InputError, WorkbenchError
 
@@ -37,9 +38,9 @@ def elements_of(dataset: Any) -> Iterator[Any]:
         return iter(dataset.as_numpy_iterator())
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "num_batches"):
         return _batches(dataset)
-    if not isinstance(dataset, Iterable):
+    if not isinstance(dataset, Iterable) or isinstance(dataset, str | bytes | Mapping | Set):
         raise InputError(
-            f"a dataset is a {type(dataset).__name__}",
+            f"a dataset is {short(dataset)}",
             expected="something to iterate over: a list of arrays, a generator, a Keras PyDataset, a DataLoader",
         )
     return iter(dataset)
@@ -92,7 +93,10 @@ def to_arrays(element: Any) -> Any:
         element = element.detach().cpu().numpy()
     elif hasattr(element, "numpy") and not hasattr(element, "__array__"):
         element = element.numpy()
-    array = np.asarray(element)
+    try:
+        array = np.asarray(element)
+    except (TypeError, ValueError, OverflowError):  # lists of several lengths
+        raise InputError(f"an element of a dataset is {short(element)}", expected="arrays") from None
     return array.astype(np.float32) if array.dtype == np.float64 else array
 
 

@@ -10,11 +10,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from workbench.base.checked import checked
+from workbench.base.text import short
+from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.ipu._feeds import elements_of, to_arrays, types_of
 from workbench.ipu._files import tensors as _binary
 from workbench.tf import _graph
 from workbench.tf._graph import Operation
+from workbench.tf._graph.variables import Variable
 from workbench.tf._ops.control import as_tensor
 
 LOGGER = logging.getLogger("workbench.ipu")
@@ -27,8 +31,7 @@ def export_elements(dataset: Any, num_elements: int, filename: str | Path, feed_
     One tensor alone goes to `filename` itself, several to `name.0.bin`, `name.1.bin` and so on.
     Errors: `InputError` for fewer elements than asked for, and for elements that differ in shape.
     """
-    if isinstance(num_elements, bool) or not isinstance(num_elements, int | np.integer) or num_elements < 1:
-        raise InputError(f"num_elements is {num_elements!r}", expected="at least 1")
+    whole("num_elements", num_elements)
     columns: list[list[np.ndarray[Any, Any]]] = []
     types: list[Any] = []
     for count, raw in enumerate(elements_of(dataset)):
@@ -63,10 +66,13 @@ def _storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array
 
 
+@checked
 def dataset_extractor(
     dataset: Any, num_elements: int, filename: str | Path, feed_name: str, print_stats: bool = True
 ) -> Operation:
     """The operation that writes elements of a dataset to a file; see `utils.export_dataset_to_file`."""
+    whole("num_elements", num_elements)
+    elements_of(dataset)  # what is no dataset is told here
 
     def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
         written = export_elements(dataset, num_elements, filename, feed_name)
@@ -78,15 +84,35 @@ def dataset_extractor(
         return Operation("DatasetExtractor", (), (), compute)
 
 
+def refuse_metadata(name: str, metadata: Any) -> None:
+    """An `InputError` for metadata of an SDK's executable, which nothing here reads."""
+    if metadata is not None:
+        raise InputError(
+            f"{name} is {short(metadata)}", expected="None: variables are written under names of their own"
+        )
+
+
+@checked
 def get_variable_handles(variables: Sequence[Any]) -> list[str]:
     """The names variables have in files."""
+    odd = [each for each in variables if not isinstance(each, Variable)]
+    if odd:
+        raise InputError(f"variables hold {short(odd[0])}", expected="variables of the graph")
     return [variable.handle for variable in variables]
 
 
+@checked
 def export_variables(
     variables: Sequence[Any], names: Sequence[str], filename: str | Path, metadata: Any = None, print_stats: bool = True
 ) -> Operation:
-    """The operation that writes values of variables or tensors to a file, under these names."""
+    """The operation that writes values of variables or tensors to a file, under these names.
+
+    `metadata`: None; the SDK's, which says how an executable calls them, is not read here.
+    """
+    refuse_metadata("metadata", metadata)
+    odd = [each for each in variables if not isinstance(each, Variable | _graph.Tensor)]
+    if odd:
+        raise InputError(f"variables hold {short(odd[0])}", expected="variables or tensors of the graph")
     found = [as_tensor(each) for each in variables]
     if len(names) != len(found):
         raise InputError(f"{len(names)} names were given for {len(found)} variables")
@@ -97,12 +123,15 @@ def export_variables(
             for name, value in zip(names, values, strict=True)
         ]
         _binary.write(filename, "variables", stored)
+        if print_stats:
+            LOGGER.info("%d variables written to %s", len(stored), filename)
         return ()
 
     with _graph.scoped(device="cpu"):
         return Operation("ExportVariables", found, (), compute)
 
 
+@checked
 def import_variables(
     variables: Sequence[Any],
     filenames: Sequence[str | Path],
@@ -110,7 +139,10 @@ def import_variables(
     strict: bool = True,
     print_stats: bool = True,
 ) -> list[Any]:
-    """Operations that set variables to the values in files. `strict`: the files hold these variables and no others."""
+    """Operations that set variables to the values in files.
+
+    `strict`: the files hold these variables and no others. `is_input` is the SDK's; variables are both here.
+    """
     values: dict[str, np.ndarray[Any, Any]] = {}
     for filename in filenames:
         values |= _binary.read(filename)
@@ -121,6 +153,8 @@ def import_variables(
         told = [f"{len(missing)} variables are in no file ({', '.join(missing)})"] * bool(missing)
         told += [f"{len(extra)} tensors of the files are no variable here ({', '.join(extra)})"] * bool(extra)
         raise InputError("; ".join(told), todo="" if missing else "pass strict=False to leave them out")
+    if print_stats:
+        LOGGER.info("%d variables read from %s", len(names), ", ".join(map(str, filenames)))
     return [variable.assign(values[name]) for variable, name in zip(variables, names, strict=True)]
 
 

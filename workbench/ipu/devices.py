@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from workbench.base.checked import checked
 from workbench.engine.target import Target
 from workbench.errors import InputError
+from workbench.ipu.config._cpu import check_cpu
 from workbench.ipu.config._state import STATE
 from workbench.ipu.config._systems import Device, System, current, systems
 from workbench.ipu.config.config import in_force
@@ -13,6 +15,7 @@ from workbench.ipu.config.config import in_force
 _DEVICE = re.compile(r"(?:.*/)?(?:device:)?IPU:(\d+)$", re.IGNORECASE)
 
 
+@checked
 def use(name: str) -> System:
     """Describe the system this process has from now on; names in `systems`. Returns it."""
     if name not in systems:
@@ -45,19 +48,22 @@ def check_ipus(wanted: int, target: Target, *, what: str) -> None:
         raise InputError(f"{what} need {wanted} IPUs, but {name} has {limit}", todo=todo)
 
 
+@checked
 def device_number(ipu_device: str) -> int:
     """The number in "/device:IPU:1"; an `InputError` for anything else."""
-    found = _DEVICE.match(str(ipu_device))
+    found = _DEVICE.match(ipu_device)
     if found is None:
         raise InputError(f"{ipu_device!r} is no IPU device", expected='a name such as "/device:IPU:0"')
     return int(found[1])
 
 
+@checked
 def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
     """IPUs of a configured device, "/device:IPU:0" being the first. `device`: the CPU beside the IPUs.
 
     A device is one IPU when the configuration selects none.
     """
+    check_cpu("device", device)
     number, config = device_number(ipu_device), in_force()
     counts = (config.ipus_per_device if config is not None else ()) or (1,)
     if number >= len(counts):

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InputError
+from workbench.base.checked import checked
+from workbench.base.text import short
+from workbench.errors import InputError, OperandError
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
 from workbench.tf._graph.variables import variable_scope
@@ -58,9 +60,9 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
 @contextmanager
 def ipu_shard(index: Any) -> Iterator[None]:
     """Operations made inside, and their gradients, run on one IPU of a device that has several. `index`: from 0."""
-    first = next(iter(index)) if hasattr(index, "__iter__") else index
+    first = next(iter(index), None) if isinstance(index, list | tuple | np.ndarray) else index
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 0:
-        raise InputError(f"ipu_shard was given {index!r}", expected="the number of an IPU, from 0")
+        raise InputError(f"index of ipu_shard is {short(index)}", expected="the number of an IPU, from 0")
     with _graph.scoped(shard=int(first)):
         yield
 
@@ -71,9 +73,14 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
 
     `restore_to`: the value it has after the scope where it would have had none.
     """
-    for what, value in (("attribute_name", attribute_name), ("attribute_value", attribute_value)):
+    given = {
+        "attribute_name": attribute_name,
+        "attribute_value": attribute_value,
+        "restore_to": "" if restore_to is None else restore_to,
+    }
+    for what, value in given.items():
         if not isinstance(value, str):
-            raise TypeError(f"{what} is {value!r}, of type {type(value).__name__}, but it must be a string")
+            raise OperandError(f"{what} is {short(value)}, of type {type(value).__name__}, but it must be a string")
     before = dict(_graph.current_scopes().attributes)
     with _graph.scoped(attributes=tuple({**before, attribute_name: attribute_value}.items())):
         yield
@@ -84,13 +91,17 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
 @contextmanager
 def partials_type(override_type: Any) -> Iterator[None]:
     """Convolutions and matrix products made inside add up in this type: float16 or float32, else a `ValueError`."""
-    name = str(np.dtype(override_type))
+    try:
+        name = str(np.dtype(override_type)) if override_type is not None else "None"
+    except (TypeError, ValueError):
+        name = short(override_type)
     if name not in _PARTIALS:
-        raise InputError(f"partials_type was given {name}", expected="float16 or float32")
+        raise InputError(f"override_type is {name}", expected="float16 or float32")
     with frontend_attribute(PARTIALS_TYPE, _PARTIALS[name], "PRIMITIVE_TYPE_INVALID"):
         yield
 
 
+@checked
 @contextmanager
 def stochastic_rounding(override: bool) -> Iterator[None]:
     """Operations made inside round halves stochastically, or do not, whatever the configuration says."""

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.checked import checked
+from workbench.base.text import short
+from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.ipu._files import executables, tensors
 from workbench.ipu.config import (
@@ -27,6 +30,7 @@ from workbench.ipu.config import (
     reset_ipu_configuration,
     use_emulation,
 )
+from workbench.ipu.config._cpu import check_cpu
 from workbench.ipu.config._flags import flags
 from workbench.ipu.config._state import STATE
 from workbench.ipu.dataset_extractor import (
@@ -34,10 +38,11 @@ from workbench.ipu.dataset_extractor import (
     export_variables,
     get_variable_handles,
     import_variables,
+    refuse_metadata,
 )
 from workbench.ipu.devices import device_number, get_num_of_ipus_in_device
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
-from workbench.tf._graph import Graph
+from workbench.tf._graph import Graph, Tensor
 from workbench.tf._ops.random import set_seed
 from workbench.tf._session.session import Session
 
@@ -64,10 +69,13 @@ class SyntheticDataCategory(Enum):
 def use_synthetic_data_for(synthetic_data_category: SyntheticDataCategory) -> bool:
     """Whether `TF_POPLAR_FLAGS` makes data of this category synthetic, so that none is copied."""
     if not isinstance(synthetic_data_category, SyntheticDataCategory):
-        raise InputError(f"{synthetic_data_category!r} is no category", expected="a utils.SyntheticDataCategory")
+        raise InputError(
+            f"synthetic_data_category is {short(synthetic_data_category)}", expected="a utils.SyntheticDataCategory"
+        )
     return flags().synthetic(synthetic_data_category.name)
 
 
+@checked
 def reset_ipu_seed(
     seed: int,
     device: str = "/device:IPU:0",
@@ -79,9 +87,9 @@ def reset_ipu_seed(
     `device`: the IPU device; `cpu_device`: the CPU beside it; `experimental_identical_replicas`: the same seed on every
     replica. Errors: `ValueError` for a seed that is no whole number or a device that is none.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise InputError(f"the seed is {seed!r}", expected="a whole number")
+    whole("seed", seed, least=-(2**63), most=2**63 - 1)
     device_number(device)
+    check_cpu("cpu_device", cpu_device)
     STATE.reset_seed(seed, experimental_identical_replicas)
 
     set_seed(seed)
@@ -93,6 +101,7 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
         raise InputError(f"graph is {graph!r}", expected="a tf.Graph, or None for the default one")
 
 
+@checked
 def export_dataset_to_file(
     dataset_or_infeed: Any,
     output_filename: str | Path,
@@ -112,8 +121,11 @@ def export_dataset_to_file(
     export_elements(dataset, num_elements, output_filename, name)
 
 
+@checked
 def export_inputs_to_file(inputs: Sequence[Any], output_filename: str | Path, feed_dict: Mapping[Any, Any]) -> None:
     """Write the values of graph inputs, given in `feed_dict`, to one binary file under their names."""
+    if any(not isinstance(each, Tensor) for each in inputs):
+        raise InputError(f"inputs are {short(inputs)}", expected="placeholders of the graph")
     names = [each.name for each in inputs]
     Session().run(export_variables(inputs, names, output_filename), feed_dict)
 
@@ -123,26 +135,38 @@ def load_executable(path: str | Path) -> Any:
     return executables.load_executable(path)
 
 
-def export_variables_from_live_session(session: Any, output_file: str | Path, gc_metadata: Any = None) -> None:
-    """Write the values of a session's variables to a file."""
+@checked
+def export_variables_from_live_session(session: Session, output_file: str | Path, gc_metadata: Any = None) -> None:
+    """Write the values of a session's variables to a file. `gc_metadata`: None; the SDK's is not read here."""
+    refuse_metadata("gc_metadata", gc_metadata)
     variables = session.graph.get_collection("variables")
     session.run(export_variables(variables, get_variable_handles(variables), output_file, gc_metadata))
 
 
-def import_data_in_live_session(session: Any, data_files: Sequence[str | Path], output_folder: Any = None) -> None:
-    """Set a session's variables to the values in files."""
+@checked
+def import_data_in_live_session(session: Session, data_files: Sequence[str | Path], output_folder: Any = None) -> None:
+    """Set a session's variables to the values in files. `output_folder`: None; nothing but the session is written."""
+    _refuse_folder(output_folder)
     session.run(import_variables(session.graph.get_collection("variables"), data_files))
 
 
+@checked
 def export_variables_from_live_model(model: Any, output_file: str | Path, gc_metadata: Any = None) -> None:
-    """Write the values of a Keras model's variables to a file."""
-
+    """Write the values of a Keras model's variables to a file. `gc_metadata`: None; the SDK's is not read here."""
+    _check_model(model)
+    refuse_metadata("gc_metadata", gc_metadata)
     stored = [tensors.Stored(name=variable.path, values=np.asarray(variable.value)) for variable in model.variables]
     tensors.write(output_file, "variables", stored)
 
 
+@checked
 def import_data_in_live_model(model: Any, data_files: Sequence[str | Path], output_folder: Any = None) -> None:
-    """Set a Keras model's variables to the values in files; every variable must be in one of them."""
+    """Set a Keras model's variables to the values in files; every variable must be in one of them.
+
+    `output_folder`: None; nothing but the model is written.
+    """
+    _check_model(model)
+    _refuse_folder(output_folder)
     values: dict[str, Any] = {}
     for each in data_files:
         values |= tensors.read(each)
@@ -151,6 +175,18 @@ def import_data_in_live_model(model: Any, data_files: Sequence[str | Path], outp
         raise InputError(f"{len(missing)} variables are in no file: {', '.join(missing)}")
     for variable in model.variables:
         variable.assign(values[variable.path])
+
+
+def _check_model(model: Any) -> None:
+    import keras
+
+    if not isinstance(model, keras.layers.Layer):
+        raise InputError(f"model is {short(model)}", expected="a Keras model")
+
+
+def _refuse_folder(output_folder: Any) -> None:
+    if output_folder is not None:
+        raise InputError(f"output_folder is {short(output_folder)}", expected="None: nothing is written to a folder")
 
 
 __all__ = [

@@ -59,7 +59,7 @@ def test_the_layout_is_a_mark_a_header_and_the_numbers(tmp_path: Path) -> None:
         (PAIRS, 0, "num_elements is 0"),
         ([np.zeros(2, np.float32), np.zeros(3, np.float32)], 2, "element 1 of the dataset has another shape"),
         ([np.array(["text"])], 1, "a feed holds <U4"),
-        (3, 1, "a dataset is a int"),
+        (3, 1, "a dataset is 3"),
     ],
 )
 def test_what_cannot_be_exported_leaves_no_file(dataset: Any, count: int, told: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from workbench.base.text import short
 from workbench.engine.options import CATEGORIES, Options, attributes, form_options
 from workbench.engine.options.enums import (
     DeviceConnectionType,
@@ -18,6 +19,7 @@ from workbench.errors import OptionValueError
 from workbench.ipu.config import _freeze
 from workbench.ipu.config._attributes import LOGGER, Attribute, AttributeMetadata, OptionTypeError
 from workbench.ipu.config._base import ConfigBase, document
+from workbench.ipu.config._cpu import check_cpu
 
 
 def _declared() -> tuple[Attribute, ...]:
@@ -72,8 +74,11 @@ def configure_ipu_system(config: IPUConfig, device: str = "cpu", reset_configura
     `device`: the CPU beside the IPUs; there is one. With `reset_configuration=False`, a configuration other than the
     one in force is an `OptionError`. Anything but an `IPUConfig` is a `TypeError`.
     """
+    if not isinstance(reset_configuration, bool):
+        raise OptionTypeError(f"reset_configuration is {short(reset_configuration)}", expected="True or False")
+    check_cpu("device", device)
     if not isinstance(config, IPUConfig):
-        raise OptionTypeError(f"config is a {type(config).__name__}", expected="an IPUConfig instance")
+        raise OptionTypeError(f"config is {short(config)}", expected="an IPUConfig instance")
     _freeze.validate(config)
     changed = in_force() not in (None, config)
     if changed and not reset_configuration:
@@ -93,6 +98,8 @@ def reset_ipu_configuration() -> None:
 
 def get_ipu_config(session: Any = None) -> list[IPUConfig]:
     """The configuration in force, a copy for each device it selects; a `RuntimeError` when no device is selected."""
+    if session is not None and not hasattr(session, "executables"):
+        raise OptionTypeError(f"session is {short(session)}", expected="a session, or None: they share one system")
     config = in_force()
     if config is None or not config.ipus_per_device:
         raise RuntimeError(
