@@ -1,0 +1,46 @@
+"""Operations in a browser: the icicle and the table by keys, and totals that are the profile's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.profiler.handmade import handmade_profile
+from tests.widgets.evil import evil_profile
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_layer_is_walked_into_by_keys_and_its_rows_are_listed(chromium: Browser, tmp_path: Path) -> None:
+    profile = handmade_profile()
+    page = chromium.new_page()
+    failed: list[object] = []
+    page.on("pageerror", lambda error: failed.append(error))
+    page.goto(profile.to_html(tmp_path / "profile.html").as_uri())
+    view = page.locator("#view-operations")
+    rows = view.locator(".wb-listed tbody tr:not([aria-hidden])")
+    expect(rows).to_have_count(len(profile.operators))
+    view.locator("select").nth(1).select_option("layers")
+    expect(rows).to_have_count(len(profile.operations.layers))
+    shown = [int(row.locator("td").nth(1).inner_text().replace(",", "")) for row in rows.all()]
+    assert sum(shown) == int(profile.steps["total_cycles"].sum())
+    view.locator("canvas.wb-canvas").focus()
+    for key in ("ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    assert 0 < rows.count() < len(shown)
+    page.keyboard.press("Home")
+    expect(rows).to_have_count(len(shown))
+    assert failed == []
+    page.close()
+
+
+def test_names_are_text(chromium: Browser, tmp_path: Path) -> None:
+    page = chromium.new_page()
+    page.goto(evil_profile().to_html(tmp_path / "evil.html").as_uri())
+    view = page.locator("#view-operations")
+    view.locator("section.wb").wait_for()
+    assert view.locator("script, img, iframe").count() == 0
+    assert "<" in view.inner_text()
+    page.close()
