@@ -1,4 +1,4 @@
-"""Operations in a browser: the icicle and the table by keys, and totals that are the profile's."""
+"""Operations and insights in a browser: tips that choose, icicle and table by keys, totals that are the profile's."""
 
 from __future__ import annotations
 
@@ -43,4 +43,18 @@ def test_names_are_text(chromium: Browser, tmp_path: Path) -> None:
     view.locator("section.wb").wait_for()
     assert view.locator("script, img, iframe").count() == 0
     assert "<" in view.inner_text()
+    page.close()
+
+
+def test_a_tip_shows_what_it_is_about_in_the_other_views(chromium: Browser, tmp_path: Path) -> None:
+    profile = handmade_profile(fits=False)
+    page = chromium.new_page()
+    page.goto(profile.to_html(tmp_path / "profile.html").as_uri())
+    page.locator("#view-insights").get_by_role("button", name="Show in the other views").first.click()
+    heading = page.locator("#view-tile_map .wb-side h4").first
+    expect(heading).to_have_text(f"Tile {profile.peak.tile} of IPU {profile.peak.ipu}")
+    page.locator("#view-insights canvas.wb-canvas").focus()
+    page.keyboard.press("ArrowRight")
+    first = profile.insights.histogram["tiles"].iloc[0]
+    expect(page.locator("#view-insights .wb-tip strong")).to_have_text(f"{first} tiles")
     page.close()

@@ -34,14 +34,18 @@ def memory_tips(profile: Profile, peak_categories: Mapping[str, int]) -> Iterato
 
 def cycle_tips(profile: Profile) -> Iterator[str]:
     """Tips on causes that take much of all cycles."""
+    return (text for _, text in tips_of_causes(profile))
+
+
+def tips_of_causes(profile: Profile) -> Iterator[tuple[str, str]]:
+    """The same, each after its cause."""
     breakdown = profile.cycle_breakdown.groupby("cause")["cycles"].sum()
     whole, situation = max(1, profile.total_cycles * profile.ipus), Situation(profile=profile)
     for cause, mend in _CYCLES.items():
         cycles = int(breakdown.get(cause, 0))
         if cycles >= WORTH_CYCLES * whole:
-            yield _joined(
-                f"{cause.replace('_', ' ')} takes {percent_text(cycles / whole)} of all cycles", mend(situation)
-            )
+            fact = f"{cause.replace('_', ' ')} takes {percent_text(cycles / whole)} of all cycles"
+            yield cause, _joined(fact, mend(situation))
 
 
 def _joined(fact: str, mend: str) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text, percent_text, some_text
-from workbench.profiler.advice.tips import WORTH_CYCLES, cycle_tips, mapping_advice, memory_tips
+from workbench.profiler.advice.tips import WORTH_CYCLES, mapping_advice, memory_tips, tips_of_causes
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -108,7 +108,15 @@ class Insights(Report):
     @cached_property
     def tips(self) -> list[str]:
         """What to look at, each with the number that says so."""
-        return [*self._memory_tips(), *self._cycle_tips()]
+        return [text for text, _ in self.told]
+
+    @cached_property
+    def told(self) -> list[tuple[str, dict[str, int]]]:
+        """The tips, each with what it is about: an IPU, tile, step and its position, or nothing in particular."""
+        peak = self.profile.peak
+        position = int(self.profile.arrays["live_peak_position"][peak.ipu, peak.tile])
+        fullest = {"ipu": int(peak.ipu), "tile": int(peak.tile), "step": int(peak.step), "position": position}
+        return [*((text, fullest) for text in self._memory_tips()), *self._cycle_tips()]
 
     def _memory_tips(self) -> Iterator[str]:
         yield from memory_tips(self.profile, self.peak_categories)
@@ -120,11 +128,22 @@ class Insights(Report):
         if self.profile.fragmentation >= 0.1:
             yield f"{percent_text(self.profile.fragmentation)} of the fullest tile's memory in use are gaps"
 
-    def _cycle_tips(self) -> Iterator[str]:
-        yield from cycle_tips(self.profile)
+    def _cycle_tips(self) -> Iterator[tuple[str, dict[str, int]]]:
+        for cause, text in tips_of_causes(self.profile):
+            yield text, self._dearest(cause)
         yield from self._balance_tips(max(1, self.profile.total_cycles * self.profile.ipus))
 
-    def _balance_tips(self, whole: int) -> Iterator[str]:
+    def _dearest(self, cause: str) -> dict[str, int]:
+        """The step of a cause that takes most; nothing where no step has it, as of waiting."""
+        steps = self.profile.steps
+        mine = steps[steps["cause"] == cause]
+        if mine.empty:
+            return {}
+        sums = mine.groupby("id")["total_cycles"].sum()
+        step = int(sums.index.to_numpy()[sums.to_numpy().argmax()])
+        return {"ipu": int(mine["ipu"][mine["id"] == step].iloc[0]), "step": step}
+
+    def _balance_tips(self, whole: int) -> Iterator[tuple[str, dict[str, int]]]:
         """The step that loses most over all its callers, named for them."""
         steps = self.profile.steps
         compute = steps[steps["cause"] == "compute"]
@@ -133,10 +152,11 @@ class Insights(Report):
             return
         mine = compute[compute["id"] == lost.idxmax()]
         balance = percent_text(mine["tile_balance"].iloc[0])
-        yield (
+        told = (
             f"step {lost.idxmax()} {some_text(mine['name'].unique().tolist(), 1)} waits for its slowest tile: "
             f"balance {balance}, {cycles_text(lost.max())} lost in all"
         )
+        yield told, {"ipu": int(mine["ipu"].iloc[0]), "step": int(mine["id"].iloc[0])}
 
     @cached_property
     def data(self) -> dict[str, Any]:
