@@ -7,6 +7,7 @@ NumPy refuses, it is ours that refuses.
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -187,10 +188,60 @@ def product(a: Any, b: Any, transpose_a: Any = False, transpose_b: Any = False) 
     return np.matmul(left, np.swapaxes(right, -1, -2) if yes_or_no(transpose_b) else right)
 
 
+def yes(x: Any) -> Any:
+    if x.dtype != bool:
+        raise TypeError("neither yes nor no")
+    return x
+
+
+def real(x: Any) -> Any:
+    if x.dtype.kind != "f":
+        raise TypeError("no floating point")
+    return x
+
+
+def places(input: Any, axis: Any = 0, output_type: Any = "int32") -> Any:
+    found = number(input)
+    if output_type not in ("int32", "int64") or isinstance(axis, bool) or (axis is not None and not found.ndim):
+        raise TypeError("no place")
+    return np.argmax(found, axis)
+
+
+def logical(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y: function(yes(number(x)), yes(number(y)))
+
+
+def whole_number(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError("no whole number")
+    return operator.index(value)
+
+
+def sizes_of(shape: Any) -> tuple[int, ...]:
+    """Sizes of which one may follow from the others."""
+    if isinstance(shape, str | bytes | dict | set):
+        raise TypeError("no shape")
+    found = (shape,) if isinstance(shape, int | np.integer) else shape
+    return tuple(whole_number(each) for each in found)
+
+
 IN_NUMPY: Mapping[str, Callable[..., Any]] = {
     **{f"tf.{name}": one(function) for name, function in UNARY.items()},
     **{f"tf.{name}": both(function) for name, function in BINARY.items()},
     **{f"tf.{name}": reduced(function) for name, function in REDUCTIONS.items()},
+    "tf.reciprocal": one(lambda x: np.reciprocal(real(x))),
+    "tf.rsqrt": one(lambda x: 1 / np.sqrt(real(x))),
+    "tf.round": one(lambda x: np.round(x) if x.dtype != bool else yes(x.astype("int32"))),
+    "tf.logical_not": lambda x: np.logical_not(yes(number(x))),
+    "tf.logical_and": logical(np.logical_and),
+    "tf.logical_or": logical(np.logical_or),
+    "tf.reduce_all": reduced(lambda x, axis, keepdims: np.all(yes(x), axis=axis, keepdims=keepdims)),
+    "tf.reduce_any": reduced(lambda x, axis, keepdims: np.any(yes(x), axis=axis, keepdims=keepdims)),
+    "tf.reshape": lambda tensor, shape: np.reshape(number(tensor), sizes_of(shape)),
+    "tf.transpose": lambda a, perm=None: np.transpose(number(a), None if perm is None else sizes_of(perm)),
+    "tf.expand_dims": lambda input, axis=0: np.expand_dims(number(input), whole_number(axis)),
+    "tf.tile": lambda input, multiples: np.tile(number(input), sizes_of(multiples)),
+    "tf.argmax": places,
     "tf.zeros": lambda shape, dtype="float32": np.zeros(whole_shape(shape), type_of(dtype)),
     "tf.ones": lambda shape, dtype="float32": np.ones(whole_shape(shape), type_of(dtype)),
     "tf.cumsum": summed,
@@ -203,9 +254,9 @@ IN_NUMPY: Mapping[str, Callable[..., Any]] = {
 # Operations without cells yet: their errors come through the same door (`tf/_graph/convert.py`), and their results are
 # held against TensorFlow's and NumPy's in tests/tf.
 NOT_YET = (
-    *("add_n", "argmax", "cast", "clip_by_value", "concat", "constant", "einsum", "expand_dims", "fill", "gather"),
-    *("getitem", "logical_and", "logical_not", "logical_or", "one_hot", "pad", "range", "reciprocal", "reduce_all"),
-    *("reduce_any", "reshape", "round", "rsqrt", "slice", "split", "squeeze", "stack", "tile", "transpose", "unstack"),
+    *("add_n", "cast", "clip_by_value", "concat", "constant", "einsum", "fill", "gather"),
+    *("getitem", "one_hot", "pad", "range"),
+    *("slice", "split", "squeeze", "stack", "unstack"),
     "where",
 )
 

@@ -30,10 +30,19 @@ BY_NAME: Mapping[str, Callable[[], Any]] = {
     # of operations
     **dict.fromkeys(("x", "y", "a", "b", "input", "input_tensor"), things.square),
     "shape": lambda: [2, 3],
+    "tensor": things.square,
+    "multiples": lambda: [1, 2],
     "axes": lambda: 1,
     "axis": lambda: None,
 }
 _TRAINED = {"source": things.model, "batch_size": lambda: 2, "target": things.machine, "mode": lambda: "training"}
+OF_TRUTHS = {
+    "logical_not": ("x",),
+    "logical_and": ("x", "y"),
+    "logical_or": ("x", "y"),
+    "reduce_all": ("input_tensor",),
+    "reduce_any": ("input_tensor",),
+}
 BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "wb.compile": _TRAINED,
     "wb.profile": _TRAINED,
@@ -54,6 +63,10 @@ BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "Executable.run": {"args": lambda: (things.square(),)},
     "Memory.variables": {"names": lambda: [str(things.profile().memory.profile.tables["variables"]["name"][0])]},
     "Comparison.table": {"name": lambda: "variables"},
+    "tf.reshape": {"shape": lambda: [2, 8]},
+    "tf.expand_dims": {"axis": lambda: 0},
+    "tf.argmax": {"axis": lambda: 0},
+    **{f"tf.{name}": dict.fromkeys(names, things.truths) for name, names in OF_TRUTHS.items()},
     "Sweep.joined": {"other": lambda: things.decisions()[-1]},
     "Diagnosis.slowdown": {"fix": lambda: None},
 }

@@ -26,6 +26,10 @@ def square() -> Any:
     return np.linspace(-1, 1, 16, dtype="float32").reshape(4, 4)
 
 
+def truths() -> Any:
+    return np.arange(16).reshape(4, 4) % 3 == 0
+
+
 @cache
 def small_executable() -> Any:
     return wb.compile(multiplied, square(), target=machine())

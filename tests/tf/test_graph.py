@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from workbench import tf
+from workbench.errors import InputError
 
 X = np.array([[1, 2], [3, 4]], np.float32)
 
@@ -322,3 +323,17 @@ def test_a_placeholder_of_no_shape_meets_constants(shape: Any) -> None:
     for made in (tf.matmul(x, tf.constant(array.T)), tf.matmul(x, array.T)):
         with tf.Session() as session:
             np.testing.assert_array_equal(session.run(made, {x: array.tolist()}), array @ array.T)
+
+
+TOLD = r"the first value of variable 'big:0' of shape \(17592186044416,\) takes"
+
+
+def test_a_first_value_that_no_machine_holds_is_refused_before_it_is_made() -> None:
+    made = tf.get_variable("big", [2**44]).initializer
+    with pytest.raises(InputError, match=TOLD):
+        tf.Session().run(made)
+
+
+def test_a_variable_outside_a_graph_that_no_machine_holds_is_refused() -> None:
+    with pytest.raises(InputError, match=TOLD):
+        tf.Variable(lambda: jax.numpy.zeros(2**44), name="big", deferred=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.base.host import refuse_beyond_host
 from workbench.errors import InputError
 from workbench.tf import _hooks
 from workbench.tf._graph.dtypes import DType, as_dtype
@@ -63,6 +65,8 @@ class Variable:
         first = self._first(abstract=True)
         self._dtype = as_dtype(dtype or _SHORTER.get(str(first.dtype), first.dtype))
         self.shape = tuple(int(size) for size in first.shape)
+        if not self.deferred:
+            self._check_size()
         self.value_now: Any = None
         self._initializer: Operation | None = None
         self.resource = use_resource
@@ -82,8 +86,13 @@ class Variable:
             return jax.eval_shape(lambda: jnp.asarray(given())) if abstract else given()
         return np.asarray(given) if not hasattr(given, "shape") else given
 
+    def _check_size(self) -> None:
+        size_bytes = math.prod(self.shape) * self._dtype.size
+        refuse_beyond_host(f"the first value of variable {self.name!r} of shape {self.shape}", size_bytes)
+
     def initialize(self) -> None:
         """Give it its first value."""
+        self._check_size()
         value = self._first()
         kept = np.asarray(value) if not isinstance(value, jax.Array) else value
         if kept.dtype == np.float64:

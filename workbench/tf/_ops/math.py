@@ -40,6 +40,26 @@ def _typed(value: Any, other: Any) -> Any:
     return array(value, other.dtype if hasattr(other, "dtype") else None)
 
 
+def _truths(x: Any) -> Any:
+    """Yes and no; numbers and texts are none, as in TensorFlow."""
+    found = array(x)
+    if found.dtype != bool:
+        raise TypeError(f"{found.dtype} is neither yes nor no; tf.cast(x, tf.bool) makes it so")
+    return found
+
+
+def _real(x: Any) -> Any:
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise TypeError(f"{x.dtype} is no floating point; tf.cast(x, tf.float32) makes it so")
+    return x
+
+
+def _numbers(x: Any) -> Any:
+    if x.dtype == bool:
+        raise TypeError("yes and no are no numbers")
+    return x
+
+
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": jnp.add,
     "subtract": jnp.subtract,
@@ -57,8 +77,6 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "greater_equal": jnp.greater_equal,
     "equal": jnp.equal,
     "not_equal": jnp.not_equal,
-    "logical_and": jnp.logical_and,
-    "logical_or": jnp.logical_or,
     "squared_difference": lambda x, y: jnp.square(x - y),
     "atan2": jnp.arctan2,
 }
@@ -69,7 +87,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "log": jnp.log,
     "log1p": jnp.log1p,
     "sqrt": jnp.sqrt,
-    "rsqrt": jax.lax.rsqrt,
+    "rsqrt": lambda x: jax.lax.rsqrt(_real(x)),
     "square": jnp.square,
     "sigmoid": keras.ops.sigmoid,
     "tanh": jnp.tanh,
@@ -78,9 +96,9 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "sign": jnp.sign,
     "floor": jnp.floor,
     "ceil": jnp.ceil,
-    "round": jnp.round,
-    "reciprocal": jnp.reciprocal,
-    "logical_not": jnp.logical_not,
+    "round": lambda x: jnp.round(_numbers(x)),
+    "reciprocal": lambda x: jnp.reciprocal(_real(x)),
+    "logical_not": lambda x: jnp.logical_not(_truths(x)),
     "is_nan": jnp.isnan,
     "is_inf": jnp.isinf,
     "is_finite": jnp.isfinite,
@@ -98,8 +116,8 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "reduce_max": jnp.max,
     "reduce_min": jnp.min,
     "reduce_prod": jnp.prod,
-    "reduce_any": jnp.any,
-    "reduce_all": jnp.all,
+    "reduce_any": lambda x, **how: jnp.any(_truths(x), **how),
+    "reduce_all": lambda x, **how: jnp.all(_truths(x), **how),
     "reduce_logsumexp": jax.nn.logsumexp,
     "reduce_variance": jnp.var,
     "reduce_std": jnp.std,
@@ -124,6 +142,8 @@ def _identity(x: Any) -> Any:
 
 for _name, _function in _BINARY.items():
     public(_name)(_binary(_function))
+for _name, _function in {"logical_and": jnp.logical_and, "logical_or": jnp.logical_or}.items():
+    public(_name)(lambda x, y, _function=_function: _function(_truths(x), _truths(y)))
 for _name, _single in _UNARY.items():
     public(_name)(lambda x, _single=_single: _single(array(x)))
 
@@ -176,9 +196,17 @@ def _cast(x: Any, dtype: Any) -> Any:
     return array(x).astype(str(as_dtype(dtype)))
 
 
+def _sizes(given: Any) -> tuple[int, ...]:
+    """Whole numbers, one or several, as sizes."""
+    if isinstance(given, bool | str | bytes):
+        raise TypeError("sizes are whole numbers")
+    several = isinstance(given, list | tuple) or np.ndim(given)
+    return tuple(operator.index(size) for size in (given if several else [given]))
+
+
 @public("reshape")
 def _reshape(tensor: Any, shape: Any) -> Any:
-    return jnp.reshape(array(tensor), tuple(int(size) for size in shape))
+    return jnp.reshape(array(tensor), _sizes(shape))
 
 
 @public("transpose")
@@ -238,8 +266,9 @@ def _slice(input_: Any, begin: Any, size: Any) -> Any:
 @public("tile")
 def _tile(input: Any, multiples: Any) -> Any:
     whole = array(input)
-    sized([np.size(whole), *multiples], whole.dtype)
-    return jnp.tile(whole, tuple(multiples))
+    counts = _sizes(multiples)
+    sized([np.size(whole), *counts], whole.dtype)
+    return jnp.tile(whole, counts)
 
 
 @public("pad")
@@ -257,7 +286,9 @@ def _one_hot(indices: Any, depth: int, on_value: Any = 1.0, off_value: Any = 0.0
 
 @public("argmax")
 def _argmax(input: Any, axis: Any = 0, output_type: Any = "int32") -> Any:
-    return jnp.argmax(array(input), axis).astype("int32")
+    if str(as_dtype(output_type)) not in ("int32", "int64"):
+        raise TypeError(f"places are int32, or int64, which is int32 on the IPU, and not {output_type}")
+    return jnp.argmax(array(input), _axes(axis)).astype("int32")
 
 
 @public("where")
