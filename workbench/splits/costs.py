@@ -15,7 +15,7 @@ from workbench.base.arrays import FloatArray
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.profiler.profile import Profile
 
-WORKING = ("compute", "exchange", "sync")  # causes of a stage's own cycles
+WORKING = ("compute", "exchange", "sync", "host", "collective")  # causes of a stage's own cycles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,16 +122,22 @@ class _Measured:
         """The place in the chain of a layer's path."""
         return self.place.get(layer.split("/", 1)[0], self.last[ipu])
 
+    def _fed(self, layer: str, ipu: int) -> int:
+        """Where a copy from or to the host counts: what no layer names feeds a stage, or is of the last one's loss."""
+        return self.at(layer, ipu) if layer or ipu == self.ipus[-1] else self._on(ipu).start
+
     def cycles(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Forward, backward and again, update."""
         steps = self.profile.steps
         steps = steps[steps["cause"].isin(WORKING) & steps["ipu"].isin(self.ipus) & (steps["total_cycles"] > 0)]
         found = {name: np.zeros(len(self.place)) for name in ("forward", "backward", "update")}
-        groups = steps.groupby(["layer", "direction", "ipu"], sort=False)["total_cycles"].sum()
+        told = steps.assign(host=steps["cause"] == "host")
+        groups = told.groupby(["layer", "direction", "ipu", "host"], sort=False)["total_cycles"].sum()
         for key, cycles in groups.items():
-            layer, direction, ipu = cast("tuple[str, str, int]", key)
+            layer, direction, ipu, host = cast("tuple[str, str, int, bool]", key)
             kind = direction if direction in ("forward", "update") else "backward"
-            found[kind][self.at(str(layer), int(ipu))] += cycles
+            place = self._fed(str(layer), int(ipu)) if host else self.at(str(layer), int(ipu))
+            found[kind][place] += cycles
         return found["forward"], found["backward"], found["update"]
 
     def work(self) -> FloatArray:
@@ -213,7 +219,8 @@ def _copy_cycles_per_byte(profile: Profile, stages: Sequence[int], crossing: Flo
     """Of a micro-batch's bytes over a cut, for one of its two stages, all micro-batches of the call."""
     cuts = [place for place in range(len(stages) - 1) if stages[place] != stages[place + 1]]
     bytes_seen = 2 * float(crossing[cuts].sum())
-    return float(profile.stages["copy_cycles"].sum()) / bytes_seen if bytes_seen else 0.0
+    causes = profile.cycle_breakdown
+    return float(causes["cycles"][causes["cause"] == "inter_ipu"].sum()) / bytes_seen if bytes_seen else 0.0
 
 
 def _adding_up(raw: StageCosts, profile: Profile, stages: Sequence[int], ipus: Sequence[int]) -> StageCosts:

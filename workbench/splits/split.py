@@ -188,9 +188,8 @@ def stages_of(cuts: tuple[int, ...], layers: int) -> list[int]:
 
 
 def busy_cycles(profile: Profile) -> list[int]:
-    """Of each stage, what its IPU does in a call: compute, exchange and copies."""
-    stages = profile.stages.sort_values("stage")
-    return [int(each) for each in stages["compute_cycles"] + stages["exchange_cycles"] + stages["copy_cycles"]]
+    """Of each stage, what its IPU does in a call: all but waiting for another stage, for the host or its turn."""
+    return [profile.total_cycles - int(each) for each in profile.stages.sort_values("stage")["idle_cycles"]]
 
 
 def stage_bytes(profile: Profile) -> list[int]:
