@@ -153,12 +153,13 @@ class Trial:
         if outcome.profile is not None:
             beliefs.learn(place, self._bytes(outcome.profile) / self._bytes(self.base), self._cost(outcome))
 
-    def _rank(self, outcome: Outcome) -> tuple[bool, bool, float]:
-        """What compiles, what fits, and the least of cost; or of bytes, where nothing fits."""
+    def _rank(self, outcome: Outcome) -> tuple[bool, bool, float, int]:
+        """What compiles, what fits, and the least of cost; or of bytes, where nothing fits. Of equals the simplest."""
         if outcome.profile is None:
-            return True, True, 0.0
+            return True, True, 0.0, 0
         fits = outcome.profile.fits
-        return False, not fits, self._cost(outcome) if fits else self._bytes(outcome.profile)
+        amount = self._cost(outcome) if fits else self._bytes(outcome.profile)
+        return False, not fits, amount, len(outcome.parts)
 
     def _cost(self, outcome: Outcome) -> float:
         return cost_of(outcome.profile or self.base) / max(1e-9, cost_of(self.base))
