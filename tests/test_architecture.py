@@ -93,6 +93,7 @@ ROOMS = (
     "widgets",
     "lab",
     "api",
+    "magics",
     "cli",
 )
 RANK = {room: rank for rank, room in enumerate(ROOMS)}

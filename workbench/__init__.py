@@ -85,6 +85,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'workbench' has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext workbench` registers `%workbench` and `%%ipu_profile`."""
+    importlib.import_module("workbench.magics").load(shell)
+
+
 def __dir__() -> list[str]:
     return sorted([*globals(), *_IN_API, *_MODULES, *_IN_ERRORS])
 
