@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+
 from tests.engine.ops.lowered import F32, compiled, single
+from workbench.engine.compile import compile_graph
+from workbench.engine.emit.context import LEAST_BYTES, MOST_OF_MEAN
+from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import GraphBuilder
+from workbench.engine.options import Options
+from workbench.engine.target import target
 
 SCALARS = [((), "int32"), ((), "int32")]
 
@@ -47,3 +60,81 @@ def test_an_operand_that_is_read_again_is_copied_first() -> None:
     arguments, _, _ = case.vertex("popops::DynamicUpdateSlice1D")
     assert (arguments["region_size"], arguments["num_sub_elements"]) == (32, 2)
     assert case.received() == [4, 0, 4, 4]  # the update lies by the same columns, as the operator wishes
+
+
+def test_axes_are_sliced_one_after_another_the_one_that_leaves_least_first() -> None:
+    """A quarter of 16 rows and half of 32 columns: 8 columns a tile, then 4 rows a tile's 32 columns, a row each."""
+    case = single("dynamic_slice", [((16, 32), F32), *SCALARS], [((4, 16), F32)], slice_sizes=(4, 16))
+    assert case.variable("in0") == [16 * 8 * 4] * 4
+    assert [arguments for _, arguments, _, _ in case.vertices("dynamic_slice")] == [
+        {"type": "float", "region_size": 8, "num_sub_elements": 4, "num_base_elements": 16},
+        {"type": "float", "region_size": 1, "num_sub_elements": 16, "num_base_elements": 32},
+    ]
+    # Of the 4 rows of 8 columns a tile has then it needs one whole row: 24 elements come. Both offsets are on tile 1.
+    assert [[int(each) for each in step.exchange.received_bytes] for step in case.exchanges] == [
+        [4, 0, 4, 4],
+        [24 * 4 + 4, 24 * 4, 24 * 4 + 4, 24 * 4 + 4],
+    ]
+    assert case.variable("dynamic_slice") == [16 * 4] * 4
+
+
+def test_an_array_of_one_axis_comes_to_one_tile_to_be_sliced_and_lies_on_all() -> None:
+    """512 floats on four tiles, 200 of them sliced on the tile of the first and spread again."""
+    case = single("dynamic_slice", [((512,), F32), SCALARS[0]], [((200,), F32)], slice_sizes=(200,))
+    assert case.variable("in0") == [128 * 4] * 4
+    arguments, tiles, _ = case.vertex("popops::DynamicSlice1D")
+    assert arguments == {"type": "float", "region_size": 1, "num_sub_elements": 200, "num_base_elements": 512}
+    assert tiles == [0]
+    assert [[int(each) for each in step.exchange.received_bytes] for step in case.exchanges] == [
+        [384 * 4 + 4, 0, 0, 0],
+        [0, 50 * 4, 50 * 4, 50 * 4],
+    ]
+    assert case.variable("/dynamic_slice") == [50 * 4] * 4
+
+
+def test_an_update_along_two_axes_slices_down_and_writes_back_in_place() -> None:
+    builder = GraphBuilder("main")
+    source, update = builder.param((16, 32), F32), builder.param((4, 16), F32)
+    starts = [builder.param((), "int32") for _ in range(2)]
+    (base,) = builder.node("exp", (source,), (((16, 32), F32),))
+    case = compiled(builder, builder.node("dynamic_update_slice", (base, update, *starts), (((16, 32), F32),)))
+    assert [
+        (name, arguments["num_sub_elements"], arguments["num_base_elements"])
+        for name, arguments, _, _ in case.vertices("dynamic_update_slice")
+    ] == [
+        ("popops::DynamicSlice1D", 4, 16),
+        ("popops::DynamicUpdateSlice1D", 16, 32),
+        ("popops::DynamicUpdateSlice1D", 4, 16),
+    ]
+    assert case.computes[-1].writes[0] in case.computes[-1].reads
+    assert [name for name in case.names() if name.endswith("/copy")] == []
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.integers(1, 300), min_size=1, max_size=3),
+    st.lists(st.floats(0.01, 1), min_size=3, max_size=3),
+    st.booleans(),
+    st.sampled_from([4, 64]),
+)
+def test_what_is_sliced_and_what_comes_of_it_lie_on_all_tiles(
+    shape: list[int], shares: list[float], is_update: bool, tiles: int
+) -> None:
+    """Of what is computed; only while an axis is sliced may a tile have more."""
+    sizes = tuple(max(1, int(size * share)) for size, share in zip(shape, shares, strict=False))
+
+    def program(x: Any, update: Any, *starts: Any) -> Any:
+        if is_update:
+            return jnp.tanh(lax.dynamic_update_slice(jnp.sin(x), jnp.sin(update), starts))
+        return jnp.tanh(lax.dynamic_slice(jnp.sin(x), starts, sizes))
+
+    scalars = [jax.ShapeDtypeStruct((), "int32")] * len(shape)
+    specs = [jax.ShapeDtypeStruct(each, "float32") for each in (tuple(shape), sizes)]
+    # A slice of one entry along one axis is a look-up of a row, planned elsewhere.
+    options = Options().with_values({"optimizations.enable_dynamic_slice_replacement": False})
+    graph = trace_function(program, *specs, *scalars, name="f").graph
+    made = compile_graph(graph, target("ipu2", tiles_per_ipu=tiles), options)
+    for one in made.program.variables:
+        if "arranged" not in one.name and "/d" not in one.name.removesuffix("/dynamic_slice"):
+            mean = one.size_bytes / tiles
+            assert max(one.bytes_per_tile) <= MOST_OF_MEAN * mean + 2 * LEAST_BYTES, one.name

@@ -1,10 +1,16 @@
 """Dynamic slices and updates: each tile copies positions out of, or into, the columns it holds; updates are in place.
 
-The axes that are sliced must be whole on a tile, as PopLibs asks of a sliceable tensor
-(poplibs@7eac0f26 lib/popops/DynamicSlice.cpp, createSliceableTensor), so an operand that lies otherwise is moved first.
+One axis after another, the one that leaves least first (poplibs@7eac0f26 lib/popops/DynamicSlice.cpp:1575-1600,
+:2489-2497, :2589-2615: `bestSliceOrder`, `dynamicSliceImpl`, `dynamicUpdate`). An axis must be whole on a tile while it
+is sliced, as PopLibs asks of a sliceable tensor (`createSliceableTensor`, there), so an operand that lies otherwise is
+moved first. One row of a single column has all its elements on one tile (`generateVertices`, :559-702, builds vertices
+where the first element lies): an array of one axis comes there whole to be sliced, and lies on all tiles otherwise.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +21,7 @@ from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node, Value
 from workbench.engine.mapping import Grid, Mapping, grid_of_cuts, linear, needed_by, reshape, slice_, transpose
 from workbench.engine.mapping.axes import axes_of_shape
-from workbench.engine.mapping.grid import whole
+from workbench.engine.mapping.grid import on_tile, whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.rows import RowTable, table_of
@@ -33,28 +39,29 @@ class DynamicSlice(Family):
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
         """The operand with its sliced axes whole on every tile."""
-        table = table_of(node.operands[0].shape, (), node.attr("slice_sizes"))
-        return {0: sliceable(table, node.operands[0].dtype, lowering)} if table.row_axes else {}
+        home = _residence(node.operands[0], node.attr("slice_sizes"), lowering)
+        return {} if home is None else {0: home}
 
     def lower(self, node: Node, lowering: Lowering) -> None:
-        """Bring the operand if it must, broadcast the offsets, copy out."""
+        """Along each axis bring the operand if it must, broadcast the offset, copy out."""
         source, *starts = lowering.operands(node)
-        table = table_of(source.shape, (), node.attr("slice_sizes"))
-        if not table.row_axes:
+        sizes = node.attr("slice_sizes")
+        axes = slice_order(source.shape, sizes)
+        if not axes:
             lowering.bind(node.results[0], source)
             return
-        label = lowering.label(node)
-        home = home_of(table, source, lowering)
-        held, *offsets = lowering.emit.rearrange(
-            label, [(source, home), *((starts[axis], needed_by(home, (), ())) for axis in table.row_axes)]
-        )
-        result = lowering.result(node, 0, slice_mapping(table, home))
-        lowering.emit.compute(
-            label,
-            slice_groups(SLICE, table, home, DTYPE_WORDS[source.dtype], lowering.tiles),
-            [name for tensor in (held, *offsets) for name in tensor.variables],
-            result.variables,
-        )
+        cuts = _Cuts(lowering, lowering.label(node), starts)
+        for axis in axes[:-1]:
+            source = cuts.sliced(source, axis, sizes[axis])
+        last, value = axes[-1], node.results[0]
+        table, home = cuts.place(source, last, sizes[last])
+        mapping = slice_mapping(table, home)
+        if source.mapping == home or lowering.is_even(mapping, value.dtype):
+            cuts.sliced(source, last, sizes[last], lowering.result(node, 0, mapping))
+            return
+        found = cuts.sliced(source, last, sizes[last])
+        result = lowering.result(node, 0, lowering.wish(value) or lowering.default_mapping(value))
+        lowering.emit.move_into(f"{cuts.label}/spread", found, result)
 
 
 class DynamicUpdate(Family):
@@ -69,37 +76,110 @@ class DynamicUpdate(Family):
 
     def layouts(self, node: Node, lowering: Lowering) -> dict[int, Mapping]:
         """The operand with its updated axes whole on every tile, the update by the same columns."""
-        table = table_of(node.operands[0].shape, (), node.operands[1].shape)
-        if not table.row_axes:
+        operand, update = node.operands[:2]
+        home = _residence(operand, update.shape, lowering)
+        if home is None:
             return {}
-        home = sliceable(table, node.operands[0].dtype, lowering)
-        return {0: home, 1: slice_mapping(table, home)}
+        table = first_table(operand.shape, update.shape)
+        alone = len(table.row_axes) == len(slice_order(operand.shape, update.shape))
+        return {0: home} | ({1: slice_mapping(table, home)} if alone else {})
 
     def lower(self, node: Node, lowering: Lowering) -> None:
-        """Bring the update and the offsets to the operand's columns and copy in."""
+        """Slice down to the last axis, bring the update there and copy it in, and so back to the operand."""
         operand, update, *starts = lowering.operands(node)
-        table = table_of(operand.shape, (), update.shape)
-        if not table.row_axes:
+        axes = slice_order(operand.shape, update.shape)
+        if not axes:
             lowering.bind(node.results[0], update)
             return
-        label = lowering.label(node)
-        home = home_of(table, operand, lowering)
-        held = lowering.emit.rearrange(
-            label,
-            [
-                (update, slice_mapping(table, home)),
-                *((starts[axis], needed_by(home, (), ())) for axis in table.row_axes),
-            ],
-        )
+        cuts = _Cuts(lowering, lowering.label(node), starts)
+        bases = [operand]
+        for axis in axes[:-1]:
+            bases.append(cuts.sliced(bases[-1], axis, update.shape[axis]))
+        for axis, base in reversed(list(zip(axes[1:], bases[1:], strict=True))):
+            update = cuts.updated(base, update, axis)
+        _, home = cuts.place(operand, axes[0], update.shape[axes[0]])
+        if home != operand.mapping and not lowering.is_even(home, operand.dtype):
+            home = operand.mapping if lowering.is_model(operand) else lowering.default_mapping(node.results[0])
         result = lowering.result(node, 0, home)
         if result.variables != operand.variables:
-            lowering.emit.move_into(f"{label}/copy", operand, result)
-        lowering.emit.compute(
-            label,
-            slice_groups(UPDATE, table, home, DTYPE_WORDS[operand.dtype], lowering.tiles),
-            [name for tensor in (*held, result) for name in tensor.variables],
-            result.variables,
+            lowering.emit.move_into(f"{cuts.label}/copy", operand, result)
+        written = cuts.updated(result, update, axes[0])
+        if written.variables != result.variables:
+            lowering.emit.move_into(f"{cuts.label}/spread", written, result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cuts:
+    """The steps of one slice or update at `starts`, an axis at a time."""
+
+    lowering: Lowering
+    label: str
+    starts: Sequence[Tensor]
+
+    def place(self, source: Tensor, axis: int, size: int) -> tuple[RowTable, Mapping]:
+        """The table of an axis, and where it is sliced."""
+        table = RowTable(shape=source.shape, row_axes=(axis,), window=(size,))
+        return table, home_of(table, source, self.lowering)
+
+    def sliced(self, source: Tensor, axis: int, size: int, result: Tensor | None = None) -> Tensor:
+        """A slice along one axis, in new memory where no result is given."""
+        table, home = self.place(source, axis, size)
+        emit, mapping = self.lowering.emit, slice_mapping(table, home)
+        held, offset = emit.rearrange(self.label, [(source, home), (self.starts[axis], needed_by(home, (), ()))])
+        if result is None:
+            result = emit.tensor(f"{self.label}/d{axis}", mapping.shape, source.dtype, mapping, "temporary")
+        self._copy(SLICE, table, home, (*held.variables, *offset.variables), result)
+        return result
+
+    def updated(self, base: Tensor, update: Tensor, axis: int) -> Tensor:
+        """The base with an update along one axis: over itself where that is whole on its tiles, else a copy."""
+        table, home = self.place(base, axis, update.shape[axis])
+        emit = self.lowering.emit
+        base, update, offset = emit.rearrange(
+            self.label,
+            [
+                (base, home),
+                (update, slice_mapping(table, home)),
+                (self.starts[axis], needed_by(home, (), ())),
+            ],
         )
+        self._copy(UPDATE, table, home, (*update.variables, *offset.variables, *base.variables), base)
+        return base
+
+    def _copy(self, vertex: str, table: RowTable, home: Mapping, reads: Sequence[int], written: Tensor) -> None:
+        groups = slice_groups(vertex, table, home, DTYPE_WORDS[written.dtype], self.lowering.tiles)
+        self.lowering.emit.compute(self.label, groups, reads, written.variables)
+
+
+def slice_order(shape: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """The axes that are sliced, the one that leaves the smallest share first."""
+    partly = [axis for axis, (size, whole) in enumerate(zip(sizes, shape, strict=True)) if size != whole]
+    return sorted(partly, key=lambda axis: sizes[axis] / shape[axis])
+
+
+def _residence(operand: Value, sizes: Sequence[int], lowering: Lowering) -> Mapping | None:
+    """Where what is sliced lies, None where as any other tensor.
+
+    Source: graphcore/tensorflow@b2127bba driver/tensor.cc:362-391, :640-735: `createSliceableTensor`, but where all
+    axes are sliced the first of them whole, and of a single one a linear mapping. That is asked of a program's inputs
+    (driver/passes/allocation_finder.cc); what is computed lies as what it was computed of, so that here it follows
+    the wish where that is even.
+    """
+    table = first_table(operand.shape, sizes)
+    if not table.row_axes:
+        return None
+    home = sliceable(table, operand.dtype, lowering)
+    asked = operand in lowering.graph.body.params and table.columns > 1
+    return home if asked or lowering.is_even(home, operand.dtype) else None
+
+
+def first_table(shape: Sequence[int], sizes: Sequence[int]) -> RowTable:
+    """The table of the axes that are whole on a tile between slices."""
+    table = table_of(tuple(shape), (), sizes)
+    if len(table.row_axes) < 2 or table.columns > 1:
+        return table
+    first = slice_order(shape, sizes)[0]
+    return RowTable(shape=tuple(shape), row_axes=(first,), window=(int(sizes[first]),))
 
 
 def sliceable(table: RowTable, dtype: str, lowering: Lowering) -> Mapping:
@@ -127,6 +207,8 @@ def home_of(table: RowTable, source: Tensor, lowering: Lowering) -> Mapping:
     groups = axes_of_shape(seen) if isinstance(seen, Grid) and seen.is_owner else None
     if groups is not None and all(cut.is_whole for cut in groups[0]):
         return source.mapping
+    if table.columns == 1 and source.mapping.is_owner:
+        return on_tile(table.shape, int(source.mapping.intervals()[0][0]))
     return sliceable(table, source.dtype, lowering)
 
 

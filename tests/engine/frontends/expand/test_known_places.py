@@ -139,6 +139,36 @@ def test_a_large_update_at_a_known_place_is_no_update_of_single_elements() -> No
     assert cost(lambda x, u: keras.ops.slice_update(x, (1000,), u)) == joined
 
 
+@given(
+    st.lists(st.integers(1, 7), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.floats(0, 1)), min_size=3, max_size=3),
+)
+def test_of_a_slice_the_axes_whose_place_is_known_are_a_view(
+    shape: list[int], drawn: list[tuple[int, bool, float]]
+) -> None:
+    drawn = drawn[: len(shape)]
+    sizes = [max(1, int(size * share)) for size, (_, _, share) in zip(shape, drawn, strict=True)]
+    x = jnp.arange(int(np.prod(shape)), dtype="float32").reshape(shape)
+    starts = [jnp.int32(start) for start, _, _ in drawn]
+    closed = jax.make_jaxpr(lambda x, *starts: lax.dynamic_slice(x, starts, sizes))(x, *starts)
+    (eqn,) = [each for each in closed.eqns if each.primitive.name == "dynamic_slice"]
+    known = [None, *(np.asarray(start) if told else None for start, (_, told, _) in zip(starts, drawn, strict=True))]
+    found = Expander().at_places(eqn, known)
+    if found is None:
+        assert all(size == whole or not told for size, whole, (_, told, _) in zip(sizes, shape, drawn, strict=True))
+        return
+    for each in found.jaxpr.eqns:
+        if each.primitive.name == "dynamic_slice":
+            left = zip(each.invars[0].aval.shape, sizes, drawn, strict=True)
+            assert all(whole == size for whole, size, (_, told, _) in left if told)
+    (result,) = jaxpr_as_fun(ClosedJaxpr(found.jaxpr, found.consts))(x, *starts)
+    np.testing.assert_array_equal(result, jnp.asarray(lax.dynamic_slice(x, _held(starts, shape, sizes), sizes)))
+
+
+def _held(starts: list[Any], shape: list[int], sizes: list[int]) -> list[Any]:
+    return [jnp.clip(start, 0, whole - size) for start, whole, size in zip(starts, shape, sizes, strict=True)]
+
+
 @pytest.mark.parametrize(
     ("method", "rows", "shape", "left"),
     [

@@ -81,9 +81,29 @@ def _sliced(eqn: Any, known: Known) -> Expansion | None:
     sizes = eqn.params["slice_sizes"]
     starts = _starts(eqn, known, sizes, 1)
     if starts is None:
-        return None
+        return _partly_sliced(eqn, known, sizes)
     limits = [start + size for start, size in zip(starts, sizes, strict=True)]
     return lambda operand, *_: lax.slice(operand, starts, limits)
+
+
+def _partly_sliced(eqn: Any, known: Known, sizes: Sequence[int]) -> Expansion | None:
+    """The axes whose place is known first, a view, then the others (driver/ops/tensor_ops.cc:57-82, :189-200)."""
+    shape = eqn.invars[0].aval.shape
+    places = {
+        axis: int(np.clip(value, 0, whole - size))
+        for axis, (value, whole, size) in enumerate(zip(known[1:], shape, sizes, strict=True))
+        if value is not None and size != whole
+    }
+    if not places:
+        return None
+    first = [places.get(axis, 0) for axis in range(len(shape))]
+    last = [first[axis] + sizes[axis] if axis in places else shape[axis] for axis in range(len(shape))]
+
+    def run(operand: Array, *starts: Array) -> Array:
+        left = [jnp.zeros_like(start) if axis in places else start for axis, start in enumerate(starts)]
+        return lax.dynamic_slice(lax.slice(operand, first, last), left, sizes)
+
+    return run
 
 
 def _slice_updated(eqn: Any, known: Known) -> Expansion | None:
