@@ -12,7 +12,7 @@ from jax import lax
 
 from tests.engine.ops.lowered import F32, compiled, single
 from workbench.engine.compile import compile_graph
-from workbench.engine.emit.context import LEAST_BYTES, MOST_OF_MEAN
+from workbench.engine.emit.context import LEAST_BYTES
 from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import GraphBuilder
 from workbench.engine.options import Options
@@ -137,4 +137,5 @@ def test_what_is_sliced_and_what_comes_of_it_lie_on_all_tiles(
     for one in made.program.variables:
         if "arranged" not in one.name and "/d" not in one.name.removesuffix("/dynamic_slice"):
             mean = one.size_bytes / tiles
-            assert max(one.bytes_per_tile) <= MOST_OF_MEAN * mean + 2 * LEAST_BYTES, one.name
+            # Columns over at least as many tiles: some have one, some two.
+            assert max(one.bytes_per_tile) <= 2 * mean + 2 * LEAST_BYTES, one.name

@@ -56,7 +56,7 @@ class DynamicSlice(Family):
         last, value = axes[-1], node.results[0]
         table, home = cuts.place(source, last, sizes[last])
         mapping = slice_mapping(table, home)
-        if source.mapping == home or lowering.is_even(mapping, value.dtype):
+        if source.mapping == home or not _crowds(table, mapping, value.dtype, lowering):
             cuts.sliced(source, last, sizes[last], lowering.result(node, 0, mapping))
             return
         found = cuts.sliced(source, last, sizes[last])
@@ -97,8 +97,8 @@ class DynamicUpdate(Family):
             bases.append(cuts.sliced(bases[-1], axis, update.shape[axis]))
         for axis, base in reversed(list(zip(axes[1:], bases[1:], strict=True))):
             update = cuts.updated(base, update, axis)
-        _, home = cuts.place(operand, axes[0], update.shape[axes[0]])
-        if home != operand.mapping and not lowering.is_even(home, operand.dtype):
+        table, home = cuts.place(operand, axes[0], update.shape[axes[0]])
+        if home != operand.mapping and _crowds(table, home, operand.dtype, lowering):
             home = operand.mapping if lowering.is_model(operand) else lowering.default_mapping(node.results[0])
         result = lowering.result(node, 0, home)
         if result.variables != operand.variables:
@@ -170,7 +170,12 @@ def _residence(operand: Value, sizes: Sequence[int], lowering: Lowering) -> Mapp
         return None
     home = sliceable(table, operand.dtype, lowering)
     asked = operand in lowering.graph.body.params and table.columns > 1
-    return home if asked or lowering.is_even(home, operand.dtype) else None
+    return None if _crowds(table, home, operand.dtype, lowering) and not asked else home
+
+
+def _crowds(table: RowTable, mapping: Mapping, dtype: str, lowering: Lowering) -> bool:
+    """Whether columns, fewer than tiles, fill some with more than their share."""
+    return table.columns < lowering.tiles and not lowering.is_even(mapping, dtype)
 
 
 def first_table(shape: Sequence[int], sizes: Sequence[int]) -> RowTable:
