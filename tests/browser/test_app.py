@@ -174,3 +174,27 @@ def test_by_keyboard(run_app: RunApp) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
     page.get_by_text("batch size 16", exact=True).wait_for()
+
+
+@EVERY_SCREEN
+def test_two_compiles_are_chips_and_stand_side_by_side(screens: Screens, run_app: RunApp) -> None:
+    lab = run_app(START, screen=screens[0])
+    page = lab.page
+    choose_ready(page, "mlp")
+    button(page, "Compile").click()
+    page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
+    page.get_by_role("tab", name="Liveness", exact=True).click()
+    enter(page, "batch size", 64)
+    button(page, "Compile").click()
+    chips = page.locator(".wb-app-chip")
+    chips.nth(1).wait_for(timeout=COMPILE_MS)
+    assert [chips.nth(place).inner_text().splitlines()[0] for place in (0, 1)] == ["1 · mlp", "2 · batch size 64"]
+    assert page.get_by_role("tab", name="Liveness", exact=True).get_attribute("aria-selected") == "true"
+    page.get_by_role("button", name=re.compile("Compare result 1 with what is shown$")).click()
+    page.get_by_role("heading", name="1 against 2: batch size 64").wait_for()
+    page.wait_for_timeout(500)
+    lab.keep_whole("app-compared", screens)
+    button(page, "Close the comparison").click()
+    chips.nth(0).click()
+    page.get_by_text("mlp, training, batch size 4").wait_for()
+    page.get_by_text("the form has changed since").wait_for()

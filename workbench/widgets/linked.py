@@ -22,6 +22,12 @@ class Linked(ipywidgets.VBox):
         self.selection = selection
         self._profile, self._names = profile, names
 
+    @property
+    def tab(self) -> str:
+        """The title of the tab that is open, "" without tabs."""
+        tabs = self.children[-1] if self.children else None
+        return str(tabs.titles[tabs.selected_index or 0]) if isinstance(tabs, ipywidgets.Tab) and tabs.titles else ""
+
     def html(self) -> str:
         """The stored faces of all the views, stacked."""
         return "".join(face(name).html(getattr(self._profile, name)) for name in self._names)
@@ -60,12 +66,14 @@ def shown(profile: Profile) -> tuple[str, ...]:
     return tuple(each.name for each in faces_of_a_profile() if each.shown(profile))
 
 
-def profile_view(profile: Profile) -> Linked:
-    """The summary, and the other views as tabs, all linked."""
+def profile_view(profile: Profile, tab: str = "") -> Linked:
+    """The summary, and the other views as tabs, all linked. `tab`: the title of the one to open, if it is there."""
     names = shown(profile)
     selection = Selection()
     made = [face(name).widget(getattr(profile, name), selection=selection) for name in names]
     tabs = ipywidgets.Tab(made[1:], titles=[face(name).title for name in names[1:]])
-    if not profile.fits and "xray" in names:  # the picture that explains an out-of-memory
+    if tab in tabs.titles:
+        tabs.selected_index = tabs.titles.index(tab)
+    elif not profile.fits and "xray" in names:  # the picture that explains an out-of-memory
         tabs.selected_index = names.index("xray") - 1
     return Linked(profile, names, [made[0], tabs], selection)

@@ -17,6 +17,7 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.app.code import AppCode
+from workbench.widgets.app.history import Entry, History
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.progress import AppProgress
 from workbench.widgets.app.run import RunForm, request_of
@@ -61,6 +62,7 @@ class App(ipywidgets.VBox):
         self._undone: _Before | None = None
         self._asked = ""  # the code of what is shown
         self._ready = False
+        self._fitted = False
         self.picker = SourcePicker(source, self._show_code)
         self.run = RunForm(self._show_code)
         self.options = OptionsForm(config, self._show_code)
@@ -71,9 +73,11 @@ class App(ipywidgets.VBox):
         self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
         self.shown = ipywidgets.HTML()
         self.shown.add_class("wb-app-shown")
-        self._result = ipywidgets.VBox()
+        self.history = History(self._show_again)
+        self.results = ipywidgets.VBox()
         self._mending = ipywidgets.VBox()
-        super().__init__([*self._form(), self._actions(), self.shown, self._mending, self._result])
+        kept = [self.history.box, self.history.comparison]
+        super().__init__([*self._form(), self._actions(), *kept, self.shown, self._mending, self.results])
         self.add_class("wb-app")
         self._ready = True
         self._show_code()
@@ -177,11 +181,13 @@ class App(ipywidgets.VBox):
 
     def _say_what_is_shown(self) -> None:
         """What the results below are of, and whether the form says something else by now."""
-        if self.profile is None:
+        if self.history.current is None:
             return
         changed = self.code.problem or self.code.code != self._asked
         note = "the form has changed since: press Compile to see what it says now" if changed else ""
-        self.shown.value = f"<p><b>Shown:</b> {markup(what_of(self.profile))}{f' <em>{note}</em>' if note else ''}</p>"
+        self.shown.value = (
+            f"<p><b>Shown:</b> {markup(what_of(self.history.current.profile))}{f' <em>{note}</em>' if note else ''}</p>"
+        )
 
     # Work
 
@@ -237,12 +243,29 @@ class App(ipywidgets.VBox):
         self.executable, profile = result
         self.diagnosis = None
         self._mending.children = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
-        self._result.children = [linked.profile_view(profile)]
+        self._draw(profile)
+        self.history.add(profile, self._asked)
         self._say_what_is_shown()
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
         if self._before is not None:
             text += f". {difference(self._before, profile)}"
         self.progress.end(f"{profile.name} {text}")
+        self._enable()
+
+    def _draw(self, profile: Profile) -> None:
+        """Show a result, at the tab that was open where it has one."""
+        shown = self.results.children
+        tab = shown[0].tab if shown and not (self._fitted and not profile.fits) else ""
+        self._fitted = profile.fits
+        self.results.children = [linked.profile_view(profile, tab)]
+
+    def _show_again(self, entry: Entry) -> None:
+        """Show an earlier result; diagnosis and fixes stay with the one that was compiled last."""
+        self._mending.children = []
+        self._draw(entry.profile)
+        self._asked = entry.asked
+        self.history.mark(entry)
+        self._say_what_is_shown()
         self._enable()
 
     def _grown(self, found: Any) -> None:
@@ -263,7 +286,8 @@ class App(ipywidgets.VBox):
     def _enable(self, *, running: bool = False) -> None:
         self.compile_button.disabled = running
         self.cancel_button.disabled = not running
-        self.diagnose_button.disabled = running or self.executable is None
+        entry = self.history.current
+        self.diagnose_button.disabled = running or entry is None or entry.profile is not self.profile
         over = self.profile is not None and not self.profile.fits
         self.diagnose_button.button_style = "warning" if over else ""
 

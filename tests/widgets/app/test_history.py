@@ -1,0 +1,103 @@
+"""Results of an app, kept as chips that are shown again and compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.widgets.app import App
+from workbench.widgets.app.history import KEPT, History, told_apart
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(wb.ready("mlp", layers=1, hidden=64, input_size=32))
+    app.options.controls["ipu_model.tiles_per_ipu"].value = 16
+    return app
+
+
+def compiled(app: App, batch_size: int) -> Any:
+    app.run.batch_size.value = batch_size
+    app.compile()
+    assert app.wait(120)
+    assert app.error is None
+    return app.profile
+
+
+def texts(app: App) -> list[str]:
+    return [each.children[0].description for each in app.history.box.children]
+
+
+def test_a_second_result_makes_chips_that_say_what_changed(app: App) -> None:
+    first = compiled(app, 4)
+    assert texts(app) == []  # the results say it
+    second = compiled(app, 8)
+    named, changed = texts(app)
+    assert named.startswith("1 · mlp\nfits, ")
+    assert changed.startswith("2 · batch size 8\nfits, ")
+    assert [each.profile for each in app.history.entries] == [first, second]
+
+
+def test_a_chip_shows_its_result_and_the_last_compile_stays_the_state(app: App) -> None:
+    compiled(app, 4)
+    second = compiled(app, 8)
+    app.history.box.children[0].children[0].click()
+    assert "batch size 4" in app.shown.value
+    assert "the form has changed since" in app.shown.value
+    assert app.profile is second
+    assert app.diagnose_button.disabled  # it would be of the other
+    app.history.box.children[1].children[0].click()
+    assert "changed since" not in app.shown.value
+    assert not app.diagnose_button.disabled
+
+
+def test_two_results_are_compared_the_earlier_first_and_closed_again(app: App) -> None:
+    compiled(app, 4)
+    compiled(app, 8)
+    app.history.box.children[0].children[1].click()
+    before, after = app.history.compared or (None, None)
+    assert before is not None
+    assert after is not None
+    assert (before.number, after.number) == (1, 2)
+    head, view = app.history.comparison.children
+    assert "1 against 2: batch size 8" in head.children[0].value
+    assert view.data["sentences"][0] == wb.compare(before.profile, after.profile).sentence
+    head.children[1].click()
+    assert app.history.comparison.children == ()
+
+
+def test_the_open_tab_stays_over_compiles(app: App) -> None:
+    compiled(app, 4)
+    shown = app.results.children[0]
+    tabs = shown.children[-1]
+    tabs.selected_index = tabs.titles.index("Trace")
+    compiled(app, 8)
+    assert app.results.children[0].tab == "Trace"
+
+
+def test_a_result_that_is_kept_is_marked_and_not_kept_twice() -> None:
+    one, two = handmade_profile(), handmade_pipeline()
+    history = History(lambda entry: None)
+    for profile in (one, two, one):
+        history.add(profile, "")
+    assert [each.profile for each in history.entries] == [one, two]
+    assert history.current is history.entries[0]
+    history.compare(history.entries[0])
+    assert history.compared is None  # with itself
+
+
+def test_the_latest_are_kept() -> None:
+    history = History(lambda entry: None)
+    for _ in range(KEPT + 3):
+        history.add(handmade_profile(), "")
+    assert [each.number for each in history.entries] == list(range(4, KEPT + 4))
+
+
+def test_what_tells_results_apart() -> None:
+    one = handmade_profile()
+    assert told_apart(None, one) == one.name
+    assert told_apart(one, handmade_profile()) == "the same again"
+    assert told_apart(one, handmade_pipeline()) == handmade_pipeline().name

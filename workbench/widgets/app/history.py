@@ -1,0 +1,136 @@
+"""What an app has compiled, as chips: one shows a result again, and holds it against the one that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets
+
+from workbench.base.text import markup, shown
+from workbench.base.units import bytes_text, count_text
+from workbench.profiler.advice.compare import compare
+from workbench.profiler.advice.diagnose import cycles_per_sample
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import face
+
+KEPT = 12  # the latest results; earlier ones are forgotten
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One result: its number in the session, its profile, the code that was asked, and what tells it from before."""
+
+    number: int
+    profile: Profile
+    asked: str
+    change: str
+
+
+class History:
+    """`box` are the chips, `comparison` two results side by side; `entries` is what is kept, `current` what is shown.
+
+    `show(entry)` is called when a chip is pressed.
+    """
+
+    def __init__(self, show: Callable[[Entry], None]) -> None:
+        self.entries: list[Entry] = []
+        self.current: Entry | None = None
+        self.compared: tuple[Entry, Entry] | None = None
+        self._count = 0
+        self._show = show
+        self.box = ipywidgets.Box()
+        self.box.add_class("wb-app-history")
+        self.comparison = ipywidgets.VBox()
+
+    def add(self, profile: Profile, asked: str) -> None:
+        """Keep a result and mark it as the one that is shown; one that is kept already is only marked."""
+        found = next((each for each in self.entries if each.profile is profile), None)
+        if found is None:
+            self._count += 1
+            change = told_apart(self.entries[-1].profile if self.entries else None, profile)
+            found = Entry(self._count, profile, asked, change)
+            self.entries = [*self.entries, found][-KEPT:]
+        self.mark(found)
+
+    def mark(self, entry: Entry) -> None:
+        """Say which result is shown."""
+        self.current = entry
+        self.close()
+
+    def compare(self, entry: Entry) -> None:
+        """Hold a result against the one that is shown, the earlier one first."""
+        if self.current is None or entry is self.current:
+            return
+        before, after = sorted((self.current, entry), key=lambda each: each.number)
+        self.compared = (before, after)
+        close = ipywidgets.Button(description="Close the comparison", icon="times")
+        close.on_click(lambda _: self.close())
+        title = ipywidgets.HTML(f"<h3>{before.number} against {after.number}: {markup(after.change)}</h3>")
+        head = ipywidgets.HBox([title, close])
+        head.add_class("wb-app-compared")
+        self.comparison.children = [head, face("comparison").widget(compare(before.profile, after.profile))]
+        self._draw()
+
+    def close(self) -> None:
+        """Take the comparison away."""
+        self.compared = None
+        self.comparison.children = []
+        self._draw()
+
+    def _draw(self) -> None:
+        """One chip says nothing that the results do not."""
+        self.box.children = [self._chip(each) for each in self.entries] if len(self.entries) > 1 else []
+
+    def _chip(self, entry: Entry) -> Any:
+        button = ipywidgets.Button(description=label(entry), tooltip=f"Show result {entry.number} again")
+        button.add_class("wb-app-chip")
+        button.on_click(lambda _: self._show(entry))
+        parts = [button]
+        if entry is self.current:
+            button.add_class("wb-app-now")
+        else:
+            against = ipywidgets.Button(
+                description=f"Compare result {entry.number} with what is shown",
+                icon="balance-scale",
+                tooltip=f"Compare result {entry.number} with what is shown",
+            )
+            against.add_class("wb-app-icon")
+            against.on_click(lambda _: self.compare(entry))
+            parts.append(against)
+        if not entry.profile.fits:
+            button.add_class("wb-app-over")
+        return ipywidgets.HBox(parts)
+
+
+def label(entry: Entry) -> str:
+    """`"2 · batch size 8"` over `"fits, 210.5 KiB, 1.2 M cycles a sample"`."""
+    profile = entry.profile
+    verdict = "fits" if profile.fits else "does not fit"
+    cycles = f"{count_text(cycles_per_sample(profile))} cycles a sample" if profile.total_cycles else "no cycles"
+    return f"{entry.number} · {shown(entry.change)}\n{verdict}, {bytes_text(profile.max_tile_bytes)}, {cycles}"
+
+
+def told_apart(before: Profile | None, after: Profile) -> str:
+    """What of the request differs from the result before; the name of the model for the first."""
+    if before is None or before.name != after.name:
+        return after.name
+    was, now = _asked(before), _asked(after)
+    changed = [f"{name} {now[name]}" for name in now if was.get(name) != now[name]]
+    changed += [f"{name} as by default" for name in was if name not in now]
+    if not changed:
+        return "the same again"
+    return ", ".join(changed[:2]) + (f" and {len(changed) - 2} more" if len(changed) > 2 else "")
+
+
+def _asked(profile: Profile) -> dict[str, str]:
+    meta = profile.meta
+    found = {"mode": str(meta["mode"]), "batch size": str(meta["batch_size"]), "IPUs": str(profile.ipus)}
+    found["samples a call"] = str(meta["samples_per_call"])
+    if int(meta["samples_per_call"]) == int(meta["batch_size"]):
+        found.pop("samples a call")
+    return found | {name.rpartition(".")[2]: str(value) for name, value in dict(meta["config_changed"]).items()}
+
+
+__all__ = ["Entry", "History", "label", "told_apart"]
