@@ -15,6 +15,7 @@ from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
 from tests.browser.looking import view
 from tests.profiler.handmade import handmade_pipeline
 from tests.widgets.evil import EVIL, evil_profile
+from workbench.widgets import linked
 
 pytestmark = pytest.mark.browser
 
@@ -113,7 +114,7 @@ def test_stored_and_untrusted_every_view_is_a_picture(open_notebook: OpenNoteboo
     assert not lab.trusted()
     pictures = lab.output(0).locator("img[alt]")
     pictures.first.wait_for()
-    assert pictures.count() == 7
+    assert pictures.count() == len(linked.shown(handmade_pipeline()))
     for place in range(6):
         assert lab.picture(pictures.nth(place)).is_drawn(colours=6, filled=0.05)
     lab.screenshot_whole("stored-views-1280-light")

@@ -72,6 +72,25 @@ class Explanation:
             numbers.append(rest)
         return " + ".join(map(str, numbers))
 
+    def tree(self, depth: int = 4) -> dict[str, Any]:
+        """The explanation as JSON data, parts of parts down to `depth`; what is left out of each is counted."""
+        below = depth - 1
+        rest = self.parts[MAX_PARTS_SHOWN:] if below else self.parts
+        left = Explanation(subject="", value=sum(part.value for part in rest), unit=self.unit, formula="")
+        return {
+            "subject": self.subject,
+            "value": self.value,
+            "shown": self._exactly,
+            "formula": self.formula,
+            "arithmetic": _cut(self.arithmetic or self._sum),
+            "inputs": [[str(name), _cut(value)] for name, value in self.inputs.items()],
+            "source": self.source,
+            "error": str(self.error) if self.error else NOT_KNOWN,
+            "needs": [need.tree(below) for need in self.needs[:MAX_PARTS_SHOWN] if below],
+            "parts": [part.tree(below) for part in self.parts[:MAX_PARTS_SHOWN] if below],
+            "rest": f"{len(rest)} more: {left._exactly}" if rest else "",
+        }
+
     def lines(
         self, indent: str = "", depth: int | None = None, said: frozenset[TypicalError] = frozenset()
     ) -> list[str]:

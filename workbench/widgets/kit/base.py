@@ -11,6 +11,7 @@ import ipywidgets
 import traitlets
 
 from workbench.base.text import markup
+from workbench.widgets.kit import answers
 from workbench.widgets.kit.library import Drawn
 from workbench.widgets.kit.selection import Selection
 
@@ -24,17 +25,26 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 class View(Drawn):
     """A canvas fed by `data` (small JSON) and `buffer` (columns, see payload.pack), linked by `selection`.
 
-    `live` is false where no kernel answers: then the view shows what it was given and offers nothing else.
+    `live` is false where no kernel answers: then the view shows what it was given and offers nothing else. `asks` says
+    that the view is of one profile, which can be asked for explanations and names.
     """
 
     data = traitlets.Dict().tag(sync=True)
     buffer = traitlets.Bytes(b"").tag(sync=True)
     selection = traitlets.Instance(Selection).tag(sync=True, **ipywidgets.widget_serialization)
     live = traitlets.Bool(True).tag(sync=True)
+    asks = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, report: Any, selection: Selection | None = None) -> None:
         self._report = report
-        super().__init__(selection=selection or Selection())
+        super().__init__(selection=selection or Selection(), asks=hasattr(report, "profile"))
+        if self.asks:
+            self.on_msg(lambda widget, message, buffers: self._answer(message))
+
+    def _answer(self, message: Any) -> None:
+        told = answers.answer(self._report.profile, message)
+        if told is not None:
+            self.send(told)
 
     def html(self) -> str:
         """The stored face of what this view shows."""

@@ -18,7 +18,8 @@ async function render(context) {
   const load = await library();
   clearTimeout(later);
   note.remove();
-  return (await load(path)).default.render(context);
+  const left = await (await load(path)).default.render(context), away = await (await load("kit/around.js")).attach(context);
+  return () => { away(); left?.(); };
 }
 
 export default {render};

@@ -1,0 +1,47 @@
+"""What every live view has around it: where a number comes from, and anything by its name, by keys alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.driver import NotebookPage
+from tests.browser.looking import view
+from tests.profiler.handmade import handmade_pipeline
+
+pytestmark = pytest.mark.browser
+
+LINKED = (
+    "from tests.profiler.handmade import handmade_pipeline\nfrom workbench.widgets import linked\n"
+    "both = linked.views(handmade_pipeline(), 'tile_map', 'liveness')\nboth"
+)
+
+
+def test_a_number_says_where_it_comes_from_and_a_name_is_gone_to(run_views: Callable[..., NotebookPage]) -> None:
+    lab = run_views(LINKED)
+    page, profile = lab.page, handmade_pipeline()
+    tiles = view(page, "Tile map")
+    tiles.locator("canvas.wb-canvas").focus()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to any").fill("tile 3")
+    expect(page.get_by_role("option").filter(has_text="tile 3").first).to_be_visible()
+    page.get_by_role("option").filter(has_text="tile 3").first.click()
+    expect(tiles.get_by_role("heading", name="Tile 3 of IPU")).to_be_visible()
+    tiles.locator("canvas.wb-canvas").focus()
+    page.keyboard.press("e")
+    told = page.get_by_role("region", name="Explanation")
+    found = profile.explain(tile=3, ipu=profile.peak.ipu)
+    expect(told.locator("summary").first).to_contain_text(f"{found.subject}: ")
+    expect(told).to_contain_text(found.formula)
+    lab.screenshot("around-explanation")
+    page.keyboard.press("Escape")
+    expect(told).to_be_hidden()
+    variable = str(profile.variables["name"].iloc[0])
+    page.keyboard.press("Control+k")
+    page.keyboard.type(variable)
+    expect(page.get_by_role("option").filter(has_text=variable).first).to_be_visible()
+    lab.screenshot("around-palette")
+    page.keyboard.press("Escape")
+    assert len(lab.cells()) == 1
