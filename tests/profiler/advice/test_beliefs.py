@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tests.profiler.handmade import handmade_profile
 from workbench.profiler.advice.levers import Change
 from workbench.profiler.advice.search.beliefs import Beliefs
 from workbench.profiler.advice.search.candidates import candidates
-from workbench.profiler.advice.search.trial import Search
+from workbench.profiler.advice.search.trial import Budget, Outcome, Search, Trial
 
 BYTES = 1000
 DOUBTS = {"batch": (0.1, 0.1), "order": (0.1, 0.1), "plans": (0.1, 0.1)}
@@ -84,3 +86,26 @@ def test_beside_the_best_lies_a_change_less_a_step_either_way_and_halfway_to_wha
     assert (BATCH[1], PLANS[0]) in [CANDIDATES[place] for place in search.beside(best, known)]
     known[(BATCH[1], PLANS[0])] = False
     assert (BATCH[1], PLANS[0]) not in [CANDIDATES[place] for place in search.beside(best, known)]
+
+
+def test_after_four_that_do_not_fit_the_next_lacks_what_they_share() -> None:
+    sizes = [change("micro_batch", f"batch {size}", steps) for steps, size in enumerate((16, 8, 4, 2), 1)]
+    half = change("half_precision", "float16")
+    every = candidates([sizes, [half]], "any")
+    beliefs = Beliefs(BYTES, {"micro_batch": (0.1, 0.1), "half_precision": (0.1, 0.1)}, every)
+    over = handmade_profile(fits=False)
+    trial = Trial(
+        executable=SimpleNamespace(profile=over), compile=lambda *_: None, progress=print, budget=Budget(compiles=9)
+    )
+    open_ = np.ones(len(every), dtype=bool)
+    for count, parts in enumerate([(half,), *((size, half) for size in sizes[:3])], 1):
+        assert trial.without_shared(beliefs, open_).all(), count
+        trial.outcomes.append(Outcome(parts=parts, profile=over))
+    left = [every[place] for place in np.flatnonzero(trial.without_shared(beliefs, open_))]
+    assert left == [(size,) for size in sizes]
+    trial.outcomes.append(Outcome(parts=(sizes[3],), profile=over))  # now the last four share the micro-batches
+    assert [every[place] for place in np.flatnonzero(trial.without_shared(beliefs, open_))] == [(half,)]
+    open_[every.index((half,))] = False  # but there is nothing left without them
+    assert trial.without_shared(beliefs, open_).all()
+    trial.outcomes.append(Outcome(parts=(sizes[3],), profile=handmade_profile()))
+    assert trial.without_shared(beliefs, np.ones(len(every), dtype=bool)).all()  # something fits

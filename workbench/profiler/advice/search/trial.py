@@ -21,6 +21,7 @@ TRACES = 3  # executables that are kept, for their traces
 WORTH = 0.02  # of the cost of the best: what promises less, by how likely it is, is not compiled
 EACH_MORE = 0.005  # a change more has to promise so much more
 SPARED = 3  # compiles of a search that are kept for what lies beside the best
+SHARED = 4  # compiles in a row that share a lever, and none of which fits: the next is made without it
 LIKELY = 0.5  # a first fix is looked for among what fits as likely as not
 
 Progress = Callable[[str], None]
@@ -181,10 +182,22 @@ class Trial:
             return []
         count = np.array([len(parts) for parts in beliefs.candidates])
         score = self._score(expected) - EACH_MORE * (count - 1)
-        score[~open_] = -math.inf
+        score[~(open_ & self.without_shared(beliefs, open_))] = -math.inf
         order = np.argsort(-score, kind="stable")[: min(self.width, most)]
         least = WORTH if math.isfinite(self.best) else -math.inf
         return [int(place) for place in order if score[place] > least and open_[place]]
+
+    def without_shared(self, beliefs: Beliefs, open_: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Which candidates lack what the last compiles have in common, where none of these fits; all, where none does.
+
+        What is believed of the other levers was learned beside those, and may be their doing.
+        """
+        every = np.ones(len(beliefs.candidates), dtype=bool)
+        last = [{part.lever for part in each.parts} for each in self._moved[-SHARED:]]
+        if math.isfinite(self.best) or len(last) < SHARED or not (shared := set.intersection(*last)):
+            return every
+        found = np.array([shared.isdisjoint(part.lever for part in parts) for parts in beliefs.candidates], dtype=bool)
+        return found if (found & open_).any() else every
 
     def _hopeless(self, expected: Expected, open_: np.ndarray[Any, Any]) -> bool:
         fits = self._fits(expected)[open_]
