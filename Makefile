@@ -11,9 +11,9 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times
+BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times sweeps
 
-.PHONY: help lab test test-all hostile check golden stub corpus stability fidelity decide notebooks picture bench clean
+.PHONY: help lab test test-all hostile check golden stub corpus stability fidelity decide splits notebooks picture bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ stability: $(VENV)/.test-ready ## profile 40 networks at 33 widths each and writ
 
 decide: $(VENV)/.test-ready ## hold 30 diagnoses against every point of a lattice and write the table
 	KERAS_BACKEND=jax $(BIN)/python -m tests.decide.write
+	KERAS_BACKEND=jax $(BIN)/python -m tests.decide.resnet
+
+splits: $(VENV)/.test-ready ## cut six models over 2, 4 and 8 IPUs and write what was expected beside what came
+	KERAS_BACKEND=jax $(BIN)/python -m tests.splits.write
 
 fidelity: $(VENV)/.test-ready ## run every published case and write the table; read the difference before committing it
 	$(BIN)/python -m tests.fidelity.report

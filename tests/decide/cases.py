@@ -1,6 +1,8 @@
 """Thirty programs that do not fit, drawn by seeds: ten small models, each too large in three ways.
 
-Half of the cases are drawn from a seed that was chosen after the search was finished: digits of its commit's name.
+Half of the cases are drawn from a seed that was chosen after the search was finished: digits of its commit's name. Two
+things were mended since, one of them by what two of these cases showed (what compiles share that do not fit): of the
+search as it was then 28 first fixes fitted and 26 cost at most a tenth more than the cheapest of the lattice.
 """
 
 from __future__ import annotations
