@@ -70,6 +70,8 @@ def mend(lab: NotebookPage) -> None:
     best = page.locator(".wb-fixes tbody tr.wb-fits").first
     best.wait_for(timeout=DIAGNOSE_MS)
     assert "to spare" in best.inner_text()
+    # Rows come in as they are measured; they can be applied once the search is over, and the best stands first then.
+    best.get_by_role("button", name=re.compile("Apply")).wait_for(timeout=DIAGNOSE_MS)
 
 
 @EVERY_SCREEN
