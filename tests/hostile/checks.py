@@ -133,7 +133,7 @@ def split_adds_up(call: Any, argument: str, value: Any, found: Any) -> None:
 
 def as_numpy_computes(call: Any, argument: str, value: Any, found: Any) -> None:
     """The numbers are those of NumPy, in 32 bits, and so is the shape."""
-    wanted = computed(call.name, {**call.ordinary, argument: value})
+    wanted = computed(call.name, call.given(argument, value))
     assert np.shape(found) == wanted.shape
     with np.errstate(all="ignore"):
         narrow = wanted.astype("float32").astype("float64") if wanted.dtype.kind == "f" else wanted.astype("float64")

@@ -184,7 +184,7 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "source": ("cannot be compiled", "model"),
     "dtype": ("of type",),
     "index": ("no fix",),
-    "multiples": ("an array of shape",),
+    **dict.fromkeys(("multiples", "depth"), ("an array of shape",)),
     "ipu_device": ("IPU device",),
     **dict.fromkeys(("output_filename", "output_file"), ("path of a file", "expected: the path of a file")),
     **dict.fromkeys(("filenames", "data_files"), ("in no file", "is no file")),
@@ -237,7 +237,7 @@ def expected(call: Call, argument: str, kind: str) -> str:
 def in_numpy(call: Call, argument: str, value: Any) -> Any:
     """What NumPy computes of an operation's arguments; None where it refuses them."""
     try:
-        return computed(call.name, {**call.ordinary, argument: value})
+        return computed(call.name, call.given(argument, value))
     except Exception:
         return None
 

@@ -7,24 +7,14 @@ NumPy refuses, it is ours that refuses.
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-MOST = 2**31
-
-
-def number(value: Any, kind: Any = None) -> Any:
-    """A value as TensorFlow takes it: real numbers in 32 bits, whole ones too and inside them, or none."""
-    found = np.asarray(value) if kind is None or hasattr(value, "dtype") else np.asarray(value, dtype=kind)
-    if found.dtype.kind not in "biuf":
-        raise TypeError("no numbers")
-    if found.dtype.kind in "iu" and found.size and (found.max() >= MOST or found.min() < -MOST):
-        raise OverflowError("more than 32 bits")
-    return found.astype({"f": "float32", "i": "int32", "u": "int32", "b": "bool"}[found.dtype.kind])
+from tests.hostile.in_numpy_arrays import OF_ARRAYS
+from tests.hostile.numpy_values import number, sizes_of, whole_number
 
 
 def both(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -211,20 +201,6 @@ def logical(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y: function(yes(number(x)), yes(number(y)))
 
 
-def whole_number(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError("no whole number")
-    return operator.index(value)
-
-
-def sizes_of(shape: Any) -> tuple[int, ...]:
-    """Sizes of which one may follow from the others."""
-    if isinstance(shape, str | bytes | dict | set):
-        raise TypeError("no shape")
-    found = (shape,) if isinstance(shape, int | np.integer) else shape
-    return tuple(whole_number(each) for each in found)
-
-
 IN_NUMPY: Mapping[str, Callable[..., Any]] = {
     **{f"tf.{name}": one(function) for name, function in UNARY.items()},
     **{f"tf.{name}": both(function) for name, function in BINARY.items()},
@@ -247,18 +223,9 @@ IN_NUMPY: Mapping[str, Callable[..., Any]] = {
     "tf.cumsum": summed,
     "tf.matmul": product,
     "tf.shape": lambda input: np.array(np.shape(number(input))),
+    **OF_ARRAYS,
     "tf.tensordot": lambda a, b, axes: np.tensordot(number(a), number(b), axis_of(axes)),
 }
-
-
-# Operations without cells yet: their errors come through the same door (`tf/_graph/convert.py`), and their results are
-# held against TensorFlow's and NumPy's in tests/tf.
-NOT_YET = (
-    *("add_n", "cast", "clip_by_value", "concat", "constant", "einsum", "fill", "gather"),
-    *("getitem", "one_hot", "pad", "range"),
-    *("slice", "split", "squeeze", "stack", "unstack"),
-    "where",
-)
 
 
 def computed(name: str, given: Mapping[str, Any]) -> Any:

@@ -55,10 +55,9 @@ def end_of(call: Any, argument: str, value: Any) -> tuple[str, Any]:
     from tests.hostile.classes import Theirs
     from workbench.errors import WorkbenchError
 
-    given = (value,) if argument == call.star else value
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            result = call(**{argument: given})
+            result = call(**call.given(argument, value))
     except WorkbenchError as error:
         return "ours", error
     except Theirs as error:

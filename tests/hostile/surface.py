@@ -33,6 +33,10 @@ class Call:
     def defaults_to_none(self, argument: str) -> bool:
         return argument in self.optional
 
+    def given(self, argument: str, value: Any) -> dict[str, Any]:
+        """The arguments of an ordinary call with this value in the place of one, or of all that `*` stands for."""
+        return {**self.ordinary, argument: (value,) if argument == self.star else value}
+
     def __call__(self, **changed: Any) -> Any:
         given = {**self.ordinary, **changed}
         starred = given.pop(self.star, ()) if self.star else ()
@@ -125,7 +129,7 @@ def objects() -> Iterator[Call]:
 def operations() -> Iterator[Call]:
     """The operations of `tf` that NumPy has too."""
     for name in IN_NUMPY:
-        yield call(name, getattr(wb.tf, name.removeprefix("tf.")))
+        yield call(name, getattr(wb.tf.math, name.removeprefix("tf.")))
 
 
 def options() -> Iterator[Call]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -214,33 +216,55 @@ def _transpose(a: Any, perm: Any = None) -> Any:
     return jnp.transpose(array(a), None if perm is None else tuple(perm))
 
 
+def _alike(values: Any) -> list[Any]:
+    """Arrays of one type; plain numbers take the type of the arrays beside them."""
+    if isinstance(values, str | bytes | dict | set):
+        raise TypeError("several arrays are a list of them")
+    typed = next((each for each in values if hasattr(each, "dtype")), None)
+    found = [_typed(each, typed) for each in values]
+    if len(types := sorted({str(each.dtype) for each in found})) > 1:
+        raise TypeError(f"the arrays have types {' and '.join(types)}; cast them to one with tf.cast")
+    return found
+
+
 @public("concat")
-def _concat(values: Any, axis: Any) -> Any:
-    return jnp.concatenate([array(each) for each in values], int(axis))
+def _concat(values: Any, axis: int) -> Any:
+    return jnp.concatenate(_alike(values), axis)
 
 
 @public("stack")
 def _stack(values: Any, axis: int = 0) -> Any:
-    return jnp.stack([array(each) for each in values], axis)
+    return jnp.stack(_alike(values), axis)
 
 
 @public("unstack")
 def _unstack(value: Any, num: int | None = None, axis: int = 0) -> Any:
-    return list(jnp.moveaxis(array(value), axis, 0))
+    parts = list(jnp.moveaxis(array(value), axis, 0))
+    if num is not None and num != len(parts):
+        raise ValueError(f"axis {axis} has {len(parts)} elements, so they are not num={num}")
+    return parts
 
 
 @public("split")
 def _split(value: Any, num_or_size_splits: Any, axis: int = 0) -> Any:
-    whole = array(value)
-    if isinstance(num_or_size_splits, int):
-        return list(jnp.split(whole, num_or_size_splits, axis))
-    ends = [sum(num_or_size_splits[:count]) for count in range(1, len(num_or_size_splits))]
-    return list(jnp.split(whole, ends, axis))
+    whole, sizes = array(value), _sizes(num_or_size_splits)
+    have = whole.shape[axis]
+    if not np.ndim(num_or_size_splits):
+        if sizes[0] < 1 or have % sizes[0]:
+            raise ValueError(f"axis {axis} of {have} elements is not cut into {sizes[0]} equal parts")
+        return list(jnp.split(whole, sizes[0], axis))
+    if sizes.count(-1) == 1:
+        rest = have - sum(sizes) - 1
+        sizes = tuple(rest if size == -1 else size for size in sizes)
+    if min(sizes, default=-1) < 0 or sum(sizes) != have:
+        raise ValueError(f"parts of {list(sizes)} elements do not make the {have} of axis {axis}")
+    return list(jnp.split(whole, list(itertools.accumulate(sizes))[:-1], axis))
 
 
 @public("squeeze")
 def _squeeze(input: Any, axis: Any = None) -> Any:
-    return jnp.squeeze(array(input), tuple(axis) if isinstance(axis, list) else axis)
+    axes = _axes(axis)
+    return jnp.squeeze(array(input), None if axes == () else axes)
 
 
 @public("expand_dims")
@@ -250,17 +274,30 @@ def _expand_dims(input: Any, axis: int = 0) -> Any:
 
 @public("gather")
 def _gather(params: Any, indices: Any, axis: int = 0) -> Any:
-    return jnp.take(array(params), array(indices), axis=axis)
+    whole, places = array(params), _whole(array(indices))
+    have = whole.shape[axis]
+    # What is only known when the program runs is not looked at, as on the chip.
+    if not isinstance(places, jax.core.Tracer) and places.size and not 0 <= places.min() <= places.max() < have:
+        raise IndexError(f"indices from {places.min()} to {places.max()} are not all inside the {have} of axis {axis}")
+    return jnp.take(whole, places, axis=axis)
+
+
+def _whole(x: Any) -> Any:
+    if not jnp.issubdtype(x.dtype, jnp.integer):
+        raise TypeError(f"{x.dtype} is no whole number; tf.cast(x, tf.int32) makes it so")
+    return x
 
 
 @public("slice")
 def _slice(input_: Any, begin: Any, size: Any) -> Any:
     whole = array(input_)
-    ends = [
-        start + (have - start if want == -1 else want)
-        for start, want, have in zip(begin, size, whole.shape, strict=True)
-    ]
-    return whole[tuple(slice(start, end) for start, end in zip(begin, ends, strict=True))]
+    cuts = []
+    for start, want, have in zip(_sizes(begin), _sizes(size), whole.shape, strict=True):
+        end = have if want == -1 else start + want
+        if not 0 <= start <= end <= have:
+            raise IndexError(f"of {have} elements there are no {want} from {start} on")
+        cuts.append(slice(start, end))
+    return whole[tuple(cuts)]
 
 
 @public("tile")
@@ -273,15 +310,32 @@ def _tile(input: Any, multiples: Any) -> Any:
 
 @public("pad")
 def _pad(tensor: Any, paddings: Any, constant_values: Any = 0) -> Any:
-    return jnp.pad(array(tensor), paddings, constant_values=constant_values)
+    whole = array(tensor)
+    widths = [_sizes(each) for each in paddings]
+    if len(widths) != whole.ndim or any(len(each) != 2 or min(each) < 0 for each in widths):
+        raise ValueError(f"an array of shape {list(whole.shape)} is padded by {whole.ndim} pairs of sizes")
+    sized([have + sum(each) for have, each in zip(whole.shape, widths, strict=True)], whole.dtype)
+    return jnp.pad(whole, widths, constant_values=_scalar(constant_values, whole.dtype))
+
+
+def _scalar(value: Any, dtype: Any) -> Any:
+    """One number of a type."""
+    found = _typed(value, jnp.zeros((), str(dtype)))
+    if found.ndim or found.dtype != dtype:
+        raise TypeError(f"{_shown(found)} is not one number of type {dtype}")
+    return found
+
+
+def _shown(found: Any) -> str:
+    return f"an array {found.dtype}{list(found.shape)}" if found.ndim else f"a {found.dtype}"
 
 
 @public("one_hot")
 def _one_hot(indices: Any, depth: int, on_value: Any = 1.0, off_value: Any = 0.0, dtype: Any = "float32") -> Any:
-    places = array(indices)
+    places, kind = _whole(array(indices)), str(as_dtype(dtype))
     sized([np.size(places), depth], dtype)
-    hot = jax.nn.one_hot(places, depth, dtype=str(as_dtype(dtype)))
-    return hot * on_value + (1 - hot) * off_value
+    on, off = (_scalar(array(each, None if hasattr(each, "dtype") else kind), kind) for each in (on_value, off_value))
+    return jnp.where(jax.nn.one_hot(places, depth, dtype=bool), on, off)
 
 
 @public("argmax")
@@ -293,26 +347,35 @@ def _argmax(input: Any, axis: Any = 0, output_type: Any = "int32") -> Any:
 
 @public("where")
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    return jnp.where(array(condition), array(x), array(y))
+    if x is None or y is None:
+        raise ValueError("x and y are both needed: how many places hold is not known before a program runs")
+    return jnp.where(_truths(condition), *_alike([x, y]))
 
 
 @public("clip_by_value")
 def _clip(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
-    return jnp.clip(array(t), clip_value_min, clip_value_max)
+    given = array(t)
+    low, high = (_alike([given, each])[1] for each in (clip_value_min, clip_value_max))
+    return jnp.broadcast_to(jnp.clip(given, low, high), given.shape)
 
 
 @public("add_n")
 def _add_n(inputs: Any) -> Any:
-    total = array(inputs[0])
-    for each in inputs[1:]:
-        total = total + each
-    return total
+    given = _alike(inputs)
+    if not given or len({each.shape for each in given}) > 1:
+        raise ValueError(f"arrays of one shape are added, and these have {[list(each.shape) for each in given]}")
+    return functools.reduce(operator.add, given)
 
 
 @public("range")
 def _range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Any:
-    ends = (0, start) if limit is None else (start, limit)
-    return array(jnp.arange(ends[0], ends[1], delta), dtype)
+    ends = [array(each) for each in ((0, start, delta) if limit is None else (start, limit, delta))]
+    if any(each.ndim or each.dtype == bool for each in ends):
+        raise TypeError("start, limit and delta are one number each")
+    first, last, step = (each.item() for each in ends)
+    sized([max(0, math.ceil((last - first) / step))], "float32")
+    whole = all(jnp.issubdtype(each.dtype, jnp.integer) for each in ends)
+    return array(np.arange(first, last, step), dtype if dtype is not None else "int32" if whole else "float32")
 
 
 def sized(shape: Any, dtype: Any) -> tuple[int, ...]:
@@ -329,6 +392,8 @@ def sized(shape: Any, dtype: Any) -> tuple[int, ...]:
 @public("fill")
 def _fill(dims: Any, value: Any) -> Any:
     made = array(value)
+    if made.ndim:
+        raise ValueError(f"one number fills an array, and {_shown(made)} is none")
     return jnp.full(sized(dims, made.dtype), made)
 
 
@@ -345,12 +410,15 @@ def _ones(shape: Any, dtype: Any = "float32") -> Any:
 @public("constant")
 def _constant(value: Any, dtype: Any = None, shape: Any = None) -> Any:
     made = array(value, dtype)
-    return made if shape is None else jnp.broadcast_to(made, sized(shape, made.dtype))
+    if shape is None:
+        return made
+    sizes = sized(shape, made.dtype)
+    return jnp.reshape(made, sizes) if made.ndim else jnp.full(sizes, made)
 
 
 @public("einsum")
 def _einsum(equation: str, *inputs: Any) -> Any:
-    return jnp.einsum(equation, *map(array, inputs))
+    return jnp.einsum(equation, *_alike(inputs))
 
 
 @public("tensordot")
@@ -370,7 +438,10 @@ def _shape(input: Any) -> Any:
 
 @public("getitem")
 def _getitem(whole: Any, index: Any) -> Any:
-    return array(whole)[index]
+    found = array(whole)
+    if not any(isinstance(each, jax.core.Tracer) for each in jax.tree_util.tree_leaves(index)):
+        _ = np.broadcast_to(np.False_, found.shape)[index]  # JAX takes the nearest for what is outside; NumPy refuses
+    return found[index]
 
 
 OPERATIONS["div"] = OPERATIONS["divide"]
@@ -398,7 +469,7 @@ def _item(self: Any, index: Any) -> Any:
         return OPERATIONS["getitem"](self, index)
     return record(
         "StridedSlice",
-        lambda whole: jnp.asarray(whole)[index],
+        lambda whole: _getitem(whole, index),
         self.read_value() if isinstance(self, Variable) else self,
     )
 
