@@ -1,4 +1,4 @@
-"""The lattice that first fixes are held against: what is in it, and two small cases of it compiled."""
+"""The lattice that first fixes are held against: what is in it, and a small case of it compiled."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ def test_the_lattice_is_every_single_every_pair_and_seeded_triples() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["narrowing, activations", "depthwise, inference"])
-def test_a_first_fix_costs_little_more_than_the_cheapest_of_the_lattice(name: str) -> None:
-    (place,) = (place for place, case in enumerate(drawn()) if case.name == name)
-    came = row(drawn()[place], place)
+def test_a_first_fix_costs_little_more_than_the_cheapest_of_the_lattice() -> None:
+    ((place, case),) = ((place, case) for place, case in enumerate(drawn()) if case.name == "depthwise, inference")
+    came = row(case, place)
     assert came["max_tile_bytes"] > came["bytes_per_tile"]
     assert came["lattice"]["fitting"]
     assert came["first"]["fits"]

@@ -24,7 +24,7 @@ def texts(notebook: Any, source: str) -> str:
 def check(path: Path, notebook: Any) -> None:
     """Numbers of one cell are those of another."""
     if path == FIND:
-        assert re.match(r"8 points, .*: \d fit", texts(notebook, "sweep = wb.sweep"))
+        assert re.search(r"(?m)^8 points, .*: \d fit", texts(notebook, "sweep = wb.sweep"))
         assert "makes it fit with" in texts(notebook, "diagnosis = wb.diagnose")
         assert texts(notebook, "mended = diagnosis").startswith("Fits: ")
         speed = re.search(r": (\S+ k) samples/s, modelled", texts(notebook, "plan = wb.plan"))
