@@ -98,7 +98,7 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     for screen in lab.on(screens):
         assert lab.picture(canvas).is_drawn(colours=8, filled=0.05)
         lab.screenshot_whole(f"app-compiled-{screen}")
-    page.get_by_text("mlp, training, batch size 4").wait_for()
+    page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
     page.get_by_label("batch size").fill("8")
     page.keyboard.press("Tab")
     note = page.get_by_text("the form has changed since")
@@ -106,6 +106,15 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     note.scroll_into_view_if_needed()
     for screen in lab.on(screens):
         lab.screenshot(f"app-changed-{screen}")
+    button(page, "Form").click()
+    page.locator(".wb-app-form").wait_for(state="hidden")
+    page.evaluate("document.querySelector('.jp-WindowedPanel-outer').scrollBy(0, 150)")
+    page.wait_for_timeout(300)
+    for screen in lab.on(screens):
+        place = button(page, "Compile").bounding_box()
+        assert place is not None
+        assert 0 < place["y"] < 250, "the bar scrolled away"
+        lab.screenshot(f"app-folded-{screen}")
 
 
 @EVERY_SCREEN
@@ -198,5 +207,5 @@ def test_two_compiles_are_chips_and_stand_side_by_side(screens: Screens, run_app
     lab.keep_whole("app-compared", screens)
     button(page, "Close the comparison").click()
     chips.nth(0).click()
-    page.get_by_text("mlp, training, batch size 4").wait_for()
+    page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
     page.get_by_text("the form has changed since").wait_for()

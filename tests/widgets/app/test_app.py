@@ -12,6 +12,7 @@ import pytest
 
 import workbench as wb
 from tests.profiler.advice.fake_compiler import FakeCompiler, by_lever, over
+from workbench.base.units import bytes_text
 from workbench.errors import Cancelled, InputError
 from workbench.executable import PHASES
 from workbench.ipu.config import IPUConfig, form_options
@@ -229,19 +230,39 @@ def test_a_model_that_ends_in_logits_is_trained_by_what_the_compile_says() -> No
     assert any("mean squared error, because none was given" in text for text in app.profile.assumptions)
 
 
-def test_results_say_what_they_are_of(app: App) -> None:
-    assert app.shown.value == ""
+def test_the_bar_says_what_is_shown_and_what_the_form_asks_for(app: App) -> None:
+    assert app.bar.shown.value == app.bar.verdict.value == ""
+    assert "mlp, training, batch size 256 (256 samples to a weight update)" in app.bar.form.value
     app.run.precision.value = "float32"
     app.run.batch_size.value = 8
+    app.options.controls["pipeline.gradient_accumulation_steps"].value = 4
+    assert "batch size 8 (32 samples to a weight update)" in app.bar.form.value
     app.compile()
     assert app.wait(120)
-    assert "mlp, training, batch size 8" in app.shown.value
-    assert "changed" not in app.shown.value
+    assert app.profile is not None
+    assert "mlp, training, batch size 8 (32 samples to a weight update)" in app.bar.shown.value
+    assert ">Fits</b>" in app.bar.verdict.value
+    assert bytes_text(app.profile.margin_bytes) in app.bar.verdict.value
+    assert "changed since" not in app.bar.form.value
     app.run.batch_size.value = 16
-    assert "the form has changed since" in app.shown.value
-    assert "batch size 8" in app.shown.value
+    assert "batch size 16 (64 samples" in app.bar.form.value
+    assert "the form has changed since" in app.bar.form.value
+    assert "batch size 8 (32" in app.bar.shown.value
     app.run.batch_size.value = 8
-    assert "changed" not in app.shown.value
+    assert "changed since" not in app.bar.form.value
+
+
+def test_the_form_folds_away(app: App) -> None:
+    app.run.batch_size.value = 4
+    form = app.children[1]
+    assert form.layout.display is None
+    app.bar.fold.value = False
+    assert form.layout.display == "none"
+    app.compile()
+    assert app.wait(120)
+    assert form.layout.display == "none"
+    app.bar.fold.value = True
+    assert form.layout.display is None
 
 
 # Work
@@ -287,7 +308,7 @@ def test_from_out_of_memory_to_a_fix_that_fits(app: App) -> None:
     assert app.profile is before
     assert len(offered(app)) == 1
     assert (app.run.state(), app.options.options()) != (form, options)
-    assert "form has changed" not in app.shown.value
+    assert "form has changed" not in app.bar.form.value
     press(offered(app)[0], {"apply": 0})
     assert app.wait(120)
     assert (app.run.state(), app.options.options()) == (form, options)

@@ -45,12 +45,12 @@ def test_a_chip_shows_its_result_and_the_last_compile_stays_the_state(app: App) 
     compiled(app, 4)
     second = compiled(app, 8)
     app.history.box.children[0].children[0].click()
-    assert "batch size 4" in app.shown.value
-    assert "the form has changed since" in app.shown.value
+    assert "batch size 4" in app.bar.shown.value
+    assert "the form has changed since" in app.bar.form.value
     assert app.profile is second
     assert app.diagnose_button.disabled  # it would be of the other
     app.history.box.children[1].children[0].click()
-    assert "changed since" not in app.shown.value
+    assert "changed since" not in app.bar.form.value
     assert not app.diagnose_button.disabled
 
 

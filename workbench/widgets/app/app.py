@@ -7,7 +7,6 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.base.text import markup
 from workbench.base.units import bytes_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES, compile_request
@@ -16,6 +15,7 @@ from workbench.profiler.advice.snippet import request_code
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets import linked
+from workbench.widgets.app.bar import Bar, asked_for
 from workbench.widgets.app.code import AppCode
 from workbench.widgets.app.history import Entry, History
 from workbench.widgets.app.options import OptionsForm
@@ -48,8 +48,8 @@ class App(ipywidgets.VBox):
     `source`: a ready name, a Keras model or a function that builds one, chosen at the start; `config`: an `IPUConfig`,
     default the one configured last. State: `executable`, `profile` and `diagnosis` of the last work that ended well,
     `error` of the last that did not, else None; `target`: a machine in place of the one the options describe;
-    `shown` says what the results are of. `compile()`, `diagnose()`, `apply(i)` and `cancel()` are what the buttons do;
-    `wait()` waits for their end.
+    `bar` says what the results are of and what the form asks for. `compile()`, `diagnose()`, `apply(i)` and `cancel()`
+    are what the buttons do; `wait()` waits for their end.
     """
 
     def __init__(self, source: Any = None, config: Any = None) -> None:
@@ -71,13 +71,14 @@ class App(ipywidgets.VBox):
         self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
         self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
         self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
-        self.shown = ipywidgets.HTML()
-        self.shown.add_class("wb-app-shown")
         self.history = History(self._show_again)
         self.results = ipywidgets.VBox()
         self._mending = ipywidgets.VBox()
+        buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
+        form = self._form()
+        self.bar = Bar(buttons, self.progress, [form])
         kept = [self.history.box, self.history.comparison]
-        super().__init__([*self._form(), self._actions(), *kept, self.shown, self._mending, self.results])
+        super().__init__([self.bar.box, form, *kept, self._mending, self.results])
         self.add_class("wb-app")
         self._ready = True
         self._show_code()
@@ -151,20 +152,14 @@ class App(ipywidgets.VBox):
         button.on_click(lambda _: pressed())
         return button
 
-    def _form(self) -> list[Any]:
+    def _form(self) -> Any:
         parts = ipywidgets.Box([self.picker.box, self.code])
         parts.add_class("wb-app-model")
         model = _card("Model", parts)
         run = _card("Run", self.run.box, ipywidgets.HTML("<h4>Options</h4>"), self.options.box)
         form = ipywidgets.Box([model, run])
         form.add_class("wb-app-form")
-        return [form]
-
-    def _actions(self) -> Any:
-        buttons = ipywidgets.HBox([self.compile_button, self.cancel_button, self.diagnose_button])
-        box = ipywidgets.Box([buttons, self.progress])
-        box.add_class("wb-app-actions")
-        return box
+        return form
 
     def _show_code(self) -> None:
         if not self._ready:
@@ -172,22 +167,14 @@ class App(ipywidgets.VBox):
         try:
             choice, request = self.picker.choice(), self.request()
         except WorkbenchError as error:
-            self.code.problem = str(error)
-            self._say_what_is_shown()
-            return
-        self.code.code = _code(choice, request)
-        self.code.problem = ""
-        self._say_what_is_shown()
-
-    def _say_what_is_shown(self) -> None:
-        """What the results below are of, and whether the form says something else by now."""
-        if self.history.current is None:
-            return
-        changed = self.code.problem or self.code.code != self._asked
-        note = "the form has changed since: press Compile to see what it says now" if changed else ""
-        self.shown.value = (
-            f"<p><b>Shown:</b> {markup(what_of(self.history.current.profile))}{f' <em>{note}</em>' if note else ''}</p>"
-        )
+            self.code.problem = asked = str(error)
+        else:
+            self.code.code, self.code.problem = _code(choice, request), ""
+            asked = asked_for(choice.name, request)
+        current = self.history.current
+        changed = current is not None and bool(self.code.problem or self.code.code != self._asked)
+        self.bar.say_form(asked, changed=changed)
+        self.bar.say_shown(None if current is None else current.profile)
 
     # Work
 
@@ -245,7 +232,7 @@ class App(ipywidgets.VBox):
         self._mending.children = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
         self._draw(profile)
         self.history.add(profile, self._asked)
-        self._say_what_is_shown()
+        self._show_code()
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
         if self._before is not None:
             text += f". {difference(self._before, profile)}"
@@ -265,7 +252,7 @@ class App(ipywidgets.VBox):
         self._draw(entry.profile)
         self._asked = entry.asked
         self.history.mark(entry)
-        self._say_what_is_shown()
+        self._show_code()
         self._enable()
 
     def _grown(self, found: Any) -> None:
@@ -311,23 +298,6 @@ def _code(choice: Choice, request: Any) -> str:
     """The lines that compile what is asked for, with those that make its model where the app knows them."""
     head = [choice.code] if choice.code else []
     return "\n\n".join([*head, f"import workbench as wb\n{_spaced(request_code(request, choice.variable))}"])
-
-
-def what_of(profile: Profile) -> str:
-    """`"cnn, training, batch size 4 (16 samples to a weight update), 2 IPUs"`: what a profile was compiled from."""
-    meta = profile.meta
-    samples, replicas = int(meta["samples_per_call"]), int(meta["replicas"])
-    parts = [profile.name, str(meta["mode"])]
-    if meta["mode"] != "function":
-        more = samples > int(meta["batch_size"])
-        update = "a weight update" if meta["mode"] == "training" else "a call"
-        parts.append(f"batch size {meta['batch_size']}" + (f" ({samples:,} samples to {update})" if more else ""))
-    if profile.ipus * replicas > 1:
-        parts.append(f"{profile.ipus * replicas} IPUs")
-    changed = dict(meta["config_changed"])
-    parts += [f"{name} = {value}" for name, value in list(changed.items())[:3]]
-    parts += [f"{len(changed) - 3} options more"] if len(changed) > 3 else []
-    return ", ".join(parts)
 
 
 def _card(title: str, *children: Any) -> Any:

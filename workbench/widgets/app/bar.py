@@ -1,0 +1,105 @@
+"""The bar over the app: its buttons, the verdict, what is shown and what the form says; it stays while results scroll.
+
+`said_of` and `asked_for` put a profile and a request into the same words, so that a reader sees what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets
+
+from workbench.base.text import markup
+from workbench.base.units import bytes_text
+from workbench.profiler.profile import Profile
+
+_FOLD = "Show or hide the form: model, run and options"
+
+
+class Bar:
+    """`box` is the bar over `buttons` and the drawn `progress`; `folds` are the boxes that its last button hides."""
+
+    def __init__(self, buttons: Sequence[Any], progress: Any, folds: Sequence[Any]) -> None:
+        self._folds = folds
+        self.verdict = _text("wb-app-verdict")
+        self.shown = _text("wb-app-shown")
+        self.form = _text("wb-app-asked")
+        self.fold = ipywidgets.ToggleButton(description="Form", icon="chevron-up", tooltip=_FOLD, value=True)
+        self.fold.observe(self._turn, "value")
+        head = ipywidgets.HBox([*buttons, self.verdict, self.fold])
+        head.add_class("wb-app-head")
+        said = ipywidgets.HBox([self.shown, self.form])
+        said.add_class("wb-app-said")
+        self.box = ipywidgets.VBox([head, said, progress])
+        self.box.add_class("wb-app-actions")
+
+    def say_form(self, text: str, *, changed: bool) -> None:
+        """What a press of Compile would ask for, or why it cannot; marked where the results are of something else."""
+        note = " <em>the form has changed since: press Compile</em>" if changed else ""
+        self.form.value = f"<p><b>Form:</b> {markup(text)}{note}</p>"
+
+    def say_shown(self, profile: Profile | None) -> None:
+        """What the results are of, and their verdict; nothing before the first compile."""
+        self.shown.value = "" if profile is None else f"<p><b>Shown:</b> {markup(said_of(profile))}</p>"
+        self.verdict.value = "" if profile is None else _verdict(profile)
+
+    def _turn(self, change: Any) -> None:
+        self.fold.icon = "chevron-up" if self.fold.value else "chevron-down"
+        for each in self._folds:
+            each.layout.display = None if self.fold.value else "none"
+
+
+def _text(name: str) -> Any:
+    found = ipywidgets.HTML()
+    found.add_class(name)
+    return found
+
+
+def _verdict(profile: Profile) -> str:
+    """The verdict as a mark with the fullest tile beside it; one that is in doubt says so."""
+    report = profile.summary
+    tone = "close" if report.caution else "fits" if profile.fits else "over"
+    spare = profile.margin_bytes
+    beside = f"{bytes_text(abs(spare))} {'to spare' if spare >= 0 else 'over'} on the fullest tile"
+    if spare >= 0 and not profile.fits:
+        beside = "not all of it could be placed inside its memory region"
+    doubt = f'; <span title="{markup(report.caution)}">in doubt</span>' if report.caution else ""
+    word = "Fits" if profile.fits else "Does not fit"
+    return f'<p role="status" title="{markup(report.verdict)}"><b class="wb-app-{tone}">{word}</b> {beside}{doubt}</p>'
+
+
+def said_of(profile: Profile) -> str:
+    """`"cnn, training, batch size 4 (16 samples to a weight update), 2 IPUs"`: what a profile was compiled from."""
+    meta = profile.meta
+    words = _words(
+        profile.name,
+        str(meta["mode"]),
+        None if meta["mode"] == "function" else int(meta["batch_size"]),
+        int(meta["samples_per_call"]),
+        profile.ipus * int(meta["replicas"]),
+    )
+    changed = dict(meta["config_changed"])
+    words += [f"{name} = {value}" for name, value in list(changed.items())[:3]]
+    words += [f"{len(changed) - 3} options more"] if len(changed) > 3 else []
+    return ", ".join(words)
+
+
+def asked_for(name: str, request: Any) -> str:
+    """The same of a request."""
+    mode, batch = request.mode or "as the source says", request.batch_size or 1
+    steps = request.gradient_accumulation_steps if mode == "training" else 1
+    stages = request.stages
+    ipus = len(set(stages)) if isinstance(stages, list | tuple) else request.options.ipus() if stages == "auto" else 1
+    return ", ".join(_words(name, mode, batch, batch * steps * request.replicas, ipus * request.replicas))
+
+
+def _words(name: str, mode: str, batch: int | None, samples: int, ipus: int) -> list[str]:
+    words = [name, mode]
+    if batch is not None:
+        update = "a weight update" if mode == "training" else "a call"
+        words.append(f"batch size {batch:,} ({samples:,} {'sample' if samples == 1 else 'samples'} to {update})")
+    return [*words, f"{ipus:,} IPUs"] if ipus > 1 else words
+
+
+__all__ = ["Bar", "asked_for", "said_of"]
