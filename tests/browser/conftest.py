@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
+from tests.browser.apps import RunApp, button
 from tests.browser.driver import FIRST, THEMES, NotebookPage, Screen
 from workbench import lab
 
@@ -139,6 +140,30 @@ def run_views(open_notebook: OpenNotebook, add_views: LoadNotebook) -> Iterator[
         opened.append(page)
         page.run_all()
         assert page.cell_errors() == []
+        return page
+
+    yield run
+    for page in opened:
+        assert page.script_errors == []
+        assert page.foreign_requests == []
+
+
+@pytest.fixture
+def run_app(open_notebook: OpenNotebook, lab_folder: Path, request: pytest.FixtureRequest) -> Iterator[RunApp]:
+    """Opens a notebook of these cells and runs it; afterwards no script may have failed."""
+    opened: list[NotebookPage] = []
+
+    def run(*sources: str, screen: Screen = FIRST[0]) -> NotebookPage:
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+        notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        name = f"{request.node.originalname}.ipynb"
+        nbformat.write(notebook, lab_folder / name)
+        page = open_notebook(name, screen)
+        opened.append(page)
+        page.run_all()
+        assert page.cell_errors() == []
+        button(page.page, "Compile").wait_for()
         return page
 
     yield run

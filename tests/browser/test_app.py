@@ -3,63 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import nbformat
 import pytest
-from playwright.sync_api import Locator, Page
 
-from tests.browser.conftest import OpenNotebook
-from tests.browser.driver import EVERY_SCREEN, FIRST, NotebookPage, Screen, Screens
+from tests.browser.apps import COMPILE_MS, DIAGNOSE_MS, START, RunApp, button, choose_ready, enter
+from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
 
 pytestmark = pytest.mark.browser
-
-START = "import workbench as wb\napp = wb.app()\napp"
-COMPILE_MS = 180_000
-DIAGNOSE_MS = 600_000
-RunApp = Callable[..., NotebookPage]
-
-
-@pytest.fixture
-def run_app(open_notebook: OpenNotebook, lab_folder: Path, request: pytest.FixtureRequest) -> Iterator[RunApp]:
-    """Opens a notebook of these cells and runs it; afterwards no script may have failed."""
-    opened: list[NotebookPage] = []
-
-    def run(*sources: str, screen: Screen = FIRST[0]) -> NotebookPage:
-        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
-        notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
-        name = f"{request.node.originalname}.ipynb"
-        nbformat.write(notebook, lab_folder / name)
-        lab = open_notebook(name, screen)
-        opened.append(lab)
-        lab.run_all()
-        assert lab.cell_errors() == []
-        button(lab.page, "Compile").wait_for()
-        return lab
-
-    yield run
-    for lab in opened:
-        assert lab.script_errors == []
-        assert lab.foreign_requests == []
-
-
-def button(page: Page, name: str) -> Locator:
-    # The glyph of a button's icon is part of its name.
-    return page.get_by_role("button", name=re.compile(rf"^\W*{name}$"))
-
-
-def enter(page: Page, label: str, value: object) -> None:
-    """Type a number into the field of this label."""
-    field = page.get_by_label(label, exact=True)
-    field.fill(str(value))
-    field.press("Tab")
-
-
-def choose_ready(page: Page, name: str) -> None:
-    page.get_by_role("tab", name="Ready-made", exact=True).click()
-    page.get_by_label("ready model").select_option(name)
 
 
 def mend(lab: NotebookPage) -> None:

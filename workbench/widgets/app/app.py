@@ -10,6 +10,7 @@ import ipywidgets
 from workbench.base.units import bytes_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES, compile_request
+from workbench.executable.reads import options_read
 from workbench.profiler.advice.diagnose import cycles_per_sample, diagnose
 from workbench.profiler.advice.snippet import request_code
 from workbench.profiler.profile import Profile
@@ -23,6 +24,7 @@ from workbench.widgets.app.progress import AppProgress
 from workbench.widgets.app.run import RunForm, request_of
 from workbench.widgets.app.source import Choice, SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
+from workbench.widgets.app.trial import tried
 from workbench.widgets.kit.base import with_html
 from workbench.widgets.views.diagnosis import DiagnosisView, content
 
@@ -65,7 +67,7 @@ class App(ipywidgets.VBox):
         self._fitted = False
         self.picker = SourcePicker(source, self._show_code)
         self.run = RunForm(self._show_code)
-        self.options = OptionsForm(config, self._show_code)
+        self.options = OptionsForm(config, self._show_code, self.try_option)
         self.code = AppCode(title="What is compiled, as code")
         self.progress = AppProgress()
         self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
@@ -108,6 +110,16 @@ class App(ipywidgets.VBox):
             (),
             lambda progress: diagnose(executable, compile_request, progress=progress, so_far=self._grown),
             self._diagnosed,
+        )
+
+    def try_option(self, name: str) -> None:
+        """Compile the values beside an option's, in a thread, and show at the option what they change."""
+        request = self.request()
+        self._start(
+            f"Trying values of {name}",
+            (),
+            lambda progress: tried(request, name, progress, self.executable),
+            lambda rows: self._tried(name, rows),
         )
 
     def apply(self, index: int) -> None:
@@ -231,6 +243,7 @@ class App(ipywidgets.VBox):
         self.diagnosis = None
         self._mending.children = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
         self._draw(profile)
+        self.options.panel.show_reads(options_read(self.executable))
         self.history.add(profile, self._asked)
         self._show_code()
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
@@ -238,6 +251,10 @@ class App(ipywidgets.VBox):
             text += f". {difference(self._before, profile)}"
         self.progress.end(f"{profile.name} {text}")
         self._enable()
+
+    def _tried(self, name: str, rows: list[dict[str, Any]]) -> None:
+        self.options.panel.show_tried(name, rows)
+        self.progress.end(f"{len(rows)} {'value' if len(rows) == 1 else 'values'} beside {name} compiled")
 
     def _draw(self, profile: Profile) -> None:
         """Show a result, at the tab that was open where it has one."""

@@ -1,4 +1,4 @@
-"""The options form of the app, made from the declarations: a control each, marked where it left its default."""
+"""The options of the app: controls of the common ones, marked where they left their default, and the panel of all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import ipywidgets
 
 from workbench.base.text import literal
 from workbench.executable import options_of
+from workbench.executable.configured import defaults, text_of
 from workbench.ipu.config import form_options
+from workbench.widgets.app.panel import OptionPanel
 
 NO_MAXIMUM = 1_000_000
 STEP = 0.05
@@ -46,78 +48,89 @@ def has_no_effect(declared: Any) -> bool:
 
 
 class OptionsForm:
-    """`box` is the form; `options()` what it says, over the configuration it began with."""
+    """`box` is the form; `options()` what it says, over the configuration it began with.
 
-    def __init__(self, config: Any = None, on_change: Callable[[], None] = lambda: None) -> None:
-        self._base = options_of(config)
+    `on_change` is called behind every change, `try_option(name)` when values beside an option's are to be compiled.
+    """
+
+    def __init__(
+        self,
+        config: Any = None,
+        on_change: Callable[[], None] = lambda: None,
+        try_option: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        self._options = options_of(config)
         self._changed = on_change
+        self._following = False
         self._declared = {each.name: each for each in form_options()}
-        self.controls = {name: control_of(each, self._base.get(name)) for name, each in self._declared.items()}
-        self._first = {name: control.value for name, control in self.controls.items()}
+        self.controls = {name: control_of(each, self._options.get(name)) for name, each in self._declared.items()}
         self.reset_button = ipywidgets.Button(
-            description="Reset", tooltip="Set every option of the form to its default", layout={"width": "auto"}
+            description="Reset", tooltip="Set every option to its default", layout={"width": "auto"}
         )
         self.reset_button.on_click(lambda _: self.reset())
         self.count = ipywidgets.HTML()
+        self.panel = OptionPanel(lambda name, value: self.set({name: value}), self._set_all, try_option)
         grid = ipywidgets.Box(list(self.controls.values()))
         grid.add_class("wb-app-options")
         foot = ipywidgets.HBox([self.reset_button, self.count])
         foot.add_class("wb-app-foot")
-        self.box = ipywidgets.VBox([grid, foot])
-        for control in self.controls.values():
-            control.observe(self._show, "value")
-        self._mark()
+        self.box = ipywidgets.VBox([grid, foot, self.panel])
+        for name, control in self.controls.items():
+            control.observe(lambda change, name=name: self._moved(name, change["new"]), "value")
+        self._show()
 
     def options(self) -> Any:
-        """The options of a compile: those of the configuration, with the controls that were moved."""
-        moved = {name: control.value for name, control in self.controls.items() if control.value != self._first[name]}
-        return self._base.with_values(moved)
-
-    def changed(self) -> dict[str, Any]:
-        """The options that differ from their default, by name."""
-        return {
-            name: control.value
-            for name, control in self.controls.items()
-            if control.value != self._declared[name].default
-        }
+        """The options of a compile."""
+        return self._options
 
     def set(self, values: Mapping[str, Any]) -> None:
-        """Move controls; names that are not in the form go into the configuration below it."""
-        outside = {name: value for name, value in values.items() if name not in self.controls}
-        self._base = self._base.with_values(outside)
-        for name, value in values.items():
-            if name in self.controls:
-                self.controls[name].value = value
+        """Set options by name; those that have a control move it."""
+        self.restore(self._options.with_values(values))
 
-    def state(self) -> tuple[Any, dict[str, Any]]:
-        """The configuration below, and where the controls stand, for `restore`."""
-        return self._base, {name: control.value for name, control in self.controls.items()}
+    def state(self) -> Any:
+        """What is set, for `restore`."""
+        return self._options
 
-    def restore(self, state: tuple[Any, dict[str, Any]]) -> None:
-        """The configuration and the controls as they were."""
-        self._base, values = state
-        self.set(values)
-
-    def reset(self) -> None:
-        """Every control to the default of its declaration."""
-        self.set({name: declared.default for name, declared in self._declared.items()})
-
-    def _show(self, change: Any) -> None:
-        self._mark()
+    def restore(self, options: Any) -> None:
+        """All options as they were, and the controls with them."""
+        self._options = options
+        self._following = True
+        try:
+            for name, control in self.controls.items():
+                value = options.get(name)
+                control.value = value[0] if isinstance(value, tuple) and value else value
+        finally:
+            self._following = False
+        self._show()
         self._changed()
 
-    def _mark(self) -> None:
-        changed = self.changed()
+    def reset(self) -> None:
+        """Every option to the default of its declaration."""
+        self.restore(defaults())
+
+    def _set_all(self, values: Mapping[str, Any]) -> None:
+        self.restore(defaults().with_values(values))
+
+    def _moved(self, name: str, value: Any) -> None:
+        if not self._following:
+            self._options = self._options.with_values({name: value})
+            self._show()
+            self._changed()
+
+    def _show(self) -> None:
+        changed = dict(self._options.changed)
         for name, control in self.controls.items():
             declared = self._declared[name]
             label = declared.form_label or name
             unread = ", no effect yet" if has_no_effect(declared) else ""
             if name in changed:
                 control.add_class("wb-app-changed")
-                control.description = f"{label} (default {declared.default}{unread})"
+                several = f": {text_of(changed[name])}" if isinstance(changed[name], tuple) else ""
+                control.description = f"{label}{several} (default {declared.default}{unread})"
             else:
                 control.remove_class("wb-app-changed")
                 control.description = f"{label}{f' ({unread[2:]})' if unread else ''}"
         self.reset_button.disabled = not changed
         text = f"{len(changed)} changed from the default" if changed else "all at their defaults"
         self.count.value = f'<span class="wb-app-note">{text}</span>'
+        self.panel.show(self._options)

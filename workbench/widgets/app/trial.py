@@ -1,0 +1,49 @@
+"""What the values beside an option's change: each is compiled, and held against the value that is set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.base.text import shown
+from workbench.base.units import bytes_text, percent_text
+from workbench.errors import Cancelled, InputError, WorkbenchError
+from workbench.executable import compile_request
+from workbench.executable.configured import found, neighbours, text_of
+from workbench.profiler.advice.diagnose import cycles_per_sample
+from workbench.profiler.profile import Profile
+from workbench.widgets.app.task import Progress
+
+
+def tried(request: Any, name: str, progress: Progress, like: Any = None) -> list[dict[str, Any]]:
+    """A row for each value beside the one that is set: what it changes, or why it cannot be compiled.
+
+    `like`: an executable whose trace is taken where the request asks for the same one.
+    """
+    declared = found(name)
+    values = neighbours(declared, request.options.get(name))
+    if not values:
+        raise InputError(f"{name} has no values beside {request.options.get(name)!r}", todo="set one by hand")
+    base = compile_request(request, progress, like)
+    rows = []
+    for value in values:
+        try:
+            beside = compile_request(request.replace(options={name: value}), progress, base).profile
+        except Cancelled:
+            raise
+        except WorkbenchError as error:
+            rows.append({"value": text_of(value), "problem": shown(str(error))})
+        else:
+            rows.append({"value": text_of(value), **_change(base.profile, beside)})
+    return rows
+
+
+def _change(before: Profile, after: Profile) -> dict[str, Any]:
+    """Bytes on the fullest tile and cycles a sample, after less before."""
+    saved = after.max_tile_bytes - before.max_tile_bytes
+    cycles = cycles_per_sample(after) / cycles_per_sample(before) - 1 if cycles_per_sample(before) else 0.0
+    memory = "same memory" if not saved else f"{bytes_text(abs(saved))} {'more' if saved > 0 else 'less'}"
+    time = "same cycles" if not cycles else f"{percent_text(abs(cycles))} {'more' if cycles > 0 else 'fewer'} cycles"
+    return {"fits": after.fits, "bytes": saved, "cycles": cycles, "bytes_text": memory, "cycles_text": time}
+
+
+__all__ = ["tried"]
