@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from workbench.base.text import shown
@@ -17,8 +19,11 @@ def _again(kind: type[WorkbenchError], arguments: tuple[Any, ...]) -> WorkbenchE
 class WorkbenchError(Exception):
     """Base of all workbench errors.
 
-    Fields: `what` (what was wrong), `expected` (what would have been right), `todo` (the next step).
+    Fields: `what` (what was wrong), `expected` (what would have been right), `todo` (the next step); `mends`: arguments
+    of a compile that do that step, where there are some.
     """
+
+    mends: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, what: str, expected: str = "", todo: str = "") -> None:
         self.what = what

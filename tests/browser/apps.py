@@ -20,7 +20,7 @@ def button(page: Page, name: str) -> Locator:
     return page.get_by_role("button", name=re.compile(rf"^\W*{name}$"))
 
 
-def enter(page: Page, label: str, value: object) -> None:
+def enter(page: Page, label: str | re.Pattern[str], value: object) -> None:
     """Type a number into the field of this label."""
     field = page.get_by_label(label, exact=True)
     field.fill(str(value))

@@ -141,11 +141,13 @@ def check_count(
     short = count < least or (count % multiple != 0 and not overlapped_io)
     if stages > 1 and short:
         wanted = least if overlapped_io else max(multiple, ceil_div(count, multiple) * multiple)
-        raise InputError(
+        error = InputError(
             f"gradient_accumulation_steps is {count}, for {stages} stages under the {schedule} schedule",
             expected=f"at least {least}" if overlapped_io else f"a multiple of {multiple}",
             todo=f"set gradient_accumulation_steps={wanted}",
         )
+        error.mends = {"gradient_accumulation_steps": wanted}
+        raise error
 
 
 def _check_devices(schedule: str, stages: int, devices: tuple[int, ...], training: bool) -> None:

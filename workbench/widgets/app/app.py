@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import ipywidgets
@@ -15,13 +17,15 @@ from workbench.profiler.advice.diagnose import cycles_per_sample, diagnose
 from workbench.profiler.advice.snippet import request_code
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
+from workbench.splits.by_hand import ByHand
 from workbench.widgets import linked
 from workbench.widgets.app.bar import Bar, asked_for
 from workbench.widgets.app.code import AppCode
 from workbench.widgets.app.history import Entry, History
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.progress import AppProgress
-from workbench.widgets.app.run import RunForm, request_of
+from workbench.widgets.app.ribbon import Ribbon
+from workbench.widgets.app.run import AUTO, RunForm, compiled, request_of
 from workbench.widgets.app.source import Choice, SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.app.trial import tried
@@ -65,11 +69,11 @@ class App(ipywidgets.VBox):
         self._asked = ""  # the code of what is shown
         self._ready = False
         self._fitted = False
-        self.picker = SourcePicker(source, self._show_code)
+        self.picker = SourcePicker(source, self._pick)
         self.run = RunForm(self._show_code)
         self.options = OptionsForm(config, self._show_code, self.try_option)
         self.code = AppCode(title="What is compiled, as code")
-        self.progress = AppProgress()
+        self.progress = AppProgress(self._mend)
         self.compile_button = self._button("Compile", "play", _COMPILE, self.compile, "primary")
         self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
         self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
@@ -93,7 +97,7 @@ class App(ipywidgets.VBox):
 
     def request(self) -> Any:
         """What a press of Compile asks for; `InputError` or `OptionError` when that is not possible."""
-        return request_of(self.picker.choice(), self.run.arguments(), self.options.options(), self.target)
+        return request_of(self.picker.choice(), self.run, self.options.options(), self.target)
 
     def compile(self) -> None:
         """Compile what the form says, in a thread."""
@@ -115,6 +119,8 @@ class App(ipywidgets.VBox):
     def try_option(self, name: str) -> None:
         """Compile the values beside an option's, in a thread, and show at the option what they change."""
         request = self.request()
+        if request.stages == AUTO:  # those that were found, if any were
+            request = request.replace(stages=None if self.executable is None else self.executable.request.stages)
         self._start(
             f"Trying values of {name}",
             (),
@@ -128,11 +134,7 @@ class App(ipywidgets.VBox):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
         change = self.diagnosis.fixes[index].change
         self._undone = _Before(self.executable, self.diagnosis, self._asked, self.run.state(), self.options.state())
-        arguments = dict(change.arguments)
-        self.run.set(arguments)
-        steps = arguments.get("gradient_accumulation_steps")
-        accumulation = {"pipeline.gradient_accumulation_steps": steps} if steps else {}
-        self.options.set({**dict(change.options), **accumulation})
+        self._take(dict(change.arguments), dict(change.options))
         self._before = self.profile
         return self._compile()
 
@@ -144,7 +146,7 @@ class App(ipywidgets.VBox):
         self.run.restore(before.run)
         self.options.restore(before.options)
         self._before, self._asked = None, before.asked
-        self._compiled((before.executable, before.executable.profile))
+        self._compiled(before.executable, before.executable.profile)
         self._diagnosed(before.diagnosis)
 
     def cancel(self) -> None:
@@ -173,6 +175,12 @@ class App(ipywidgets.VBox):
         form.add_class("wb-app-form")
         return form
 
+    def _pick(self) -> None:
+        """Another source: cuts that were made by hand are none of its."""
+        if self._ready:
+            self.run.cut_by_hand([])
+            self._show_code()
+
     def _show_code(self) -> None:
         if not self._ready:
             return
@@ -198,18 +206,44 @@ class App(ipywidgets.VBox):
         like = self.executable
 
         def work(progress: Progress) -> Any:
-            executable = compile_request(request, progress, like)
+            executable = compiled(request, progress, like)
             progress("profile")
-            return executable, executable.profile
+            return executable, executable.profile, ByHand.of(executable)
 
         choice = self.picker.choice()
         asked = _code(choice, request)
 
-        def compiled(result: tuple[Any, Profile]) -> None:
-            self._asked = asked
-            self._compiled(result)
+        def succeeded(result: tuple[Any, Profile, ByHand | None]) -> None:
+            self._asked = self._with_found(result[0].request) if request.stages == AUTO else asked
+            self._compiled(*result)
 
-        return self._start(f"Compiling {choice.name}", (*PHASES, "profile"), work, compiled)
+        phases = () if request.stages == AUTO else (*PHASES, "profile")
+        return self._start(f"Compiling {choice.name}", phases, work, succeeded)
+
+    def _with_found(self, request: Any) -> str:
+        """The code of a compile that found its stages. The form takes the options that it set: micro-batches that were
+        left at one, and what memory asked for; cuts by hand begin from them."""
+        if request.options.changed != self.options.options().changed:
+            self.options.restore(request.options)
+        return str(self.code.code)
+
+    def _mend(self) -> None:
+        """Set what the last error says would mend it, and compile."""
+        if isinstance(self.error, WorkbenchError) and self.error.mends:
+            self._take(self.error.mends)
+            self.compile()
+
+    def _take(self, arguments: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Move the controls to arguments and options of a compile."""
+        self.run.set(arguments)
+        steps = arguments.get("gradient_accumulation_steps")
+        accumulation = {"pipeline.gradient_accumulation_steps": steps} if steps else {}
+        self.options.set({**options, **accumulation})
+
+    def _cut(self, names: list[str]) -> None:
+        """Compile the cuts that were moved by hand."""
+        self.run.cut_by_hand(names)
+        self.compile()
 
     def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any) -> None:
         if self._task is not None and self._task.running:
@@ -238,10 +272,11 @@ class App(ipywidgets.VBox):
             self.progress.begin("")
         self.progress.fail(error)
 
-    def _compiled(self, result: tuple[Any, Profile]) -> None:
-        self.executable, profile = result
+    def _compiled(self, executable: Any, profile: Profile, by_hand: ByHand | None = None) -> None:
+        self.executable = executable
         self.diagnosis = None
-        self._mending.children = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
+        undo = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
+        self._mending.children = [*undo, *([] if by_hand is None else [Ribbon(by_hand, self._cut)])]
         self._draw(profile)
         self.options.panel.show_reads(options_read(self.executable))
         self.history.add(profile, self._asked)

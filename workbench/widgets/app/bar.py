@@ -89,9 +89,8 @@ def asked_for(name: str, request: Any) -> str:
     """The same of a request."""
     mode, batch = request.mode or "as the source says", request.batch_size or 1
     steps = request.gradient_accumulation_steps if mode == "training" else 1
-    stages = request.stages
-    ipus = len(set(stages)) if isinstance(stages, list | tuple) else request.options.ipus() if stages == "auto" else 1
-    return ", ".join(_words(name, mode, batch, batch * steps * request.replicas, ipus * request.replicas))
+    ipus = max(request.options.ipus(), request.replicas)
+    return ", ".join(_words(name, mode, batch, batch * steps * request.replicas, ipus))
 
 
 def _words(name: str, mode: str, batch: int | None, samples: int, ipus: int) -> list[str]:

@@ -1,10 +1,10 @@
-import {h, watch} from "../kit/kernel.js";
+import {button, h, watch} from "../kit/kernel.js";
 
 const HEADS = {running: "", done: "Done", failed: "This did not work", cancelled: "Cancelled"};
 
-function problem({what, expected, todo}) {
+function problem({what, expected, todo, cure}, send) {
   const line = (label, text) => text && h("p", {}, h("strong", {text: `${label} `}), h("span", {text}));
-  return h("div", {class: "wb-problem", role: "alert"}, h("p", {class: "wb-what", text: what}), line("Expected:", expected), line("To mend it:", todo));
+  return h("div", {class: "wb-problem", role: "alert"}, h("p", {class: "wb-what", text: what}), line("Expected:", expected), line("To mend it:", todo), cure && button(cure, () => send("mend")));
 }
 
 // Phases are equal parts of the bar: how long each takes is only known once it is over.
@@ -20,13 +20,13 @@ function bar({title, phases, current, state, text}) {
   }, ...(phases.length ? phases.map(part) : [h("div", {class: `wb-phase ${state === "done" ? "wb-over" : "wb-now"}`})]));
 }
 
-export function status(data) {
+export function status(data, send = () => {}) {
   const {state, title, text, phases, current} = data;
   if (state === "idle") return h("div", {class: "wb-progress"});
   const said = state === "running" ? `${title} ${current >= 0 ? `(${current + 1} of ${phases.length})` : ""} ${text}` : [HEADS[state], text].filter(Boolean).join(": ");
   return h("div", {class: `wb-progress wb-${state}`},
     state === "running" || state === "done" ? bar(data) : null,
-    data.problem ? problem(data.problem) : h("p", {class: "wb-doing"}, h("span", {text: said}), h("span", {class: "wb-seconds"})));
+    data.problem ? problem(data.problem, send) : h("p", {class: "wb-doing"}, h("span", {text: said}), h("span", {class: "wb-seconds"})));
 }
 
 async function render({model, el}) {
@@ -37,7 +37,7 @@ async function render({model, el}) {
     const shown = state === "running" ? seconds + (performance.now() - from) / 1000 : seconds;
     place.textContent = ` ${shown.toFixed(1)} s`;
   };
-  const show = () => { from = performance.now(); el.replaceChildren(status(model.get("data"))); tick(); };
+  const show = () => { from = performance.now(); el.replaceChildren(status(model.get("data"), (text) => model.send(text))); tick(); };
   show();
   const timer = setInterval(() => model.get("data").state === "running" && tick(), 100);
   const off = watch(model, ["data"], show);

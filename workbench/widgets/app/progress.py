@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import traitlets
@@ -17,11 +17,18 @@ SECONDS_BETWEEN = 0.2
 
 
 class AppProgress(Drawn):
-    """`data` holds: state (idle, running, done, failed, cancelled), title, phases, text, problem."""
+    """`data` holds: state (idle, running, done, failed, cancelled), title, phases, text, problem.
+
+    `mend()` is called when the button of a problem that has a cure is pressed.
+    """
 
     _esm = assets.stub("app/progress.js")
     _css = assets.style("app/app", "app/progress")
     data = traitlets.Dict({"state": "idle"}).tag(sync=True)
+
+    def __init__(self, mend: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.on_msg(lambda _, message, buffers: mend() if message == "mend" else None)
 
     def begin(self, title: str, phases: Sequence[str] = ()) -> None:
         """Work begins; with the names of its phases where they are known."""
@@ -75,7 +82,9 @@ class AppProgress(Drawn):
 def problem_of(error: BaseException) -> dict[str, str]:
     """What was wrong, what was expected and what to do; one line of what we did not foresee."""
     if isinstance(error, WorkbenchError):
-        return {"what": error.what, "expected": error.expected, "todo": error.todo}
+        mends = ", ".join(f"{name.replace('_', ' ')} to {value}" for name, value in error.mends.items())
+        cure = f"Set {mends}, and compile" if mends else ""
+        return {"what": error.what, "expected": error.expected, "todo": error.todo, "cure": cure}
     if isinstance(error, SystemExit):
         return {
             "what": f"the model's own code ended with exit({error.code!r})",

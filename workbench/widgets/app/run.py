@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets
 
-from workbench.executable import make_request
+from workbench.errors import InputError
+from workbench.executable import compile_request, make_request
 from workbench.widgets.app.source import Choice
 
 OWN = "as the model"
@@ -16,6 +18,9 @@ MODES = ("training", "inference")
 PRECISIONS = (OWN, "float32", "float16", "mixed_float16")
 OPTIMIZERS = ("own, else SGD", "sgd", "adam", "rmsprop")
 IPUS = "auto_select_ipus"
+EVEN, FOUND, BY_HAND = "as many layers on each", "found by measuring", "cut by hand"
+AUTO = "auto"  # as `wb.compile(stages=...)` says it
+MAX_REPLICAS = 64
 MAX_BATCH = 65_536
 
 
@@ -40,7 +45,16 @@ class RunForm:
         self.mode = ipywidgets.Dropdown(options=MODES, description="mode", tooltip="A training step, or inference")
         self.precision = ipywidgets.Dropdown(options=PRECISIONS, description="precision", tooltip="Type of the model")
         self.optimizer = ipywidgets.Dropdown(options=OPTIMIZERS, description="optimizer", tooltip="For training")
-        controls = [self.batch_size, self.mode, self.precision, self.optimizer]
+        self.stages = ipywidgets.Dropdown(options=[EVEN, FOUND], description="stages", tooltip=_STAGES)
+        self.replicas = ipywidgets.BoundedIntText(
+            value=1,
+            min=1,
+            max=MAX_REPLICAS,
+            description="replicas",
+            tooltip="Copies of the program on IPUs of their own",
+        )
+        self.cuts: list[str] = []  # the layers to cut after, where they were moved by hand
+        controls = [self.batch_size, self.mode, self.precision, self.optimizer, self.stages, self.replicas]
         for control in controls:
             control.observe(lambda change: on_change(), "value")
         self.mode.observe(self._enable, "value")
@@ -57,28 +71,65 @@ class RunForm:
             found["precision"] = self.precision.value
         if self.mode.value == "training" and self.optimizer.value != OPTIMIZERS[0]:
             found["optimizer"] = self.optimizer.value
+        if self.replicas.value > 1:
+            found["replicas"] = self.replicas.value
         return found
+
+    def cut_by_hand(self, cuts: list[str]) -> None:
+        """Cut behind these layers, or, without any, no more by hand."""
+        self.cuts = cuts
+        chosen = BY_HAND if cuts else FOUND if self.stages.value == BY_HAND else self.stages.value
+        self.stages.options = [EVEN, FOUND, BY_HAND] if cuts else [EVEN, FOUND]
+        self.stages.value = chosen
 
     def set(self, values: Mapping[str, Any]) -> None:
         """Move the controls to the arguments of a fix; others are not of this form."""
-        for name in ("batch_size", "precision"):
+        for name in ("batch_size", "precision", "replicas"):
             if name in values:
                 getattr(self, name).value = values[name]
 
     def state(self) -> dict[str, Any]:
         """Where the controls stand, for `restore`."""
-        return {name: getattr(self, name).value for name in ("batch_size", "mode", "precision", "optimizer")}
+        return {"cuts": self.cuts, **{name: getattr(self, name).value for name in _KEPT}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Move the controls to where they stood."""
-        for name, value in state.items():
-            getattr(self, name).value = value
+        self.cut_by_hand(state["cuts"])
+        for name in _KEPT:
+            getattr(self, name).value = state[name]
 
 
-def request_of(choice: Choice, arguments: Mapping[str, Any], options: Any, target: Any = None) -> Any:
-    """The request of a compile. More than one selected IPU spreads the layers evenly over as many stages."""
-    more = dict(arguments)
-    ipus = options.ipus()
-    if ipus > 1 and choice.layers >= ipus:
-        more["stages"] = [place * ipus // choice.layers for place in range(choice.layers)]
-    return make_request(choice.source, config=Frozen(options), target=target, **more)
+def request_of(choice: Choice, run: RunForm, options: Any, target: Any = None) -> Any:
+    """The request of a compile. More than one IPU of a copy makes stages, as `run` says; `AUTO` where they are found.
+
+    The layers of a ready model are only known when it is built, so that its stages are found.
+    """
+    more = run.arguments()
+    ipus, replicas = options.ipus(), run.replicas.value
+    if ipus % replicas:
+        raise InputError(
+            f"{ipus} IPUs are selected, for {replicas} replicas",
+            expected="as many for each replica",
+            todo=f"select {-(-ipus // replicas) * replicas} IPUs, or take other replicas",
+        )
+    stages = ipus // replicas
+    found = stages > 1 and (run.stages.value == FOUND or choice.layers < stages) and run.stages.value != BY_HAND
+    if stages > 1 and not found:
+        even = [place * stages // choice.layers for place in range(choice.layers)]
+        more["stages"] = run.cuts if run.stages.value == BY_HAND else even
+    request = make_request(choice.source, config=Frozen(options), target=target, **more)
+    return dataclasses.replace(request, stages=AUTO) if found else request
+
+
+def compiled(request: Any, progress: Any, like: Any = None) -> Any:
+    """The request compiled; stages that are to be found are, and the best split is what comes."""
+    if request.stages != AUTO:
+        return compile_request(request, progress, like)
+    from workbench.splits.find import autosplit
+
+    ipus = request.options.ipus() // request.replicas
+    return autosplit(request.replace(stages=None), compile_request, ipus, progress=progress).executable
+
+
+_KEPT = ("batch_size", "mode", "precision", "optimizer", "stages", "replicas")
+_STAGES = "Layers on each IPU of a copy: as many on each, or as the measured costs of the layers ask for"

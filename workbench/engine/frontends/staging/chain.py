@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,16 @@ def chain_of(source: Any) -> LayerChain:
 
     Errors: `InputError` for what is no model.
     """
-    model = _model(source)
+    return _of_ready(source) if isinstance(source, str) else _of_model(_model(source))
+
+
+@functools.lru_cache(maxsize=4)
+def _of_ready(name: str) -> LayerChain:
+    """Of a ready model: building one takes seconds, and it is the same again."""
+    return _of_model(_model(name))
+
+
+def _of_model(model: Any) -> LayerChain:
     layers = stage_layers(model)
     names = tuple(layer.name for layer in layers)
     calls = _calls(model)
