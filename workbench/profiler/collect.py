@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, frozen
+from workbench.base.arrays import IntArray
 from workbench.base.collection import paused_collection
 from workbench.engine import cost
 from workbench.engine.cost import Term, formulas
@@ -201,9 +201,9 @@ class _Collector:
         """The timelines of all IPUs as columns."""
         steps = self.liveness.timelines
         return {
-            "ipu": frozen(np.repeat(np.arange(len(steps)), [len(places) for places in steps])),
-            "position": frozen(np.concatenate([np.arange(len(places)) for places in steps])),
-            "step": frozen(np.concatenate(steps)),
+            "ipu": _kept(np.repeat(np.arange(len(steps)), [len(places) for places in steps])),
+            "position": _kept(np.concatenate([np.arange(len(places)) for places in steps])),
+            "step": _kept(np.concatenate(steps)),
         }
 
     def liveness_rows(self) -> Table:
@@ -214,10 +214,11 @@ class _Collector:
             "liveness",
             {
                 **self.positions,
-                "always_live_bytes": np.repeat(always, lengths),
-                "live_bytes": np.concatenate([found.live_bytes for found in peaks]),
-                "worst_tile": np.concatenate([found.worst_tile for found in peaks]),
-                "worst_tile_bytes": np.concatenate([found.worst_tile_bytes for found in peaks]),
+                "always_live_bytes": _kept(np.repeat(always, lengths)),
+                **{
+                    name: _kept(np.concatenate([getattr(found, name) for found in peaks]))
+                    for name in ("live_bytes", "worst_tile", "worst_tile_bytes")
+                },
             },
         )
 
@@ -295,6 +296,13 @@ def _described(row: Operator, options: Options) -> dict[str, Any]:
     found = {each.name: getattr(row, each.name) for each in dataclasses.fields(row)}
     bound = found.pop("bound")
     return found | {"bound_bytes": bound(options) if bound else 0}
+
+
+def _kept(made: IntArray) -> IntArray:
+    """An array that was made here and belongs to nobody else, as a column that is not copied again."""
+    found = np.ascontiguousarray(made, dtype=np.int64)
+    found.setflags(write=False)
+    return found
 
 
 def _fields(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:

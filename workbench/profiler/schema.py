@@ -157,11 +157,19 @@ def column(values: Any, kind: str) -> Column:
         return np.asarray(values)
     if kind == "U":
         result = np.empty(len(values), dtype=object)
-        result[:] = [shown(str(value)) for value in values]
+        result[:] = _texts(values)
     else:
         result = np.array(values, dtype=_DTYPES[kind])
     result.setflags(write=False)
     return result
+
+
+def _texts(values: Any) -> list[str]:
+    """Each value as text that may be shown; most are texts that may, and looked at once each."""
+    found = list(values)
+    if set(map(type, found)) <= {str} and "".join(set(found)).isprintable():
+        return found
+    return [shown(str(value)) for value in found]
 
 
 def table(name: str, columns: Mapping[str, Any]) -> dict[str, Column]:
@@ -183,13 +191,26 @@ def table_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, C
 
 def spoken(value: Any) -> Any:
     """JSON data with all its texts, keys too, as they may be shown."""
+    if isinstance(value, Mapping):
+        return {_spoken(key): spoken(item) for key, item in value.items()}
+    if isinstance(value, list) and _is_plain_ascii(value):  # a control tree, say, of a hundred thousand lists
+        return value
+    return _spoken(value)
+
+
+def _spoken(value: Any) -> Any:
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, Mapping):
-        return {spoken(key): spoken(item) for key, item in value.items()}
+        return {_spoken(key): _spoken(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(spoken(item) for item in value)
+        return type(value)(_spoken(item) for item in value)
     return value
+
+
+def _is_plain_ascii(value: list[Any]) -> bool:
+    """Whether no text inside has a letter that JSON writes with a backslash, as it does all but printable ASCII."""
+    return "\\" not in json.dumps(value)
 
 
 def plain(values: Mapping[str, Any]) -> Any:

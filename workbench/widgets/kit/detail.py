@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -65,13 +65,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """The children of a sequence as columns: starts, lengths, cycles by cause on one IPU, and their main layers."""
+    """The children of a sequence as columns: starts, lengths, cycles by cause on one IPU, and if it works there."""
 
+    children: tuple[TimedNode, ...]
     starts: IntArray
     cycles: IntArray
     busy: FloatArray
-    layers: list[Layer]
-    layer: IntArray
+    mine: npt.NDArray[np.bool_]
 
 
 class _Mix(NamedTuple):
@@ -151,19 +151,13 @@ class Detail:
         """The children of a sequence for one IPU; those in which it does nothing count as no work."""
         found = self._rows.get((node, ipu))
         if found is None:
-            places: dict[Layer, int] = {("", ""): 0}
-            mine = [ipu in child.ipus for child in node.children]
             busy = [[child.totals.get((ipu, cause), 0) for cause in BUSY] for child in node.children]
-            layer = [
-                places.setdefault(self.main_layer(child), len(places)) if here else 0
-                for child, here in zip(node.children, mine, strict=True)
-            ]
             found = _Row(
+                children=node.children,
                 starts=np.array(node.offsets, dtype=np.int64),
                 cycles=np.array([child.cycles for child in node.children], dtype=np.int64),
                 busy=np.array(busy, dtype=np.float64).reshape(-1, len(BUSY)),
-                layers=list(places),
-                layer=np.array(layer, dtype=np.int64),
+                mine=np.array([ipu in child.ipus for child in node.children], dtype=np.bool_),
             )
             self._rows[node, ipu] = found
         return found
@@ -264,13 +258,13 @@ class _Visit:
         centres = self.window.first + (np.arange(first, last) + 0.5) * self.window.each
         at = np.clip(np.searchsorted(begins, centres, side="right") - 1, 0, len(begins) - 1)
         inside = (begins[at] <= centres) & (centres < ends[at])
-        codes = np.where(inside, row.layer[places][at], 0)
-        cuts = np.concatenate(([0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]))
-        for low, high in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-            if low < high and codes[low]:
-                begin = self.window.first + (first + low) * self.window.each
-                end = self.window.first + (first + high) * self.window.each
-                self._layer(begin, end, row.layers[int(codes[low])], context)
+        seen = np.where(inside & row.mine[places][at], places[at], -1).tolist()
+        place = first
+        for child, bins in groupby(seen):  # only what falls on a centre is asked for its layer
+            begin, place = place, place + sum(1 for _ in bins)
+            if child >= 0 and any(layer := self.detail.main_layer(row.children[child])):
+                cycles = (self.window.first + edge * self.window.each for edge in (begin, place))
+                self._layer(*cycles, layer, context)
 
 
 def _joined(layers: list[tuple[float, float, str, str]], gap: float) -> list[tuple[float, float, str, str]]:

@@ -11,6 +11,7 @@ import numpy as np
 import traitlets
 
 from workbench.base.causes import CAUSES as CAUSE_NAMES
+from workbench.base.collection import paused_collection
 from workbench.base.units import count_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
@@ -33,6 +34,7 @@ MANY_BLOCKS = 300
 _OF_STEP = ("cycles", "bytes_sent", "bytes_received", "active_tiles", "tile_balance")
 
 
+@paused_collection()
 def payload(
     report: Report,
     detail: Detail,
