@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.ops.planned import lowered
 from tests.engine.planner.cases import conv_node, convs, products_of
+from workbench.engine.emit.context import LEAST_BYTES, MOST_OF_MEAN
 from workbench.engine.graph import Node
 from workbench.engine.planner.problem import problem_of
 from workbench.engine.target import target
@@ -78,6 +79,36 @@ def test_the_gradient_of_a_strided_pointwise_convolution_puts_zeros_between() ->
     case = lowered(node, target("ipu2", tiles_per_ipu=2))
     assert {"popops::Fill", "poplar::Memcpy"} <= case.vertices()
     assert case.steps()[-1].name.endswith("/spread")
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(1, 4),
+    st.integers(1, 6),
+    st.integers(2, 20),
+    st.integers(0, 19),
+    st.sampled_from([(4, 8), (16, 16), (40, 8)]),
+    st.sampled_from(["float16", "float32"]),
+)
+def test_zeros_of_a_gradient_crowd_on_no_tile(
+    batch: int, size: int, stride: int, behind: int, chans: tuple[int, int], dtype: str
+) -> None:
+    node = conv_node(
+        batch,
+        (size, size),
+        (1, 1),
+        chans,
+        lhs_dilation=(stride, stride),
+        padding=((0, behind % stride),) * 2,
+        dtype=dtype,
+        direction="backward",
+    )
+    case = lowered(node, target("ipu2", tiles_per_ipu=64))
+    for step in case.steps():
+        if step.name.endswith("/zeros"):
+            for name in step.writes:
+                one = case.lowered.program.variables[name]
+                assert max(one.bytes_per_tile) <= MOST_OF_MEAN * one.size_bytes / 64 + LEAST_BYTES
 
 
 @pytest.mark.parametrize(

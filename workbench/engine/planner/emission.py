@@ -76,27 +76,50 @@ def wished_outputs(node: Node, lowering: Lowering, planned: Planned) -> Mapping 
     wished = lowering.wish(node.results[0])
     if wished is None or not planned.spread:
         return wished
+    return _computed(wished, planned)
+
+
+def _computed(mapping: Mapping, planned: Planned) -> Mapping:
+    """Of a result with zeros put between its elements: where those lie that are computed."""
     low, high, between = zip(*planned.spread, strict=True)
-    limits = [size - after for size, after in zip(wished.shape, high, strict=True)]
-    return slice_(wished, low, limits, [gap + 1 for gap in between])
+    limits = [size - after for size, after in zip(mapping.shape, high, strict=True)]
+    return slice_(mapping, low, limits, [gap + 1 for gap in between])
 
 
 def _spread(work: Work, node: Node, planned: Planned, outputs: Tensor) -> None:
-    """Outputs to their places between zeros, each on the tile it is on."""
-    emit, lowering = work.lowering.emit, work.lowering
+    """Outputs to their places between zeros: each on the tile it is on, if none gets too much so, else on all tiles."""
+    lowering = work.lowering
     low, high, between = zip(*planned.spread, strict=True)
     wished = lowering.wish(node.results[0])
+    stays = True
     if wished is None or work.wished != outputs.mapping:
         wished = pad_beside(outputs.mapping, padding(outputs.shape, low, high, between))
-    result = lowering.result(node, 0, wished)
+        stays = lowering.is_even(wished, outputs.dtype)
+    result = lowering.result(node, 0, wished if stays else lowering.default_mapping(node.results[0]))
     workers = lowering.target.workers_per_tile
     zeros = ceil_div(result.elements_per_tile(lowering.tiles), workers)
     fills = vertex_groups("popops::Fill", {"n": zeros}, type=DTYPE_WORDS[result.dtype])
+    fills = [replace(group, count=workers) for group in fills]
+    lowering.emit.compute(f"{work.label}/zeros", fills, (), result.variables)
+    if stays:
+        _in_order(work, outputs, result)
+        return
     if "outputs" in work.plan.transforms:
-        copies = strided_copies(outputs.elements_per_tile(lowering.tiles), work.plan.problem.out_type)
+        name = f"{work.label}/ordered"
+        ordered = lowering.emit.tensor(name, outputs.shape, outputs.dtype, outputs.mapping, "temporary")
+        _in_order(work, outputs, ordered)
+        outputs = ordered
+    places = result.view(_computed(result.mapping, planned), outputs.shape)
+    lowering.emit.move_into(f"{work.label}/spread", outputs, places)
+
+
+def _in_order(work: Work, outputs: Tensor, result: Tensor) -> None:
+    """Copies of outputs on their tiles, in the order that is asked for."""
+    emit, tiles = work.lowering.emit, work.lowering.tiles
+    if "outputs" in work.plan.transforms:
+        copies = strided_copies(outputs.elements_per_tile(tiles), work.plan.problem.out_type)
     else:
-        copies = emit.copy_groups(outputs.mapping.bytes_per_tile(outputs.itemsize_bytes, lowering.tiles))
-    emit.compute(f"{work.label}/zeros", [replace(group, count=workers) for group in fills], (), result.variables)
+        copies = emit.copy_groups(outputs.mapping.bytes_per_tile(outputs.itemsize_bytes, tiles))
     emit.compute(f"{work.label}/spread", copies, outputs.variables, result.variables)
 
 
