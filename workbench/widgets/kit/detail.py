@@ -263,8 +263,8 @@ class _Visit:
         for child, bins in groupby(seen):  # only what falls on a centre is asked for its layer
             begin, place = place, place + sum(1 for _ in bins)
             if child >= 0 and any(layer := self.detail.main_layer(row.children[child])):
-                cycles = (self.window.first + edge * self.window.each for edge in (begin, place))
-                self._layer(*cycles, layer, context)
+                left, right = (self.window.first + edge * self.window.each for edge in (begin, place))
+                self._layer(left, right, layer, context)
 
 
 def _joined(layers: list[tuple[float, float, str, str]], gap: float) -> list[tuple[float, float, str, str]]:
