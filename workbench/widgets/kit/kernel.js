@@ -71,6 +71,9 @@ export function unpack(layout, view) {
     [name, new TYPES[type](bytes.buffer, offset, length)]));
 }
 
+// JupyterLab asks of the element that has the focus first, so that each that can have it says that its keys are its own.
+const SUPPRESS = "data-lm-suppress-shortcuts", FOCUSABLE = new Set(["input", "select", "textarea", "button", "summary"]);
+
 export function h(tag, options = {}, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(options)) {
@@ -80,6 +83,7 @@ export function h(tag, options = {}, ...children) {
     else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else node.setAttribute(key, value === true ? "" : value);
   }
+  if (FOCUSABLE.has(tag) || typeof options.tabindex === "number") node.setAttribute(SUPPRESS, "true");
   node.append(...children.filter(Boolean));
   return node;
 }
@@ -311,7 +315,7 @@ export function table(columns, rows, {caption, chosen = () => false, pick, most 
 }
 
 // Keys pressed in here are ours: JupyterLab's own, of which one deletes the cell, are left out.
-export const OWN_KEYS = {"data-lm-suppress-shortcuts": "true"};
+export const OWN_KEYS = {[SUPPRESS]: "true"};
 
 // Header, tools, legend, canvas, side panel and data table of a view.
 export function frame(host, {title, sentence, side = false, height = 340}) {
