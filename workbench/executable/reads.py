@@ -16,7 +16,8 @@ NOTED = ("engine/passes", "engine/lower", "engine/planner", "engine/ops", "engin
 
 
 def options_read(executable: Executable) -> Mapping[str, str] | None:
-    """By option, where its value was asked for: `"graph passes"`, `"lowering and planning"`, or `""` where nowhere.
+    """By option, where its value was asked for: `"lowering and planning"`, of what only a pass asked for
+    `"graph passes"`, or `""` where nowhere.
 
     Options that act outside of these are left out; None where the result came from a cache, which keeps no notes, or
     the program was made by hand.
@@ -26,7 +27,7 @@ def options_read(executable: Executable) -> Mapping[str, str] | None:
         return None
     passed = read_of(dict(result.prepared.read), result.options)
     lowered = read_of(result.read, result.options)
-    where = {name: "graph passes" if name in passed else "lowering and planning" for name in passed | lowered}
+    where = {name: "lowering and planning" if name in lowered else "graph passes" for name in passed | lowered}
     every = [each.name for each in OPTIONS.values() if _is_noted(each.read_by)]
     return {**{name: where.get(name, "") for name in every}, **where}
 

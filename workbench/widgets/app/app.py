@@ -29,6 +29,7 @@ from workbench.widgets.app.run import AUTO, RunForm, compiled, request_of
 from workbench.widgets.app.source import Choice, SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.app.trial import tried
+from workbench.widgets.app.whatif import WhatIf
 from workbench.widgets.kit.base import with_html
 from workbench.widgets.views.diagnosis import DiagnosisView, content
 
@@ -78,12 +79,13 @@ class App(ipywidgets.VBox):
         self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
         self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
         self.history = History(self._show_again)
+        self.whatif = WhatIf(self._take_over, lambda: self._task is not None and self._task.running)
         self.results = ipywidgets.VBox()
         self._mending = ipywidgets.VBox()
         buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
         form = self._form()
         self.bar = Bar(buttons, self.progress, [form])
-        kept = [self.history.box, self.history.comparison]
+        kept = [self.history.box, self.history.comparison, self.whatif]
         super().__init__([self.bar.box, form, *kept, self._mending, self.results])
         self.add_class("wb-app")
         self._ready = True
@@ -245,9 +247,16 @@ class App(ipywidgets.VBox):
         self.run.cut_by_hand(names)
         self.compile()
 
+    def _take_over(self, arguments: dict[str, Any], options: dict[str, Any]) -> None:
+        """Set what was moved in the form, and show it as a result."""
+        self.run.set(arguments)
+        self.options.set(options)
+        self.compile()
+
     def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any) -> None:
         if self._task is not None and self._task.running:
             return
+        self.whatif.stop()
         self.error = None
         self.progress.begin(title, phases)
         self._task = Task(work, self.progress.hear, lambda outcome: self._ended(outcome, succeeded))
@@ -279,6 +288,7 @@ class App(ipywidgets.VBox):
         self._mending.children = [*undo, *([] if by_hand is None else [Ribbon(by_hand, self._cut)])]
         self._draw(profile)
         self.options.panel.show_reads(options_read(self.executable))
+        self.whatif.of(self.executable)
         self.history.add(profile, self._asked)
         self._show_code()
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
