@@ -132,6 +132,12 @@ def ran(rooms: list[str], share: int) -> dict[str, Any]:
     return {"ends": dict(counted), "problems": problems}
 
 
+def unlimited() -> None:
+    """As much address space as this process was given."""
+    whole = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (whole, whole))
+
+
 def limit(more_bytes: int = MEMORY_BYTES) -> None:
     """No more address space than this process has by now and so much."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])

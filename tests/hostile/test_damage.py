@@ -16,6 +16,7 @@ import workbench as wb
 from tests.hostile.damage import DAMAGES, damaged
 from tests.hostile.formats import FORMATS
 from tests.hostile.known import KNOWN_DAMAGE
+from workbench.base.arrays import read_array
 
 FEW = 14  # of each format, in `make test`
 MORE = 3  # times as many in `make hostile`
@@ -65,3 +66,11 @@ def test_there_are_three_thousand_of_all_kinds() -> None:
     kinds = Counter(damaged(whole, seed)[0] for seed in range(FORMATS["sweep"].files))
     assert set(kinds) == set(DAMAGES)
     assert sum(damaged(whole, seed)[1] != whole for seed in range(300)) > 280
+
+
+@pytest.mark.parametrize("header", ["{'shape': (1", "(" * 500, "{'descr': '<i8'\n", "1L)"])
+def test_a_header_of_an_array_that_python_cannot_read_is_one_kind_of_error(header: str) -> None:
+    text = header.ljust(118) + "\n"
+    raw = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+    with pytest.raises(ValueError, match="header"):
+        read_array(raw)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, overload
+import io
+from tokenize import TokenError
+from typing import Any, TypeAlias, overload
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -17,6 +19,15 @@ def frozen(array: npt.ArrayLike) -> IntArray:
     result = np.array(array, dtype=np.int64)
     result.setflags(write=False)
     return result
+
+
+def read_array(raw: bytes) -> npt.NDArray[Any]:
+    """The array of a file's bytes, never objects; `ValueError`, whatever NumPy's parser of headers ends with."""
+    try:
+        found: npt.NDArray[Any] = np.load(io.BytesIO(raw), allow_pickle=False)
+    except (TokenError, SyntaxError, RecursionError) as error:
+        raise ValueError(f"the header of an array cannot be read: {error}") from error
+    return found
 
 
 _alive: WeakValueDictionary[int, IntArray] = WeakValueDictionary()  # by a hash of shape and content

@@ -66,7 +66,7 @@ def _typed(declared: Option, text: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text  # what it is not, `check` says
 
 

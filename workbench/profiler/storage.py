@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.arrays import read_array
 from workbench.base.files import whole_file, write_archive
 from workbench.errors import InputError, ProfileFileError
 from workbench.profiler.memory.addresses import Placer
@@ -185,7 +186,7 @@ def _text(coded: Mapping[str, Any], rows: int) -> Column:
 
 
 def _numbers(archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]) -> Column:
-    values: Column = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
+    values: Column = read_array(archive.read(name))
     if values.dtype.kind != _KINDS[kind] or values.shape != shape:
         raise ValueError(f"{name} holds {values.dtype} {values.shape}")
     wide = values.astype(np.int64) if kind == "i" else values

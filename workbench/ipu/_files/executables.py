@@ -24,6 +24,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.base.arrays import read_array
 from workbench.base.files import made_folder, whole_file, write_archive
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec
@@ -318,7 +319,7 @@ def _check_signature(found: SavedExecutable, signature: Mapping[str, Any]) -> No
 
 
 def _restored(raw: bytes, dtype: str) -> Any:
-    value = np.load(io.BytesIO(raw), allow_pickle=False)
+    value = read_array(raw)
     return jnp.asarray(value.view(jnp.bfloat16) if dtype == "bfloat16" else value)
 
 

@@ -178,7 +178,7 @@ class ConfigBase:
         """`from_dict` of JSON."""
         try:
             found = json.loads(json_cfg)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise OptionValueError(f"this is not JSON: {error}", expected="what to_json gives") from None
         if not isinstance(found, dict):
             what = f"the JSON holds a {type(found).__name__}"
