@@ -115,6 +115,7 @@ def peak(profile: Profile) -> Iterator[str]:
         "explain": profile.explain(tile=place.tile, step=place.step, ipu=place.ipu).value,
         "live variables": int(live["bytes"].sum()) + fixed,
         "x-ray": xray.bytes_at(position),
+        "player": int(profile.playback.of(ipu=place.ipu).frame(position).live_bytes[place.tile]),
     }
     yield from _differ("at the peak", found, dict.fromkeys(found, needed))
     spans = sum(end - start for start, end in xray.gaps)

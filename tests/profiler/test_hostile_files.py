@@ -46,7 +46,17 @@ def shown(profile: Profile) -> None:
     assert str(profile)
     for table in ("tiles", "variables", "steps", "liveness", "operators", "stages", "cycle_breakdown", "unmodelled"):
         getattr(profile, table)
-    for report in ("summary", "insights", "memory", "liveness_view", "trace", "pipeline", "program_tree", "roofline"):
+    for report in (
+        "summary",
+        "insights",
+        "memory",
+        "liveness_view",
+        "trace",
+        "pipeline",
+        "program_tree",
+        "roofline",
+        "playback",
+    ):
         assert str(getattr(profile, report))
     profile.blocks(max_rows=50)
     with tempfile.TemporaryDirectory() as folder:

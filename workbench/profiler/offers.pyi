@@ -8,6 +8,7 @@ from workbench.profiler.reports.liveness_view import LivenessView
 from workbench.profiler.reports.memory import Memory
 from workbench.profiler.reports.operations import Operations
 from workbench.profiler.reports.pipeline import Pipeline
+from workbench.profiler.reports.playback import Playback
 from workbench.profiler.reports.program_tree import ProgramTree
 from workbench.profiler.reports.roofline import Roofline
 from workbench.profiler.reports.source import Source
@@ -36,6 +37,11 @@ class Offers:
     @property
     def pipeline(self) -> Pipeline:
         """Stages, micro-batches and directions over time on every IPU, and the bubbles between them by cause."""
+
+    @property
+    def playback(self) -> Playback:
+        """The program step by step, as the chip runs it: what lies on each tile then, who computes, and what is
+        exchanged."""
 
     @property
     def program_tree(self) -> ProgramTree:

@@ -6,7 +6,7 @@ import {ceiling, highest, liveAt, runs} from "../../../workbench/widgets/views/l
 import {columnsOf} from "../../../workbench/widgets/views/memory.js";
 import {offlineModel} from "../../../workbench/widgets/kit/offline.js";
 import {bytesAt, covering, fullest, rectangleAt} from "../../../workbench/widgets/views/xray.js";
-import {cellOf, rampColour, tileAt} from "../../../workbench/widgets/views/tile_map.js";
+import {cellOf, rampColour, tileAt} from "../../../workbench/widgets/kit/floor.js";
 import {bytesOfTile, largestTile, totals} from "../../../workbench/widgets/kit/tiles.js";
 
 test("what is live at a place, largest first", () => {

@@ -1,7 +1,7 @@
 import {axisX, axisY, button, bytesText, choice, clipText, countText, cyclesText, font, frame, h, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
 import {secondsText} from "../kit/lanes.js";
 import {grid} from "../kit/grid.js";
-import {cellOf, tileAt} from "./tile_map.js";
+import {cellOf, tileAt} from "../kit/floor.js";
 
 const LEFT = 78, TOP = 14, BELOW = 42;
 const TEXTS = {bytes: bytesText, cycles: cyclesText, count: countText, share: percentText, seconds: (value) => secondsText(value, 1)};

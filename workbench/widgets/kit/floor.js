@@ -1,0 +1,114 @@
+// The floor plan: where each tile stands in a box, and how numbers of tiles are painted on it.
+import {clipText, font, shortText, ticks} from "./kernel.js";
+
+// Tile numbers run down the rows, column by column.
+export const cellOf = ({rows}, tile) => ({column: Math.floor(tile / rows), row: tile % rows});
+
+export function tileAt({rows, columns}, column, row, tiles) {
+  const tile = column * rows + row;
+  return column < 0 || row < 0 || column >= columns || row >= rows || tile >= tiles ? -1 : tile;
+}
+
+// Colour of a part between 0 and 1 on a list of "#rrggbb" stops.
+export function rampColour(stops, part) {
+  const place = Math.max(0, Math.min(1, part)) * (stops.length - 1), low = Math.min(stops.length - 2, Math.floor(place));
+  const channel = (stop, at) => parseInt(stops[stop].slice(at, at + 2), 16);
+  const mixed = [1, 3, 5].map((at) => Math.round(channel(low, at) + (channel(low + 1, at) - channel(low, at)) * (place - low)));
+  return `rgb(${mixed.join()})`;
+}
+
+// The tile that a key leads to: -1 beyond the edge, -2 for another key.
+export function tileByKey(plan, tiles, tile, key) {
+  const {column, row} = cellOf(plan, tile), by = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[key];
+  return key === "Home" ? 0 : key === "End" ? tiles - 1 : by ? tileAt(plan, column + by[0], row + by[1], tiles) : -2;
+}
+
+// Where tiles stand from (x, y) on: {at(tile), under(px, py), cell}; of a plan {columns, rows, lanes}.
+export function floor(plan, tiles, x0, y0, width, height) {
+  const gap = plan.lanes > 1 ? 3 : 0, groups = Math.ceil(plan.columns / plan.lanes);
+  const wide = (width - (groups - 1) * gap) / plan.columns, high = height / plan.rows;
+  const cell = {w: Math.min(wide, high * 2.2, 64), h: Math.min(high, wide * 2.2, 64)};
+  const group = plan.lanes * cell.w + gap;
+  const at = (tile) => {
+    const {column, row} = cellOf(plan, tile);
+    return {x: x0 + column * cell.w + Math.floor(column / plan.lanes) * gap, y: y0 + row * cell.h, ...cell};
+  };
+  const under = (px, py) => {
+    const inside = (((px - x0) % group) + group) % group;
+    const column = Math.floor((px - x0) / group) * plan.lanes + Math.floor(inside / cell.w);
+    return inside >= plan.lanes * cell.w ? -1 : tileAt(plan, column, Math.floor((py - y0) / cell.h), tiles);
+  };
+  return {at, under, cell, plan, tiles, x0, y0, bottom: y0 + plan.rows * cell.h};
+}
+
+// The cells, coloured between low and high.
+export function paint(ctx, {at, cell}, values, ramp, low, high) {
+  const gap = cell.w > 5 ? 1 : 0.4;
+  const colours = new Map();
+  for (let tile = 0; tile < values.length; tile++) {
+    const {x, y, w, h: tall} = at(tile), value = values[tile];
+    let colour = colours.get(value);
+    if (!colour) colours.set(value, (colour = rampColour(ramp, high > low ? (value - low) / (high - low) : value ? 1 : 0)));
+    ctx.fillStyle = colour;
+    ctx.fillRect(x, y, w - gap, tall - gap);
+  }
+}
+
+// A frame around the chosen tile.
+export function mark(ctx, t, {at}, tile) {
+  const {x, y, w, h} = at(tile);
+  for (const [colour, wide] of [[t.paper, 4], [t.bad, 2]]) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = wide;
+    ctx.strokeRect(x - 2, y - 2, w + 3, h + 3);
+  }
+}
+
+// The number of each column's first tile over it, and of few tiles each one's in its cell.
+export function numbers(ctx, t, {at, cell, plan, tiles, x0, y0}) {
+  font(ctx, t, 10);
+  ctx.fillStyle = t.muted;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "bottom";
+  const every = Math.max(plan.lanes, Math.ceil(34 / cell.w));
+  for (let column = 0; column < plan.columns; column += every) ctx.fillText(String(column * plan.rows), at(column * plan.rows).x, y0 - 4);
+  ctx.save();
+  ctx.translate(x0 - 22, y0 + (plan.rows * cell.h) / 2);
+  ctx.rotate(-Math.PI / 2);
+  ctx.textAlign = "center";
+  ctx.fillText(plan.rows * cell.h > 200 ? "tiles, in number order down each column" : "tiles", 0, 6);
+  ctx.restore();
+  if (cell.w > 26 && cell.h > 16 && tiles <= 256) {
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    for (let tile = 0; tile < tiles; tile++) {
+      const {x, y, w, h: tall} = at(tile);
+      ctx.fillStyle = "#000";
+      ctx.globalAlpha = 0.55;
+      ctx.fillRect(x + 2, y + 2, 20, 13);
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = "#fff";
+      ctx.fillText(String(tile), x + 12, y + 9, Math.min(w, tall * 2));
+    }
+  }
+}
+
+// The colours with their numbers, `w` wide, and what they are under it.
+export function legend(ramp, ctx, t, {low, high, text, label, binary, x: left, y, w}) {
+  for (let x = 0; x < w; x++) {
+    ctx.fillStyle = rampColour(ramp, x / w);
+    ctx.fillRect(left + x, y, 1.5, 10);
+  }
+  font(ctx, t);
+  ctx.textBaseline = "top";
+  ctx.fillStyle = t.muted;
+  const same = !(high > low), marks = same ? [high] : [low, ...ticks(low, high, 3, binary).filter((v) => v > low + (high - low) * 0.18 && v < high - (high - low) * 0.18), high];
+  marks.forEach((value, i) => {
+    const part = same ? 1 : (value - low) / (high - low);
+    ctx.textAlign = part < 0.05 ? "left" : part > 0.95 ? "right" : "center";
+    ctx.fillText(shortText(text(value)), left + part * w, y + 14);
+    ctx.fillRect(left + Math.min(w - 1, part * w), y + 8, 1, 5);
+  });
+  ctx.textAlign = "left";
+  ctx.fillText(clipText(ctx, label, ctx.canvas.clientWidth - left - 8), left, y + 33);
+}

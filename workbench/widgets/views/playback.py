@@ -1,0 +1,262 @@
+"""The player drawn: two floor plans, what lies on each tile and what each does, as the program steps on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.base.arrays import IntArray
+from workbench.base.units import bytes_text, count_text
+from workbench.base.whole import whole
+from workbench.errors import InputError
+from workbench.widgets.face import Face, register
+from workbench.widgets.kit import assets, svg
+from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.palette import CAUSES, RAMP
+from workbench.widgets.kit.payload import Names, pack
+from workbench.widgets.kit.selection import Selection
+from workbench.widgets.views import tile_map
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from workbench.profiler.reports.playback import Playback as Report
+
+BLOCK = 64  # positions that are sent at once
+STORED = 24  # frames of a page without a kernel
+PICTURES = 6  # of the still picture
+
+
+def payload(report: Report, places: Sequence[int]) -> tuple[dict[str, Any], bytes]:
+    """Every position in a line each, and the frames at `places`."""
+    profile, table = report.profile, report.to_pandas()
+    names, layers = Names(), Names()
+    causes = list(dict.fromkeys(table["cause"]))
+    columns: dict[str, tuple[str, Any]] = {
+        "step": ("i4", table["step"]),
+        "name": ("i4", names.indexes(table["name"])),
+        "layer": ("i4", layers.indexes(table["layer"])),
+        "cause": ("u1", [causes.index(each) for each in table["cause"]]),
+        **{name: _whole(table[name].to_numpy()) for name in _NUMBERS},
+    }
+    layout, buffer = pack(columns | frames(report, places))
+    data = {
+        "sentence": report.sentence,
+        "layout": layout,
+        "ipu": report.ipu,
+        "ipus": profile.ipus,
+        "tiles": int(profile.arrays["always_live"].shape[1]),
+        "position": report.position,
+        "capacity_bytes": int(profile.target["bytes_per_tile"]),
+        "block": BLOCK,
+        "names": names.values,
+        "layers": layers.values,
+        "causes": [CAUSES[each] for each in causes],
+        "cause_names": causes,
+        "plan": tile_map.plan(profile.tile_map.of(ipu=report.ipu)),
+        "ramp": list(RAMP),
+    }
+    return data, buffer
+
+
+_NUMBERS = (
+    *("cycles", "live_bytes", "fullest_tile", "fullest_tile_bytes"),
+    *("computing_tiles", "sent_bytes", "received_bytes"),
+)
+
+
+def _whole(values: IntArray) -> tuple[str, Any]:
+    """A column of whole numbers in as few bytes as they need."""
+    return ("i4" if np.abs(values).max(initial=0) < 2**31 else "f8"), values
+
+
+def frames(report: Report, places: Sequence[int]) -> dict[str, tuple[str, Any]]:
+    """The frames at rising positions as columns: of each its `place` and the numbers of four vectors.
+
+    `live` is the difference to the frame before, of the first the whole. A vector is its runs of equal tiles: number v
+    has those from `runs[v]` to `runs[v + 1]`, each `ends` in front of that tile and has one of `values`.
+    """
+    rows = report.rows[np.asarray(places, dtype=np.int64)]
+    vectors = report.profile.arrays["per_tile"]
+    live = report.live_at(places)
+    found = _Runs()
+    columns: dict[str, tuple[str, Any]] = {
+        "place": ("i4", list(places)),
+        "live": ("i4", [found.number(each) for each in np.diff(live, axis=0, prepend=0)]),
+        **{
+            name: ("i4", [found.number(vectors[each]) for each in index[rows]])
+            for name, index in report.vectors.items()
+        },
+    }
+    return columns | found.columns()
+
+
+class _Runs:
+    """Vectors kept once each, as runs of equal tiles."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._ends: list[IntArray] = []
+        self._values: list[IntArray] = []
+
+    def number(self, vector: IntArray) -> int:
+        """The number of a vector, kept if it is new."""
+        content = vector.tobytes()
+        found = self._numbers.get(content)
+        if found is None:
+            found = self._numbers[content] = len(self._ends)
+            ends = np.append(np.flatnonzero(np.diff(vector)) + 1, len(vector))
+            self._ends.append(ends)
+            self._values.append(vector[ends - 1])
+        return found
+
+    def columns(self) -> dict[str, tuple[str, Any]]:
+        """What `frames` sends of them."""
+        runs = np.concatenate([[0], np.cumsum([len(each) for each in self._ends])])
+        values = np.concatenate([*self._values, np.zeros(0, dtype=np.int64)])
+        ends = np.concatenate([*self._ends, np.zeros(0, dtype=np.int64)])
+        return {"runs": ("i4", runs), "ends": ("i4", ends), "values": _whole(values)}
+
+
+def block_of(report: Report, number: int) -> range:
+    """The positions of a block."""
+    return range(min(number * BLOCK, len(report.steps)), min((number + 1) * BLOCK, len(report.steps)))
+
+
+class PlaybackView(View):
+    """The player; the browser asks for the frames that it comes to, a block at a time."""
+
+    _esm = assets.stub("views/playback.js")
+    _css = assets.style("views/playback")
+
+    def __init__(self, report: Report, selection: Selection | None = None) -> None:
+        super().__init__(report, selection)
+        self.selection.observe(self._follow, "ipu")
+        self.on_msg(lambda widget, message, buffers: self._send_block(message))
+        self._follow()
+
+    def _follow(self, change: Any = None) -> None:
+        """Another IPU's program, when one is chosen."""
+        chosen = self.selection.ipu
+        if chosen is not None and chosen != self._report.ipu and chosen < self._report.profile.ipus:
+            self._report = self._report.of(ipu=chosen)
+        if change is None or self.data["ipu"] != self._report.ipu:
+            self.send_payload(*payload(self._report, [self._report.position] if len(self._report.steps) else []))
+
+    def _send_block(self, message: Any) -> None:
+        if not isinstance(message, dict) or "block" not in message or message.get("ipu") != self._report.ipu:
+            return
+        try:
+            number = whole("block", message["block"], least=0, most=max(0, len(self._report.steps) - 1) // BLOCK)
+        except InputError:
+            return  # nothing that the page asks for
+        layout, buffer = pack(frames(self._report, block_of(self._report, number)))
+        self.send({"block": number, "ipu": self._report.ipu, "layout": layout}, buffers=[buffer])
+
+
+def widget(report: Report, selection: Selection | None = None) -> PlaybackView:
+    """The view in a notebook."""
+    return PlaybackView(report, selection)
+
+
+def chosen(report: Report, most: int) -> list[int]:
+    """Positions spread over the program, that of the report among them."""
+    count = len(report.steps)
+    spread = np.linspace(0, max(0, count - 1), max(1, min(most - 1, count))).round().astype(int).tolist()
+    return sorted({*spread, report.position}) if count else []
+
+
+def stored(report: Report) -> dict[str, Any]:
+    """State of the view for a page without a kernel: frames spread over the program."""
+    data, buffer = payload(report, chosen(report, STORED))
+    return {"data": data, "buffer": buffer}
+
+
+def html(report: Report) -> str:
+    """Picture and table, the fullest positions first."""
+    table = report.to_pandas().sort_values("live_bytes", ascending=False, kind="stable")
+    return picture_html(report.sentence, draw(report), table_html(table))
+
+
+def draw(report: Report) -> str:
+    """The stored picture: floor plans of the live bytes at places spread over the program, and the bytes over it."""
+    picture = svg.Picture(960, 470, f"Playback of IPU {report.ipu}: live bytes of each tile as the program runs")
+    places = chosen(report, PICTURES)
+    if not places:
+        picture.text(16, 60, "Nothing runs there")
+        return str(picture)
+    live, table = report.live_at(places), report.to_pandas()
+    column, row = report.profile.tile_map.of(ipu=report.ipu).places
+    low, high = int(live.min()), int(live.max())
+    wide, tall = 304, 110
+    for number, (place, values) in enumerate(zip(places, live, strict=True)):
+        x, y = 16 + number % 3 * (wide + 8), 64 + number // 3 * (tall + 36)
+        grid = np.full((int(row.max()) + 1, int(column.max()) + 1), np.nan)
+        grid[row, column] = values
+        pixels = svg.ramp(np.where(np.isnan(grid), low, grid), low, high)
+        pixels[np.isnan(grid)] = 0
+        picture.image(x, y, wide, tall, svg.png(pixels))
+        name = str(report.there.name[place])
+        picture.text(x, y - 6, f"{place}: {name if len(name) < 40 else '…' + name[-38:]}")
+    plot = svg.Box(96, 352, 848, 70)
+    whole_bytes = table["live_bytes"].to_numpy()
+    axis_x = svg.Axis(0, len(whole_bytes), f"place in the program of IPU {report.ipu}", count_text, count=9)
+    axis_y = svg.Axis(0, max(1, int(whole_bytes.max()) * 1.05), "live", bytes_text, count=2, binary=True)
+    picture.axes(plot, axis_x, axis_y)
+    bins = np.linspace(0, len(whole_bytes), min(400, len(whole_bytes)) + 1).astype(int)
+    tops = np.maximum.reduceat(whole_bytes, bins[:-1])
+    picture.path(
+        svg.stairs(plot, axis_x, axis_y, bins.tolist(), tops.tolist(), [0] * len(tops)),
+        fill=CAUSES["compute"]["colour"],
+    )
+    return str(picture)
+
+
+def figure(report: Report) -> go.Figure:
+    """The floor plan of live bytes as a plotly figure with a slider over places of the program."""
+    import plotly.graph_objects as go
+
+    places = chosen(report, PICTURES)
+    plan = report.profile.tile_map.of(ipu=report.ipu)
+    column, row = plan.places
+    grids = []
+    for values in report.live_at(places):
+        grid = np.full((int(row.max(initial=0)) + 1, int(column.max(initial=0)) + 1), np.nan)
+        grid[row, column] = values
+        grids.append(grid)
+    highest = max([1.0, *(float(np.nanmax(grid)) for grid in grids)])
+    scale = [[place / (len(RAMP) - 1), colour] for place, colour in enumerate(RAMP)]
+    chart = go.Figure()
+    for number, grid in enumerate(grids):
+        chart.add_heatmap(z=grid, zmin=0, zmax=highest, colorscale=scale, colorbar_title="bytes", visible=number == 0)
+    steps = [
+        {
+            "label": str(place),
+            "method": "update",
+            "args": [{"visible": [each == number for each in range(len(places))]}],
+        }
+        for number, place in enumerate(places)
+    ]
+    chart.update_layout(
+        title=report.sentence,
+        yaxis_autorange="reversed",
+        sliders=[{"steps": steps, "currentvalue": {"prefix": "place "}}] if steps else [],
+    )
+    return chart
+
+
+register(
+    Face(
+        name="playback",
+        title="Player",
+        order=47,
+        short="player",
+        widget=widget,
+        svg=draw,
+        html=html,
+        figure=figure,
+        stored=stored,
+    )
+)
