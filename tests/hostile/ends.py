@@ -63,6 +63,7 @@ RESULTS: Mapping[str, str] = {
     "text": TEXTS,
     "kind": TEXTS,
     "Memory.variables.names": "empty list",
+    "Playback.live_at.positions": "empty list",
     "TileMap.of.item": f"none|{ANY_NUMBER}|{TEXTS}",
     "TileMap.from_profile.item": f"none|{ANY_NUMBER}|{TEXTS}",
     # arguments of compiles

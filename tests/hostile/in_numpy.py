@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.hostile.in_numpy_arrays import OF_ARRAYS
+from tests.hostile.in_numpy_nn import IN_NUMPY_NN
 from tests.hostile.numpy_values import number, sizes_of, whole_number
 
 
@@ -224,6 +225,7 @@ IN_NUMPY: Mapping[str, Callable[..., Any]] = {
     "tf.matmul": product,
     "tf.shape": lambda input: np.array(np.shape(number(input))),
     **OF_ARRAYS,
+    **IN_NUMPY_NN,
     "tf.tensordot": lambda a, b, axes: np.tensordot(number(a), number(b), axis_of(axes)),
 }
 

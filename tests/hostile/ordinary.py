@@ -28,7 +28,7 @@ BY_NAME: Mapping[str, Callable[[], Any]] = {
     "text": lambda: "first",
     "kind": lambda: "cycles",
     # of operations
-    **dict.fromkeys(("x", "y", "a", "b", "input", "input_tensor"), things.square),
+    **dict.fromkeys(("x", "y", "a", "b", "input", "input_tensor", "features", "logits"), things.square),
     "shape": lambda: [2, 3],
     "tensor": things.square,
     "multiples": lambda: [1, 2],
@@ -84,6 +84,24 @@ BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "tf.unstack": {"value": things.square},
     "tf.where": {"condition": things.truths, "x": things.square, "y": things.square},
     **{f"tf.{name}": dict.fromkeys(names, things.truths) for name, names in OF_TRUTHS.items()},
+    "tf.nn.conv2d": {"input": things.images, "filters": things.kernel},
+    **{f"tf.nn.{kind}_pool{of}": {"value": things.images} for kind in ("max", "avg") for of in ("", "2d")},
+    "tf.nn.bias_add": {"value": things.square, "bias": things.row},
+    "tf.nn.xw_plus_b": {"x": things.square, "weights": things.square, "biases": things.row},
+    "tf.nn.l2_loss": {"t": things.square},
+    "tf.nn.embedding_lookup": {"params": things.square, "ids": lambda: [0, 3]},
+    "tf.nn.moments": {"axes": lambda: [0]},
+    "tf.nn.in_top_k": {"targets": lambda: [0, 3, 1, 2], "predictions": things.square},
+    **{
+        f"tf.nn.{kind}_cross_entropy_with_logits{of}": {"labels": labels, "logits": things.square}
+        for kind, labels in (
+            ("softmax", things.square),
+            ("sparse_softmax", lambda: [0, 3, 1, 2]),
+            ("sigmoid", things.square),
+        )
+        for of in ("", "_v2")
+    },
+    "Playback.live_at": {"positions": lambda: [0, 1]},
     "Sweep.joined": {"other": lambda: things.decisions()[-1]},
     "Diagnosis.slowdown": {"fix": lambda: None},
 }

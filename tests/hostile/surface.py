@@ -129,7 +129,8 @@ def objects() -> Iterator[Call]:
 def operations() -> Iterator[Call]:
     """The operations of `tf` that NumPy has too."""
     for name in IN_NUMPY:
-        yield call(name, getattr(wb.tf.math, name.removeprefix("tf.")))
+        module = wb.tf.nn if name.startswith("tf.nn.") else wb.tf.math
+        yield call(name, getattr(module, name.rpartition(".")[2]))
 
 
 def options() -> Iterator[Call]:

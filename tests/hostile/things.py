@@ -26,6 +26,18 @@ def square() -> Any:
     return np.linspace(-1, 1, 16, dtype="float32").reshape(4, 4)
 
 
+def row() -> Any:
+    return np.linspace(-1, 1, 4, dtype="float32")
+
+
+def images() -> Any:
+    return np.linspace(-1, 1, 64, dtype="float32").reshape(2, 4, 4, 2)
+
+
+def kernel() -> Any:
+    return np.linspace(-1, 1, 36, dtype="float32").reshape(3, 3, 2, 2)
+
+
 def truths() -> Any:
     return np.arange(16).reshape(4, 4) % 3 == 0
 

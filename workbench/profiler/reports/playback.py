@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
+from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
+from workbench.errors import InputError
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.places import ipu_of, position_of
 from workbench.profiler.profile import Profile
@@ -76,7 +78,7 @@ class Playback(Report):
         return positions_of(self.profile, self.ipu, self.steps)
 
     @cached_property
-    def rows(self) -> IntArray:
+    def step_rows(self) -> IntArray:
         """The row of each position's step in the table of steps: int64[positions]."""
         ids = self.profile.tables["steps"]["id"]
         order = np.argsort(ids, kind="stable")
@@ -86,7 +88,7 @@ class Playback(Report):
         """What every tile does and holds at a position, by default this one's."""
         position = self.position if position is None else position
         position_of(len(self.steps), position)
-        row, table = self.rows[position], self.profile.tables["steps"]
+        row, table = self.step_rows[position], self.profile.tables["steps"]
         parts = {name: self.profile.vector(index[row]) for name, index in self.vectors.items()}
         return Frame(
             step=int(self.steps[position]),
@@ -117,7 +119,9 @@ class Playback(Report):
 
     def live_at(self, positions: Sequence[int]) -> IntArray:
         """Bytes live on each tile at rising positions, always-live ones included: int64[len(positions), tiles]."""
-        places = np.asarray(positions, dtype=np.int64)
+        places = np.asarray([position_of(len(self.steps), each) for each in positions], dtype=np.int64)
+        if np.any(np.diff(places) <= 0):
+            raise InputError(f"positions are {short(list(positions))}", expected="rising places of the program")
         vector, first, last = self._lives
         begin, end = np.searchsorted(places, first, side="left"), np.searchsorted(places, last, side="right")
         seen = np.flatnonzero(begin < end)
@@ -135,7 +139,7 @@ class Playback(Report):
         if not len(self.steps):
             return {"ipu": self.ipu, "position": 0, "positions": 0}
         found = self.frame()
-        table, row = self.profile.tables["steps"], self.rows[self.position]
+        table, row = self.profile.tables["steps"], self.step_rows[self.position]
         return {
             "ipu": self.ipu,
             "position": self.position,
@@ -172,7 +176,7 @@ class Playback(Report):
         """A row per position: `position, step, name, layer, cause, cycles, live_bytes, fullest_tile,
         fullest_tile_bytes, computing_tiles, sent_bytes, received_bytes`, always-live bytes included."""
         table, live = self.profile.tables["steps"], self.profile.liveness_view.of(ipu=self.ipu)
-        moved = {name: self.totals[index[self.rows]] for name, index in self.vectors.items() if name != "compute"}
+        moved = {name: self.totals[index[self.step_rows]] for name, index in self.vectors.items() if name != "compute"}
         computing = self.profile.arrays["per_tile"] > 0
         return pd.DataFrame(
             {
@@ -180,12 +184,12 @@ class Playback(Report):
                 "step": self.steps,
                 "name": self.there.name,
                 "layer": self.there.layer,
-                "cause": table["cause"][self.rows],
-                "cycles": table["cycles"][self.rows],
+                "cause": table["cause"][self.step_rows],
+                "cycles": table["cycles"][self.step_rows],
                 "live_bytes": live.live_bytes + live.always_live_bytes,
                 "fullest_tile": live.worst_tile,
                 "fullest_tile_bytes": live.worst_tile_bytes,
-                "computing_tiles": computing.sum(axis=1)[self.vectors["compute"][self.rows]],
+                "computing_tiles": computing.sum(axis=1)[self.vectors["compute"][self.step_rows]],
                 "sent_bytes": moved["sent"],
                 "received_bytes": moved["received"],
             }

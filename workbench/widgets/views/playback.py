@@ -78,7 +78,7 @@ def frames(report: Report, places: Sequence[int]) -> dict[str, tuple[str, Any]]:
     `live` is the difference to the frame before, of the first the whole. A vector is its runs of equal tiles: number v
     has those from `runs[v]` to `runs[v + 1]`, each `ends` in front of that tile and has one of `values`.
     """
-    rows = report.rows[np.asarray(places, dtype=np.int64)]
+    rows = report.step_rows[np.asarray(places, dtype=np.int64)]
     vectors = report.profile.arrays["per_tile"]
     live = report.live_at(places)
     found = _Runs()
