@@ -145,6 +145,12 @@ RESULTS: Mapping[str, str] = {
     "ipu.scopes.ipu_shard.index": NUMBERS,
     "ipu.config.config.configure_ipu_system.config": "config",
     "ipu.utils.reset_ipu_seed.seed": "negative|zero|10**18|numpy scalar",
+    # sessions: numbers and arrays are fetched as they are
+    "fetches": f"true|negative|{NUMBERS}|float|nan|infinite|numpy array|numpy objects|empty list|dict",
+    "tf.Session.target": "empty text",
+    "tf.Session.config": "none",
+    "tf.Session.graph": "none",
+    "Session.make_callable.feed_list": "empty list",
     # fields of a machine
     "Target.replace.bytes_per_tile": "none|numpy scalar",
     "Target.replace.name": "controls|markup|parent|turned|half a character|device path",
@@ -190,7 +196,7 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("output_filename", "output_file"), ("path of a file", "expected: the path of a file")),
     **dict.fromkeys(("filenames", "data_files"), ("in no file", "is no file")),
     "dataset_or_infeed": ("dataset",),
-    "feed_dict": ("has no operation",),
+    **dict.fromkeys(("feed_dict", "feed_list", "fetches"), ("has no operation",)),
     "num_elements": ("elements",),
     "pieces": ("is mapped to",),
     "tiles": ("target",),

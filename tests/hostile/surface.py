@@ -164,6 +164,18 @@ def of_ipu() -> Iterator[Call]:
     return cells()
 
 
+def sessions() -> Iterator[Call]:
+    """Sessions and their methods, over a graph that doubles what it is fed."""
+    graph = wb.tf.Graph()
+    with graph.as_default():
+        fed = wb.tf.random_uniform([4, 4], name="fed")  # a value of its own, where none is fed
+        doubled = wb.tf.add(fed, fed, name="doubled")
+    session = wb.tf.Session(graph=graph)
+    yield call("tf.Session", wb.tf.Session, given={"graph": graph})
+    yield call("Session.run", session.run, given={"fetches": doubled, "feed_dict": {fed: things.square()}})
+    yield call("Session.make_callable", session.make_callable, given={"fetches": doubled, "feed_list": [fed]})
+
+
 ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {
     "api": api,
     "objects": objects,
@@ -171,4 +183,5 @@ ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {
     "options": options,
     "by hand": by_hand,
     "of ipu": of_ipu,
+    "sessions": sessions,
 }

@@ -272,7 +272,7 @@ def test_a_placeholder_without_a_shape_is_of_each_that_is_fed(name: str, device:
             np.testing.assert_allclose(session.run(results[0], {a: value}), expected)
             if value.ndim == 2:
                 np.testing.assert_allclose(session.run(results[1], {partly: value}), expected)
-    with pytest.raises(ValueError, match=r"^Cannot feed value of shape \(2, 4\) for .*, which has \(None, 3\)\.$"):
+    with pytest.raises(ValueError, match=r"^Cannot feed value of shape \(2, 4\) for .*, which has \(None, 3\)"):
         session_of(partly, np.ones((2, 4)))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from workbench.errors import InputError
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
 from workbench.tf._graph import Operation, Tensor
@@ -31,7 +32,9 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     """A tensor whose value is fed. Of no shape, or one with None, each shape that is fed is compiled for the IPU."""
 
     def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
-        raise ValueError(f"You must feed a value for the placeholder {made.name}.")
+        raise InputError(
+            f"You must feed a value for the placeholder {made.name}.", todo="give it in the run's feed_dict"
+        )
 
     made = Operation(
         "Placeholder", (), [(shape if shape is None else tuple(shape), str(as_dtype(dtype)))], compute, name=name

@@ -8,6 +8,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import ipywidgets
 import pytest
 
 import workbench as wb
@@ -218,6 +219,51 @@ def test_models_of_the_notebook_are_found(monkeypatch: pytest.MonkeyPatch) -> No
     del cells["net"]
     other = App(model)  # no variable holds it
     assert "wb.compile(model, " in other.code.code.replace("(\n    ", "(").replace(",\n    ", ", ")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x); __import__('os').system('id')  #",
+        "<img src=x onerror=alert(1)>",
+        "a\nb",
+        "class",
+        "1",
+        "",
+        "no\u202esuch",
+        3,
+    ],
+)
+def test_names_that_are_no_variables_are_never_code(monkeypatch: pytest.MonkeyPatch, name: Any) -> None:
+    import IPython
+    import keras
+
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)], name="inner")
+    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(user_ns={name: model}))
+    app = App()
+    app.picker.box.selected_index = 2
+    assert app.picker.models.options == ("no Keras model found",)
+    given = App(model)
+    assert "wb.compile(model, " in given.code.code.replace("(\n    ", "(").replace(",\n    ", ", ")
+    assert str(name) not in given.code.code or not name
+
+
+def test_a_builder_of_a_hostile_name_is_text_everywhere() -> None:
+    def builder() -> Any:
+        raise AssertionError("never called")
+
+    builder.__name__ = "<img src=x onerror=alert(1)>"
+    app = App(builder)
+    assert "<img" not in app.code.code
+    shown = [each.value for each in _texts(app)]
+    assert shown
+    assert not any("<img" in text for text in shown)
+
+
+def _texts(box: Any) -> list[Any]:
+    """The widgets of an app that show markup."""
+    found = [box] if isinstance(box, ipywidgets.HTML) else []
+    return found + [text for each in getattr(box, "children", ()) for text in _texts(each)]
 
 
 def test_a_model_that_ends_in_logits_is_trained_by_what_the_compile_says() -> None:

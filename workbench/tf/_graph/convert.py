@@ -39,18 +39,19 @@ def symbolic(value: Any) -> Any:
 DEEPEST = 100  # of lists in lists: an array has fewer dimensions
 
 
-def _check_depth(value: Any, left: int = DEEPEST) -> None:
+def check_depth(value: Any, left: int = DEEPEST) -> None:
+    """A `RecursionError` for lists, tuples and dicts that hold themselves."""
     if isinstance(value, list | tuple | dict):
         if not left:
             raise RecursionError(f"a list holds itself, or more than {DEEPEST} lists in each other")
         for each in value.values() if isinstance(value, dict) else value:
             if isinstance(each, list | tuple | dict):
-                _check_depth(each, left - 1)
+                check_depth(each, left - 1)
 
 
 def leaves(*values: Any) -> Iterator[Any]:
     """What is inside nested lists, tuples and dicts; a `RecursionError` for what holds itself."""
-    _check_depth(values)
+    check_depth(values)
     return iter(jax.tree_util.tree_leaves(values))
 
 

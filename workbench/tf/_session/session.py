@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workbench.errors import InputError
+from workbench.base.text import short
+from workbench.errors import InputError, OperandError, WorkbenchError
 from workbench.tf import _graph, _hooks
 from workbench.tf._graph import Graph, Operation, Tensor
-from workbench.tf._graph.convert import is_symbolic, plain, symbolic
+from workbench.tf._graph.convert import check_depth, is_symbolic, plain, symbolic
 from workbench.tf._graph.evaluate import Run, State, needed_by
 from workbench.tf._graph.shapes import UNKNOWN
 from workbench.tf._graph.variables import Variable
@@ -21,6 +22,7 @@ from workbench.tf._session.cluster import Cluster, cluster
 from workbench.tf._session.device import Device, device_of
 
 HOST = ""
+_OF_VALUES = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
 @dataclass(slots=True, eq=False)
@@ -30,15 +32,23 @@ class Session:
     target: str = ""
     graph: Graph = field(default_factory=_graph.get_default_graph)
     config: Any = None
-    executables: list[Any] = field(default_factory=list)
-    closed: bool = False
-    _last: Any = None
-    _devices: dict[str, Device] = field(default_factory=dict)
-    _entered: list[Any] = field(default_factory=list)
+    executables: list[Any] = field(default_factory=list, init=False)
+    closed: bool = field(default=False, init=False)
+    _last: Any = field(default=None, init=False)
+    _devices: dict[str, Device] = field(default_factory=dict, init=False)
+    _entered: list[Any] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if self.graph is None:
             self.graph = _graph.get_default_graph()
+        if not isinstance(self.graph, Graph):
+            raise InputError(f"graph is {short(self.graph)}", expected="a tf.Graph, or None for the default one")
+        if not isinstance(self.target, str) or self.target:
+            raise InputError(f"target is {short(self.target)}", expected='"": sessions run in this process')
+        if self.config is not None:
+            raise InputError(
+                f"config is {short(self.config)}", expected="None", todo="configure IPUs by ipu.config.IPUConfig"
+            )
 
     @property
     def executable(self) -> Any:
@@ -80,17 +90,52 @@ class Session:
         """Values of the fetches, in their structure: arrays for tensors and variables, None for operations."""
         if self.closed:
             raise RuntimeError("Attempted to use a closed Session.")
-        leaves, tree = jax.tree_util.tree_flatten(fetches, is_leaf=lambda each: each is None)
-        found = [self._fetch(leaf) for leaf in leaves]
-        given = dict(map(self._feed, (feed_dict or {}).items()))
+        for name, value in (("options", options), ("run_metadata", run_metadata)):
+            if value is not None:
+                raise InputError(f"{name} is {short(value)}", expected="None", todo="look at session.profile instead")
+        found, tree = self._fetched(fetches)
+        given = self._fed({} if feed_dict is None else feed_dict)
         targets = [each for each in found if isinstance(each, Tensor | Operation)]
         self._evaluate(targets, given)
         values = [self._result(each, given) for each in found]
         return jax.tree_util.tree_unflatten(tree, values)
 
+    def _fetched(self, fetches: Any) -> tuple[list[Any], Any]:
+        """What is asked for, and the structure that it comes in."""
+        try:
+            check_depth(fetches)
+            leaves, tree = jax.tree_util.tree_flatten(fetches, is_leaf=lambda each: each is None)
+            return [self._fetch(leaf) for leaf in leaves], tree
+        except _OF_VALUES as error:
+            if isinstance(error, KeyError | WorkbenchError):  # TensorFlow's, for a name that the graph has not
+                raise
+            told = f"{str(error).rstrip('.')}: fetches are {short(fetches)}"
+            raise OperandError(told, expected="tensors, operations and variables of the session's graph") from error
+
+    def _fed(self, feed_dict: Any) -> dict[Tensor, Any]:
+        """The value of each tensor that is given one."""
+        if not isinstance(feed_dict, Mapping):
+            raise OperandError(f"feed_dict is {short(feed_dict)}", expected="a dictionary of values by tensor")
+        found: dict[Tensor, Any] = {}
+        for key, value in feed_dict.items():
+            try:
+                tensor, array = self._feed((key, value))
+            except _OF_VALUES as error:
+                if isinstance(error, KeyError | WorkbenchError):
+                    raise
+                told = f"{str(error).rstrip('.')}: feed_dict gives {short(key)} the value {short(value)}"
+                raise OperandError(told, expected="arrays of the tensors' types and shapes") from error
+            found[tensor] = array
+        return found
+
     def make_callable(self, fetches: Any, feed_list: Sequence[Tensor] = ()) -> Callable[..., Any]:
         """A function of the fed values."""
-        return lambda *values: self.run(fetches, dict(zip(feed_list, values, strict=True)))
+        given = list(feed_list) if isinstance(feed_list, list | tuple) else [feed_list]
+        if not all(isinstance(each, Tensor | str) for each in given):
+            raise OperandError(f"feed_list is {short(feed_list)}", expected="a list of tensors")
+        given = [self.graph.get_tensor_by_name(each) if isinstance(each, str) else each for each in given]
+        self._fetched(fetches)
+        return lambda *values: self.run(fetches, dict(zip(given, values, strict=True)))
 
     def _fetch(self, each: Any) -> Any:
         if isinstance(each, str):

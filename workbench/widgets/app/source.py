@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -47,11 +48,18 @@ class Choice:
 
 
 def notebook_variables() -> dict[str, Any]:
-    """The notebook's variables by name; none outside a notebook."""
+    """The notebook's variables by name, those that code can write; none outside a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     values: Mapping[str, Any] = {} if shell is None else shell.user_ns
-    return {name: value for name, value in values.items() if not name.startswith("_")}
+    return {name: value for name, value in values.items() if _is_written(name)}
+
+
+def _is_written(name: Any) -> bool:
+    """Whether a name is one of Python's: what a notebook's dictionary holds under others would be code in a call."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        return False
+    return not name.startswith("_")
 
 
 def notebook_models() -> dict[str, Any]:
