@@ -19,6 +19,7 @@ from workbench.engine.target import Target
 
 NUMBERS = "zero|past 64 bits|10**18|numpy scalar"
 ANY_NUMBER = f"negative|{NUMBERS}"
+OF_NUMBERS = "negative|zero|float|nan|infinite|numpy scalar|numpy array"
 TEXTS = "empty text|controls|markup|parent|turned|half a character|device path"
 PATHS = "markup|parent|turned|half a character"
 
@@ -151,6 +152,15 @@ RESULTS: Mapping[str, str] = {
     "tf.Session.config": "none",
     "tf.Session.graph": "none",
     "Session.make_callable.feed_list": "empty list",
+    # loops and what is kept: numbers and arrays are made tensors
+    **dict.fromkeys(("ipu.loops.repeat.inputs", "ipu.loops.while_loop.inputs"), f"none|true|empty list|{OF_NUMBERS}"),
+    "ipu.ipu_compiler.compile.inputs": "none|empty list",
+    "ipu.loops.while_loop.maximum_iterations": "none|zero|numpy scalar",
+    "ipu.loops.repeat.n": "zero|numpy scalar",
+    "use_while_v1": "true",
+    "ipu.ops.pipelining_ops.recomputation_checkpoint.tensors": f"true|empty list|dict|{OF_NUMBERS}",
+    "ipu.ops.pipelining_ops.recomputation_checkpoint.name": f"none|{TEXTS}",
+    "ipu_scope": f"true|{TEXTS}|negative|zero|past 64 bits|10**18",
     # fields of a machine
     "Target.replace.bytes_per_tile": "none|numpy scalar",
     "Target.replace.name": "controls|markup|parent|turned|half a character|device path",
@@ -179,6 +189,7 @@ OWN: Mapping[str, str] = {
     "progress": "callable|class",
     "heard": "callable|class",
     "objective": "callable|class",
+    **dict.fromkeys(("computation", "body", "condition"), "callable|class"),
 }
 # What is documented to raise an exception of Python's: the file is not there.
 MISSING: Mapping[str, str] = {"wb.load_profile.path": f"controls|{PATHS}"}

@@ -45,6 +45,19 @@ class Pieces:
         wb.ipu.utils.export_variables_from_live_model(self.model, "model.bin")
 
 
+def doubled(*values: Any) -> Any:
+    return [each + each for each in values]
+
+
+def on_ipu(*values: Any) -> Any:
+    with wb.ipu.scopes.ipu_scope("/device:IPU:0"):
+        return doubled(*values)
+
+
+def few(*values: Any) -> Any:
+    return wb.tf.less(wb.tf.add_n([0.0, *map(wb.tf.reduce_sum, values)]), 100.0)
+
+
 DATASET = [np.float32(number) for number in range(4)]
 # What an ordinary call gives, made of the pieces where it is a function.
 ORDINARY: Mapping[str, Mapping[str, Any]] = {
@@ -74,6 +87,16 @@ ORDINARY: Mapping[str, Mapping[str, Any]] = {
     "scopes.ipu_shard": {"index": 0},
     "scopes.partials_type": {"override_type": "float16"},
     "scopes.stochastic_rounding": {"override": True},
+    "ipu_compiler.compile": {"computation": lambda pieces: on_ipu, "inputs": lambda pieces: [pieces.placeholder]},
+    "loops.repeat": {"n": 2, "body": lambda pieces: doubled, "inputs": lambda pieces: [pieces.placeholder]},
+    "loops.while_loop": {
+        "condition": lambda pieces: few,
+        "body": lambda pieces: doubled,
+        "inputs": lambda pieces: [pieces.placeholder],
+        "maximum_iterations": 2,
+    },
+    "ops.pipelining_ops.recomputation_checkpoint": {"tensors": lambda pieces: pieces.placeholder},
+    "scopes.ipu_jit_scope": {"ipu_scope": "/device:IPU:0"},
     "utils.export_dataset_to_file": {"dataset_or_infeed": DATASET, "output_filename": "set.bin", "num_elements": 2},
     "utils.export_inputs_to_file": {
         "inputs": lambda pieces: [pieces.placeholder],
@@ -92,8 +115,7 @@ ORDINARY: Mapping[str, Mapping[str, Any]] = {
 }
 # Without cells: what they are given is a computation, whose errors tests/ipu holds.
 OF_COMPUTATIONS = (
-    *("ipu_compiler.compile", "loops.repeat", "loops.while_loop", "ops.pipelining_ops.pipeline"),
-    *("ops.pipelining_ops.recomputation_checkpoint", "scopes.ipu_jit_scope", "scopes.outside_compilation_scope"),
+    *("ops.pipelining_ops.pipeline", "scopes.outside_compilation_scope"),
     *("devices.check_ipus", "utils.load_executable"),
 )
 

@@ -9,11 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from workbench.errors import InputError, WorkbenchError
+from workbench.base.text import short
+from workbench.errors import InputError, OperandError, WorkbenchError
 from workbench.ipu.scopes import ipu_jit_scope
 from workbench.tf import _graph
 from workbench.tf._graph import Operation, Tensor
-from workbench.tf._graph.convert import convert_to_tensor, is_symbolic
+from workbench.tf._graph.convert import check_depth, convert_to_tensor, is_symbolic
 from workbench.tf._graph.variables import Variable
 from workbench.tf._ops.control import as_tensor
 
@@ -30,14 +31,17 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     Errors: `NotOnIpuError` outside an `ipu_scope`; `ValueError` for what an estimator's model function returns.
     """
     if inputs is not None and not isinstance(inputs, list | tuple):
-        raise TypeError(
-            f"inputs of ipu_compiler.compile is a {type(inputs).__name__}, but it must be a list. "
-            "To mend it: pass [value] for a computation of one value."
+        raise OperandError(
+            f"inputs of ipu_compiler.compile is a {type(inputs).__name__}, {short(inputs)}",
+            expected="a list",
+            todo="pass [value] for a computation of one value",
         )
+    if not callable(computation):
+        raise OperandError(f"computation is {short(computation)}", expected="a function of the inputs")
     graph = _graph.get_default_graph()
     first = len(graph.operations)
     with ipu_jit_scope(0):
-        given = jax.tree_util.tree_map(_tensor, list(inputs or []))
+        given = _given(inputs)
         returned = computation(*given)
         _check_returned(returned)
         result = _packed(returned, graph.operations[first:])
@@ -48,6 +52,15 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
             todo="call ipu_compiler.compile inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`",
         )
     return result
+
+
+def _given(inputs: Any) -> list[Any]:
+    try:
+        check_depth(inputs)
+        return list(jax.tree_util.tree_map(_tensor, list(inputs or [])))
+    except (TypeError, ValueError, OverflowError, AttributeError, RecursionError, MemoryError) as error:
+        told = f"inputs of ipu_compiler.compile are {short(inputs)}: {error}"
+        raise OperandError(told, expected="tensors, or numbers") from error
 
 
 def _tensor(value: Any) -> Any:

@@ -27,6 +27,8 @@ _PARTIALS = {"float16": "F16", "float32": "F32"}
 @contextmanager
 def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
     """Operations made inside are compiled together. `ipu_scope`: a name that tells one such scope from another."""
+    if not isinstance(ipu_scope, str | int):
+        raise InputError(f"ipu_scope is {short(ipu_scope)}", expected="a name, or a number")
     with _graph.scoped(compiled=True):
         yield
 

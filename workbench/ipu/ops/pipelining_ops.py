@@ -9,14 +9,16 @@ from typing import Any
 import jax
 from jax.ad_checkpoint import checkpoint_name
 
+from workbench.base.text import short
 from workbench.engine.frontends.describe.name_stack import CHECKPOINT
+from workbench.errors import OperandError
 from workbench.ipu._pipeline.asked import Asked, checked
 from workbench.ipu._pipeline.program import source_of
 from workbench.ipu._pipeline.recorded import record_pipeline
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.tf import _graph
 from workbench.tf._graph import Operation
-from workbench.tf._graph.convert import is_symbolic
+from workbench.tf._graph.convert import check_depth, is_symbolic
 from workbench.tf._ops.control import as_tensor
 from workbench.tf._ops.gradients import Optimizer
 
@@ -216,7 +218,13 @@ def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
             "RecomputationCheckpoint", lambda value: checkpoint_name(value, CHECKPOINT), as_tensor(tensor), name=name
         )
 
-    return jax.tree_util.tree_map(kept, tensors)
+    if name is not None and not isinstance(name, str):
+        raise OperandError(f"name is {short(name)}", expected="a text, or None")
+    try:
+        check_depth(tensors)
+        return jax.tree_util.tree_map(kept, tensors, is_leaf=lambda each: each is None)
+    except (TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
+        raise OperandError(f"tensors are {short(tensors)}: {error}", expected="tensors in lists or dicts") from error
 
 
 __all__ = [
