@@ -53,6 +53,10 @@ class OperandError(InputError, TypeError):
     """What an operation was given and cannot compute with."""
 
 
+class KindError(WorkbenchError, TypeError):
+    """A value of another kind than a call takes, where the SDK raises a TypeError."""
+
+
 class UnsupportedError(NotImplementedError, InputError):
     """What is well formed, and what neither the SDK nor this workbench does."""
 

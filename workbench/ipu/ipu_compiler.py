@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from workbench.base.text import short
-from workbench.errors import InputError, OperandError, WorkbenchError
+from workbench.errors import InputError, KindError, WorkbenchError
 from workbench.ipu.scopes import ipu_jit_scope
 from workbench.tf import _graph
 from workbench.tf._graph import Operation, Tensor
@@ -31,13 +31,13 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     Errors: `NotOnIpuError` outside an `ipu_scope`; `ValueError` for what an estimator's model function returns.
     """
     if inputs is not None and not isinstance(inputs, list | tuple):
-        raise OperandError(
+        raise KindError(
             f"inputs of ipu_compiler.compile is a {type(inputs).__name__}, {short(inputs)}",
             expected="a list",
             todo="pass [value] for a computation of one value",
         )
     if not callable(computation):
-        raise OperandError(f"computation is {short(computation)}", expected="a function of the inputs")
+        raise KindError(f"computation is {short(computation)}", expected="a function of the inputs")
     graph = _graph.get_default_graph()
     first = len(graph.operations)
     with ipu_jit_scope(0):
@@ -60,7 +60,7 @@ def _given(inputs: Any) -> list[Any]:
         return list(jax.tree_util.tree_map(_tensor, list(inputs or [])))
     except (TypeError, ValueError, OverflowError, AttributeError, RecursionError, MemoryError) as error:
         told = f"inputs of ipu_compiler.compile are {short(inputs)}: {error}"
-        raise OperandError(told, expected="tensors, or numbers") from error
+        raise KindError(told, expected="tensors, or numbers") from error
 
 
 def _tensor(value: Any) -> Any:

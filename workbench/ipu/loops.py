@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.base.text import short
-from workbench.errors import OperandError
+from workbench.errors import KindError
 from workbench.ipu._feeds import body_arguments
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.tf import _graph
@@ -46,7 +46,7 @@ def while_loop(
     """Run `body` while `condition` of the same values is true; otherwise as `repeat`."""
     _check_switch(use_while_v1)
     if not callable(condition):
-        raise OperandError(f"The loop's condition is {short(condition)}", expected="a function of the loop's values")
+        raise KindError(f"The loop's condition is {short(condition)}", expected="a function of the loop's values")
     return _loop(condition, body, inputs, infeed_queue, maximum_iterations)
 
 
@@ -79,7 +79,7 @@ def _check_count(count: Any, counted: bool) -> None:
     if (whole and 0 <= count < 2**31) or (count is None and not counted):
         return
     name = "n" if counted else "maximum_iterations"
-    raise OperandError(
+    raise KindError(
         f"{name} of a loop is {short(count)}", expected="a whole number known when the program is built, of 32 bits"
     )
 
@@ -87,13 +87,13 @@ def _check_count(count: Any, counted: bool) -> None:
 def _check_switch(use_while_v1: Any) -> None:
     """TensorFlow's own choice between two ways to write a loop down, of which a program on the chip shows nothing."""
     if not isinstance(use_while_v1, bool):
-        raise OperandError(f"use_while_v1 is {short(use_while_v1)}", expected="True or False")
+        raise KindError(f"use_while_v1 is {short(use_while_v1)}", expected="True or False")
 
 
 def _check_queue(queue: Any) -> None:
     """A loop takes elements from a queue only."""
     if queue is not None and not hasattr(queue, "_dequeue"):
-        raise OperandError(
+        raise KindError(
             f"infeed_queue of a loop is a {type(queue).__name__}, {short(queue)}",
             expected="an IPUInfeedQueue",
             todo="pass ipu_infeed_queue.IPUInfeedQueue(dataset)",
@@ -104,7 +104,7 @@ def _tensors(inputs: Any) -> list[Tensor]:
     try:
         return [as_tensor(each) for each in _as_list(inputs)]
     except (TypeError, ValueError, OverflowError, AttributeError, RecursionError, MemoryError) as error:
-        raise OperandError(f"inputs of a loop are {short(inputs)}: {error}", expected="tensors, or numbers") from error
+        raise KindError(f"inputs of a loop are {short(inputs)}: {error}", expected="tensors, or numbers") from error
 
 
 def _as_list(values: Any) -> list[Any]:
@@ -132,13 +132,13 @@ def _check_arguments(
 ) -> None:
     given, named = body_arguments(queue.structure) if queue is not None else ([], {})
     if not callable(function):
-        raise OperandError(f"The loop's {what} is {short(function)}", expected="a function of the loop's values")
+        raise KindError(f"The loop's {what} is {short(function)}", expected="a function of the loop's values")
     try:
         inspect.signature(function).bind(*first, *given, **named)
     except TypeError as error:
         behind = f" and {len(given) + len(named)} from the infeed queue" if queue is not None else ""
         note = ". A condition is not given elements of the infeed queue" if fed else ""
-        raise OperandError(
+        raise KindError(
             f"The loop's {what} cannot be called with {len(first)} inputs{behind}: {error}{note}."
         ) from None
     except ValueError:  # a function of C has no signature to look at
@@ -148,7 +148,7 @@ def _check_arguments(
 def _check_results(results: Sequence[Any], types: Sequence[tuple[tuple[int, ...], str]]) -> None:
     made = [type_of(each) for each in results if isinstance(each, Tensor)]
     if [dtype for _, dtype in made] != [dtype for _, dtype in types] or made != list(types):
-        raise OperandError(
+        raise KindError(
             f"The loop's body was given {_text(types)} and returned {_text(made)}. "
             "To mend it: return as many tensors as there are inputs, of the same shapes and types."
         )
