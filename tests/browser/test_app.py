@@ -49,7 +49,7 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
         assert lab.picture(canvas).is_drawn(colours=8, filled=0.05)
         lab.screenshot_whole(f"app-compiled-{screen}")
     page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
-    page.get_by_label("batch size").fill("8")
+    page.get_by_label("batch size", exact=True).fill("8")
     page.keyboard.press("Tab")
     note = page.get_by_text("the form has changed since")
     note.wait_for()

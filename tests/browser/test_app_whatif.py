@@ -26,7 +26,7 @@ def test_what_if_by_keys(screens: Screens, run_app: RunApp) -> None:
     page.keyboard.press("Enter")
     what = page.locator(".wb-whatif")
     what.get_by_text("As it was compiled: fits").wait_for()
-    batch = what.get_by_label("batch size", exact=True)
+    batch = what.get_by_label("What if batch size", exact=True)
     batch.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")  # which folds headings where JupyterLab takes it
@@ -37,7 +37,7 @@ def test_what_if_by_keys(screens: Screens, run_app: RunApp) -> None:
     what.get_by_text("What if batch size 7: fits").wait_for(timeout=COMPILE_MS)
     canvas = what.locator("canvas").first
     assert lab.picture(canvas).is_drawn(colours=3, filled=0.05)
-    what.get_by_label("precision", exact=True).select_option("float16")
+    what.get_by_label("What if precision", exact=True).select_option("float16")
     what.get_by_text("What if batch size 7, precision float16: fits").wait_for(timeout=COMPILE_MS)
     card = what.locator('.wb-card[data-label="Fullest tile"]')
     before, after = (float(card.get_attribute(f"data-{side}") or 0) for side in ("before", "after"))
@@ -57,7 +57,7 @@ def test_what_if_by_keys(screens: Screens, run_app: RunApp) -> None:
     page.keyboard.press("Enter")
     what.get_by_text("What if batch size 1, precision float16").wait_for(timeout=COMPILE_MS)
     what.get_by_label("another option").select_option("io_tiles.num_io_tiles")
-    what.get_by_label("num_io_tiles (io_tiles)", exact=True).wait_for()
+    what.get_by_label("What if num_io_tiles (io_tiles)", exact=True).wait_for()
     button(page, "Take over").click()
     page.locator(".wb-app-shown").get_by_text("batch size 1 ").wait_for(timeout=COMPILE_MS)
-    assert page.get_by_label("precision", exact=True).first.input_value() == "float16"
+    assert page.get_by_label("precision", exact=True).input_value() == "float16"

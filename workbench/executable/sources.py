@@ -65,11 +65,16 @@ def made_by_hand(source: Any) -> bool:
     return hasattr(source, "compile_program")
 
 
-def layered_source(name: str, input_shape: Sequence[int], layers: Sequence[tuple[str, Mapping[str, Any]]]) -> Any:
-    """A source that builds a Sequential model of these layers: (class in `keras.layers`, its arguments) each."""
+def layered_source(
+    name: str,
+    input_shape: Sequence[int],
+    layers: Sequence[tuple[str, Mapping[str, Any], Sequence[int]]],
+    input_type: str = "",
+) -> Any:
+    """A source that builds a model of these layers: (class in `keras.layers`, its arguments, places of its inputs)."""
     from workbench.engine.frontends.ready.layered import layered
 
-    return layered(name, input_shape, layers)
+    return layered(name, input_shape, layers, input_type)
 
 
 def _is_model(request: Request) -> bool:

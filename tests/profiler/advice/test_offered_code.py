@@ -15,7 +15,7 @@ from workbench.base.text import literal, shown
 from workbench.executable import Executable
 from workbench.profiler.advice.levers import Change
 from workbench.profiler.advice.snippet import assignment, code_of, request_code
-from workbench.widgets.app.layers import PRESETS, keras_code, read_shape
+from workbench.widgets.app.builder.layers import PRESETS, keras_code, read_shape
 
 # What ends a text, a line or a call, turns a line round, is half a letter, or would be run if it were code.
 NAMES = (

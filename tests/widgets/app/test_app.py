@@ -22,16 +22,13 @@ from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.app import App, difference
 from workbench.widgets.app import progress as app_progress
-from workbench.widgets.app.layers import KINDS, PRESETS, Layer, keras_code, names, read_shape
+from workbench.widgets.app.builder.layers import Layer
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.source import READY
 from workbench.widgets.app.task import Task
 from workbench.widgets.views import diagnosis
 
 AMP = "matmuls.poplar_options.availableMemoryProportion"
-
-
-# The rows and their code
 
 
 def offered(box: Any) -> list[diagnosis.DiagnosisView]:
@@ -44,81 +41,6 @@ def offered(box: Any) -> list[diagnosis.DiagnosisView]:
 def press(view: diagnosis.DiagnosisView, message: object) -> None:
     """What ipywidgets does with a message from the browser."""
     view._handle_custom_msg(message, [])
-
-
-def test_code_is_what_the_rows_say() -> None:
-    layers = (Layer.new("Conv2D", 8, 5, 2), Layer.new("Dropout", 0.5), Layer.new("Dense", 3, activation="none"))
-    assert keras_code("cnn", (8, 8, 1), layers).splitlines()[2:] == [
-        "model = keras.Sequential(",
-        "    [",
-        "        keras.Input((8, 8, 1)),",
-        '        keras.layers.Conv2D(filters=8, kernel_size=5, strides=2, padding="same", activation="relu", '
-        'name="conv2d_1"),',
-        '        keras.layers.Dropout(rate=0.5, name="dropout_2"),',
-        '        keras.layers.Dense(units=3, name="dense_3"),',
-        "    ],",
-        '    name="cnn",',
-        ")",
-    ]
-
-
-def test_names_are_snake_case_with_the_place() -> None:
-    layers = [Layer.new(kind) for kind in ("MaxPooling2D", "GlobalAveragePooling2D", "BatchNormalization")]
-    assert names(layers) == ["max_pooling2d_1", "global_average_pooling2d_2", "batch_normalization_3"]
-
-
-@pytest.mark.parametrize(("text", "shape"), [("64", (64,)), ("28, 28, 1", (28, 28, 1)), ("(32, 32,)", (32, 32))])
-def test_shapes_are_read(text: str, shape: tuple[int, ...]) -> None:
-    assert read_shape(text) == shape
-
-
-@pytest.mark.parametrize("text", ["", "64, x", "-1", "0", "3.5"])
-def test_other_shapes_are_errors(text: str) -> None:
-    with pytest.raises(InputError, match="positive whole numbers"):
-        read_shape(text)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_the_code_shown_builds_what_is_compiled(preset: str) -> None:
-    app = App()
-    app.picker.builder.start_from(preset)
-    made: dict[str, Any] = {}
-    exec(app.code.code.partition("import workbench")[0], made)
-    built = app.picker.choice().source()
-    assert made["model"].get_config()["layers"][1:] == built.get_config()["layers"][1:]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_a_keras_layer(kind: str) -> None:
-    app = App()
-    app.picker.builder.set("8, 8, 2", [Layer.new(kind)])
-    assert type(app.picker.choice().source().layers[-1]).__name__ == kind
-
-
-def test_rows_are_added_moved_and_removed() -> None:
-    builder = App().picker.builder
-    builder.insert(1, Layer.new("Dropout"))
-    assert [layer.kind for layer in builder.layers()] == ["Dense", "Dropout", "Dense", "Dense"]
-    builder.rows[0].settings[0].value = 7
-    builder.move(0, 1)
-    builder.move(0, -1)
-    assert [layer.kind for layer in builder.layers()] == ["Dropout", "Dense", "Dense", "Dense"]
-    assert builder.layers()[1].values == (7,)
-    builder.rows[2].kind.value = "Flatten"
-    assert [layer.kind for layer in builder.layers()] == ["Dropout", "Dense", "Flatten", "Dense"]
-    for _ in range(5):
-        builder.remove(0)
-    assert [layer.kind for layer in builder.layers()] == ["Dense"]
-
-
-def test_a_layer_that_cannot_stand_there_is_named() -> None:
-    app = App()
-    app.picker.builder.set("64", [Layer.new("Conv2D")])
-    app.compile()
-    assert app.wait(60)
-    assert isinstance(app.error, InputError)
-    assert app.error.what == "layer 1, Conv2D, cannot take an input of shape (64,)"
-    assert app.progress.data["problem"]["todo"] == "change or move the layer; Flatten turns images into rows"
 
 
 # The options

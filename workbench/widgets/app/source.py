@@ -14,7 +14,7 @@ from workbench.base.text import short
 from workbench.errors import InputError
 from workbench.executable import layered_source
 from workbench.widgets.app.builder import Builder
-from workbench.widgets.app.layers import described, keras_code
+from workbench.widgets.app.builder.layers import described, input_type, keras_code
 
 READY = {
     "mlp": "two hidden layers of 128 on 64 features",
@@ -134,7 +134,7 @@ class SourcePicker:
         return Choice(name=self.models.value, source=model, variable=variable, layers=_layer_count(model))
 
     def _from_rows(self) -> Choice:
-        shape, layers = self.builder.shape(), self.builder.layers()
+        shape, layers = self.builder.checked()
         name = self.builder.preset.value.lower()
         code = keras_code(name, shape, layers)
         if code != self._code:
@@ -152,7 +152,7 @@ class SourcePicker:
 
 def _when_called(name: str, shape: tuple[int, ...], layers: Any) -> Callable[[], Any]:
     """A source that loads Keras when it is compiled, not before."""
-    return lambda: layered_source(name, shape, described(layers))()
+    return lambda: layered_source(name, shape, described(layers), input_type(layers))()
 
 
 def _name_of(source: Any) -> str:

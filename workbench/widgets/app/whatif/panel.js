@@ -143,11 +143,11 @@ function knob(view, each) {
   const put = (at) => { value.textContent = each.texts[at]; row.classList.toggle("wb-moved", at !== each.compiled); };
   let field;
   if (each.menu) {
-    field = h("select", {"aria-label": each.label, onchange: () => { put(field.selectedIndex); view.move(each.name, field.selectedIndex, true); }}, ...each.texts.map((text) => h("option", {text})));
+    field = h("select", {"aria-label": `What if ${each.label}`, onchange: () => { put(field.selectedIndex); view.move(each.name, field.selectedIndex, true); }}, ...each.texts.map((text) => h("option", {text})));
     field.selectedIndex = view.at(each);
   } else {
     const moved = (done) => { const at = Number(field.value); field.setAttribute("aria-valuetext", each.texts[at]); put(at); view.move(each.name, at, done); };
-    field = h("input", {type: "range", min: 0, max: each.texts.length - 1, step: 1, value: view.at(each), "aria-label": each.label, "aria-valuetext": each.texts[view.at(each)], oninput: () => moved(false), onchange: () => moved(true)});
+    field = h("input", {type: "range", min: 0, max: each.texts.length - 1, step: 1, value: view.at(each), "aria-label": `What if ${each.label}`, "aria-valuetext": each.texts[view.at(each)], oninput: () => moved(false), onchange: () => moved(true)});
     field.value = view.at(each);
   }
   const row = h("div", {class: `wb-knob${view.at(each) === each.compiled ? "" : " wb-moved"}`, "data-name": each.name}, h("div", {class: "wb-knob-head"}, label, value), field,
