@@ -117,8 +117,8 @@ def test_cancel_and_errors(run_app: RunApp) -> None:
     page.get_by_role("tab", name="Build", exact=True).click()
     enter(page, "input shape", "64, x")
     button(page, "Compile").click()
-    alert = page.get_by_role("alert")
-    alert.get_by_text("the input shape is '64, x'").wait_for()
+    page.locator(".wb-problem").get_by_text("the input shape is '64, x'").wait_for()
+    page.locator(".wb-builder").get_by_text("the input shape is '64, x'").wait_for()
     assert "Traceback" not in page.locator(".jp-OutputArea").first.inner_text()
     lab.screenshot("app-error-1280-light")
 
