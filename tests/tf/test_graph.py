@@ -337,3 +337,40 @@ def test_a_first_value_that_no_machine_holds_is_refused_before_it_is_made() -> N
 def test_a_variable_outside_a_graph_that_no_machine_holds_is_refused() -> None:
     with pytest.raises(InputError, match=TOLD):
         tf.Variable(lambda: jax.numpy.zeros(2**44), name="big", deferred=False)
+
+
+NO_SHARES: tuple[dict[str, Any], ...] = (
+    *({}, {"rate": 1.0}, {"rate": -0.1}, {"rate": 1.5}, {"keep_prob": 0.0}, {"keep_prob": 1.1}, {"rate": "0.5"}),
+    *({"rate": 0.5, "keep_prob": 0.5}, {"rate": True}, {"rate": float("nan")}),
+)
+
+
+@pytest.mark.parametrize("given", NO_SHARES)
+def test_dropout_takes_a_share_and_nothing_else(given: dict[str, Any]) -> None:
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=r"rate|keep_prob"):
+        tf.nn.dropout(tf.placeholder(tf.float32, [4, 4]), **given)
+
+
+@pytest.mark.parametrize("given", [{"rate": 0.25}, {"keep_prob": 0.75}])
+def test_dropout_keeps_its_share_and_scales_it(given: dict[str, Any]) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        kept = session.run(tf.nn.dropout(tf.ones([200, 200]), **given))
+    assert set(np.unique(kept)) <= {0.0, np.float32(1 / 0.75)}
+    assert abs((kept > 0).mean() - 0.75) < 0.02
+
+
+@pytest.mark.parametrize("dtype", [None, "nosuch", 3, [], "no\udc80such", object()])
+def test_what_is_no_type_is_named(dtype: Any) -> None:
+    with tf.Graph().as_default(), pytest.raises(TypeError, match=r"dtype is .*which is no type"):
+        tf.placeholder(dtype, [2])
+
+
+@pytest.mark.parametrize("shape", [3, "abc", [-1], [1.5], [True], [2**40], {2}, [[2]]])
+def test_what_is_no_shape_is_named(shape: Any) -> None:
+    with tf.Graph().as_default(), pytest.raises(TypeError, match=r"shape is .*a list of sizes"):
+        tf.placeholder(tf.float32, shape)
+
+
+def test_a_name_is_a_text() -> None:
+    with tf.Graph().as_default(), pytest.raises(TypeError, match="the name of a Placeholder is 3"):
+        tf.placeholder(tf.float32, [2], name=3)

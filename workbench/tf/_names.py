@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from workbench.errors import InputError
+import numpy as np
+
+from workbench.base.text import short
+from workbench.errors import InputError, KindError
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
 from workbench.tf._graph import Operation, Tensor
@@ -28,6 +31,28 @@ from workbench.tf._ops.tape import GradientTape
 from workbench.tf._session import session as _session
 
 
+def _sizes(shape: Any) -> tuple[int | None, ...] | None:
+    """The sizes of what is fed, None where any is; None for any shape."""
+    if shape is None:
+        return None
+    given = None if isinstance(shape, str | bytes | dict | set) or not hasattr(shape, "__iter__") else tuple(shape)
+    sizes = [] if given is None else [each for each in given if each is None or _is_size(each)]
+    if given is None or len(sizes) != len(given):
+        raise KindError(f"shape is {short(shape)}", expected="a list of sizes, None where any may be fed")
+    return tuple(sizes)
+
+
+def _type(dtype: Any) -> str:
+    try:
+        return str(as_dtype(dtype))
+    except TypeError as error:
+        raise KindError(str(error), expected="such as tf.float32, or its name") from None
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < 2**31)
+
+
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
     """A tensor whose value is fed. Of no shape, or one with None, each shape that is fed is compiled for the IPU."""
 
@@ -36,9 +61,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
             f"You must feed a value for the placeholder {made.name}.", todo="give it in the run's feed_dict"
         )
 
-    made = Operation(
-        "Placeholder", (), [(shape if shape is None else tuple(shape), str(as_dtype(dtype)))], compute, name=name
-    )
+    made = Operation("Placeholder", (), [(_sizes(shape), _type(dtype))], compute, name=name)
     return made.outputs[0]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
+
+from workbench.base.text import short
 
 
 class DType(str):
@@ -54,13 +57,34 @@ _ALSO = {"half": "float16", "float": "float32", "double": "float64"}  # TensorFl
 
 
 def as_dtype(value: Any) -> DType:
-    """A type from its name, numpy's or this module's."""
+    """A type from its name, numpy's or this module's; a `TypeError` for what is none."""
     if isinstance(value, DType):
         return value
-    if value is None or isinstance(value, np.generic | np.ndarray):
-        raise TypeError(f"{value!r} is no type")
-    name = getattr(value, "name", None) or (value if isinstance(value, str) else np.dtype(value).name)
+    name = getattr(value, "name", None) or (value if isinstance(value, str) else _numpys(value))
+    if not isinstance(name, str) or not _is_type(_ALSO.get(name, name)):
+        raise TypeError(f"dtype is {short(value)}, which is no type")
     return DType(_ALSO.get(name, name))
+
+
+def _numpys(value: Any) -> str | None:
+    """What NumPy calls a type; None for what is none."""
+    if value is None or isinstance(value, np.generic | np.ndarray):
+        return None
+    try:
+        return str(np.dtype(value).name)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+@functools.cache
+def _is_type(name: str) -> bool:
+    """Whether arrays can have it: NumPy's, or one of those that JAX adds, of 8 or 16 bits."""
+    import jax.numpy as jnp
+
+    try:
+        return name in NAMES or (hasattr(jnp, name) and jnp.dtype(name).kind in "biufV")
+    except (TypeError, ValueError):
+        return False
 
 
 NAMES = (

@@ -18,7 +18,8 @@ import jax
 import keras
 import numpy as np
 
-from workbench.errors import InputError
+from workbench.base.text import short
+from workbench.errors import InputError, KindError
 from workbench.tf._graph.dtypes import DType, as_dtype
 from workbench.tf._graph.shapes import UNKNOWN, TensorShape
 from workbench.tf._graph.stand_ins import types_of
@@ -166,6 +167,8 @@ class Operation:
         self.number = next(_numbers)
         self.type = kind
         self.scopes = current_scopes() if scopes is None else scopes
+        if name is not None and not isinstance(name, str):
+            raise KindError(f"the name of a {kind} is {short(name)}", expected="a text, or None")
         self.name = self.graph.unique_name("/".join((*self.scopes.names, name or kind)))
         self.inputs = tuple(inputs)
         self.compute = compute

@@ -9,10 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.base.text import short
 from workbench.engine.frontends.describe.replicas import replica_index, replicas_here
+from workbench.errors import InputError
 from workbench.ipu.config._state import STATE
 from workbench.tf import _graph
-from workbench.tf._graph import Effects, Operation
+from workbench.tf._graph import Effects, Operation, Tensor
 from workbench.tf._graph.dtypes import as_dtype
 from workbench.tf._graph.variables import Variable
 from workbench.tf._ops.math import OPERATIONS, sized
@@ -122,11 +124,27 @@ truncated_normal = _scaled(
 
 
 def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, rate: Any = None, name: Any = None) -> Any:
-    """Elements set to zero with probability `rate`, the others scaled up."""
-    share = rate if rate is not None else 1 - keep_prob
+    """Elements set to zero with probability `rate`, or 1 - `keep_prob`, the others scaled up; one of the two is given.
+
+    Errors: `InputError` for a share that is none: a rate from 0 to below 1.
+    """
+    if (rate is None) == (keep_prob is None):
+        raise InputError("dropout takes rate or keep_prob, one of the two", expected="a rate from 0 to below 1")
+    share = _share("rate", rate) if keep_prob is None else 1 - _share("keep_prob", keep_prob)
     noise = random_uniform(tuple(noise_shape or x.shape), dtype=x.dtype)
     kept = OPERATIONS["cast"](OPERATIONS["greater_equal"](noise, share), x.dtype)
     return OPERATIONS["multiply"](OPERATIONS["multiply"](x, kept), 1.0 / (1.0 - share))
+
+
+def _share(name: str, value: Any) -> Any:
+    """A part of the elements; a tensor is taken as it is, for its number is known when the program runs."""
+    if isinstance(value, Tensor | Variable):
+        return value
+    known = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not known or not (0 <= value < 1 or (name == "keep_prob" and value == 1)) or (name == "keep_prob" and not value):
+        expected = "a number from 0 to below 1" if name == "rate" else "a number above 0, to 1"
+        raise InputError(f"{name} is {short(value)}", expected=expected)
+    return value
 
 
 __all__ = ["draw", "dropout", "random_normal", "random_uniform", "seed_variable", "set_seed", "truncated_normal"]
