@@ -34,6 +34,7 @@ IPU_PATHS = (
     *("utils.export_dataset_to_file.output_filename", "utils.export_inputs_to_file.output_filename"),
     *("utils.export_variables_from_live_model.output_file", "utils.export_variables_from_live_session.output_file"),
 )
+LOOPED = ("repeat.body", "while_loop.body", "while_loop.condition")
 ITERATED = "numpy array|numpy objects|empty list|nested list|in itself"
 HAND_NAMES = ("", ".compute_set", ".function", ".repeat", ".sequence", ".variable")
 # Classes that give a result, by "call.argument" or by the name of an argument; `None` does wherever it is the default.
@@ -189,7 +190,8 @@ OWN: Mapping[str, str] = {
     "progress": "callable|class",
     "heard": "callable|class",
     "objective": "callable|class",
-    **dict.fromkeys(("computation", "body", "condition"), "callable|class"),
+    "computation": "callable|class",
+    **dict.fromkeys([f"ipu.loops.{name}" for name in LOOPED], "callable|class"),
 }
 # What is documented to raise an exception of Python's: the file is not there.
 MISSING: Mapping[str, str] = {"wb.load_profile.path": f"controls|{PATHS}"}
