@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,19 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8"), f"differs from {path.relative_to(root)} (--update-golden)"
 
     return compare
+
+
+@pytest.fixture
+def as_from_a_terminal() -> Generator[None]:
+    """What the test starts heeds Ctrl-C and a hang-up, though who runs the tests ignores them, as jobs in the
+    background do: processes inherit what is ignored, and no handlers.
+    """
+    ignored = [each for each in (signal.SIGHUP, signal.SIGINT) if signal.getsignal(each) is signal.SIG_IGN]
+    for each in ignored:
+        signal.signal(each, signal.default_int_handler)
+    yield
+    for each in ignored:
+        signal.signal(each, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

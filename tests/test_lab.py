@@ -101,6 +101,7 @@ def read_terminal(terminal: int, until: str, seconds: float) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("as_from_a_terminal")
 def test_in_a_terminal_it_serves_the_notebook_until_interrupted(folder: Path) -> None:
     write_notebook(folder / "lesson.ipynb", PROFILE)
     near, far = pty.openpty()

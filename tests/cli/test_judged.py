@@ -122,9 +122,7 @@ def started(folder: Path, text: str) -> subprocess.Popen[str]:
     (folder / "mine.py").write_text(text)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     words = command("profile", "mine:model")
-    ours = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as a terminal leaves it; who runs the tests may ignore it
     process = subprocess.Popen(words, cwd=folder, text=True, env=settings(), start_new_session=True, **pipes)  # type: ignore[call-overload]
-    signal.signal(signal.SIGHUP, ours)
     assert process.stdout.readline() == "begun\n"
     return process  # type: ignore[no-any-return]
 
@@ -148,6 +146,7 @@ def gone(group: int) -> bool:
     ],
     ids=["Ctrl-C", "SIGINT", "SIGTERM", "SIGHUP"],
 )
+@pytest.mark.usefixtures("as_from_a_terminal")
 def test_who_asks_it_to_end_ends_both_without_a_word(number: int, to_all: bool, code: int, tmp_path: Path) -> None:
     process = started(tmp_path, SLOW)
     os.killpg(process.pid, number) if to_all else process.send_signal(number)
@@ -156,6 +155,7 @@ def test_who_asks_it_to_end_ends_both_without_a_word(number: int, to_all: bool, 
     assert gone(process.pid)
 
 
+@pytest.mark.usefixtures("as_from_a_terminal")
 def test_ctrl_c_before_anything_is_imported_is_quiet_too(tmp_path: Path) -> None:
     for delay_seconds in (0.15, 0.3):
         words = command("profile", "mine:model")
