@@ -41,6 +41,8 @@ class ModelExtension(PipelinedExtension):
 
     run_eagerly: bool
     steps_per_execution: int
+    optimizer: Any
+    __original_class__: type
     _ipu_hear: Any
 
     @property
@@ -133,6 +135,7 @@ class ModelExtension(PipelinedExtension):
                 f"the model {self.name!r} is compiled with run_eagerly=True, and an IPU runs compiled programs",
                 todo="compile it without run_eagerly",
             )
+        self._check_functions_of_its_own(mode)
         stages = self._stages_by_layer()
         options, accumulation = self._ipu_options, self._ipu_options.accumulation
         if stages is not None:
@@ -142,7 +145,10 @@ class ModelExtension(PipelinedExtension):
                     f"the model {self.name!r} is pipelined, and nobody said how many batches an update has",
                     todo="call set_pipelining_options(gradient_accumulation_steps_per_replica=...)",
                 )
-        self._check_steps_of_its_own(mode, cut=stages is not None or (mode == "training" and accumulation.steps > 1))
+        cut = stages is not None or (mode == "training" and accumulation.steps > 1)
+        self._check_steps_of_its_own(mode, cut=cut)
+        if cut and mode == "training":
+            self._check_optimizer()
         return Execution(
             model=self,
             mode=mode,
@@ -152,6 +158,27 @@ class ModelExtension(PipelinedExtension):
             replicas=self._replicas(),
             stages=stages,
         )
+
+    def _check_functions_of_its_own(self, mode: str) -> None:
+        """What a class makes of an execution would never be called: ours is made in its place."""
+        name = {"training": "train", "evaluation": "test", "prediction": "predict"}[mode]
+        name = f"make_{name}_function"
+        if getattr(type(self).__original_class__, name) is not getattr(keras.Model, name):
+            raise StageError(
+                f"{name} of the model {self.name!r} is its own, and in a strategy's scope it is never called",
+                expected="a model without one",
+                todo=f"leave {name} out, or make the model outside the scope",
+            )
+
+    def _check_optimizer(self) -> None:
+        """Gradients that are added up reach an optimizer by `apply`: a `minimize` of its own is never called."""
+        own = getattr(type(self.optimizer), "minimize", None)
+        if own is not None and not own.__module__.startswith("keras."):
+            raise InputError(
+                f"the optimizer of the model {self.name!r}, {type(self.optimizer).__name__}, has a minimize of its own",
+                expected="an optimizer without one where gradients are accumulated or stages are pipelined",
+                todo="move what it does into apply() or update_step()",
+            )
 
     def _check_steps_of_its_own(self, mode: str, *, cut: bool) -> None:
         """A model whose class says how a batch is treated is run as it is, whole."""
