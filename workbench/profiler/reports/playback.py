@@ -62,10 +62,8 @@ class Playback(Report):
         return cls(profile=profile, ipu=place, position=position)
 
     def of(self, *, ipu: int | None = None, position: int | None = None) -> Playback:
-        """The same playback of another IPU, or at another position."""
-        if ipu is not None and ipu != self.ipu:
-            return Playback.from_profile(self.profile, ipu=ipu, position=position)
-        return Playback.from_profile(self.profile, ipu=self.ipu, position=position)
+        """The same playback of another IPU, or at another position, by default the fullest."""
+        return Playback.from_profile(self.profile, ipu=self.ipu if ipu is None else ipu, position=position)
 
     @cached_property
     def steps(self) -> IntArray:

@@ -22,44 +22,19 @@ from workbench.tf._graph import Tensor, record
 from workbench.tf._graph.convert import array, lift
 from workbench.tf._graph.dtypes import as_dtype
 from workbench.tf._graph.variables import Variable
+from workbench.tf._ops.operands import inside, numbers, reals, truths, typed, wholes
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Numbers take the type of the tensor they meet; two tensors must agree."""
 
     def apply(x: Any, y: Any) -> Any:
-        left, right = _typed(x, y), _typed(y, x)
+        left, right = typed(x, y), typed(y, x)
         if left.dtype != right.dtype:
             raise TypeError(f"the operands have types {left.dtype} and {right.dtype}; cast one of them with tf.cast")
         return function(left, right)
 
     return apply
-
-
-def _typed(value: Any, other: Any) -> Any:
-    if hasattr(value, "dtype"):
-        return jnp.asarray(value)
-    return array(value, other.dtype if hasattr(other, "dtype") else None)
-
-
-def _truths(x: Any) -> Any:
-    """Yes and no; numbers and texts are none, as in TensorFlow."""
-    found = array(x)
-    if found.dtype != bool:
-        raise TypeError(f"{found.dtype} is neither yes nor no; tf.cast(x, tf.bool) makes it so")
-    return found
-
-
-def _real(x: Any) -> Any:
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise TypeError(f"{x.dtype} is no floating point; tf.cast(x, tf.float32) makes it so")
-    return x
-
-
-def _numbers(x: Any) -> Any:
-    if x.dtype == bool:
-        raise TypeError("yes and no are no numbers")
-    return x
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -89,7 +64,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "log": jnp.log,
     "log1p": jnp.log1p,
     "sqrt": jnp.sqrt,
-    "rsqrt": lambda x: jax.lax.rsqrt(_real(x)),
+    "rsqrt": lambda x: jax.lax.rsqrt(reals(x)),
     "square": jnp.square,
     "sigmoid": keras.ops.sigmoid,
     "tanh": jnp.tanh,
@@ -98,9 +73,9 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "sign": jnp.sign,
     "floor": jnp.floor,
     "ceil": jnp.ceil,
-    "round": lambda x: jnp.round(_numbers(x)),
-    "reciprocal": lambda x: jnp.reciprocal(_real(x)),
-    "logical_not": lambda x: jnp.logical_not(_truths(x)),
+    "round": lambda x: jnp.round(numbers(x)),
+    "reciprocal": lambda x: jnp.reciprocal(reals(x)),
+    "logical_not": lambda x: jnp.logical_not(truths(x)),
     "is_nan": jnp.isnan,
     "is_inf": jnp.isinf,
     "is_finite": jnp.isfinite,
@@ -118,8 +93,8 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "reduce_max": jnp.max,
     "reduce_min": jnp.min,
     "reduce_prod": jnp.prod,
-    "reduce_any": lambda x, **how: jnp.any(_truths(x), **how),
-    "reduce_all": lambda x, **how: jnp.all(_truths(x), **how),
+    "reduce_any": lambda x, **how: jnp.any(truths(x), **how),
+    "reduce_all": lambda x, **how: jnp.all(truths(x), **how),
     "reduce_logsumexp": jax.nn.logsumexp,
     "reduce_variance": jnp.var,
     "reduce_std": jnp.std,
@@ -145,7 +120,7 @@ def _identity(x: Any) -> Any:
 for _name, _function in _BINARY.items():
     public(_name)(_binary(_function))
 for _name, _function in {"logical_and": jnp.logical_and, "logical_or": jnp.logical_or}.items():
-    public(_name)(lambda x, y, _function=_function: _function(_truths(x), _truths(y)))
+    public(_name)(lambda x, y, _function=_function: _function(truths(x), truths(y)))
 for _name, _single in _UNARY.items():
     public(_name)(lambda x, _single=_single: _single(array(x)))
 
@@ -220,8 +195,8 @@ def _alike(values: Any) -> list[Any]:
     """Arrays of one type; plain numbers take the type of the arrays beside them."""
     if isinstance(values, str | bytes | dict | set):
         raise TypeError("several arrays are a list of them")
-    typed = next((each for each in values if hasattr(each, "dtype")), None)
-    found = [_typed(each, typed) for each in values]
+    beside = next((each for each in values if hasattr(each, "dtype")), None)
+    found = [typed(each, beside) for each in values]
     if len(types := sorted({str(each.dtype) for each in found})) > 1:
         raise TypeError(f"the arrays have types {' and '.join(types)}; cast them to one with tf.cast")
     return found
@@ -274,18 +249,8 @@ def _expand_dims(input: Any, axis: int = 0) -> Any:
 
 @public("gather")
 def _gather(params: Any, indices: Any, axis: int = 0) -> Any:
-    whole, places = array(params), _whole(array(indices))
-    have = whole.shape[axis]
-    # What is only known when the program runs is not looked at, as on the chip.
-    if not isinstance(places, jax.core.Tracer) and places.size and not 0 <= places.min() <= places.max() < have:
-        raise IndexError(f"indices from {places.min()} to {places.max()} are not all inside the {have} of axis {axis}")
-    return jnp.take(whole, places, axis=axis)
-
-
-def _whole(x: Any) -> Any:
-    if not jnp.issubdtype(x.dtype, jnp.integer):
-        raise TypeError(f"{x.dtype} is no whole number; tf.cast(x, tf.int32) makes it so")
-    return x
+    table = array(params)
+    return jnp.take(table, inside(wholes(indices), table.shape[axis], "indices"), axis=axis)
 
 
 @public("slice")
@@ -320,7 +285,7 @@ def _pad(tensor: Any, paddings: Any, constant_values: Any = 0) -> Any:
 
 def _scalar(value: Any, dtype: Any) -> Any:
     """One number of a type."""
-    found = _typed(value, jnp.zeros((), str(dtype)))
+    found = typed(value, jnp.zeros((), str(dtype)))
     if found.ndim or found.dtype != dtype:
         raise TypeError(f"{_shown(found)} is not one number of type {dtype}")
     return found
@@ -332,7 +297,7 @@ def _shown(found: Any) -> str:
 
 @public("one_hot")
 def _one_hot(indices: Any, depth: int, on_value: Any = 1.0, off_value: Any = 0.0, dtype: Any = "float32") -> Any:
-    places, kind = _whole(array(indices)), str(as_dtype(dtype))
+    places, kind = wholes(indices), str(as_dtype(dtype))
     sized([np.size(places), depth], dtype)
     on, off = (_scalar(array(each, None if hasattr(each, "dtype") else kind), kind) for each in (on_value, off_value))
     return jnp.where(jax.nn.one_hot(places, depth, dtype=bool), on, off)
@@ -349,7 +314,7 @@ def _argmax(input: Any, axis: Any = 0, output_type: Any = "int32") -> Any:
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise ValueError("x and y are both needed: how many places hold is not known before a program runs")
-    return jnp.where(_truths(condition), *_alike([x, y]))
+    return jnp.where(truths(condition), *_alike([x, y]))
 
 
 @public("clip_by_value")

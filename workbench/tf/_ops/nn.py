@@ -12,7 +12,8 @@ import keras
 import numpy as np
 
 from workbench.base.checked import checked
-from workbench.tf._graph.convert import array, lift
+from workbench.tf._graph.convert import lift
+from workbench.tf._ops.operands import inside, numbers, reals, typed, wholes
 from workbench.tf._ops.random import dropout
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"dropout": dropout}
@@ -27,41 +28,12 @@ def _public(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-def _real(value: Any) -> Any:
-    found = array(value)
-    if not jnp.issubdtype(found.dtype, jnp.floating):
-        raise TypeError(f"{found.dtype} is no floating point; tf.cast(x, tf.float32) makes it so")
-    return found
-
-
-def _number(value: Any) -> Any:
-    found = array(value)
-    if found.dtype == bool:
-        raise TypeError("bool is no number; tf.cast(x, tf.int32) makes it one")
-    return found
-
-
-def _whole(value: Any) -> Any:
-    found = array(value)
-    if not jnp.issubdtype(found.dtype, jnp.integer):
-        raise TypeError(f"{found.dtype} is no whole number; tf.cast(x, tf.int32) makes it so")
-    return found
-
-
-def _inside(places: Any, have: int, of: str) -> Any:
-    """Places that are there; what is only known when the program runs is not looked at, as on the chip."""
-    if not isinstance(places, jax.core.Tracer) and places.size and not 0 <= places.min() <= places.max() < have:
-        raise IndexError(f"{of} from {places.min()} to {places.max()} are not all inside the {have} there are")
-    return places
-
-
 def _both(first: Any, second: Any) -> tuple[Any, Any]:
     """Two floating arrays of one type; a plain one takes that of the array beside it."""
-    typed = next((each.dtype for each in (first, second) if hasattr(each, "dtype")), None)
-    found = [_real(each if hasattr(each, "dtype") else array(each, typed)) for each in (first, second)]
-    if found[0].dtype != found[1].dtype:
-        raise TypeError(f"the arrays have types {found[0].dtype} and {found[1].dtype}; cast one of them with tf.cast")
-    return found[0], found[1]
+    one, other = reals(typed(first, second)), reals(typed(second, first))
+    if one.dtype != other.dtype:
+        raise TypeError(f"the arrays have types {one.dtype} and {other.dtype}; cast one of them with tf.cast")
+    return one, other
 
 
 def _same_shape(first: Any, second: Any) -> tuple[Any, Any]:
@@ -72,42 +44,42 @@ def _same_shape(first: Any, second: Any) -> tuple[Any, Any]:
 
 
 for _name, _function, _take in (
-    ("relu", jax.nn.relu, _number),
-    ("relu6", jax.nn.relu6, _number),
-    ("sigmoid", jax.nn.sigmoid, _real),
-    ("tanh", jnp.tanh, _real),
-    ("elu", jax.nn.elu, _real),
-    ("selu", jax.nn.selu, _real),
-    ("softplus", jax.nn.softplus, _real),
-    ("swish", jax.nn.silu, _real),
-    ("silu", jax.nn.silu, _real),
+    ("relu", jax.nn.relu, numbers),
+    ("relu6", jax.nn.relu6, numbers),
+    ("sigmoid", jax.nn.sigmoid, reals),
+    ("tanh", jnp.tanh, reals),
+    ("elu", jax.nn.elu, reals),
+    ("selu", jax.nn.selu, reals),
+    ("softplus", jax.nn.softplus, reals),
+    ("swish", jax.nn.silu, reals),
+    ("silu", jax.nn.silu, reals),
 ):
     _public(_name)(lambda features, _do=_function, _as=_take: _do(_as(features)))
 
 
 @_public("leaky_relu")
 def _leaky_relu(features: Any, alpha: float = 0.2) -> Any:
-    return jax.nn.leaky_relu(_real(features), float(alpha))
+    return jax.nn.leaky_relu(reals(features), float(alpha))
 
 
 @_public("gelu")
 def _gelu(features: Any, approximate: bool = False) -> Any:
-    return jax.nn.gelu(_real(features), approximate)
+    return jax.nn.gelu(reals(features), approximate)
 
 
 @_public("softmax")
 def _softmax(logits: Any, axis: int = -1) -> Any:
-    return jax.nn.softmax(_real(logits), axis)
+    return jax.nn.softmax(reals(logits), axis)
 
 
 @_public("log_softmax")
 def _log_softmax(logits: Any, axis: int = -1) -> Any:
-    return jax.nn.log_softmax(_real(logits), axis)
+    return jax.nn.log_softmax(reals(logits), axis)
 
 
 @_public("l2_loss")
 def _l2_loss(t: Any) -> Any:
-    return jnp.sum(jnp.square(_real(t))) / 2
+    return jnp.sum(jnp.square(reals(t))) / 2
 
 
 @_public("bias_add")
@@ -134,10 +106,10 @@ def _cross_entropy(labels: Any, logits: Any, axis: int = -1) -> Any:
 
 @_public("sparse_softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits_v2")
 def _sparse_cross_entropy(labels: Any, logits: Any) -> Any:
-    given, places = _real(logits), _whole(labels)
+    given, places = reals(logits), wholes(labels)
     if not given.ndim or places.shape != given.shape[:-1]:
         raise ValueError(f"logits of shape {given.shape} have a label for each but the last size, not {places.shape}")
-    chosen = jax.nn.one_hot(_inside(places, given.shape[-1], "labels"), given.shape[-1], dtype=given.dtype)
+    chosen = jax.nn.one_hot(inside(places, given.shape[-1], "labels"), given.shape[-1], dtype=given.dtype)
     return -jnp.sum(chosen * jax.nn.log_softmax(given), -1)
 
 
@@ -162,7 +134,7 @@ def _pair(value: Any, formats: str = "NHWC") -> tuple[int, int]:
 
 
 def _images(value: Any) -> Any:
-    found = _real(value)
+    found = reals(value)
     if found.ndim != 4:
         raise ValueError(f"images have four dimensions, batch, rows, columns and channels, and these {found.ndim}")
     return found
@@ -202,12 +174,12 @@ def _conv2d(
     images, kernel = _both(_images(input), _one_of(filters, filter, "filters and filter"))
     if kernel.ndim != 4:
         raise ValueError(f"filters have four dimensions: rows, columns, channels in and out; these {kernel.ndim}")
-    numbers = (data_format, "HWIO", data_format)
+    layout = (data_format, "HWIO", data_format)
     across, apart = _pair(strides, data_format), _pair(dilations, data_format)
     around = _around(padding, data_format)
     groups = _groups(images.shape[data_format.index("C")], kernel.shape[2])
     return jax.lax.conv_general_dilated(
-        images, kernel, across, around, rhs_dilation=apart, dimension_numbers=numbers, feature_group_count=groups
+        images, kernel, across, around, rhs_dilation=apart, dimension_numbers=layout, feature_group_count=groups
     )
 
 
@@ -240,15 +212,15 @@ def _pooled(pool: Callable[..., Any], value: Any, ksize: Any, strides: Any, padd
 
 @_public("embedding_lookup")
 def _embedding_lookup(params: Any, ids: Any) -> Any:
-    rows = _number(params)
+    rows = numbers(params)
     if not rows.ndim:
         raise ValueError("one number holds no rows")
-    return jnp.take(rows, _inside(_whole(ids), rows.shape[0], "ids"), axis=0)
+    return jnp.take(rows, inside(wholes(ids), rows.shape[0], "ids"), axis=0)
 
 
 @_public("moments")
 def _moments(x: Any, axes: Any, keepdims: bool = False, keep_dims: bool = False) -> Any:
-    given, kept = _real(x), keepdims or keep_dims
+    given, kept = reals(x), keepdims or keep_dims
     if isinstance(axes, str | bytes | dict | set):
         raise TypeError("axes are whole numbers in a list")
     over = (axes,) if isinstance(axes, int | np.integer) else tuple(axes)
@@ -259,11 +231,11 @@ def _moments(x: Any, axes: Any, keepdims: bool = False, keep_dims: bool = False)
 
 @_public("in_top_k")
 def _in_top_k(targets: Any, predictions: Any, k: int = 1) -> Any:
-    given, places = _real(predictions), _whole(targets)
+    given, places = reals(predictions), wholes(targets)
     if given.ndim != 2 or places.shape != given.shape[:1]:
         raise ValueError(f"predictions are a matrix with a target for each row: {given.shape} and {places.shape}")
     best = jnp.argsort(-given, axis=-1)[:, : _positive(k)]
-    return jnp.any(best == _inside(places, given.shape[1], "targets")[:, None], -1)
+    return jnp.any(best == inside(places, given.shape[1], "targets")[:, None], -1)
 
 
 def _positive(k: int) -> int:
