@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
+from workbench.base.checked import checked
 from workbench.base.text import short
 from workbench.errors import InputError, OperandError, WorkbenchError
-from workbench.tf._graph.dtypes import NAMES, as_dtype
+from workbench.tf._graph.dtypes import NAMES, as_dtype, given_type
 from workbench.tf._graph.graph import Operation, Tensor, building, record
 from workbench.tf._graph.layers import adopt
 from workbench.tf._graph.variables import Variable
@@ -121,6 +122,12 @@ def array(value: Any, dtype: Any = None) -> Any:
 _WHOLE = tuple(name for name in NAMES if "int" in name)
 
 
+def _held(found: Any, wanted: str) -> bool:
+    """Whether whole numbers are ones that a type has."""
+    held = np.iinfo(wanted) if wanted in _WHOLE else None
+    return held is not None and (found.size == 0 or held.min <= int(found.min()) <= int(found.max()) <= held.max)
+
+
 def _check_held(found: Any, wanted: str) -> None:
     """Python's whole numbers are ones that the type has: none comes out as another."""
     held = np.iinfo(wanted)
@@ -129,8 +136,34 @@ def _check_held(found: Any, wanted: str) -> None:
             raise OverflowError(f"{number} is none of the numbers from {held.min} to {held.max} that {wanted} has")
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, **others: Any) -> Any:
-    """A tensor from a tensor, a variable, an array or nested lists of them."""
+@checked
+def convert_to_tensor(
+    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None, dtype_hint: Any = None
+) -> Any:
+    """A tensor from a tensor, a variable, an array or nested lists of them.
+
+    `dtype`: the type it has to have; `dtype_hint`, also called `preferred_dtype`: the one it has if it can.
+    Errors: `InputError` for what is none, or cannot be of the type; `ValueError` for a tensor of another type.
+    """
+    wanted = None if dtype is None else given_type(dtype)
+    hints = [given_type(each) for each in (dtype_hint, preferred_dtype) if each is not None]
+    if wanted is None and hints and not any(is_symbolic(each) for each in leaves(value)):
+        found, hinted = _converted(value, None, name), hints[0]
+        if hinted.is_floating or (found.dtype.kind in "iu" and _held(found, str(hinted))):
+            wanted = hinted
+    return _converted(value, wanted, name)
+
+
+def _converted(value: Any, dtype: Any, name: str | None) -> Any:
+    try:
+        return _made(value, dtype, name)
+    except (TypeError, OverflowError, RecursionError) as error:
+        raise InputError(
+            f"value is {short(value)}: {error}", expected="numbers, of one shape, that its type holds"
+        ) from None
+
+
+def _made(value: Any, dtype: Any, name: str | None) -> Any:
     if isinstance(value, Tensor) and dtype is None:
         return value
     if not any(is_symbolic(each) for each in leaves(value)):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.base.text import short
+from workbench.errors import KindError
 
 
 class DType(str):
@@ -66,6 +67,22 @@ def as_dtype(value: Any) -> DType:
     return DType(_ALSO.get(name, name))
 
 
+def given_type(value: Any) -> DType:
+    """The type a user says; a `KindError` for what is none."""
+    try:
+        return as_dtype(value)
+    except TypeError as error:
+        raise KindError(str(error), expected="such as tf.float32, or its name") from None
+
+
+def holds_numbers(value: Any) -> bool:
+    """Whether it is a number or yes and no, an array or lists of them."""
+    try:
+        return np.dtype(getattr(value, "dtype", None) or np.asarray(value).dtype).kind in "biufV"
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
 def _numpys(value: Any) -> str | None:
     """What NumPy calls a type; None for what is none."""
     if value is None or isinstance(value, np.generic | np.ndarray):
@@ -104,4 +121,4 @@ NAMES = (
 )
 DTYPES = {name: DType(name) for name in NAMES} | {"half": DType("float16")}
 
-__all__ = ["DTYPES", "DType", "as_dtype"]
+__all__ = ["DTYPES", "DType", "as_dtype", "given_type", "holds_numbers"]

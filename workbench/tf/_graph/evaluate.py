@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from workbench.tf._graph.graph import Effects, Graph, Operation, Running, Tensor
+from workbench.tf._graph.graph import Effects, Graph, Operation, Running, Tensor, known_shape
 from workbench.tf._graph.marks import host_region, scope_names
 
 
@@ -39,11 +40,13 @@ class GradientOf:
     """What a gradient operation asks: of `targets`, with respect to `sources` (tensors or variables).
 
     `spans`: numbers of operations, first and behind the last, that are differentiated through; all when there is none.
+    `stopped`: tensors that are constants to it.
     """
 
     targets: tuple[Tensor, ...]
     sources: tuple[Any, ...]
     spans: tuple[tuple[int, int], ...] = ()
+    stopped: frozenset[Tensor] = frozenset()
 
     def through(self, operation: Operation) -> bool:
         """Whether an operation is differentiated through."""
@@ -70,6 +73,8 @@ class Run:
     groups: dict[GradientOf, _Group] = field(default_factory=dict)
     together: frozenset[Operation] = frozenset()
     wanted: frozenset[Tensor] = frozenset()
+    stopped: frozenset[Tensor] = frozenset()
+    nudged: dict[Tensor, Any] = field(default_factory=dict)
 
     def value(self, tensor: Tensor) -> Any:
         """The value of a tensor that was evaluated or given."""
@@ -113,7 +118,8 @@ class Run:
 
     def _keep(self, operation: Operation, results: Sequence[Any]) -> None:
         for tensor, value in zip(operation.outputs, results, strict=True):
-            self.given[tensor] = value
+            held = jax.lax.stop_gradient(value) if tensor in self.stopped else value
+            self.given[tensor] = held + self.nudged[tensor] if tensor in self.nudged else held
         self.done.add(operation)
 
     def _on_host(self, name: str) -> None:
@@ -151,7 +157,7 @@ class Run:
         before = set(group.path)
         self._without(outside, before)
         sources = group.asked.sources
-        start = [self.state.read(each) if not isinstance(each, Tensor) else self.value(each) for each in sources]
+        start = [self._start(each, group.path) for each in sources]
         keep = [tensor for step in group.path for tensor in step.outputs]
         made_here = set(keep)
         written: list[Any] = []
@@ -160,8 +166,11 @@ class Run:
             state = State(dict(self.state.values), set())
             given = {tensor: value for tensor, value in self.given.items() if tensor not in made_here}
             inner = Run(self.graph, state, given, set(self.done) - before, together=frozenset(before))
+            inner.stopped = group.asked.stopped
             for source, value in zip(sources, values, strict=True):
-                if isinstance(source, Tensor):
+                if isinstance(source, Tensor) and source in made_here:
+                    inner.nudged[source] = value
+                elif isinstance(source, Tensor):
                     given[source] = value
                 else:
                     state.values[source] = value
@@ -184,6 +193,14 @@ class Run:
         for variable, value in zip(written, changed, strict=True):
             self.state.write(variable, value)
         self.done.update(group.path)
+
+    def _start(self, source: Any, path: Sequence[Operation]) -> Any:
+        """What is differentiated at: the value of a source or, where that depends on another, nothing added to it."""
+        if not isinstance(source, Tensor):
+            return self.state.read(source)
+        if source.op in path:
+            return jnp.zeros(known_shape(source), str(source._dtype))
+        return self.value(source)
 
     def _makers(self, step: Operation) -> list[Operation]:
         return [tensor.op for tensor in step.inputs if tensor not in self.given]
@@ -226,13 +243,10 @@ def path_between(asked: GradientOf) -> tuple[Operation, ...]:
     variables = {source for source in asked.sources if not isinstance(source, Tensor)}
     reached: set[Operation] = set()
     for operation in ancestors:
-        from_source = any(tensor in tensors or tensor.op in reached for tensor in operation.inputs)
+        flowing = [tensor for tensor in operation.inputs if tensor in tensors or tensor not in asked.stopped]
+        from_source = any(tensor in tensors or tensor.op in reached for tensor in flowing)
         reads = bool(variables & operation.effects.reads) and not operation.effects.writes & variables
-        if (
-            (from_source or reads)
-            and asked.through(operation)
-            and not any(tensor in tensors for tensor in operation.outputs)
-        ):
+        if (from_source or reads) and asked.through(operation):
             reached.add(operation)
     return tuple(operation for operation in ancestors if operation in reached)
 

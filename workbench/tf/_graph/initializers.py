@@ -8,18 +8,35 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
-from workbench.tf._graph.dtypes import as_dtype
+from workbench.base.checked import checked
+from workbench.base.text import short
+from workbench.errors import InputError
+from workbench.tf._graph.dtypes import DType, given_type, holds_numbers
+from workbench.tf._graph.shapes import known_sizes
 
 
 class constant_initializer:  # noqa: N801
-    """The same value everywhere, or an array."""
+    """The same value everywhere, or an array, which broadcasts unless `verify_shape`: then it has the shape asked for.
 
+    Errors: `InputError` for a value that is no number, or of a shape that does not come to what is asked for.
+    """
+
+    @checked
     def __init__(self, value: Any = 0, dtype: Any = "float32", verify_shape: bool = False) -> None:
-        self.value, self.dtype = value, dtype
+        if not holds_numbers(value):
+            raise InputError(f"value is {short(value)}", expected="a number, or an array of numbers")
+        self.value, self.dtype, self.verify_shape = value, given_type(dtype), verify_shape
 
-    def __call__(self, shape: Any, dtype: Any = None, **others: Any) -> Any:
-        wanted = str(as_dtype(dtype or self.dtype))
-        return jnp.broadcast_to(jnp.asarray(np.asarray(self.value), wanted), tuple(shape))
+    @checked
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: None = None) -> Any:
+        wanted = self.dtype if dtype is None else given_type(dtype)
+        made, sizes = jnp.asarray(np.asarray(self.value), str(wanted)), known_sizes(shape)
+        try:
+            if not self.verify_shape or made.shape == sizes:
+                return jnp.broadcast_to(made, sizes)
+        except ValueError:
+            pass
+        raise InputError(f"an initializer of shape {made.shape} was asked for shape {sizes}", expected=f"{made.shape}")
 
 
 class zeros_initializer(constant_initializer):  # noqa: N801
@@ -40,44 +57,54 @@ class _FromKeras:
     """An initialiser of Keras in half precision too, which it does not draw in."""
 
     made: Any
+    dtype: DType
 
-    def __call__(self, shape: Any, dtype: Any = "float32", **others: Any) -> Any:
-        return jnp.asarray(self.made(tuple(shape), "float32"), str(as_dtype(dtype)))
+    @checked
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: None = None) -> Any:
+        wanted = self.dtype if dtype is None else given_type(dtype)
+        return jnp.asarray(self.made(known_sizes(shape), "float32"), str(wanted))
 
 
 class random_normal_initializer(_FromKeras):  # noqa: N801
     """Numbers of a normal distribution."""
 
-    def __init__(self, mean: float = 0.0, stddev: float = 1.0, seed: Any = None, dtype: Any = "float32") -> None:
-        self.made = keras.initializers.RandomNormal(mean, stddev, seed)
+    @checked
+    def __init__(self, mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = "float32") -> None:
+        self.made, self.dtype = keras.initializers.RandomNormal(mean, stddev, seed), given_type(dtype)
 
 
 class truncated_normal_initializer(_FromKeras):  # noqa: N801
     """Numbers of a normal distribution within two standard deviations."""
 
-    def __init__(self, mean: float = 0.0, stddev: float = 1.0, seed: Any = None, dtype: Any = "float32") -> None:
-        self.made = keras.initializers.TruncatedNormal(mean, stddev, seed)
+    @checked
+    def __init__(self, mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = "float32") -> None:
+        self.made, self.dtype = keras.initializers.TruncatedNormal(mean, stddev, seed), given_type(dtype)
 
 
 class random_uniform_initializer(_FromKeras):  # noqa: N801
     """Numbers spread evenly."""
 
-    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: Any = None, dtype: Any = "float32") -> None:
-        self.made = keras.initializers.RandomUniform(minval, maxval, seed)
+    @checked
+    def __init__(
+        self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None, dtype: Any = "float32"
+    ) -> None:
+        self.made, self.dtype = keras.initializers.RandomUniform(minval, maxval, seed), given_type(dtype)
 
 
 class glorot_uniform_initializer(_FromKeras):  # noqa: N801
     """Glorot's uniform distribution, the default of `get_variable`."""
 
-    def __init__(self, seed: Any = None, dtype: Any = "float32") -> None:
-        self.made = keras.initializers.GlorotUniform(seed)
+    @checked
+    def __init__(self, seed: int | None = None, dtype: Any = "float32") -> None:
+        self.made, self.dtype = keras.initializers.GlorotUniform(seed), given_type(dtype)
 
 
 class glorot_normal_initializer(_FromKeras):  # noqa: N801
     """Glorot's normal distribution."""
 
-    def __init__(self, seed: Any = None, dtype: Any = "float32") -> None:
-        self.made = keras.initializers.GlorotNormal(seed)
+    @checked
+    def __init__(self, seed: int | None = None, dtype: Any = "float32") -> None:
+        self.made, self.dtype = keras.initializers.GlorotNormal(seed), given_type(dtype)
 
 
 __all__ = [

@@ -5,6 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
+import numpy as np
+
+from workbench.base.text import short
+from workbench.errors import KindError
+
+MOST_FED = 2**31  # sizes of what is fed are below it: indices on the chip have 32 bits
+MOST = 2**63  # other sizes: what this machine can hold of them is asked before anything is made
+
+
+def sizes(shape: Any, called: str = "shape") -> tuple[int | None, ...]:
+    """The sizes of a shape, None for one that is not known; a `KindError` for what is no shape."""
+    given = None if isinstance(shape, str | bytes | dict | set) or not hasattr(shape, "__iter__") else tuple(shape)
+    found = [] if given is None else [each for each in given if each is None or _is_size(each, MOST_FED)]
+    if given is None or len(found) != len(given):
+        raise KindError(f"{called} is {short(shape)}", expected="a list of sizes, None where any may be fed")
+    return tuple(each if each is None else int(each) for each in found)
+
+
+def known_sizes(shape: Any, called: str = "shape") -> tuple[int, ...]:
+    """The sizes of a shape that is known; a `KindError` for any other. One number is a shape of one dimension."""
+    given = None if isinstance(shape, str | bytes | dict | set) or not hasattr(shape, "__iter__") else tuple(shape)
+    given = (shape,) if given is None and _is_size(shape) else given
+    if given is None or not all(map(_is_size, given)):
+        raise KindError(f"{called} is {short(shape)}", expected="a list of sizes, each known and at least 0")
+    return tuple(map(int, given))
+
+
+def _is_size(value: Any, most: int = MOST) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < most)
+
 
 class TensorShape(tuple[Any, ...]):
     """A tuple of sizes; None where a size is not known."""
@@ -79,4 +109,4 @@ class UnknownShape(TensorShape):
 
 UNKNOWN = UnknownShape()
 
-__all__ = ["UNKNOWN", "TensorShape", "UnknownShape"]
+__all__ = ["UNKNOWN", "TensorShape", "UnknownShape", "known_sizes", "sizes"]

@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.base.checked import checked, checked_methods
 from workbench.base.host import refuse_beyond_host
-from workbench.errors import InputError
+from workbench.base.text import short
+from workbench.errors import InputError, KindError
 from workbench.tf import _hooks
-from workbench.tf._graph.dtypes import DType, as_dtype
+from workbench.tf._graph.dtypes import DType, as_dtype, given_type, holds_numbers
 from workbench.tf._graph.graph import (
     Effects,
     Graph,
@@ -30,18 +32,22 @@ from workbench.tf._graph.graph import (
     scoped,
 )
 from workbench.tf._graph.initializers import glorot_uniform_initializer
-from workbench.tf._graph.shapes import TensorShape
+from workbench.tf._graph.shapes import TensorShape, known_sizes
 
 _SHORTER = {"float64": "float32", "int64": "int32"}  # numbers of Python, as TensorFlow types them
 GLOBAL, TRAINABLE, LOCAL = "variables", "trainable_variables", "local_variables"
+REGULARIZATION = "regularization_losses"
 
 
+@checked_methods
 class Variable:
     """A resource variable. In a graph, using it reads it and `assign` is an operation; elsewhere both happen at once.
 
-    `initial_value`: an array, a tensor, or a function without arguments that gives one.
+    `initial_value`: an array, a tensor, or a function without arguments that gives one, of `shape` where that is said.
+    Errors: `InputError` for a first value that is none, of another shape, or more than this machine can hold.
     """
 
+    @checked
     def __init__(
         self,
         initial_value: Any = None,
@@ -55,6 +61,10 @@ class Variable:
         collections: Sequence[str] = (),
         shape: Any = None,
     ) -> None:
+        if initial_value is None:
+            raise InputError(
+                "initial_value is None", expected="the variable's first value, or a function that gives it"
+            )
         self._given = initial_value
         self._trainable = trainable
         self.role = role or ("parameter" if trainable else "state")
@@ -62,9 +72,11 @@ class Variable:
         self.graph: Graph = get_default_graph().root
         self.scopes = current_scopes()
         self.name = f"{self.graph.unique_name('/'.join((*self.scopes.names, name or 'Variable')))}:0"
-        first = self._first(abstract=True)
-        self._dtype = as_dtype(dtype or _SHORTER.get(str(first.dtype), first.dtype))
+        first = self._first_of_numbers()
+        self._dtype = given_type(_SHORTER.get(str(first.dtype), first.dtype) if dtype is None else dtype)
         self.shape = tuple(int(size) for size in first.shape)
+        if shape is not None and known_sizes(shape) != self.shape:
+            raise InputError(f"shape is {short(shape)}", expected=f"{self.shape}, the shape of the first value")
         if not self.deferred:
             self._check_size()
         self.value_now: Any = None
@@ -85,6 +97,24 @@ class Variable:
         if callable(given):
             return jax.eval_shape(lambda: jnp.asarray(given())) if abstract else given()
         return np.asarray(given) if not hasattr(given, "shape") else given
+
+    def _first_of_numbers(self) -> Any:
+        """Shape and type of the first value, which is an array of numbers or yes and no."""
+        try:
+            first = self._first(abstract=True)
+            if np.dtype(first.dtype).kind in "biufV":
+                return first
+        except (TypeError, ValueError, RecursionError) as error:
+            if not callable(self._given):
+                raise self._no_first(error) from None
+            raise
+        raise self._no_first(f"it is of type {first.dtype}")
+
+    def _no_first(self, why: Any) -> InputError:
+        return InputError(
+            f"initial_value is {short(self._given)}, which is no first value of variable {self.name!r}: {why}",
+            expected="numbers, an array, a tensor, or a function without arguments that gives one",
+        )
 
     def _check_size(self) -> None:
         size_bytes = math.prod(self.shape) * self._dtype.size
@@ -175,7 +205,7 @@ class Variable:
 
     def eval(self, session: Any = None) -> Any:
         """Its value in a session."""
-        return (session or default_session()).run(self)
+        return _session(session).run(self)
 
     def held(self) -> Any:
         """The value kept between runs; an error before it was initialised."""
@@ -187,33 +217,59 @@ class Variable:
         return self.value_now
 
     def load(self, value: Any, session: Any = None) -> None:
-        """Set the value at once."""
-        array = jnp.asarray(value, str(self._dtype))
+        """Set the value at once, in every session: they share the values of a graph's variables."""
+        if session is not None:
+            _session(session)
+        array = self._made(value)
         if array.shape != self.shape:
             raise InputError(f"{self.name} was given shape {array.shape}", expected=f"shape {self.shape}")
         self.value_now = array
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Give it a new value."""
-        return self._update("Assign", lambda old, new: jnp.broadcast_to(new, old.shape), value, name)
+    def assign(
+        self, value: Any, use_locking: bool | None = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Give it a new value. Gives the new value, or with `read_value=False` the operation.
+
+        `use_locking` changes nothing, here and in the others: an update is one step of a program.
+        """
+        return self._update(
+            "Assign", lambda old, new: jnp.broadcast_to(new, old.shape), "value", value, name, read_value
+        )
 
     def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: Any, use_locking: bool | None = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Add to it."""
-        return self._update("AssignAdd", lambda old, new: old + new, delta, name)
+        return self._update("AssignAdd", lambda old, new: old + new, "delta", delta, name, read_value)
 
     def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: Any, use_locking: bool | None = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtract from it."""
-        return self._update("AssignSub", lambda old, new: old - new, delta, name)
+        return self._update("AssignSub", lambda old, new: old - new, "delta", delta, name, read_value)
 
-    def _update(self, kind: str, change: Callable[[Any, Any], Any], value: Any, name: str | None) -> Any:
+    def _made(self, value: Any, called: str = "value") -> Any:
+        """An array of its type; of arrays of objects and things that are no numbers, an error."""
+        try:
+            found = value if isinstance(value, jax.Array) else np.asarray(value)
+            if np.dtype(found.dtype).kind not in "biufV":
+                raise TypeError(f"it is of type {found.dtype}")
+            return jnp.asarray(found, str(self._dtype))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(
+                f"{called} is {short(value)}, given to variable {self.name!r}: {error}",
+                expected=f"numbers of shape {self.shape}, or one number",
+            ) from None
+
+    def _update(
+        self, kind: str, change: Callable[[Any, Any], Any], called: str, value: Any, name: str | None, read_value: bool
+    ) -> Any:
         if isinstance(value, Variable):
             value = value.read_value()
+        if not isinstance(value, Tensor):
+            value = self._fitting(self._made(value, called), called, value)
         if not isinstance(value, Tensor) and not (self.deferred or building()):
-            self.value_now = jnp.asarray(change(self.held(), jnp.asarray(value, str(self._dtype))), str(self._dtype))
+            self.value_now = jnp.asarray(change(self.held(), value), str(self._dtype))
             return self
         inputs = [value] if isinstance(value, Tensor) else []
 
@@ -233,7 +289,20 @@ class Variable:
             name=name or f"{self.handle.rsplit('/', 1)[-1]}/{kind}",
             effects=Effects(reads=touched, writes=touched),
         )
-        return operation.outputs[0]
+        return operation.outputs[0] if read_value else operation
+
+    def _fitting(self, made: Any, called: str, value: Any) -> Any:
+        """What is one number, or broadcasts to the variable's shape."""
+        try:
+            fits = np.broadcast_shapes(made.shape, self.shape) == self.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise InputError(
+                f"{called} is {short(value)}, and {self.name} was assigned shape {made.shape}",
+                expected=f"shape {self.shape}",
+            )
+        return made
 
     def __repr__(self) -> str:
         return f"<tf.Variable {self.name!r} shape={self.shape} dtype={self._dtype}>"
@@ -242,6 +311,19 @@ class Variable:
         return np.asarray(self.held(), dtype)
 
     __hash__ = object.__hash__
+
+
+def _placed(old: Any, new: Any) -> Any:
+    return jnp.broadcast_to(new, old.shape)
+
+
+def _session(session: Any) -> Any:
+    """A session, the default one where none is given."""
+    found = default_session() if session is None else session
+    kind: Any = _hooks.session.get()
+    if not isinstance(found, kind):
+        raise KindError(f"session is {short(session)}", expected="a tf.Session, or None for the default one")
+    return found
 
 
 @dataclass(slots=True)
@@ -253,6 +335,7 @@ class VariableScope:
     use_resource: bool = True
     initializer: Any = None
     dtype: Any = "float32"
+    regularizer: Any = None
     custom: Any = None
     original_name_scope: str = field(default="")
 
@@ -260,8 +343,9 @@ class VariableScope:
         """Find variables from here on."""
         self.reuse = True
 
+    @checked
     def set_use_resource(self, use_resource: bool) -> None:
-        """Variables are resources either way."""
+        """What variables made from here on say of themselves; they are resources either way."""
         self.use_resource = use_resource
 
 
@@ -278,31 +362,48 @@ def get_variable_scope() -> VariableScope:
 
 
 @contextmanager
+@checked
 def variable_scope(
-    name_or_scope: Any,
+    name_or_scope: str | VariableScope | None,
     default_name: str | None = None,
     values: Any = None,
     initializer: Any = None,
-    reuse: Any = None,
+    regularizer: Callable[..., Any] | None = None,
+    reuse: bool | str | None = None,
     dtype: Any = None,
     use_resource: bool | None = None,
-    custom_getter: Any = None,
+    custom_getter: Callable[..., Any] | None = None,
 ) -> Iterator[VariableScope]:
-    """Variables and operations made inside carry this name; see `get_variable`."""
+    """Variables and operations made inside carry this name; see `get_variable`.
+
+    `initializer`, `regularizer`, `dtype`, `custom_getter`: what variables made inside have that are not told their own;
+    a custom getter is called with the getter around it, the name and the arguments, and gives what is used instead.
+    `values` are in the graph already. Errors: `InputError` for a scope without a name, or another `reuse` than True,
+    False, None or `AUTO_REUSE`.
+    """
+    if name_or_scope is None and default_name is None:
+        raise InputError("name_or_scope is None, and so is default_name", expected="the scope's name")
+    if isinstance(reuse, str) and reuse != AUTO_REUSE:
+        raise InputError(f"reuse is {short(reuse)}", expected="True, False, None or tf.AUTO_REUSE")
+    refuse_strangers(values)
     outer = get_variable_scope()
     stack = get_default_graph().root.collections[_SCOPES]
-    if isinstance(name_or_scope, VariableScope):
-        made = VariableScope(name_or_scope.name, reuse or name_or_scope.reuse, True, initializer, outer.dtype)
-        shown = name_or_scope.name
-    else:
-        shown = name_or_scope if name_or_scope is not None else str(default_name or "")
-        name = "/".join(part for part in (outer.name, shown) if part)
-        kept = outer.reuse if reuse is None else reuse
-        made = VariableScope(name, kept, True, initializer or outer.initializer, dtype or outer.dtype)
-        made.custom = custom_getter or outer.custom
+    again = name_or_scope if isinstance(name_or_scope, VariableScope) else None
+    shown = again.name if again else name_or_scope if name_or_scope is not None else str(default_name or "")
+    name = again.name if again else "/".join(part for part in (outer.name, str(shown)) if part)
+    held = again or outer
+    made = VariableScope(
+        name,
+        (reuse or held.reuse) if again or reuse is None else reuse,
+        held.use_resource if use_resource is None else use_resource,
+        _initializer(initializer) or held.initializer,
+        outer.dtype if dtype is None else given_type(dtype),
+    )
+    made.regularizer = regularizer or held.regularizer
+    made.custom = _getter(custom_getter, held.custom)
     stack.append(made)
     names = current_scopes().names
-    inside = (*names, shown) if shown and not isinstance(name_or_scope, VariableScope) else names
+    inside = (*names, str(shown)) if shown and not again else names
     try:
         with scoped(names=inside):
             yield made
@@ -310,7 +411,80 @@ def variable_scope(
         stack.remove(made)
 
 
+def refuse_strangers(values: Any) -> None:
+    """`values` of a scope are tensors and what can be made some: they have no further effect in one graph."""
+    if values is not None and not isinstance(values, list | tuple | Tensor | Variable | np.ndarray | jax.Array):
+        raise KindError(f"values is {short(values)}", expected="a list of tensors")
+
+
+def _initializer(given: Any) -> Any:
+    """What gives first values: a function, or an array, a tensor or a number."""
+    if given is None or callable(given) or isinstance(given, Tensor | Variable):
+        return given
+    if holds_numbers(given):
+        return given
+    raise InputError(
+        f"initializer is {short(given)}",
+        expected="one of tf's initializers, a function of a shape, an array or a tensor",
+    )
+
+
+def _getter(inner: Any, outer: Any) -> Any:
+    """A custom getter inside another: it calls that one as its getter."""
+    if inner is None or outer is None:
+        return inner or outer
+
+    def both(getter: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        return inner(lambda *more, **others: outer(getter, *more, **others), *args, **named)
+
+    return both
+
+
+@checked
 def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Callable[..., Any] | None = None,
+    trainable: bool | None = None,
+    collections: Sequence[str] | None = None,
+    caching_device: None = None,
+    partitioner: None = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: Callable[..., Any] | None = None,
+    constraint: None = None,
+) -> Any:
+    """The variable of this name in the scope: made the first time, found when the scope reuses.
+
+    `initializer`: a function of a shape (and dtype) or, without a shape, of nothing, an array, or None for Glorot's
+    uniform. `regularizer`: a function of the variable; what it gives joins the collection "regularization_losses".
+    `custom_getter(getter, name, ...)`: gives what is used instead. A name that exists in a
+    scope that does not reuse, or does not in one that does, is a `ValueError`. Shapes are always validated, and
+    variables neither cached, partitioned nor constrained: other values of these arguments are refused.
+    """
+    if not validate_shape:
+        raise InputError("validate_shape is False", expected="True: XLA compiles for fixed shapes")
+    scope = get_variable_scope()
+    own = _getter(custom_getter, scope.custom)
+    given = {
+        "shape": None if shape is None else known_sizes(shape),
+        "dtype": None if dtype is None else given_type(dtype),
+        "initializer": _initializer(initializer),
+        "regularizer": regularizer,
+        "trainable": trainable,
+        "collections": collections,
+        "use_resource": use_resource,
+    }
+    if own is None:
+        return _got(name, **given)
+    if given["dtype"] is None:
+        given["dtype"] = as_dtype(scope.dtype)
+    return own(_got, name, **{**given, "trainable": trainable is not False})
+
+
+def _got(
     name: str,
     shape: Any = None,
     dtype: Any = None,
@@ -319,14 +493,8 @@ def get_variable(
     trainable: bool | None = None,
     collections: Sequence[str] | None = None,
     use_resource: bool | None = None,
-    **others: Any,
 ) -> Variable:
-    """The variable of this name in the scope: made the first time, found when the scope reuses.
-
-    `initializer`: a function of a shape (and dtype) or, without a shape, of nothing, an array, or None for Glorot's
-    uniform. A name that exists in a
-    scope that does not reuse, or does not in one that does, is a `ValueError`.
-    """
+    """The variable itself, found or made: what a custom getter is given as its getter."""
     scope = get_variable_scope()
     graph = get_default_graph().root
     full = "/".join(part for part in (scope.name, name) if part)
@@ -344,17 +512,21 @@ def get_variable(
     constant = given is not None and not callable(given)
     as_it_is = constant or (shape is None and given is not None and not _asks_for_a_shape(given))
     # The value's own type, as TensorFlow's, where nobody says one.
-    wanted = None if as_it_is and dtype is None else as_dtype(dtype or scope.dtype)
+    wanted = None if as_it_is and dtype is None else as_dtype(scope.dtype if dtype is None else dtype)
     with scoped(names=()):
         made = Variable(
             _constant(given, shape, full) if constant else _initial(given, shape, str(wanted)),
             trainable is not False,
             full,
             wanted,
+            use_resource=scope.use_resource if use_resource is None else use_resource,
             deferred=True,
             collections=collections or (GLOBAL,),
         )
     graph.variables[full] = made
+    regularize = regularizer or scope.regularizer
+    if regularize is not None and made.trainable:
+        graph.add_to_collection(REGULARIZATION, regularize(made))
     return made
 
 

@@ -9,10 +9,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from workbench.base.checked import checked
+from workbench.base.text import short
+from workbench.errors import InputError
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Graph, Operation, Running, Tensor
 from workbench.tf._graph.convert import array, convert_to_tensor, is_symbolic
 from workbench.tf._graph.evaluate import State, body_effects, run_body
+from workbench.tf._graph.shapes import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -137,13 +141,39 @@ def loop(
     return Operation(kind, (*first, *captures), types, compute, effects=effects)
 
 
-def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: str | None = None) -> Any:
-    """The results of one of two functions, chosen when the program runs."""
+@checked
+def cond(
+    pred: Any,
+    true_fn: Callable[..., Any],
+    false_fn: Callable[..., Any],
+    strict: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The results of one of two functions without arguments, chosen when the program runs.
+
+    Unless `strict`, a list or tuple of one is that one. Errors: `InputError` for a `pred` that is not one yes or no,
+    and for functions whose results differ in structure, shape or type.
+    """
+    return _made(pred, true_fn, false_fn, name) if strict else _unpacked(_made(pred, true_fn, false_fn, name))
+
+
+def _unpacked(returned: Any) -> Any:
+    return returned[0] if isinstance(returned, list | tuple) and len(returned) == 1 else returned
+
+
+def _made(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], name: str | None) -> Any:
     if not is_symbolic(pred):
-        return true_fn() if bool(array(pred)) else false_fn()
+        return true_fn() if _yes(pred) else false_fn()
     chosen = as_tensor(pred)
+    if (chosen.shape is not UNKNOWN and chosen.shape != ()) or str(chosen._dtype) != "bool":
+        raise InputError(
+            f"pred is {chosen}",
+            expected="one tf.bool",
+            todo="compare it, such as x > 0, or reduce it with tf.reduce_any",
+        )
     then, returned = trace(true_fn, ())
-    other, _ = trace(false_fn, ())
+    other, otherwise = trace(false_fn, ())
+    _refuse_unlike(returned, otherwise, then, other)
     travelling = carried(then, other)
 
     def execute(run: Running, captured: Mapping[Tensor, Any], values: list[Any]) -> list[Any]:
@@ -175,6 +205,33 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
     return jax.tree_util.tree_unflatten(
         tree, [operation if isinstance(leaf, Operation) else next(outputs) for leaf in leaves]
     )
+
+
+def _yes(pred: Any) -> bool:
+    """One yes or no that is known."""
+    try:
+        found = array(pred)
+        if found.shape == () and found.dtype.kind in "biuf":
+            return bool(found)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    raise InputError(f"pred is {short(pred)}", expected="one yes or no")
+
+
+def _refuse_unlike(first: Any, second: Any, then: Body, other: Body) -> None:
+    """Both branches give the same structure of the same shapes and types."""
+    if jax.tree_util.tree_structure(first) != jax.tree_util.tree_structure(second):
+        raise InputError(
+            f"true_fn returned {short(first)} and false_fn {short(second)}",
+            expected="the same structure from both",
+        )
+    for one, two in zip(then.results, other.results, strict=True):
+        both = [(each.shape, str(each._dtype)) if isinstance(each, Tensor) else None for each in (one, two)]
+        if both[0] != both[1]:
+            raise InputError(
+                f"true_fn returned {short(one)} where false_fn returned {short(two)}",
+                expected="results of the same shapes and types from both",
+            )
 
 
 __all__ = ["Body", "Carried", "as_tensor", "carried", "cond", "loop", "parameters", "trace", "type_of"]

@@ -9,7 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from workbench.errors import InputError
+from workbench.base.text import short
+from workbench.errors import InputError, KindError
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation, known_shape
 from workbench.tf._graph.dtypes import as_dtype
@@ -63,11 +64,22 @@ class HostFunction:
 
 
 def host_function(function: Callable[..., Any], inputs: Any, types: Any, name: str | None) -> Any:
-    """The operation of a Python function. Its results' shapes are found by calling it on zeros."""
+    """The operation of a Python function. Its results' shapes are found by calling it on zeros.
+
+    Errors: `KindError` for types that are none, `InputError` for inputs that are no list of tensors or numbers.
+    """
     single = not isinstance(types, list | tuple)
-    kinds = [str(as_dtype(each)) for each in ([types] if single else types)]
+    try:
+        kinds = [str(as_dtype(each)) for each in ([types] if single else types)]
+    except TypeError:
+        raise KindError(f"Tout is {short(types)}", expected="the type of the result, or a list of types") from None
     held = HostFunction(function, kinds)
-    given = [as_tensor(each) for each in inputs]
+    if not isinstance(inputs, list | tuple):
+        raise InputError(f"inp is {short(inputs)}", expected="a list of tensors and numbers")
+    try:
+        given = [as_tensor(each) for each in inputs]
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(f"inp is {short(inputs)}: {error}", expected="a list of tensors and numbers") from None
     scopes = _graph.current_scopes()
     if scopes.on_ipu:
         raise InputError(

@@ -6,6 +6,7 @@ Tests: tests/tf/test_train.py.
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,22 @@ from typing import Any
 import jax
 import numpy as np
 
+from workbench.base.checked import checked_methods
+from workbench.base.text import short
+from workbench.base.whole import whole
+from workbench.errors import InputError
+from workbench.tf._graph.dtypes import given_type
+from workbench.tf._graph.shapes import sizes
+
 AUTOTUNE = -1
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 
+class Options:
+    """Options of datasets, which change nothing here."""
+
+
+@checked_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
     """A dataset: a function that begins a new pass over its elements, and how many a pass has, where that is known."""
@@ -44,14 +57,28 @@ class Dataset:
         return Dataset(lambda: iter([arrays]), 1)
 
     @staticmethod
-    def from_generator(generator: Callable[[], Iterable[Any]], *types: Any, **others: Any) -> Dataset:
-        """What a function's iterable gives."""
-        return Dataset(lambda: iter(generator()))
+    def from_generator(
+        generator: Callable[..., Iterable[Any]], output_types: Any = None, output_shapes: Any = None, args: Any = None
+    ) -> Dataset:
+        """What a function's iterable gives, as arrays of these types, in one structure with them.
+
+        `args`: what the function is called with. Errors: `InputError` for an element of another structure or shape.
+        """
+        types = None if output_types is None else jax.tree_util.tree_map(given_type, output_types)
+        arguments = () if args is None else tuple(args)
+
+        def elements() -> Iterator[Any]:
+            for element in generator(*arguments):
+                yield _of_types(element, types, output_shapes)
+
+        return Dataset(elements)
 
     @staticmethod
-    def range(*arguments: int, **others: Any) -> Dataset:
-        """Whole numbers."""
-        return Dataset(lambda: map(np.int64, range(*arguments)))
+    def range(*args: int, output_type: Any = "int64") -> Dataset:
+        """Whole numbers: `range(stop)`, `range(start, stop)` or with a step, of a type."""
+        numbers = range(*(whole("range", each, least=-(2**63), most=2**63 - 1) for each in args))
+        kind = given_type(output_type).as_numpy_dtype
+        return Dataset(lambda: map(kind, numbers), len(numbers))
 
     @staticmethod
     def zip(*datasets: Any) -> Dataset:
@@ -70,8 +97,11 @@ class Dataset:
         """Elements with arrays as leaves."""
         return (jax.tree_util.tree_map(np.asarray, element) for element in self)
 
-    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, **others: Any) -> Dataset:
-        """Each element through a function; a tuple is its arguments."""
+    def map(
+        self, map_func: Callable[..., Any], num_parallel_calls: int | None = None, deterministic: bool | None = None
+    ) -> Dataset:
+        """Each element through a function; a tuple is its arguments. One call at a time, in order: the other arguments
+        change nothing."""
 
         def apply(element: Any) -> Any:
             return map_func(*element) if isinstance(element, tuple) else map_func(element)
@@ -84,8 +114,16 @@ class Dataset:
             lambda: (each for each in self if bool(predicate(*(each if isinstance(each, tuple) else [each]))))
         )
 
-    def batch(self, batch_size: int, drop_remainder: bool = False, **others: Any) -> Dataset:
-        """Elements stacked along a new first dimension; the last may be shorter unless it is dropped."""
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
+        """Elements stacked along a new first dimension; the last may be shorter unless it is dropped. The other
+        arguments change nothing, as those of `map`."""
+        batch_size = whole("batch_size", batch_size)
 
         def batches() -> Iterator[Any]:
             elements = iter(self)
@@ -95,8 +133,8 @@ class Dataset:
                         lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *group
                     )
 
-        whole = self.elements // batch_size if drop_remainder else -(-self.elements // batch_size)
-        return Dataset(batches, whole if self.elements >= 0 else self.elements)
+        count = self.elements // batch_size if drop_remainder else -(-self.elements // batch_size)
+        return Dataset(batches, count if self.elements >= 0 else self.elements)
 
     def unbatch(self) -> Dataset:
         """Each entry of the first dimension on its own."""
@@ -124,11 +162,18 @@ class Dataset:
             return Dataset(passes, INFINITE_CARDINALITY)
         return Dataset(passes, self.elements * count if self.elements >= 0 else self.elements)
 
-    def shuffle(self, buffer_size: int, seed: int | None = None, **others: Any) -> Dataset:
-        """Elements in random order, drawn from a buffer."""
+    def shuffle(
+        self, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool | None = None
+    ) -> Dataset:
+        """Elements in random order, drawn from a buffer; in another one in each pass unless
+        `reshuffle_each_iteration=False`."""
+        buffer_size = whole("buffer_size", buffer_size)
+        passes = itertools.count()
+        first = secrets.randbits(64) if seed is None else seed % 2**64
 
         def mixed() -> Iterator[Any]:
-            draw = np.random.default_rng(seed)
+            again = reshuffle_each_iteration is False
+            draw = np.random.default_rng([first, 0 if again else next(passes)])
             elements = iter(self)
             waiting = list(itertools.islice(elements, buffer_size))
             for element in elements:
@@ -153,11 +198,13 @@ class Dataset:
         return Dataset(lambda: itertools.islice(iter(self), count, None), left)
 
     def prefetch(self, buffer_size: int = AUTOTUNE) -> Dataset:
-        """The same elements; queues of the IPU prefetch."""
+        """The same elements, whatever the buffer: queues of the IPU prefetch."""
         return self
 
     def cache(self, filename: str = "") -> Dataset:
-        """The elements of the first pass, kept."""
+        """The elements of the first pass, kept in memory: an `InputError` for a file."""
+        if filename:
+            raise InputError(f"filename is {short(filename)}", expected="none: elements are kept in memory")
         kept: list[Any] = []
 
         def elements() -> Iterator[Any]:
@@ -167,13 +214,46 @@ class Dataset:
 
         return Dataset(elements, self.elements)
 
-    def with_options(self, options: Any) -> Dataset:
-        """The same elements."""
+    def with_options(self, options: Options) -> Dataset:
+        """The same elements: options of datasets change nothing here."""
         return self
 
 
-class Options:
-    """Options of datasets, which change nothing here."""
+def _of_types(element: Any, types: Any, shapes: Any) -> Any:
+    """An element of a generator as arrays of the types that were said, of the shapes that were."""
+    if types is None:
+        return element
+    leaves, tree = jax.tree_util.tree_flatten(types)
+    try:
+        made = [np.asarray(each, str(kind)) for each, kind in zip(tree.flatten_up_to(element), leaves, strict=True)]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the generator gave {short(element)}: {error}", expected=f"{short(types)}, as output_types say"
+        ) from None
+    for found, wanted in zip(made, _shapes_of(shapes, tree), strict=True):
+        if wanted is not None and not _fits(found.shape, wanted):
+            raise InputError(
+                f"the generator gave an array of shape {found.shape}",
+                expected=f"{tuple(wanted)}, as output_shapes say",
+            )
+    return jax.tree_util.tree_unflatten(tree, made)
+
+
+def _shapes_of(shapes: Any, tree: Any) -> list[Any]:
+    """The shape of each array of an element, None where any will do."""
+    if shapes is None:
+        return [None] * tree.num_leaves
+    found = [shapes] if tree.num_leaves == 1 and not _nested(shapes) else tree.flatten_up_to(shapes)
+    return [None if each is None else sizes(each, "output_shapes") for each in found]
+
+
+def _nested(shapes: Any) -> bool:
+    return isinstance(shapes, list | tuple) and any(isinstance(each, list | tuple) for each in shapes)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    same = zip(shape, wanted, strict=False)
+    return len(shape) == len(wanted) and all(size is None or have == size for have, size in same)
 
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Options"]
