@@ -23,7 +23,7 @@ VIEWS = [each.name for each in views()]
 
 HERE = Path(__file__).parent
 MAX_BYTES = 30_000
-MAX_SESSION_BYTES = 300_000
+MAX_SESSION_BYTES = 320_000
 
 
 @pytest.mark.parametrize("path", sorted(HERE.parent.rglob("*.test.mjs")), ids=lambda path: path.stem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 from workbench.profiler.timeline import TimedNode
+from workbench.profiler.timeline.branches import Branch, Branches
 
 _KINDS = {"sequence": "Sequence", "repeat": "Repeat", "call": "Call", "if": "If", "overlap": "Overlap"}
 
@@ -29,6 +31,73 @@ class ProgramTree(Report):
     def from_profile(cls, profile: Profile) -> ProgramTree:
         """The tree of a profile."""
         return cls(profile=profile)
+
+    @cached_property
+    def branches(self) -> Branches:
+        """The executed program to look into, where calls show what they run and neighbours of a layer are folded."""
+        return Branches(self.profile)
+
+    @cached_property
+    def calls(self) -> pd.DataFrame:
+        """A row per function that is called: `function, runs, cycles` of one run, `total_cycles` of all and their
+        `share` of the program's cycles, which may overlap on several IPUs; the dearest first."""
+        bodies, whole = self.profile.timeline.functions, max(1, self.profile.total_cycles)
+        rows = [
+            (name, runs, bodies[name].cycles, runs * bodies[name].cycles, runs * bodies[name].cycles / whole)
+            for name, runs in self.branches.calls.items()
+        ]
+        found = pd.DataFrame(rows, columns=["function", "runs", "cycles", "total_cycles", "share"])
+        return found.sort_values("total_cycles", ascending=False, kind="stable").reset_index(drop=True)
+
+    def unfolded(self, levels: int) -> Iterator[tuple[int, Branch]]:
+        """The branches of the first levels in the order of the program, each with its level."""
+        todo = [(0, self.branches.root)]
+        while todo:
+            level, branch = todo.pop()
+            yield level, branch
+            if level < levels:
+                todo += [(level + 1, each) for each in reversed(self.branches.below(branch))]
+
+    def to_branches(self, levels: int = 3) -> pd.DataFrame:
+        """The branches of the first levels as a table: `level, kind, name, layer, direction, ipu, runs, cycles` of one
+        run, `total_cycles` and `share` of the program's cycles."""
+        whole = max(1, self.profile.total_cycles)
+        rows = [
+            {
+                "level": level,
+                **{name: getattr(each, name) for name in ("kind", "name", "layer", "direction", "ipu", "runs")},
+                "cycles": each.cycles,
+                "total_cycles": each.total_cycles,
+                "share": each.total_cycles / whole,
+            }
+            for level, each in self.unfolded(levels)
+        ]
+        return pd.DataFrame(rows)
+
+    def dearest(self, most: int, beside: int = 6) -> list[tuple[int, Branch, int]]:
+        """At most about `most` branches in the order of the program, each with its level and how many of those below
+        are left out: the dearest branch is unfolded again and again, and shows its `beside` dearest."""
+        root = self.branches.root
+        shown: dict[Branch, tuple[Branch, ...]] = {}
+        left: dict[Branch, int] = {}
+        count, todo = 1, [(-root.total_cycles, 0, root)]
+        while todo and count < most:
+            branch = heapq.heappop(todo)[2]
+            below = self.branches.below(branch)
+            kept = set(sorted(below, key=lambda each: -each.total_cycles)[:beside])
+            shown[branch] = tuple(each for each in below if each in kept)
+            left[branch] = len(below) - len(kept)
+            for each in shown[branch]:
+                count += 1
+                if not each.is_leaf:
+                    heapq.heappush(todo, (-each.total_cycles, count, each))
+        found: list[tuple[int, Branch, int]] = []
+        walk = [(0, root)]
+        while walk:
+            level, branch = walk.pop()
+            found.append((level, branch, left.get(branch, 0)))
+            walk += [(level + 1, each) for each in reversed(shown.get(branch, ()))]
+        return found
 
     @cached_property
     def nodes(self) -> list[dict[str, Any]]:

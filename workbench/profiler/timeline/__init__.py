@@ -1,7 +1,8 @@
 """The executed program as a tree with durations, from which windows of time are unrolled when asked for.
 
 `tree` is the control tree and its parser, `builder` gives it durations, `executions` and `levels` are the blocks of
-pipelines, `counting` says how many a window has. Imports what a profile stores. Tests: tests/profiler/timeline.
+pipelines, `counting` says how many a window has, `branches` is the tree as one looks into it. Imports what a profile
+stores. Tests: tests/profiler/timeline.
 """
 
 from workbench.profiler.timeline.builder import timeline_of

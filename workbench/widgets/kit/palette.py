@@ -47,6 +47,17 @@ DIRECTIONS: dict[str, Paint] = {
     "loss": _paint("loss", "#967333", "falling"),
 }
 
+# What a place of the control program is when it is no step: steps have the paint of their cause.
+CONTROL: dict[str, Paint] = {
+    "sequence": _paint("sequence", GREY, ""),
+    "direction": _paint("direction", "#66727f", ""),
+    "layer": _paint("layer", "#7d8530", ""),
+    "repeat": _paint("repeat", "#c25b52", ""),
+    "call": _paint("call", "#2a94ad", ""),
+    "overlap": _paint("side by side", "#94836b", "vertical"),
+    "if": _paint("either", "#94836b", "dots"),
+}
+
 CATEGORIES: dict[str, Paint] = {
     "vertex_code": _paint("vertex code", "#6f7d8c", ""),
     "vertex_instance_state": _paint("vertex state", "#94836b", ""),
