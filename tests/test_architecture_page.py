@@ -12,7 +12,10 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PATHS = sorted(set(re.findall(r"`((?:workbench|tests|docs|benchmarks)/[\w./]*)`", PAGE)))
 DIFFS = re.findall(r"```diff\n# (\S+), tried by (\S+)\n(.*?)```", PAGE, re.DOTALL)
 # Where the sources of a test lie, if not in its own file.
-BESIDE = {"tests/widgets/views/test_new_view.py": "tests/widgets/views/source_view.py"}
+BESIDE = {
+    "tests/widgets/views/test_new_view.py": "tests/widgets/views/longest_view.py",
+    "tests/profiler/test_new_report.py": "tests/profiler/added.py",
+}
 
 
 def flat(text: str) -> str:

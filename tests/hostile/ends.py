@@ -106,6 +106,8 @@ RESULTS: Mapping[str, str] = {
     "wb.sweep.batch_size": "numpy scalar",
     "wb.search.batch_size": "numpy scalar",
     "wb.autosplit.gradient_accumulation_steps": "none",
+    "beside": "past 64 bits|10**18|numpy scalar",
+    "levels": "zero|past 64 bits|10**18|numpy scalar",
     "most": "past 64 bits|10**18|numpy scalar",
     "global_batch": "",
     "trials": "numpy scalar",

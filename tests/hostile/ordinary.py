@@ -102,6 +102,8 @@ BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
         for of in ("", "_v2")
     },
     "Playback.live_at": {"positions": lambda: [0, 1]},
+    "ProgramTree.dearest": {"most": lambda: 20},
+    "ProgramTree.unfolded": {"levels": lambda: 2},
     "Sweep.joined": {"other": lambda: things.decisions()[-1]},
     "Diagnosis.slowdown": {"fix": lambda: None},
 }

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.base.units import cycles_text, some_text
+from workbench.base.whole import whole
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report
@@ -41,34 +42,37 @@ class ProgramTree(Report):
     def calls(self) -> pd.DataFrame:
         """A row per function that is called: `function, runs, cycles` of one run, `total_cycles` of all and their
         `share` of the program's cycles, which may overlap on several IPUs; the dearest first."""
-        bodies, whole = self.profile.timeline.functions, max(1, self.profile.total_cycles)
+        bodies, total = self.profile.timeline.functions, max(1, self.profile.total_cycles)
         rows = [
-            (name, runs, bodies[name].cycles, runs * bodies[name].cycles, runs * bodies[name].cycles / whole)
+            (name, runs, bodies[name].cycles, runs * bodies[name].cycles, runs * bodies[name].cycles / total)
             for name, runs in self.branches.calls.items()
         ]
         found = pd.DataFrame(rows, columns=["function", "runs", "cycles", "total_cycles", "share"])
         return found.sort_values("total_cycles", ascending=False, kind="stable").reset_index(drop=True)
 
-    def unfolded(self, levels: int) -> Iterator[tuple[int, Branch]]:
+    def unfolded(self, levels: int) -> list[tuple[int, Branch]]:
         """The branches of the first levels in the order of the program, each with its level."""
+        levels = whole("levels", levels, least=0)
+        found: list[tuple[int, Branch]] = []
         todo = [(0, self.branches.root)]
         while todo:
             level, branch = todo.pop()
-            yield level, branch
+            found.append((level, branch))
             if level < levels:
                 todo += [(level + 1, each) for each in reversed(self.branches.below(branch))]
+        return found
 
     def to_branches(self, levels: int = 3) -> pd.DataFrame:
         """The branches of the first levels as a table: `level, kind, name, layer, direction, ipu, runs, cycles` of one
         run, `total_cycles` and `share` of the program's cycles."""
-        whole = max(1, self.profile.total_cycles)
+        total = max(1, self.profile.total_cycles)
         rows = [
             {
                 "level": level,
                 **{name: getattr(each, name) for name in ("kind", "name", "layer", "direction", "ipu", "runs")},
                 "cycles": each.cycles,
                 "total_cycles": each.total_cycles,
-                "share": each.total_cycles / whole,
+                "share": each.total_cycles / total,
             }
             for level, each in self.unfolded(levels)
         ]
@@ -77,6 +81,7 @@ class ProgramTree(Report):
     def dearest(self, most: int, beside: int = 6) -> list[tuple[int, Branch, int]]:
         """At most about `most` branches in the order of the program, each with its level and how many of those below
         are left out: the dearest branch is unfolded again and again, and shows its `beside` dearest."""
+        most, beside = whole("most", most, least=1), whole("beside", beside, least=1)
         root = self.branches.root
         shown: dict[Branch, tuple[Branch, ...]] = {}
         left: dict[Branch, int] = {}

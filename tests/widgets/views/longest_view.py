@@ -1,14 +1,15 @@
-"""A view of two files beside the package, and what shows with it."""
+"""A report and its view of two files beside the package, and what shows with them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tests.extended import extended, run
+from tests.profiler.added import REPORT
 from tests.profiler.handmade import handmade_profile
 
 VIEW = '''
-"""Lines of code, as one number."""
+"""The longest steps, as one number."""
 
 from __future__ import annotations
 
@@ -16,46 +17,46 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from workbench.profiler.reports.source import Source
+from workbench.profiler.reports.longest import Longest
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html
 from workbench.widgets.kit.selection import Selection
 
 
-class SourceView(View):
+class LongestView(View):
     """The number."""
 
-    _esm = assets.stub("views/source.js")
-    _css = assets.style("views/source")
+    _esm = assets.stub("views/longest.js")
+    _css = assets.style("views/longest")
 
-    def __init__(self, report: Source, selection: Selection | None = None) -> None:
+    def __init__(self, report: Longest, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
         self.data = stored(report)["data"]
 
 
-def stored(report: Source) -> dict[str, Any]:
-    return {"data": {"text": f"{len(report.lines)} lines of code"}, "buffer": b""}
+def stored(report: Longest) -> dict[str, Any]:
+    return {"data": {"text": f"{len(report.to_pandas())} longest steps"}, "buffer": b""}
 
 
-def draw(report: Source) -> str:
-    picture = svg.Picture(200, 40, "Source")
+def draw(report: Longest) -> str:
+    picture = svg.Picture(200, 40, "Longest")
     picture.text(10, 20, stored(report)["data"]["text"])
     return str(picture)
 
 
-def html(report: Source) -> str:
+def html(report: Longest) -> str:
     return picture_html(report.sentence, draw(report))
 
 
-def figure(report: Source) -> go.Figure:
-    return go.Figure(go.Bar(x=report.lines["source"], y=report.lines["cycles"]))
+def figure(report: Longest) -> go.Figure:
+    return go.Figure(go.Bar(x=report.to_pandas()["name"], y=report.to_pandas()["cycles"]))
 
 
 register(
     Face(
-        name="source", title="Lines", order=25, short="lines",
-        widget=SourceView, svg=draw, html=html, figure=figure, stored=stored,
+        name="longest", title="Longest", order=25, short="long",
+        widget=LongestView, svg=draw, html=html, figure=figure, stored=stored,
     )
 )
 '''
@@ -73,10 +74,10 @@ import json, sys
 import workbench as wb
 
 profile = wb.load_profile(sys.argv[1])
-report = profile.source
-print(type(report.widget()).__name__, "lines of code" in report.svg(), type(report.figure()).__name__)
+report = profile.longest
+print(type(report.widget()).__name__, "longest steps" in report.svg(), type(report.figure()).__name__)
 print(sorted(report._repr_mimebundle_()))
-linked = wb.views(profile, "lines", "memory")
+linked = wb.views(profile, "long", "memory")
 print([type(each).__name__ for each in linked.children], linked.children[0].selection is linked.children[1].selection)
 whole = wb.views(profile)
 print(json.dumps([type(each).__name__ for each in whole.children]))
@@ -88,5 +89,9 @@ profile.to("html", sys.argv[2])
 def shown_in(folder: Path) -> tuple[Path, list[str]]:
     """The page that a package with the view writes, and the lines that tell where the view is."""
     saved = handmade_profile().save(folder / "a.wbprofile")
-    added = {"widgets/views/source.py": VIEW, "widgets/views/source.js": SCRIPT_OF_VIEW}
+    added = {
+        "profiler/reports/longest.py": REPORT,
+        "widgets/views/longest.py": VIEW,
+        "widgets/views/longest.js": SCRIPT_OF_VIEW,
+    }
     return folder / "a.html", run(extended(folder, added), SCRIPT, str(saved), str(folder / "a.html"))
