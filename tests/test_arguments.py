@@ -34,14 +34,8 @@ UNREAD = {
     "tf/_ops/gradients.py rule kept": "the interface of rules: this one keeps nothing",
     "tf/_ops/gradients.py slot first": "the interface of slots: this one begins at one or at zero",
     **dict.fromkeys(
-        (
-            f"tf/data/__init__.py {name} {argument}"
-            for name in ("map", "batch")
-            for argument in ("num_parallel_calls", "deterministic")
-        ),
-        "one element at a time, in order",
+        (f"tf/data/__init__.py {name} deterministic" for name in ("map", "batch")), "one element at a time, in order"
     ),
-    "tf/data/__init__.py prefetch buffer_size": "the queues of a program prefetch",
     "tf/data/__init__.py with_options options": "options of datasets change no element",
 }
 

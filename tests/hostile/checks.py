@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile import things
+from tests.hostile import checks_of_tf, things
 from tests.hostile.in_numpy import IN_NUMPY, computed
 from workbench.engine.options import attributes
 
@@ -152,6 +152,7 @@ def option_as_set(call: Any, argument: str, value: Any, frozen: Any) -> None:
 CHECKS: Mapping[str, Check] = {
     **dict.fromkeys([f"IPUConfig.{each.name}" for each in attributes()], option_as_set),
     **dict.fromkeys(IN_NUMPY, as_numpy_computes),
+    **checks_of_tf.CHECKS,
     "wb.compile": trained_as_in_numpy,
     "wb.profile": profile_adds_up,
     "wb.compare_schedules": each_adds_up,

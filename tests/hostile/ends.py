@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.hostile import ends_of_tf
 from tests.hostile.classes import CLASSES
 from tests.hostile.in_numpy import IN_NUMPY, computed
 from tests.hostile.surface import Call
@@ -164,6 +165,7 @@ RESULTS: Mapping[str, str] = {
     "ipu.ops.pipelining_ops.recomputation_checkpoint.tensors": f"true|empty list|dict|{OF_NUMBERS}",
     "ipu.ops.pipelining_ops.recomputation_checkpoint.name": f"none|{TEXTS}",
     "ipu_scope": f"true|{TEXTS}|negative|zero|past 64 bits|10**18",
+    **ends_of_tf.RESULTS,
     # fields of a machine
     "Target.replace.bytes_per_tile": "none|numpy scalar",
     "Target.replace.name": "controls|markup|parent|turned|half a character|device path",
@@ -194,6 +196,7 @@ OWN: Mapping[str, str] = {
     "objective": "callable|class",
     "computation": "callable|class",
     **dict.fromkeys([f"ipu.loops.{name}" for name in LOOPED], "callable|class"),
+    **ends_of_tf.OWN,
 }
 # What is documented to raise an exception of Python's: the file is not there.
 MISSING: Mapping[str, str] = {"wb.load_profile.path": f"controls|{PATHS}"}
@@ -310,6 +313,7 @@ TOLD_OTHERWISE = (
         "has shape",
         "have different shapes",
         "a stranger",
+        "arguments of custom_getter",
     ),
 )
 

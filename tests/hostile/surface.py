@@ -164,6 +164,13 @@ def of_ipu() -> Iterator[Call]:
     return cells()
 
 
+def of_tf() -> Iterator[Call]:
+    """What `wb.tf` has beside its operations."""
+    from tests.hostile.of_tf import cells
+
+    return cells()
+
+
 def sessions() -> Iterator[Call]:
     """Sessions and their methods, over a graph that doubles what it is fed."""
     graph = wb.tf.Graph()
@@ -183,5 +190,6 @@ ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {
     "options": options,
     "by hand": by_hand,
     "of ipu": of_ipu,
+    "of tf": of_tf,
     "sessions": sessions,
 }

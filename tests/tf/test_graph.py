@@ -233,7 +233,7 @@ def test_a_variable_begins_as_a_tensor() -> None:
     variable = tf.get_variable("v", initializer=tf.constant([1.0, 2.0]))
     np.testing.assert_array_equal(value(variable * 2), [2, 4])
     assert tf.get_variable("w", [2], initializer=np.ones(2)).shape == (2,)
-    with pytest.raises(ValueError, match=r"^Variable x has shape \(3,\), but its initializer has shape \(2,\)\."):
+    with pytest.raises(ValueError, match=r"^Variable x has shape \(3,\), but its initializer has shape \(2,\):"):
         tf.get_variable("x", [3], initializer=np.ones(2))
 
 

@@ -49,7 +49,11 @@ def checked(function: F) -> F:
 
 def called(name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """What the function gives; an `InputError` in which it has this name for arguments that it does not take."""
-    _bound(name, inspect.signature(function), args, named)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # one that does not say what it takes
+        return function(*args, **named)
+    _bound(name, signature, args, named)
     return function(*args, **named)
 
 
@@ -67,8 +71,8 @@ def checked_methods(made: type[Any]) -> type[Any]:
     for name, found in list(vars(made).items()):
         if name.startswith("_"):
             continue
-        if isinstance(found, classmethod):
-            setattr(made, name, classmethod(checked(found.__func__)))
+        if isinstance(found, classmethod | staticmethod):
+            setattr(made, name, type(found)(checked(found.__func__)))
         elif inspect.isfunction(found):
             setattr(made, name, checked(found))
     return made

@@ -22,7 +22,7 @@ from workbench.tf._graph import Operation, Tensor
 from workbench.tf._graph import convert as _convert
 from workbench.tf._graph import initializers as _initializers
 from workbench.tf._graph import variables as _variables
-from workbench.tf._graph.dtypes import DTYPES, DType, as_dtype, given_type
+from workbench.tf._graph.dtypes import DTYPES, DType, given_type
 from workbench.tf._graph.shapes import TensorShape, sizes
 from workbench.tf._ops import control as _control
 from workbench.tf._ops import gradients as _gradients
@@ -129,7 +129,10 @@ def tuple_(tensors: Any, name: str | None = None, control_inputs: Any = None) ->
     """The tensors, once all of them and the operations are done; None stays None. `name`: a scope around them."""
     if not isinstance(tensors, list | tuple) or not tensors:
         raise KindError(f"tensors is {short(tensors)}", expected="a list of tensors")
-    given = [each if each is None else as_tensor(each) for each in tensors]
+    try:
+        given = [each if each is None else as_tensor(each) for each in tensors]
+    except InputError as error:
+        raise KindError(f"tensors is {short(tensors)}: {error.what}", expected="a list of tensors") from None
     others = [] if control_inputs is None else _operations("control_inputs", control_inputs)
     with name_scope(name or "tuple"), control_dependencies([*others, *(each for each in given if each is not None)]):
         return [each if each is None else OPERATIONS["identity"](each) for each in given]
@@ -260,6 +263,11 @@ logging = SimpleNamespace(set_verbosity=lambda level: None, INFO=20, WARN=30, ER
 @checked
 def no_change() -> None:
     """Nothing changes: graphs are built and values computed by what is asked for."""
+
+
+def as_dtype(type_value: Any) -> DType:
+    """A type from its name, NumPy's or one of these; a `KindError` for what is none."""
+    return given_type(type_value, "type_value")
 
 
 def is_tensor(value: Any) -> bool:

@@ -146,7 +146,8 @@ def convert_to_tensor(
     Errors: `InputError` for what is none, or cannot be of the type; `ValueError` for a tensor of another type.
     """
     wanted = None if dtype is None else given_type(dtype)
-    hints = [given_type(each) for each in (dtype_hint, preferred_dtype) if each is not None]
+    asked = {"dtype_hint": dtype_hint, "preferred_dtype": preferred_dtype}
+    hints = [given_type(each, name_of) for name_of, each in asked.items() if each is not None]
     if wanted is None and hints and not any(is_symbolic(each) for each in leaves(value)):
         found, hinted = _converted(value, None, name), hints[0]
         if hinted.is_floating or (found.dtype.kind in "iu" and _held(found, str(hinted))):
@@ -157,7 +158,9 @@ def convert_to_tensor(
 def _converted(value: Any, dtype: Any, name: str | None) -> Any:
     try:
         return _made(value, dtype, name)
-    except (TypeError, OverflowError, RecursionError) as error:
+    except WorkbenchError:
+        raise
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             f"value is {short(value)}: {error}", expected="numbers, of one shape, that its type holds"
         ) from None
@@ -177,7 +180,7 @@ def _made(value: Any, dtype: Any, name: str | None) -> Any:
         )
     found = symbolic(value)
     if dtype is not None and as_dtype(dtype) != found.dtype:
-        raise ValueError(f"{found.name} has type {found.dtype!r}, but {as_dtype(dtype)!r} was asked for.")
+        raise InputError(f"{found.name} has type {found.dtype!r}, but dtype {as_dtype(dtype)!r} was asked for")
     return found
 
 

@@ -67,12 +67,13 @@ def as_dtype(value: Any) -> DType:
     return DType(_ALSO.get(name, name))
 
 
-def given_type(value: Any) -> DType:
+def given_type(value: Any, called: str = "dtype") -> DType:
     """The type a user says; a `KindError` for what is none."""
     try:
         return as_dtype(value)
-    except TypeError as error:
-        raise KindError(str(error), expected="such as tf.float32, or its name") from None
+    except TypeError:
+        expected = "such as tf.float32, or its name"
+        raise KindError(f"{called} is {short(value)}, which is no type", expected=expected) from None
 
 
 def holds_numbers(value: Any) -> bool:

@@ -18,6 +18,7 @@ import jax
 import keras
 import numpy as np
 
+from workbench.base.checked import checked
 from workbench.base.text import short
 from workbench.errors import InputError, KindError
 from workbench.tf._graph.dtypes import DType, as_dtype
@@ -121,22 +122,30 @@ class Graph:
         """The operations made so far."""
         return list(self.operations)
 
+    @checked
     def get_operation_by_name(self, name: str) -> Operation:
-        """The operation of this name."""
+        """The operation of this name; an `InputError` where there is none."""
         for operation in self.operations:
             if operation.name == name:
                 return operation
-        raise InputError(f"the graph has no operation {name!r}")
+        raise InputError(f"name is {short(name)}, and the graph has no operation of that name")
 
+    @checked
     def get_tensor_by_name(self, name: str) -> Tensor:
-        """The tensor `operation:number`."""
+        """The tensor `operation:number`; an `InputError` where there is none."""
         operation, _, number = name.partition(":")
-        return self.get_operation_by_name(operation).outputs[int(number or 0)]
+        found = next((each.outputs for each in self.operations if each.name == operation), ())
+        if not (number or "0").isdecimal() or int(number or 0) >= len(found):
+            raise InputError(f"name is {short(name)}", expected='a tensor of the graph, such as "operation:0"')
+        return found[int(number or 0)]
 
-    def get_collection(self, name: str) -> list[Any]:
-        """What was added to a collection."""
-        return list(self.collections.get(name, []))
+    @checked
+    def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
+        """What was added to a collection; with a scope, those whose name begins so."""
+        found = self.collections.get(name, [])
+        return [each for each in found if scope is None or str(getattr(each, "name", "")).startswith(scope)]
 
+    @checked
     def add_to_collection(self, name: str, value: Any) -> None:
         """Add to a collection."""
         self.collections.setdefault(name, []).append(value)
@@ -331,7 +340,7 @@ def amend(**changes: Any) -> None:
 def default_session() -> Any:
     """The innermost session in a `with`."""
     if not _STATE.sessions:
-        raise ValueError("There is no default session. To mend it: use `with tf.Session():`.")
+        raise InputError("session is None, and there is no default session", todo="use `with tf.Session():`")
     return _STATE.sessions[-1]
 
 

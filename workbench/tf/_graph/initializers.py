@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import keras
 import numpy as np
 
 from workbench.base.checked import checked
+from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
 from workbench.errors import InputError
 from workbench.tf._graph.dtypes import DType, given_type, holds_numbers
 from workbench.tf._graph.shapes import known_sizes
+
+
+def _size(shape: Any, dtype: DType) -> tuple[int, ...]:
+    """The sizes of a first value, if this machine can hold it; where only its shape is asked for, it need not."""
+    sizes = known_sizes(shape)
+    if not isinstance(jnp.zeros(()), jax.core.Tracer):
+        refuse_beyond_host(f"shape is {sizes}: the first value", math.prod(sizes) * dtype.size)
+    return sizes
+
+
+def _check_finite(**given: float) -> None:
+    for name, value in given.items():
+        if not math.isfinite(value):
+            raise InputError(f"{name} is {short(value)}", expected="a finite number")
 
 
 class constant_initializer:  # noqa: N801
@@ -30,7 +47,7 @@ class constant_initializer:  # noqa: N801
     @checked
     def __call__(self, shape: Any, dtype: Any = None, partition_info: None = None) -> Any:
         wanted = self.dtype if dtype is None else given_type(dtype)
-        made, sizes = jnp.asarray(np.asarray(self.value), str(wanted)), known_sizes(shape)
+        made, sizes = jnp.asarray(np.asarray(self.value), str(wanted)), _size(shape, wanted)
         try:
             if not self.verify_shape or made.shape == sizes:
                 return jnp.broadcast_to(made, sizes)
@@ -62,7 +79,7 @@ class _FromKeras:
     @checked
     def __call__(self, shape: Any, dtype: Any = None, partition_info: None = None) -> Any:
         wanted = self.dtype if dtype is None else given_type(dtype)
-        return jnp.asarray(self.made(known_sizes(shape), "float32"), str(wanted))
+        return jnp.asarray(self.made(_size(shape, wanted), "float32"), str(wanted))
 
 
 class random_normal_initializer(_FromKeras):  # noqa: N801
@@ -70,6 +87,7 @@ class random_normal_initializer(_FromKeras):  # noqa: N801
 
     @checked
     def __init__(self, mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = "float32") -> None:
+        _check_finite(mean=mean, stddev=stddev)
         self.made, self.dtype = keras.initializers.RandomNormal(mean, stddev, seed), given_type(dtype)
 
 
@@ -78,6 +96,7 @@ class truncated_normal_initializer(_FromKeras):  # noqa: N801
 
     @checked
     def __init__(self, mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: Any = "float32") -> None:
+        _check_finite(mean=mean, stddev=stddev)
         self.made, self.dtype = keras.initializers.TruncatedNormal(mean, stddev, seed), given_type(dtype)
 
 
@@ -88,6 +107,7 @@ class random_uniform_initializer(_FromKeras):  # noqa: N801
     def __init__(
         self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None, dtype: Any = "float32"
     ) -> None:
+        _check_finite(minval=minval, maxval=maxval)
         self.made, self.dtype = keras.initializers.RandomUniform(minval, maxval, seed), given_type(dtype)
 
 

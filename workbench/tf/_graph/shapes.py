@@ -41,8 +41,11 @@ class TensorShape(tuple[Any, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, dims: Iterable[Any] = ()) -> TensorShape:
-        return super().__new__(cls, (None if size is None else int(size) for size in dims))
+    def __new__(cls, dims: Iterable[Any] | None = ()) -> TensorShape:
+        """A shape of these sizes, each known or None; of no dimension that is known where `dims` is None."""
+        if dims is None:
+            return UNKNOWN
+        return super().__new__(cls, sizes(dims, "dims"))
 
     def as_list(self) -> list[Any]:
         """The sizes as a list."""

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workbench.base.checked import checked, checked_methods
+from workbench.base.checked import called, checked, checked_methods
 from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
 from workbench.errors import InputError, KindError
@@ -95,20 +95,26 @@ class Variable:
                 return jax.ShapeDtypeStruct(known_shape(given), given._dtype)
             return _hooks.session.get()(graph=given.graph).run(given)
         if callable(given):
-            return jax.eval_shape(lambda: jnp.asarray(given())) if abstract else given()
+            return jax.eval_shape(lambda: self._array(called("initial_value", given))) if abstract else given()
         return np.asarray(given) if not hasattr(given, "shape") else given
 
     def _first_of_numbers(self) -> Any:
         """Shape and type of the first value, which is an array of numbers or yes and no."""
         try:
             first = self._first(abstract=True)
-            if np.dtype(first.dtype).kind in "biufV":
-                return first
         except (TypeError, ValueError, RecursionError) as error:
-            if not callable(self._given):
-                raise self._no_first(error) from None
-            raise
-        raise self._no_first(f"it is of type {first.dtype}")
+            if callable(self._given):  # theirs
+                raise
+            raise self._no_first(error) from None
+        if not holds_numbers(first):
+            raise self._no_first(f"it is of type {first.dtype}")
+        return first
+
+    def _array(self, value: Any) -> Any:
+        try:
+            return jnp.asarray(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._no_first(error) from None
 
     def _no_first(self, why: Any) -> InputError:
         return InputError(
@@ -222,7 +228,9 @@ class Variable:
             _session(session)
         array = self._made(value)
         if array.shape != self.shape:
-            raise InputError(f"{self.name} was given shape {array.shape}", expected=f"shape {self.shape}")
+            raise InputError(
+                f"value is {short(value)}, of shape {array.shape}", expected=f"{self.shape}, as {self.name}"
+            )
         self.value_now = array
 
     def assign(
@@ -248,7 +256,7 @@ class Variable:
         """Subtract from it."""
         return self._update("AssignSub", lambda old, new: old - new, "delta", delta, name, read_value)
 
-    def _made(self, value: Any, called: str = "value") -> Any:
+    def _made(self, value: Any, word: str = "value") -> Any:
         """An array of its type; of arrays of objects and things that are no numbers, an error."""
         try:
             found = value if isinstance(value, jax.Array) else np.asarray(value)
@@ -257,17 +265,17 @@ class Variable:
             return jnp.asarray(found, str(self._dtype))
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InputError(
-                f"{called} is {short(value)}, given to variable {self.name!r}: {error}",
+                f"{word} is {short(value)}, a value given to variable {self.name!r}: {error}",
                 expected=f"numbers of shape {self.shape}, or one number",
             ) from None
 
     def _update(
-        self, kind: str, change: Callable[[Any, Any], Any], called: str, value: Any, name: str | None, read_value: bool
+        self, kind: str, change: Callable[[Any, Any], Any], word: str, value: Any, name: str | None, read_value: bool
     ) -> Any:
         if isinstance(value, Variable):
             value = value.read_value()
         if not isinstance(value, Tensor):
-            value = self._fitting(self._made(value, called), called, value)
+            value = self._fitting(self._made(value, word), word, value)
         if not isinstance(value, Tensor) and not (self.deferred or building()):
             self.value_now = jnp.asarray(change(self.held(), value), str(self._dtype))
             return self
@@ -291,7 +299,7 @@ class Variable:
         )
         return operation.outputs[0] if read_value else operation
 
-    def _fitting(self, made: Any, called: str, value: Any) -> Any:
+    def _fitting(self, made: Any, word: str, value: Any) -> Any:
         """What is one number, or broadcasts to the variable's shape."""
         try:
             fits = np.broadcast_shapes(made.shape, self.shape) == self.shape
@@ -299,7 +307,7 @@ class Variable:
             fits = False
         if not fits:
             raise InputError(
-                f"{called} is {short(value)}, and {self.name} was assigned shape {made.shape}",
+                f"{word} is {short(value)}, a value of shape {made.shape} that {self.name} was assigned",
                 expected=f"shape {self.shape}",
             )
         return made
@@ -396,7 +404,7 @@ def variable_scope(
         name,
         (reuse or held.reuse) if again or reuse is None else reuse,
         held.use_resource if use_resource is None else use_resource,
-        _initializer(initializer) or held.initializer,
+        held.initializer if initializer is None else _initializer(initializer),
         outer.dtype if dtype is None else given_type(dtype),
     )
     made.regularizer = regularizer or held.regularizer
@@ -413,8 +421,11 @@ def variable_scope(
 
 def refuse_strangers(values: Any) -> None:
     """`values` of a scope are tensors and what can be made some: they have no further effect in one graph."""
-    if values is not None and not isinstance(values, list | tuple | Tensor | Variable | np.ndarray | jax.Array):
-        raise KindError(f"values is {short(values)}", expected="a list of tensors")
+    for each in () if values is None else values if isinstance(values, list | tuple) else [values]:
+        if each is not None and not isinstance(
+            each, Tensor | Variable | np.ndarray | np.generic | jax.Array | int | float
+        ):
+            raise KindError(f"values is {short(values)}", expected="a list of tensors")
 
 
 def _initializer(given: Any) -> Any:
@@ -435,7 +446,7 @@ def _getter(inner: Any, outer: Any) -> Any:
         return inner or outer
 
     def both(getter: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        return inner(lambda *more, **others: outer(getter, *more, **others), *args, **named)
+        return called("custom_getter", inner, lambda *more, **others: outer(getter, *more, **others), *args, **named)
 
     return both
 
@@ -481,7 +492,7 @@ def get_variable(
         return _got(name, **given)
     if given["dtype"] is None:
         given["dtype"] = as_dtype(scope.dtype)
-    return own(_got, name, **{**given, "trainable": trainable is not False})
+    return called("custom_getter", own, _got, name, **{**given, "trainable": trainable is not False})
 
 
 def _got(
@@ -501,13 +512,12 @@ def _got(
     found = graph.variables.get(full)
     if found is not None:
         if scope.reuse is None or scope.reuse is False:
-            raise ValueError(
-                f"Variable {full} already exists. To mend it: open its scope with reuse=tf.AUTO_REUSE, "
-                "or give another name."
+            raise InputError(
+                f"Variable {full} already exists", todo="open its scope with reuse=tf.AUTO_REUSE, or give another name"
             )
         return _same(found, shape, full)
     if scope.reuse is True:
-        raise ValueError(f"Variable {full} does not exist. To mend it: make it before its scope reuses variables.")
+        raise InputError(f"Variable {full} does not exist", todo="make it before its scope reuses variables")
     given = scope.initializer if initializer is None else initializer
     constant = given is not None and not callable(given)
     as_it_is = constant or (shape is None and given is not None and not _asks_for_a_shape(given))
@@ -532,7 +542,7 @@ def _got(
 
 def _same(found: Variable, shape: Any, name: str) -> Variable:
     if shape is not None and tuple(int(size) for size in shape) != found.shape:
-        raise ValueError(f"Variable {name} has shape {found.shape}, but shape {tuple(shape)} was asked for.")
+        raise InputError(f"Variable {name} has shape {found.shape}, but shape {tuple(shape)} was asked for")
     return found
 
 
@@ -540,9 +550,10 @@ def _constant(value: Any, shape: Any, name: str) -> Any:
     """A first value that is an array, a tensor or numbers, whose shape is the variable's."""
     found = value if hasattr(value, "shape") else np.asarray(value)
     if shape is not None and tuple(int(size) for size in shape) != tuple(found.shape):
-        raise ValueError(
-            f"Variable {name} has shape {tuple(shape)}, but its initializer has shape {tuple(found.shape)}. "
-            "To mend it: give the initializer alone, or one of tf's initializers with the shape."
+        raise InputError(
+            f"Variable {name} has shape {tuple(shape)}, but its initializer has shape {tuple(found.shape)}: it is "
+            f"{short(value)}",
+            todo="give the initializer alone, or one of tf's initializers with the shape",
         )
     return found
 
@@ -551,7 +562,12 @@ def _initial(initializer: Any, shape: Any, dtype: str) -> Any:
     if initializer is None:
         initializer = glorot_uniform_initializer()
     if isinstance(initializer, type):
-        initializer = initializer()
+        made = initializer()
+        if not callable(made):
+            raise InputError(
+                f"initializer is {short(initializer)}", expected="a class whose objects are called for values"
+            )
+        initializer = made
     if shape is None and not _asks_for_a_shape(initializer):
         return initializer
     size = tuple(int(each) for each in (shape or ()))

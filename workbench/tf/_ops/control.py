@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workbench.base.checked import checked
+from workbench.base.checked import called, checked
 from workbench.base.text import short
 from workbench.errors import InputError
 from workbench.tf import _graph
@@ -163,7 +163,7 @@ def _unpacked(returned: Any) -> Any:
 
 def _made(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], name: str | None) -> Any:
     if not is_symbolic(pred):
-        return true_fn() if _yes(pred) else false_fn()
+        return called("true_fn", true_fn) if _yes(pred) else called("false_fn", false_fn)
     chosen = as_tensor(pred)
     if (chosen.shape is not UNKNOWN and chosen.shape != ()) or str(chosen._dtype) != "bool":
         raise InputError(
@@ -171,8 +171,8 @@ def _made(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], 
             expected="one tf.bool",
             todo="compare it, such as x > 0, or reduce it with tf.reduce_any",
         )
-    then, returned = trace(true_fn, ())
-    other, otherwise = trace(false_fn, ())
+    then, returned = trace(_results_of("true_fn", true_fn), ())
+    other, otherwise = trace(_results_of("false_fn", false_fn), ())
     _refuse_unlike(returned, otherwise, then, other)
     travelling = carried(then, other)
 
@@ -205,6 +205,21 @@ def _made(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], 
     return jax.tree_util.tree_unflatten(
         tree, [operation if isinstance(leaf, Operation) else next(outputs) for leaf in leaves]
     )
+
+
+def _results_of(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A branch whose results are tensors and operations, or an error that says which branch gave something else."""
+
+    def branch() -> Any:
+        found = called(name, function)
+        try:
+            return jax.tree_util.tree_map(_result, found)
+        except InputError as error:
+            raise InputError(
+                f"{name} returned {short(found)}: {error}", expected="tensors, numbers or operations"
+            ) from None
+
+    return branch
 
 
 def _yes(pred: Any) -> bool:

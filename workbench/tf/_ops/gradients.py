@@ -28,7 +28,7 @@ def gradients(
     grad_ys: Any = None,
     name: str = "gradients",
     colocate_gradients_with_ops: bool = False,
-    gate_gradients: bool | int = False,
+    gate_gradients: Literal[0, 1, 2] = 0,
     aggregation_method: None = None,
     stop_gradients: Any = None,
     unconnected_gradients: Literal["none", "zero"] = "none",
@@ -135,7 +135,7 @@ class Optimizer:
         self,
         loss: Any,
         var_list: Any = None,
-        gate_gradients: int = 1,
+        gate_gradients: Literal[0, 1, 2] = 1,
         aggregation_method: None = None,
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
@@ -148,7 +148,9 @@ class Optimizer:
         every = _graph.get_default_graph().root.get_collection(TRAINABLE)
         found = every if var_list is None else _variables("var_list", _as_list(var_list))
         if not found:
-            raise ValueError("No variables to optimize.")
+            raise InputError(
+                "No variables to optimize" + ("" if var_list is None else f": var_list is {short(var_list)}")
+            )
         total = _tensor("loss", loss() if callable(loss) else loss)
         made = gradients(
             total,
@@ -171,7 +173,10 @@ class Optimizer:
         if name is not None:
             _name(name)
         if not pairs:
-            raise ValueError("No gradients provided for any variable.")
+            raise InputError(
+                f"No gradients provided for any variable: grads_and_vars is {short(grads_and_vars)}",
+                todo="minimize a loss that depends on one",
+            )
         updates = [self._update(grad, variable).op for grad, variable in pairs]
         if global_step is not None:
             updates.append(global_step.assign_add(1).op)
@@ -183,14 +188,14 @@ class Optimizer:
         loss: Any,
         global_step: Any = None,
         var_list: Any = None,
-        gate_gradients: int = 1,
+        gate_gradients: Literal[0, 1, 2] = 1,
         aggregation_method: None = None,
         colocate_gradients_with_ops: bool = False,
         name: str | None = None,
         grad_loss: Any = None,
     ) -> Operation:
         """The operation that updates the variables to lower the loss; see `compute_gradients` and `apply_gradients`."""
-        given = {
+        given: dict[str, Any] = {
             "gate_gradients": gate_gradients,
             "aggregation_method": aggregation_method,
             "colocate_gradients_with_ops": colocate_gradients_with_ops,
@@ -199,10 +204,18 @@ class Optimizer:
         asked = {
             key: value for key, value in given.items() if value is not _OF_MINIMIZE[key]
         }  # as a subclass takes them
-        return self.apply_gradients(self.compute_gradients(loss, var_list, **asked), global_step, name)
+        pairs = self.compute_gradients(loss, var_list, **asked)
+        if all(grad is None for grad, _ in pairs):
+            raise InputError(
+                f"No gradients provided for any variable: loss is {short(loss)}",
+                expected="a loss that depends on one",
+            )
+        return self.apply_gradients(pairs, global_step, name)
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
-        """A variable this optimizer keeps for another."""
+        """A variable this optimizer keeps for another, None where it keeps none of this name."""
+        _variables("var", [var])
+        _name(name)
         return self._slots.get((var, name))
 
     def variables(self) -> list[Variable]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,8 +60,19 @@ class HostFunction:
         made = self.function(*(np.asarray(value) for value in values))
         parts = made if isinstance(made, list | tuple) else [made]
         if len(parts) != len(self.types):
-            raise InputError(f"a host function returned {len(parts)} values", expected=f"{len(self.types)}, as in Tout")
+            said = f"{len(self.types)}, as in Tout: {list(self.types)}"
+            raise InputError(f"a host function returned {len(parts)} values", expected=said)
         return tuple(np.asarray(part, dtype) for part, dtype in zip(parts, self.types, strict=True))
+
+
+def called_with(function: Callable[..., Any], count: int, inputs: Any) -> None:
+    """An `InputError` for a function that takes another number of inputs."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError as error:
+        raise InputError(f"inp is {short(inputs)}, and func takes other arguments: {error}") from None
+    except ValueError:  # one that does not say what it takes
+        return
 
 
 def host_function(function: Callable[..., Any], inputs: Any, types: Any, name: str | None) -> Any:
@@ -85,6 +97,7 @@ def host_function(function: Callable[..., Any], inputs: Any, types: Any, name: s
         raise InputError(
             "a Python function cannot run on an IPU", todo="put it in `with ipu.scopes.outside_compilation_scope():`"
         )
+    called_with(function, len(given), inputs)
     sample = held.on_arrays(*(np.zeros(known_shape(each), each._dtype) for each in given))
     specs = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in sample]
 

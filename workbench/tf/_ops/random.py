@@ -154,16 +154,18 @@ def _bound(called: str, value: Any, whole: bool = False) -> Any:
     """A number, or an array of them, that is known."""
     try:
         found = np.asarray(value.held() if isinstance(value, Variable) and not is_symbolic(value) else value)
-        if found.dtype.kind in ("iu" if whole else "iuf") and (not whole or found.size == 0 or _in_32_bits(found)):
+        if found.dtype.kind in ("iu" if whole else "iuf") and (
+            _in_32_bits(found) if whole else np.all(np.isfinite(found))
+        ):
             return found
     except (TypeError, ValueError, RecursionError):
         pass
-    expected = "a whole number of 32 bits" if whole else "a number, or an array of numbers"
+    expected = "a whole number of 32 bits" if whole else "a finite number, or an array of them"
     raise InputError(f"{called} is {short(value)}", expected=f"{expected}, known when the graph is built")
 
 
 def _in_32_bits(found: Any) -> bool:
-    return bool(found.min() >= -(2**31) and found.max() < 2**31)
+    return bool(np.all((found >= -(2**31)) & (found < 2**31)))
 
 
 def _broadcast(size: tuple[int, ...], **given: Any) -> None:
@@ -229,7 +231,10 @@ def dropout(
     an `x` that holds no real numbers, and for a noise shape that does not broadcast to its shape.
     """
     if (rate is None) == (keep_prob is None):
-        raise InputError("dropout takes rate or keep_prob, one of the two", expected="a rate from 0 to below 1")
+        raise InputError(
+            f"rate is {short(rate)} and keep_prob {short(keep_prob)}",
+            expected="one of the two, such as a rate from 0 to below 1",
+        )
     share = _share("rate", rate) if keep_prob is None else 1 - _share("keep_prob", keep_prob)
     given = _reals("x", x)
     # Drawn in every run where x is known only then, else the zeros of the first would be those of all.

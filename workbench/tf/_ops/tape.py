@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from workbench.base.checked import checked
 from workbench.errors import InputError
 from workbench.tf import _graph
 from workbench.tf._graph import Tensor
@@ -29,6 +30,7 @@ class GradientTape:
     differentiate, whatever `ipu_shard` surrounds the call.
     """
 
+    @checked
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent = persistent
         self._watches_variables = watch_accessed_variables

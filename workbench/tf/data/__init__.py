@@ -14,10 +14,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from workbench.base.checked import checked_methods
+from workbench.base.checked import called, checked_methods
 from workbench.base.text import short
-from workbench.base.whole import whole
-from workbench.errors import InputError
+from workbench.base.whole import MOST_EXACT, whole
+from workbench.errors import InputError, KindError
+from workbench.tf._graph.convert import check_depth
 from workbench.tf._graph.dtypes import given_type
 from workbench.tf._graph.shapes import sizes
 
@@ -39,12 +40,16 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors: Any) -> Dataset:
-        """One element for each entry of the first dimension."""
-        arrays = jax.tree_util.tree_map(np.asarray, tensors)
-        counts = {len(leaf) for leaf in jax.tree_util.tree_leaves(arrays)}
-        if len(counts) != 1:
-            raise ValueError(f"the arrays of a dataset have first dimensions {sorted(counts)}; they must be equal")
-        (count,) = counts
+        """One element for each entry of the first dimension; an `InputError` for arrays that do not share one."""
+        arrays = _arrays(tensors)
+        counts = {len(leaf) if leaf.ndim else None for leaf in jax.tree_util.tree_leaves(arrays)}
+        if len(counts) != 1 or None in counts:
+            shapes = [leaf.shape for leaf in jax.tree_util.tree_leaves(arrays)]
+            raise InputError(
+                f"tensors is {short(tensors)}, arrays of shapes {shapes}",
+                expected="arrays whose first dimensions are equal",
+            )
+        ((count,),) = [[each for each in counts if each is not None]]
         return Dataset(
             lambda: (jax.tree_util.tree_map(lambda leaf, at=place: leaf[at], arrays) for place in range(count)),
             count,
@@ -53,7 +58,7 @@ class Dataset:
     @staticmethod
     def from_tensors(tensors: Any) -> Dataset:
         """One element."""
-        arrays = jax.tree_util.tree_map(np.asarray, tensors)
+        arrays = _arrays(tensors)
         return Dataset(lambda: iter([arrays]), 1)
 
     @staticmethod
@@ -64,11 +69,22 @@ class Dataset:
 
         `args`: what the function is called with. Errors: `InputError` for an element of another structure or shape.
         """
-        types = None if output_types is None else jax.tree_util.tree_map(given_type, output_types)
-        arguments = () if args is None else tuple(args)
+        if output_types is None and output_shapes is not None:
+            raise InputError(
+                f"output_shapes is {short(output_shapes)}, without output_types", expected="both, or neither"
+            )
+        types = None if output_types is None else _types(output_types)
+        if args is not None and not isinstance(args, list | tuple):
+            raise InputError(f"args is {short(args)}", expected="a tuple of the generator's arguments")
+        arguments = tuple(args or ())
 
         def elements() -> Iterator[Any]:
-            for element in generator(*arguments):
+            made = called("generator", generator, *arguments)
+            if not isinstance(made, Iterable):
+                raise InputError(
+                    f"generator is {short(generator)} and gave {short(made)}", expected="what can be iterated"
+                )
+            for element in made:
                 yield _of_types(element, types, output_shapes)
 
         return Dataset(elements)
@@ -76,14 +92,20 @@ class Dataset:
     @staticmethod
     def range(*args: int, output_type: Any = "int64") -> Dataset:
         """Whole numbers: `range(stop)`, `range(start, stop)` or with a step, of a type."""
-        numbers = range(*(whole("range", each, least=-(2**63), most=2**63 - 1) for each in args))
-        kind = given_type(output_type).as_numpy_dtype
+        given = [whole("args", each, least=-(2**63), most=2**63 - 1) for each in args]
+        if not 1 <= len(given) <= 3 or (len(given) == 3 and not given[2]):
+            raise InputError(f"args are {short(args)}", expected="stop, or start and stop, and a step that is not 0")
+        numbers = range(*given)
+        kind = given_type(output_type, "output_type").as_numpy_dtype
         return Dataset(lambda: map(kind, numbers), len(numbers))
 
     @staticmethod
     def zip(*datasets: Any) -> Dataset:
         """Elements of several datasets side by side."""
         parts = datasets[0] if len(datasets) == 1 and isinstance(datasets[0], tuple) else datasets
+        for each in parts:
+            if not isinstance(each, Dataset):
+                raise KindError(f"datasets are {short(datasets)}", expected="datasets")
         return Dataset(lambda: zip(*(iter(part) for part in parts), strict=False))
 
     def __iter__(self) -> Iterator[Any]:
@@ -102,6 +124,7 @@ class Dataset:
     ) -> Dataset:
         """Each element through a function; a tuple is its arguments. One call at a time, in order: the other arguments
         change nothing."""
+        _check_calls(num_parallel_calls)
 
         def apply(element: Any) -> Any:
             return map_func(*element) if isinstance(element, tuple) else map_func(element)
@@ -123,7 +146,8 @@ class Dataset:
     ) -> Dataset:
         """Elements stacked along a new first dimension; the last may be shorter unless it is dropped. The other
         arguments change nothing, as those of `map`."""
-        batch_size = whole("batch_size", batch_size)
+        _check_calls(num_parallel_calls)
+        batch_size = whole("batch_size", batch_size, most=MOST_EXACT)
 
         def batches() -> Iterator[Any]:
             elements = iter(self)
@@ -146,7 +170,9 @@ class Dataset:
         return Dataset(entries)
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """All elements again and again, or `count` times."""
+        """All elements again and again, or `count` times; without end with -1."""
+        if count is not None:
+            count = whole("count", count, least=-1, most=MOST_EXACT)
 
         def passes() -> Iterator[Any]:
             turns = itertools.count() if count is None or count < 0 else iter(range(count))
@@ -167,7 +193,7 @@ class Dataset:
     ) -> Dataset:
         """Elements in random order, drawn from a buffer; in another one in each pass unless
         `reshuffle_each_iteration=False`."""
-        buffer_size = whole("buffer_size", buffer_size)
+        buffer_size = whole("buffer_size", buffer_size, most=MOST_EXACT)
         passes = itertools.count()
         first = secrets.randbits(64) if seed is None else seed % 2**64
 
@@ -185,7 +211,8 @@ class Dataset:
         return Dataset(mixed, self.elements)
 
     def take(self, count: int) -> Dataset:
-        """The first elements."""
+        """The first elements; all with -1."""
+        count = whole("count", count, least=-1, most=MOST_EXACT)
         taken = self.elements if count < 0 else count if self.elements == INFINITE_CARDINALITY else self._least(count)
         return Dataset(lambda: itertools.islice(iter(self), count if count >= 0 else None), taken)
 
@@ -193,12 +220,16 @@ class Dataset:
         return min(count, self.elements) if self.elements >= 0 else self.elements
 
     def skip(self, count: int) -> Dataset:
-        """All but the first elements."""
+        """All but the first elements; none with -1."""
+        count = whole("count", count, least=-1, most=MOST_EXACT)
+        if count < 0:
+            return Dataset(lambda: iter(()), 0)
         left = max(0, self.elements - count) if self.elements >= 0 else self.elements
         return Dataset(lambda: itertools.islice(iter(self), count, None), left)
 
     def prefetch(self, buffer_size: int = AUTOTUNE) -> Dataset:
         """The same elements, whatever the buffer: queues of the IPU prefetch."""
+        whole("buffer_size", buffer_size, least=-1, most=MOST_EXACT)
         return self
 
     def cache(self, filename: str = "") -> Dataset:
@@ -217,6 +248,35 @@ class Dataset:
     def with_options(self, options: Options) -> Dataset:
         """The same elements: options of datasets change nothing here."""
         return self
+
+
+def _check_calls(num_parallel_calls: int | None) -> None:
+    """As many calls at a time as are allowed, `AUTOTUNE`, or None for one."""
+    if num_parallel_calls is not None and num_parallel_calls != AUTOTUNE:
+        whole("num_parallel_calls", num_parallel_calls, most=MOST_EXACT)
+
+
+def _arrays(tensors: Any) -> Any:
+    """Nested arrays; an `InputError` for what is none."""
+    try:
+        check_depth(tensors)
+        made = jax.tree_util.tree_map(np.asarray, tensors)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"tensors is {short(tensors)}: {error}", expected="arrays, or tuples and dicts of them"
+        ) from None
+    for leaf in jax.tree_util.tree_leaves(made):
+        if leaf.dtype == object:
+            raise InputError(f"tensors is {short(tensors)}", expected="arrays of numbers or texts")
+    return made
+
+
+def _types(output_types: Any) -> Any:
+    try:
+        check_depth(output_types)
+    except RecursionError as error:
+        raise InputError(f"output_types is {short(output_types)}: {error}", expected="types in one structure") from None
+    return jax.tree_util.tree_map(lambda each: given_type(each, "output_types"), output_types)
 
 
 def _of_types(element: Any, types: Any, shapes: Any) -> Any:
