@@ -136,7 +136,8 @@ class Graph:
         operation, _, number = name.partition(":")
         found = next((each.outputs for each in self.operations if each.name == operation), ())
         if not (number or "0").isdecimal() or int(number or 0) >= len(found):
-            raise InputError(f"name is {short(name)}", expected='a tensor of the graph, such as "operation:0"')
+            what = f"name is {short(name)}, and the graph has no operation and output of that name"
+            raise InputError(what, expected='such as "operation:0"')
         return found[int(number or 0)]
 
     @checked
