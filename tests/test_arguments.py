@@ -15,7 +15,6 @@ HOME = ("engine", "widgets")  # their functions are told what each of a kind is 
 UNREAD = {
     "ipu/dataset_extractor.py import_variables is_input": "variables are inputs and outputs of a program both",
     "ipu/ipu_outfeed_queue.py dequeue wait_for_completion": "no program is running when Python goes on",
-    "ipu/ipu_strategy.py experimental_distribute_dataset options": "replicas are inside a program",
     "ipu/ipu_strategy.py non_slot_devices var_list": "one device has all variables",
     "ipu/utils.py export_dataset_to_file apply_options": "a dataset's options change no element",
     **{

@@ -57,6 +57,10 @@ class KindError(WorkbenchError, TypeError):
     """A value of another kind than a call takes, where the SDK raises a TypeError."""
 
 
+class StateError(WorkbenchError, RuntimeError):
+    """What is asked for where or when it cannot be had: of a closed session, of a queue that was deleted."""
+
+
 class UnsupportedError(NotImplementedError, InputError):
     """What is well formed, and what neither the SDK nor this workbench does."""
 

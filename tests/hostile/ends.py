@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile import ends_of_tf
+from tests.hostile import ends_of_ipu, ends_of_tf
 from tests.hostile.classes import CLASSES
 from tests.hostile.in_numpy import IN_NUMPY, computed
 from tests.hostile.surface import Call
@@ -166,6 +166,7 @@ RESULTS: Mapping[str, str] = {
     "ipu.ops.pipelining_ops.recomputation_checkpoint.name": f"none|{TEXTS}",
     "ipu_scope": f"true|{TEXTS}|negative|zero|past 64 bits|10**18",
     **ends_of_tf.RESULTS,
+    **ends_of_ipu.RESULTS,
     # fields of a machine
     "Target.replace.bytes_per_tile": "none|numpy scalar",
     "Target.replace.name": "controls|markup|parent|turned|half a character|device path",
@@ -197,6 +198,7 @@ OWN: Mapping[str, str] = {
     "computation": "callable|class",
     **dict.fromkeys([f"ipu.loops.{name}" for name in LOOPED], "callable|class"),
     **ends_of_tf.OWN,
+    **ends_of_ipu.OWN,
 }
 # What is documented to raise an exception of Python's: the file is not there.
 MISSING: Mapping[str, str] = {"wb.load_profile.path": f"controls|{PATHS}"}
@@ -214,7 +216,7 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("output_filename", "output_file"), ("path of a file", "expected: the path of a file")),
     **dict.fromkeys(("filenames", "data_files"), ("in no file", "is no file")),
     "dataset_or_infeed": ("dataset",),
-    **dict.fromkeys(("feed_dict", "feed_list", "fetches"), ("has no operation",)),
+    **dict.fromkeys(("feed_dict", "feed_list", "fetches"), ("has no operation", "a fetch is")),
     "num_elements": ("elements",),
     "pieces": ("is mapped to",),
     "tiles": ("target",),
@@ -304,6 +306,8 @@ def names_it(text: str, argument: str) -> bool:
 TOLD_OTHERWISE = (
     *(" is given, and", " was given to", "has no ", "too many positional", "cannot be compared"),
     "not given one thing",
+    "The first stage cannot be called",
+    "there is no outfeed_queue",
     "cannot be placed",
     *(
         "names were given",

@@ -164,6 +164,13 @@ def of_ipu() -> Iterator[Call]:
     return cells()
 
 
+def classes_of_ipu() -> Iterator[Call]:
+    """The classes of `wb.ipu`, and pipelines."""
+    from tests.hostile.of_ipu_classes import cells
+
+    return cells()
+
+
 def of_tf() -> Iterator[Call]:
     """What `wb.tf` has beside its operations."""
     from tests.hostile.of_tf import cells
@@ -190,6 +197,7 @@ ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {
     "options": options,
     "by hand": by_hand,
     "of ipu": of_ipu,
+    "classes of ipu": classes_of_ipu,
     "of tf": of_tf,
     "sessions": sessions,
 }

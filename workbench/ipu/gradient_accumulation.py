@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+from workbench.base.text import short
+from workbench.errors import InputError
+
 
 class GradientAccumulationReductionMethod(Enum):
     """The sum of the gradients, their mean, or their running mean.
@@ -24,7 +27,9 @@ class GradientAccumulationReductionMethod(Enum):
         name = reduction_method.upper() if isinstance(reduction_method, str) else ""
         if name in cls.__members__:
             return cls[name]
-        raise ValueError(f"reduction_method is {reduction_method!r}. Expected: one of {', '.join(cls.__members__)}.")
+        raise InputError(
+            f"reduction_method is {short(reduction_method)}. Expected: one of {', '.join(cls.__members__)}."
+        )
 
 
 __all__ = ["GradientAccumulationReductionMethod"]

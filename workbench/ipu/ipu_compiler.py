@@ -78,8 +78,8 @@ def _check_returned(returned: Any) -> None:
                 todo="leave out compile: an estimator compiles its model function itself",
             )
         if not _is_result(each):
-            raise TypeError(
-                f"A computation given to ipu_compiler.compile returned {each!r}, of type {type(each).__name__}, "
+            raise KindError(
+                f"A computation given to ipu_compiler.compile returned {short(each)}, of type {type(each).__name__}, "
                 "but it must return tensors and operations."
             )
 
@@ -107,7 +107,7 @@ def _packed(returned: Any, made: Sequence[Operation]) -> Any:
     operations = [each for each in returned if isinstance(each, Operation)]
     tensors = [each for each in returned if not isinstance(each, Operation)]
     if list(map(id, returned)) != [*map(id, tensors), *map(id, operations)]:
-        raise ValueError("A computation given to ipu_compiler.compile must return its tensors before its operations.")
+        raise InputError("A computation given to ipu_compiler.compile must return its tensors before its operations.")
     if not tensors:
         return no_op(operations)
     return _with_operations(tensors, operations)

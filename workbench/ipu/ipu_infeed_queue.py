@@ -10,7 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from workbench.errors import InputError
+from workbench.base.checked import checked
+from workbench.base.text import short
+from workbench.errors import InputError, KindError, StateError, UnsupportedError
 from workbench.ipu._feeds import (
     DEFAULT_DEPTH,
     END,
@@ -44,20 +46,21 @@ class IPUInfeedQueue:
     element of another shape and `EndOfFeedError` when the dataset has ended.
     """
 
+    @checked
     def __init__(
         self,
         dataset: Any,
         device_ordinal: int | None = 0,
         prefetch_depth: int | None = None,
         optimise_latency: bool = False,
-        **kwargs: Any,
+        _internal_id: Any = None,
     ) -> None:
         self._prefetch_depth = check_depth(
             "prefetch_depth", DEFAULT_DEPTH if prefetch_depth is None else prefetch_depth
         )
         self._device_ordinal = check_ordinal(0 if device_ordinal is None else device_ordinal)
-        self._optimise_latency = bool(optimise_latency)
-        self._id = str(kwargs.get("_internal_id", next(_numbers)))
+        self._optimise_latency = optimise_latency
+        self._id = str(next(_numbers) if _internal_id is None else _internal_id)
         self._dataset = dataset
         self._failures = Failures()
         self._source: Iterator[Any] = elements_of(dataset)
@@ -175,7 +178,7 @@ class IPUInfeedQueue:
     def _type_spec(self) -> InfeedSpec:
         """What another function needs to take elements from this queue; a `RuntimeError` before `initializer`."""
         if not self._initialized:
-            raise RuntimeError(
+            raise StateError(
                 "A specification of an IPUInfeedQueue was asked for before its initializer. "
                 "To mend it: ask for queue.initializer first."
             )
@@ -234,7 +237,7 @@ class _LentQueue(IPUInfeedQueue):
     @property
     def initializer(self) -> Operation:
         """Always a `RuntimeError`."""
-        raise RuntimeError(
+        raise StateError(
             "An IPUInfeedQueue made from a specification is initialized already. "
             "To mend it: use the initializer of the queue the specification is of."
         )
@@ -242,7 +245,7 @@ class _LentQueue(IPUInfeedQueue):
     @property
     def deleter(self) -> Operation:
         """Always a `RuntimeError`."""
-        raise RuntimeError(
+        raise StateError(
             "An IPUInfeedQueue made from a specification cannot be deleted. "
             "To mend it: use the deleter of the queue the specification is of."
         )
@@ -294,14 +297,22 @@ class IPUIterator:
         given = (infeed_spec is not None, element_spec is not None)
         if (dataset is None) != all(given) or (dataset is not None and any(given)):
             raise InputError(
-                "an IPUIterator needs a dataset, or both infeed_spec and element_spec", expected="one of the two"
+                f"an IPUIterator is given dataset={short(dataset)}, infeed_spec={short(infeed_spec)} and "
+                f"element_spec={short(element_spec)}",
+                expected="a dataset, or both infeed_spec and element_spec",
             )
         if dataset is not None:
             self._infeed_queue = IPUInfeedQueue(dataset, **kwargs)
+        elif kwargs:
+            raise InputError(
+                f"arguments of a queue, {', '.join(kwargs)}, are given beside infeed_spec, which has its own"
+            )
         elif isinstance(infeed_spec, InfeedSpec):
             self._infeed_queue = infeed_spec._from_components()
-        else:
+        elif isinstance(infeed_spec, IPUInfeedQueue):
             self._infeed_queue = infeed_spec
+        else:
+            raise KindError(f"infeed_spec is {short(infeed_spec)}", expected="an IPUInfeedQueue, or its spec")
         self._element_spec = element_spec if dataset is None else self._infeed_queue.structure
 
     def __iter__(self) -> IPUIterator:
@@ -316,18 +327,18 @@ class IPUIterator:
     def get_next(self) -> Any:
         """The next element; a `RuntimeError` outside a graph."""
         if not _graph.building():
-            raise RuntimeError(
+            raise StateError(
                 "Elements of an IPUIterator are read on the IPU. To mend it: read them in a function that runs there."
             )
         return self._infeed_queue._dequeue()
 
     def get_next_as_optional(self) -> Any:
         """Not supported: a `NotImplementedError`."""
-        raise NotImplementedError("an IPUIterator does not give optional elements")
+        raise UnsupportedError("an IPUIterator does not give optional elements")
 
     def _gather_saveables_for_checkpoint(self) -> Any:
         """Not supported: a `NotImplementedError`."""
-        raise NotImplementedError("an IPUIterator cannot be saved: its place in the dataset is the host's")
+        raise UnsupportedError("an IPUIterator cannot be saved: its place in the dataset is the host's")
 
     @property
     def element_spec(self) -> Any:

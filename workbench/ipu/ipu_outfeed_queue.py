@@ -11,13 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workbench.errors import InputError
+from workbench.base.checked import checked
+from workbench.base.text import short
+from workbench.errors import InputError, StateError
 from workbench.ipu._feeds import FeedError, check_ordinal, feed_scopes
 from workbench.ipu._replicas import give
 from workbench.ipu.config._flags import flags
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation
 from workbench.tf._graph.convert import is_symbolic
+from workbench.tf._graph.dtypes import holds_numbers
 from workbench.tf._ops.control import as_tensor
 from workbench.tf._ops.host import Failures
 
@@ -39,9 +42,10 @@ class IPUOutfeedQueue:
     Errors: `ValueError` for arguments of a wrong type or value.
     """
 
+    @checked
     def __init__(
         self,
-        outfeed_mode: IPUOutfeedMode | None = None,
+        outfeed_mode: Any = None,
         device_ordinal: int | None = 0,
         buffer_depth: int = 3,
         optimise_latency: bool = False,
@@ -49,14 +53,14 @@ class IPUOutfeedQueue:
         self._outfeed_mode = IPUOutfeedMode.ALL if outfeed_mode is None else outfeed_mode
         if not isinstance(self._outfeed_mode, IPUOutfeedMode):
             raise InputError(
-                f"outfeed_mode is {outfeed_mode!r}, of type {type(outfeed_mode).__name__}",
+                f"outfeed_mode is {short(outfeed_mode)}, of type {type(outfeed_mode).__name__}",
                 expected="an ipu_outfeed_queue.IPUOutfeedMode",
             )
         self._device_ordinal = check_ordinal(0 if device_ordinal is None else device_ordinal)
         if isinstance(buffer_depth, bool) or not isinstance(buffer_depth, int | np.integer) or buffer_depth <= 0:
-            raise InputError(f"buffer_depth is {buffer_depth!r}", expected="at least 1")
+            raise InputError(f"buffer_depth is {short(buffer_depth)}", expected="at least 1")
         self._buffer_depth = int(buffer_depth)
-        self._optimise_latency = bool(optimise_latency)
+        self._optimise_latency = optimise_latency
         self._feed_name = str(next(_numbers))
         self._failures = Failures()
         self._operation: Operation | None = None
@@ -123,6 +127,7 @@ class IPUOutfeedQueue:
 
     # -- on the host -------------------------------------------------------------------------------------
 
+    @checked
     def dequeue(self, wait_for_completion: bool = False) -> Any:
         """What was enqueued and not dequeued yet, in the structure it was enqueued in.
 
@@ -182,9 +187,9 @@ class IPUOutfeedQueue:
 
     def __iter__(self) -> Iterator[Any]:
         if self._outfeed_mode is not IPUOutfeedMode.ALL:
-            raise RuntimeError("Only an outfeed queue in mode ALL can be iterated over.")
+            raise StateError("Only an outfeed queue in mode ALL can be iterated over.")
         if self.enqueued:
-            raise RuntimeError(
+            raise StateError(
                 "An outfeed queue is iterated over in eager mode only. To mend it: dequeue it in a session."
             )
         return IPUOutfeedQueueIterator(self)
@@ -193,20 +198,29 @@ class IPUOutfeedQueue:
 def _checked(tensors: Any) -> Any:
     if isinstance(tensors, dict):
         if not all(isinstance(key, str) for key in tensors):
-            raise InputError("the keys of an enqueued dictionary are not all strings", expected="strings")
+            raise InputError(
+                f"tensors is {short(tensors)}: the keys of an enqueued dictionary are not all strings",
+                expected="strings",
+            )
         values = list(tensors.values())
     else:
         values = list(tensors) if isinstance(tensors, list | tuple) else [tensors]
-    if not values or not all(is_symbolic(each) or hasattr(each, "dtype") for each in values):
+    if not values or not all(is_symbolic(each) or _is_array(each) for each in values):
         raise InputError(
-            "what is enqueued is no tensor", expected="a tensor, a tuple of tensors, or a dictionary of them by name"
+            f"tensors is {short(tensors)}: what is enqueued is no tensor",
+            expected="a tensor, a tuple of tensors, or a dictionary of them by name",
         )
     return tensors
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and holds_numbers(value)
 
 
 class IPUOutfeedQueueIterator:
     """Elements of an outfeed queue, one at a time, as long as there are some."""
 
+    @checked
     def __init__(self, outfeed_queue: IPUOutfeedQueue) -> None:
         self._queue = outfeed_queue
         self._waiting: list[Any] = []
@@ -232,7 +246,7 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
 
     def __init__(self, outfeed_mode: IPUOutfeedMode | None = None, device_ordinal: int | None = None) -> None:
         if _graph.building():
-            raise RuntimeError("A ScopedIPUOutfeedQueue can only be made in eager mode.")
+            raise StateError("A ScopedIPUOutfeedQueue can only be made in eager mode.")
         super().__init__(outfeed_mode, device_ordinal)
 
     def __del__(self) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from workbench.base.checked import checked
+from workbench.base.text import short
 from workbench.engine.frontends.describe.replicas import mean, replicas_here, total
-from workbench.errors import InputError
+from workbench.errors import InputError, KindError
+from workbench.ipu.config._cpu import check_cpu
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
+from workbench.tf._graph.convert import is_symbolic, leaves
+from workbench.tf._graph.dtypes import holds_numbers
 from workbench.tf.distribute import ReduceOp, get_strategy, opened
 
 
@@ -24,6 +30,7 @@ class IPUStrategyV1:
     `profile` and `executables` hold what was compiled for its models.
     """
 
+    @checked
     def __init__(
         self,
         ipu_device: str = "/device:IPU:0",
@@ -32,9 +39,10 @@ class IPUStrategyV1:
         enable_keras_extensions: bool = True,
     ) -> None:
         device_number(ipu_device)
+        check_cpu("cpu_device", cpu_device)
         self._ipu_device, self._cpu_device = str(ipu_device), str(cpu_device)
-        self._enable_dataset_iterators = bool(enable_dataset_iterators)
-        self._enable_keras_extensions = bool(enable_keras_extensions)
+        self._enable_dataset_iterators = enable_dataset_iterators
+        self._enable_keras_extensions = enable_keras_extensions
         self._executables: list[Any] = []
 
     @contextmanager
@@ -76,7 +84,9 @@ class IPUStrategyV1:
                 todo="write @tf.function above it; Model.fit, evaluate and predict need none",
             )
         if options is not None:
-            raise InputError(f"options is {options!r}", expected="None: a strategy for IPUs has no options of a run")
+            raise InputError(
+                f"options is {short(options)}", expected="None: a strategy for IPUs has no options of a run"
+            )
         _check_types("an argument", (args, kwargs))
         with self.scope():
             made = fn(*args, **(kwargs or {}))
@@ -95,11 +105,22 @@ class IPUStrategyV1:
         """
         name = str(getattr(reduce_op, "name", reduce_op)).upper()
         if name not in ReduceOp.__members__:
-            raise InputError(f"reduce_op is {reduce_op!r}", expected="ReduceOp.SUM or ReduceOp.MEAN")
+            raise InputError(f"reduce_op is {short(reduce_op)}", expected="ReduceOp.SUM or ReduceOp.MEAN")
+        try:
+            strange = [each for each in leaves(value) if not (holds_numbers(each) or is_symbolic(each))]
+        except RecursionError as error:
+            raise InputError(f"value is {short(value)}: {error}", expected="tensors, or lists of them") from None
+        if strange:
+            raise InputError(f"value is {short(value)}", expected="tensors, numbers, or lists and dicts of them")
+        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
+            raise InputError(f"axis is {short(axis)}", expected="the number of a dimension, or None")
         return jax.tree_util.tree_map(lambda each: _reduced(ReduceOp[name], each, axis), value)
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    @checked
+    def experimental_distribute_dataset(self, dataset: Any, options: None = None) -> Any:
         """The dataset: replicas are inside a program, and take its elements in turn."""
+        if isinstance(dataset, str | bytes) or not isinstance(dataset, Iterable) or isinstance(dataset, Mapping | set):
+            raise KindError(f"dataset is {short(dataset)}", expected="a tf.data.Dataset, or another iterable")
         return dataset
 
     @property
@@ -151,6 +172,9 @@ def _reduced(operation: ReduceOp, value: Any, axis: Any) -> Any:
         (found,) = (total if operation is ReduceOp.SUM else mean)([each], replicas)
         return found
 
+    rank = len(np.shape(value)) if not isinstance(value, _graph.Tensor) else len(value.shape)
+    if axis is not None and not -rank <= axis < rank:
+        raise InputError(f"axis is {short(axis)}", expected=f"the number of one of {rank} dimensions, or None")
     if isinstance(value, _graph.Tensor):
         return _graph.record("CrossReplica" + operation.name.title(), compute, value)
     return compute(value) if axis is not None or replicas_here() > 1 else value
@@ -159,7 +183,7 @@ def _reduced(operation: ReduceOp, value: Any, axis: Any) -> Any:
 def _check_types(what: str, values: Any) -> None:
     for each in jax.tree_util.tree_leaves(values):
         if str(getattr(each, "dtype", "")) == "float64":
-            raise TypeError(f"{what} of a function that runs on the IPU is float64. To mend it: cast it to float32.")
+            raise KindError(f"{what} of a function that runs on the IPU is float64. To mend it: cast it to float32.")
 
 
 def _class_of(kind: type) -> type | None:

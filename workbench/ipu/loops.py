@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.base.text import short
-from workbench.errors import KindError
+from workbench.errors import InputError, KindError
 from workbench.ipu._feeds import body_arguments
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.tf import _graph
@@ -64,7 +64,7 @@ def _loop(condition: Callable[..., Any] | None, body: Callable[..., Any], inputs
     if condition is not None:
         bodies.insert(0, trace(condition, types)[0])
     if queue is not None and not queue.dequeued:
-        raise ValueError("The loop took nothing from its infeed queue: the queue has not been dequeued.")
+        raise InputError("The loop took nothing from its infeed queue: the queue has not been dequeued.")
     operation = loop(
         "While" if condition is not None else "Repeat", bodies, first, len(first), _execution(bodies, count)
     )
@@ -120,7 +120,7 @@ def _call(body: Callable[..., Any], params: Sequence[Tensor], queue: Any) -> Any
     operations = [each for each in outputs if isinstance(each, Operation)]
     tensors = [as_tensor(each) for each in outputs if not isinstance(each, Operation)]
     if any(isinstance(each, Operation) for each in outputs[: len(tensors)]):
-        raise ValueError("the body of a loop must return its tensors before its operations")
+        raise InputError("the body of a loop must return its tensors before its operations")
     if operations and tensors:
         with _graph.scoped(after=tuple(operations)):
             tensors = [_graph.record("Identity", lambda value: value, tensor) for tensor in tensors]

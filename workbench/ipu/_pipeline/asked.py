@@ -11,16 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from workbench.base.text import short
 from workbench.engine.graph import Function, Graph, attrs
 from workbench.engine.graph.stages import Turn, body_name, stage_calls
 from workbench.engine.planner.search import PROPORTION
-from workbench.errors import InputError
+from workbench.errors import InputError, KindError, UnsupportedError
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
+from workbench.tf._graph.dtypes import given_type
 
 SUM = GradientAccumulationReductionMethod.SUM
 GROUPS = {"dot_general": "matmul_options", "conv_general_dilated": "convolution_options"}
+_LEFT_TO_THE_CONFIGURATION = (
+    *("offload_weight_update_variables", "offload_activations", "offload_gradient_accumulation_buffers"),
+    *("offload_weights", "replicated_weight_sharding", "replicated_optimizer_state_sharding"),
+)
 _PARTIALS = ("half", "float")
 
 
@@ -69,25 +75,52 @@ def checked(asked: Asked, schedule: type, recomputation: type, options: type) ->
     _check_count("repeat_count", asked.repeats, least=1)
     _check_count("batch_serialization_iterations", asked.serial, least=1)
     if not isinstance(asked.reduction, GradientAccumulationReductionMethod):
-        raise ValueError(f"reduction_method is {asked.reduction!r}, no member of GradientAccumulationReductionMethod.")
+        raise InputError(
+            f"reduction_method is {short(asked.reduction)}, no member of GradientAccumulationReductionMethod."
+        )
     if asked.serial != 1 and asked.reduction is not SUM:
-        raise ValueError("batch_serialization_iterations beyond 1 needs the reduction method SUM.")
+        raise InputError("batch_serialization_iterations beyond 1 needs the reduction method SUM.")
+    _check_switches(asked)
     if asked.continuous:
-        raise NotImplementedError("continuous_weight_updates is not there, as in the SDK.")
+        raise UnsupportedError("continuous_weight_updates is True, which is not there, as in the SDK.")
     name = getattr(asked.schedule, "name", "")
     if not isinstance(asked.schedule, schedule):
-        raise TypeError(f"pipeline_schedule is {asked.schedule!r}, no member of PipelineSchedule.")
+        raise KindError(f"pipeline_schedule is {short(asked.schedule)}, no member of PipelineSchedule.")
     if asked.serial > 1 and name != "Sequential":
-        raise NotImplementedError(
+        raise UnsupportedError(
             f"batch_serialization_iterations is {asked.serial}: it is not supported under {name}. "
             "To mend it: use PipelineSchedule.Sequential."
         )
     if not isinstance(asked.recomputation, recomputation):
-        raise TypeError(f"recomputation_mode is {asked.recomputation!r}, no member of RecomputationMode.")
+        raise KindError(f"recomputation_mode is {short(asked.recomputation)}, no member of RecomputationMode.")
     asked = _check_stages(asked)
     _check_queues(asked)
     _check_options(asked, options)
     return replace(asked, inputs=_as_list(asked.inputs))
+
+
+def _check_switches(asked: Asked) -> None:
+    """Yes or no, None where the configuration says it; one for each output of the last stage in the mask."""
+    given = {
+        **{name.rpartition(".")[2]: value for name, value in asked.offload.items()},
+        "continuous_weight_updates": asked.continuous,
+        "outfeed_loss": asked.loss_out,
+        "accumulate_outfeed": asked.accumulate,
+    }
+    for name, value in given.items():
+        if not isinstance(value, bool | np.bool_) and (value is not None or name not in _LEFT_TO_THE_CONFIGURATION):
+            raise KindError(f"{name} is {short(value)}, but it must be True or False.")
+    mask = asked.mask
+    if mask is not None and (
+        not isinstance(mask, list | tuple) or not all(isinstance(each, bool | np.bool_) for each in mask)
+    ):
+        raise KindError(f"outfeed_mask is {short(mask)}, but it must be a list of True and False.")
+    for name, kind in (
+        ("gradient_accumulation_dtype", asked.sums),
+        ("accumulate_outfeed_dtype", asked.accumulate_type),
+    ):
+        if kind is not None and not (callable(kind) and not hasattr(kind, "as_numpy_dtype")):
+            given_type(kind, name)
 
 
 def _as_list(values: Any) -> list[Any]:
@@ -98,27 +131,31 @@ def _as_list(values: Any) -> list[Any]:
 
 def _check_count(name: str, value: Any, *, least: int) -> None:
     if value is None:
-        raise ValueError(f"{name} must be given: how often it runs is part of the program.")
+        raise InputError(f"{name} must be given, and is None: how often it runs is part of the program.")
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} is {value!r}, but it must be a whole number known when the program is built.")
+        raise KindError(f"{name} is {short(value)}, but it must be a whole number known when the program is built.")
     if value < least:
-        raise ValueError(f"{name} is {value}, but it must be at least {least}.")
+        raise InputError(f"{name} is {value}, but it must be at least {least}.")
     if value > np.iinfo(np.int32).max:
-        raise ValueError(f"{name} is {value}, more than an int32 counts.")
+        raise InputError(f"{name} is {value}, more than an int32 counts.")
 
 
 def _check_stages(asked: Asked) -> Asked:
     """At least two functions, each on an IPU."""
     if not isinstance(asked.stages, list | tuple):
-        raise TypeError(f"computational_stages is a {type(asked.stages).__name__}, but it must be a list or a tuple.")
+        raise KindError(f"computational_stages is {short(asked.stages)}, but it must be a list or a tuple.")
     count = len(asked.stages)
     if count < 2:
-        raise ValueError(f"computational_stages has {count} stages; a pipeline has at least two.")
+        raise InputError(
+            f"computational_stages has {count} stages, {short(asked.stages)}; a pipeline has at least two."
+        )
     for number, stage in enumerate(asked.stages):
         if isinstance(stage, list | tuple):
-            raise NotImplementedError(f"computational_stages[{number}] is a list: parallel stages are not supported.")
+            raise UnsupportedError(
+                f"computational_stages[{number}] is a list, {short(stage)}: parallel stages are not supported."
+            )
         if not callable(stage):
-            raise TypeError(f"computational_stages[{number}] is {stage!r}, but it must be a function.")
+            raise KindError(f"computational_stages[{number}] is {short(stage)}, but it must be a function.")
     return replace(asked, devices=_devices(asked, count))
 
 
@@ -128,19 +165,23 @@ def _devices(asked: Asked, count: int) -> list[int]:
     if devices is None:
         devices = [0] * count if asked.serial > 1 else list(range(count))
     if not isinstance(devices, list | tuple):
-        raise TypeError(f"device_mapping is {devices!r}, but it must be a list or a tuple.")
+        raise KindError(f"device_mapping is {short(devices)}, but it must be a list or a tuple.")
     if len(devices) != count:
-        raise ValueError(f"device_mapping has {len(devices)} entries for {count} stages; each stage has an IPU.")
+        raise InputError(
+            f"device_mapping is {short(devices)}: {len(devices)} entries for {count} stages; each has an IPU."
+        )
     for number, device in enumerate(devices):
         if isinstance(device, bool) or not isinstance(device, int | np.integer) or device < 0:
-            raise TypeError(f"device_mapping[{number}] is {device!r}, but it must be the number of an IPU, from 0.")
+            raise KindError(
+                f"device_mapping[{number}] is {short(device)}, but it must be the number of an IPU, from 0."
+            )
     if asked.schedule.name == "Interleaved" and asked.optimize is not None and len(set(devices)) != count:
-        raise NotImplementedError(
+        raise UnsupportedError(
             f"device_mapping puts several stages on one IPU, {list(devices)}, which the Interleaved schedule cannot "
             "train. To mend it: use PipelineSchedule.Grouped or Sequential."
         )
     if asked.serial > 1 and len(set(devices)) > 1:
-        raise NotImplementedError(
+        raise UnsupportedError(
             f"batch_serialization_iterations is {asked.serial} with the device_mapping {list(devices)}, but then all "
             "stages must be on a single IPU."
         )
@@ -150,27 +191,27 @@ def _devices(asked: Asked, count: int) -> list[int]:
 def _check_queues(asked: Asked) -> None:
     """Queues of the right kind, and what is enqueued said in one way."""
     if asked.infeed is not None and not isinstance(asked.infeed, IPUInfeedQueue):
-        raise TypeError(f"infeed_queue is a {type(asked.infeed).__name__}, but it must be an IPUInfeedQueue.")
+        raise KindError(f"infeed_queue is {short(asked.infeed)}, but it must be an IPUInfeedQueue.")
     if asked.outfeed is not None and not isinstance(asked.outfeed, IPUOutfeedQueue):
-        raise TypeError(f"outfeed_queue is a {type(asked.outfeed).__name__}, but it must be an IPUOutfeedQueue.")
+        raise KindError(f"outfeed_queue is {short(asked.outfeed)}, but it must be an IPUOutfeedQueue.")
     if asked.optimize is not None and not callable(asked.optimize):
-        raise TypeError(f"optimizer_function is {asked.optimize!r}, but it must be a function.")
+        raise KindError(f"optimizer_function is {short(asked.optimize)}, but it must be a function.")
     for name, value in (("outfeed_mask", asked.mask), ("outfeed_loss", asked.loss_out)):
         if value and asked.optimize is None:
-            raise ValueError(f"{name} is set without an optimizer_function, whose outputs it speaks of.")
-    if asked.loss_out and asked.mask:
-        raise ValueError("outfeed_loss and outfeed_mask are both set, but only one of them says what is enqueued.")
+            raise InputError(f"{name} is set without an optimizer_function, whose outputs it speaks of.")
+    if asked.loss_out and asked.mask is not None:
+        raise InputError("outfeed_loss and outfeed_mask are both set, but only one of them says what is enqueued.")
     if asked.loss_out and asked.outfeed is None:
-        raise ValueError("outfeed_loss is set without an outfeed_queue to enqueue it to.")
+        raise InputError("outfeed_loss is set without an outfeed_queue to enqueue it to.")
     _check_accumulation(asked)
 
 
 def _check_accumulation(asked: Asked) -> None:
     if asked.accumulate:
         if asked.outfeed is None:
-            raise ValueError("accumulate_outfeed is set without an outfeed_queue.")
+            raise InputError("accumulate_outfeed is set without an outfeed_queue.")
         if asked.outfeed._outfeed_mode is not IPUOutfeedMode.ALL:
-            raise ValueError("accumulate_outfeed needs an outfeed queue in the mode IPUOutfeedMode.ALL.")
+            raise InputError("accumulate_outfeed needs an outfeed queue in the mode IPUOutfeedMode.ALL.")
 
 
 def _check_options(asked: Asked, kind: type) -> None:
@@ -182,14 +223,14 @@ def _check_options(asked: Asked, kind: type) -> None:
         if several is None:
             continue
         if not isinstance(several, list | tuple):
-            raise TypeError(f"{name} is a {type(several).__name__}, but it must be a list of PipelineStageOptions.")
+            raise KindError(f"{name} is {short(several)}, but it must be a list of PipelineStageOptions.")
         if len(several) != len(asked.stages):
-            raise ValueError(f"{name} has {len(several)} entries for {len(asked.stages)} stages.")
+            raise InputError(f"{name} is {short(several)}: {len(several)} entries for {len(asked.stages)} stages.")
         for each in several:
             if not isinstance(each, kind):
-                raise TypeError(f"{name} holds {each!r}, which is no PipelineStageOptions.")
+                raise KindError(f"{name} holds {short(each)}, which is no PipelineStageOptions.")
     if asked.update_options is not None and not isinstance(asked.update_options, kind):
-        raise TypeError(f"weight_update_poplar_options is {asked.update_options!r}, no PipelineStageOptions.")
+        raise KindError(f"weight_update_poplar_options is {short(asked.update_options)}, no PipelineStageOptions.")
 
 
 # Options of single stages
@@ -236,13 +277,13 @@ def _attributes(
     for name, value in options.items():
         if name not in known:
             raise InputError(
-                f"the PipelineStageOptions of {where} set {name!r}",
+                f"the PipelineStageOptions of {where} set {short(name)}",
                 expected=f"options of a single stage: {', '.join(known) or 'none of slices'}",
                 todo="set it for all stages in IPUConfig",
             )
         if name == "partialsType":
             if value not in _PARTIALS:
-                raise InputError(f"partialsType of {where} is {value!r}", expected="'half' or 'float'")
+                raise InputError(f"partialsType of {where} is {short(value)}", expected="'half' or 'float'")
             found["partials_type"] = value
         else:
             found[PROPORTION] = _proportion(value, where)
@@ -255,7 +296,7 @@ def _proportion(value: Any, where: str) -> float:
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number <= 1:
-        raise InputError(f"availableMemoryProportion of {where} is {value!r}", expected="a number from 0 to 1")
+        raise InputError(f"availableMemoryProportion of {where} is {short(value)}", expected="a number from 0 to 1")
     return number
 
 

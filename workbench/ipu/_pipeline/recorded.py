@@ -10,7 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from workbench.errors import InputError
+from workbench.base.text import short
+from workbench.errors import InputError, KindError
 from workbench.ipu._feeds import body_arguments
 from workbench.ipu._pipeline.asked import Asked
 from workbench.tf import _graph
@@ -83,7 +84,7 @@ def _check_arguments(stage: Callable[..., Any], inputs: int, given: Sequence[Any
     try:
         inspect.signature(stage).bind(*range(inputs), *given, **named)
     except TypeError as error:
-        raise TypeError(
+        raise KindError(
             f"The first stage cannot be called with {inputs} inputs and {len(given) + len(named)} from the infeed "
             f"queue: {error}."
         ) from None
@@ -126,11 +127,11 @@ def given_as(tensor: Tensor) -> Tensor:
 def _returned(returned: Any, number: int, *, last: bool) -> list[Any]:
     several = list(returned) if isinstance(returned, list | tuple) else [] if returned is None else [returned]
     if isinstance(returned, Mapping) or any(isinstance(each, Operation) for each in several):
-        raise TypeError(
-            f"Stage {number} returned {returned!r}, but a stage returns a tensor, a list of them or nothing."
+        raise KindError(
+            f"Stage {number} returned {short(returned)}, but a stage returns a tensor, a list of them or nothing."
         )
     if not several and not last:
-        raise ValueError(f"Stage {number} returned nothing, so there is nothing for stage {number + 1}.")
+        raise InputError(f"Stage {number} returned nothing, so there is nothing for stage {number + 1}.")
     return [as_tensor(each) for each in several]
 
 
@@ -141,17 +142,19 @@ def _training(asked: Asked, graph: Graph, made: Sequence[Tensor]) -> Training:
     with _graph.scoped(stage=last, names=(), after=()):
         wanted = asked.optimize(*made)
         if not hasattr(wanted, "apply_gradients_args"):
-            raise TypeError(f"optimizer_function returned {wanted!r}, but it must return an OptimizerFunctionOutput.")
+            raise KindError(
+                f"optimizer_function returned {short(wanted)}, but it must return an OptimizerFunctionOutput."
+            )
         loss = as_tensor(wanted.loss)
     if loss.graph is not graph:  # of any shape: its gradients are those of its sum, as everywhere in TensorFlow
-        raise ValueError(f"The loss of a pipeline is {loss!r}, but it must be a tensor made in its last stage.")
+        raise InputError(f"The loss of a pipeline is {short(loss)}, but it must be a tensor made in its last stage.")
     mark = len(graph.operations)
     pairs = wanted.opt.compute_gradients(loss, *wanted.compute_gradients_args, **wanted.compute_gradients_kwargs)
     pairs = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
     _check_gradients(pairs, loss)
     del graph.operations[mark:]  # the stages' own backward passes are in their place
     if not pairs:
-        raise ValueError("No gradients: the loss of the pipeline depends on no trainable variable.")
+        raise InputError("No gradients: the loss of the pipeline depends on no trainable variable.")
     variables = tuple(variable for _, variable in pairs)
 
     def apply(function: Any, sums: Sequence[Tensor]) -> Any:
@@ -187,13 +190,15 @@ def _enqueued(asked: Asked, made: Sequence[Tensor], training: Training | None) -
     if asked.loss_out and training is not None:
         asked.outfeed.enqueue(training.loss)
         return [training.loss]
-    mask = list(asked.mask) if asked.mask else [False] * len(made)
+    mask = [False] * len(made) if asked.mask is None else list(asked.mask)
     if len(mask) != len(made):
-        raise ValueError(f"outfeed_mask has {len(mask)} entries for {len(made)} outputs of the last stage.")
+        raise InputError(
+            f"outfeed_mask is {short(mask)}: {len(mask)} entries for {len(made)} outputs of the last stage."
+        )
     wanted = [tensor for tensor, hidden in zip(made, mask, strict=True) if not hidden]
     if wanted and asked.outfeed is None:
         names = ", ".join(tensor.name for tensor in wanted)
-        raise ValueError(f"The last stage returns {names}, but there is no outfeed_queue to give them to.")
+        raise InputError(f"The last stage returns {names}, but there is no outfeed_queue to give them to.")
     if wanted:
         asked.outfeed.enqueue(wanted)
     return wanted
@@ -222,7 +227,7 @@ def _stages_of(asked: Asked, graph: Graph) -> dict[Any, int]:
             first = found.setdefault(variable, 0 if stage is None else stage)
             if stage is not None and asked.devices[stage] != asked.devices[first]:
                 raise InputError(
-                    f"stages {first} and {stage} both use the variable {variable.handle!r}, and they are on IPUs "
+                    f"stages {first} and {stage} both use the variable {short(variable.handle)}, and they are on IPUs "
                     f"{asked.devices[first]} and {asked.devices[stage]}",
                     expected="stages that share a variable on one IPU",
                     todo=f"give both the same number in device_mapping, now {asked.devices}",

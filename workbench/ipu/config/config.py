@@ -15,7 +15,7 @@ from workbench.engine.options.enums import (
     SelectionOrder,
     StochasticRoundingBehaviour,
 )
-from workbench.errors import OptionValueError
+from workbench.errors import OptionValueError, StateError
 from workbench.ipu.config import _freeze
 from workbench.ipu.config._attributes import LOGGER, Attribute, AttributeMetadata, OptionTypeError
 from workbench.ipu.config._base import ConfigBase, document
@@ -102,7 +102,7 @@ def get_ipu_config(session: Any = None) -> list[IPUConfig]:
         raise OptionTypeError(f"session is {short(session)}", expected="a session, or None: they share one system")
     config = in_force()
     if config is None or not config.ipus_per_device:
-        raise RuntimeError(
+        raise StateError(
             "No IPU devices configured. To mend it: set config.auto_select_ipus and call config.configure_ipu_system()."
         )
     return [copy.deepcopy(config) for _ in config.ipus_per_device]

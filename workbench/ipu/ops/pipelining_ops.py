@@ -11,7 +11,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from workbench.base.text import short
 from workbench.engine.frontends.describe.name_stack import CHECKPOINT
-from workbench.errors import OperandError
+from workbench.errors import KindError, OperandError
 from workbench.ipu._pipeline.asked import Asked, checked
 from workbench.ipu._pipeline.program import source_of
 from workbench.ipu._pipeline.recorded import record_pipeline
@@ -60,11 +60,11 @@ class OptimizerFunctionOutput:
         apply_gradients_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(opt, Optimizer):
-            raise TypeError(
-                f"OptimizerFunctionOutput.opt is a {type(opt).__name__}, but it must be an optimizer of tf.train."
-            )
+            raise KindError(f"OptimizerFunctionOutput.opt is {short(opt)}, but it must be an optimizer of tf.train.")
         if not is_symbolic(loss):
-            raise TypeError(f"OptimizerFunctionOutput.loss is {loss!r}, but it must be a tensor of the last stage.")
+            raise KindError(
+                f"OptimizerFunctionOutput.loss is {short(loss)}, but it must be a tensor of the last stage."
+            )
         self.opt, self.loss = opt, loss
         self.compute_gradients_args = _tuple("compute_gradients_args", compute_gradients_args)
         self.compute_gradients_kwargs = _dict("compute_gradients_kwargs", compute_gradients_kwargs)
@@ -74,13 +74,13 @@ class OptimizerFunctionOutput:
 
 def _tuple(name: str, value: Any) -> tuple[Any, ...]:
     if value is not None and not isinstance(value, tuple):
-        raise TypeError(f"OptimizerFunctionOutput.{name} is {value!r}, but it must be a tuple.")
+        raise KindError(f"OptimizerFunctionOutput.{name} is {short(value)}, but it must be a tuple.")
     return value or ()
 
 
 def _dict(name: str, value: Any) -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
-        raise TypeError(f"OptimizerFunctionOutput.{name} is {value!r}, but it must be a dict.")
+        raise KindError(f"OptimizerFunctionOutput.{name} is {short(value)}, but it must be a dict.")
     return value or {}
 
 
@@ -100,7 +100,7 @@ class PipelineStageOptions:
         }
         for name, value in given.items():
             if value is not None and not isinstance(value, dict):
-                raise TypeError(f"PipelineStageOptions.{name} is {value!r}, but it must be a dictionary.")
+                raise KindError(f"PipelineStageOptions.{name} is {short(value)}, but it must be a dictionary.")
         self.convolution_options = dict(convolution_options or {})
         self.matmul_options = dict(matmul_options or {})
         self.slice_options = dict(slice_options or {})
@@ -168,6 +168,8 @@ def pipeline(
     Errors: `TypeError` and `ValueError` for arguments that do not fit, each naming the argument; `NotImplementedError`
     for what the SDK has not either.
     """
+    # False, the default, leaves it to the configuration.
+    sharded = None if replicated_optimizer_state_sharding is False else replicated_optimizer_state_sharding
     asked = checked(
         Asked(
             stages=computational_stages,
@@ -191,7 +193,7 @@ def pipeline(
                 "pipeline.offload_gradient_accumulation_buffers": offload_gradient_accumulation_buffers,
                 "pipeline.offload_weights": offload_weights,
                 "pipeline.replicated_weight_sharding": replicated_weight_sharding,
-                "pipeline.replicated_optimizer_state_sharding": replicated_optimizer_state_sharding or None,
+                "pipeline.replicated_optimizer_state_sharding": sharded,
             },
             continuous=continuous_weight_updates,
             loss_out=outfeed_loss,
@@ -199,7 +201,7 @@ def pipeline(
             accumulate_type=accumulate_outfeed_dtype,
             mask=outfeed_mask,
             reduction=reduction_method,
-            name=name or "pipeline",
+            name="pipeline" if name is None else name,
         ),
         PipelineSchedule,
         RecomputationMode,

@@ -20,7 +20,7 @@ import numpy as np
 
 from workbench.base.checked import checked
 from workbench.base.text import short
-from workbench.errors import InputError, KindError
+from workbench.errors import InputError, KindError, StateError
 from workbench.tf._graph.dtypes import DType, as_dtype
 from workbench.tf._graph.shapes import UNKNOWN, TensorShape
 from workbench.tf._graph.stand_ins import types_of
@@ -173,7 +173,7 @@ class Operation:
     ) -> None:
         self.graph = graph or get_default_graph()
         if self.graph.finalized:
-            raise RuntimeError("the graph is finalized: no operation can be added to it")
+            raise StateError("the graph is finalized: no operation can be added to it")
         self.number = next(_numbers)
         self.type = kind
         self.scopes = current_scopes() if scopes is None else scopes
@@ -261,14 +261,14 @@ class Tensor(keras.KerasTensor):  # type: ignore[misc]
         return f'<tf.Tensor "{self.name}" shape={shape} dtype={self._dtype}>'
 
     def __bool__(self) -> bool:
-        raise TypeError(
+        raise KindError(
             f"{self.name} has no value while the graph is built, so Python cannot branch on it. "
             "To mend it: use tf.cond, tf.where or ipu.loops.while_loop."
         )
 
     def __iter__(self) -> Iterator[Any]:
         if self.shape is UNKNOWN or not self.shape or self.shape[0] is None:
-            raise TypeError(f"{self.name} has no known first dimension to iterate over")
+            raise KindError(f"{self.name} has no known first dimension to iterate over")
         return (self[index] for index in range(self.shape[0]))
 
     __hash__ = object.__hash__

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from workbench.base.text import short
-from workbench.errors import KindError
+from workbench.errors import InputError, KindError
 
 MOST_FED = 2**31  # sizes of what is fed are below it: indices on the chip have 32 bits
 MOST = 2**63  # other sizes: what this machine can hold of them is asked before anything is made
@@ -78,7 +78,7 @@ class UnknownShape(TensorShape):
     __slots__ = ()
 
     def _refuse(self) -> NoReturn:
-        raise ValueError("A tensor of unknown rank has no sizes. To mend it: give its placeholder a shape.")
+        raise InputError("A tensor of unknown rank has no sizes. To mend it: give its placeholder a shape.")
 
     def __len__(self) -> int:
         self._refuse()

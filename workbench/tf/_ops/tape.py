@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from workbench.base.checked import checked
-from workbench.errors import InputError
+from workbench.errors import InputError, StateError
 from workbench.tf import _graph
 from workbench.tf._graph import Tensor
 from workbench.tf._graph.convert import is_symbolic, symbolic
@@ -41,7 +41,7 @@ class GradientTape:
 
     def __enter__(self) -> GradientTape:
         if self._opened is not None:
-            raise ValueError("A GradientTape that is open was entered again. To mend it: leave it first.")
+            raise InputError("A GradientTape that is open was entered again. To mend it: leave it first.")
         self._opened = _graph.next_number()
         return self
 
@@ -64,7 +64,7 @@ class GradientTape:
     def stop_recording(self) -> Iterator[None]:
         """What is made inside is a constant for the tape."""
         if self._opened is None:
-            raise ValueError("A GradientTape that is not open cannot stop recording.")
+            raise InputError("A GradientTape that is not open cannot stop recording.")
         self._pause()
         try:
             yield
@@ -101,7 +101,7 @@ class GradientTape:
         tape. Errors: `RuntimeError` for a second call of a tape that is not persistent.
         """
         if self._used and not self._persistent:
-            raise RuntimeError(
+            raise StateError(
                 "A GradientTape gives gradients once. To mend it: make it with tf.GradientTape(persistent=True)."
             )
         self._used = True

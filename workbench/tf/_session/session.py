@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.base.text import short
-from workbench.errors import InputError, OperandError, WorkbenchError
+from workbench.errors import InputError, KindError, OperandError, StateError, WorkbenchError
 from workbench.tf import _graph, _hooks
 from workbench.tf._graph import Graph, Operation, Tensor
 from workbench.tf._graph.convert import check_depth, is_symbolic, plain, symbolic
@@ -89,7 +89,7 @@ class Session:
     ) -> Any:
         """Values of the fetches, in their structure: arrays for tensors and variables, None for operations."""
         if self.closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            raise StateError("Attempted to use a closed Session.")
         for name, value in (("options", options), ("run_metadata", run_metadata)):
             if value is not None:
                 raise InputError(f"{name} is {short(value)}", expected="None", todo="look at session.profile instead")
@@ -145,18 +145,18 @@ class Session:
             return each if not each.deferred else each.read_value()
         found = symbolic(each) if is_symbolic(each) else each
         if isinstance(found, Tensor | Operation) and found.graph is not self.graph:
-            raise ValueError(f"{found.name} is not an element of this graph.")
+            raise InputError(f"{found.name} is not an element of this graph.")
         if each is None or (not isinstance(found, Tensor | Operation) and not hasattr(found, "shape")):
             if isinstance(found, int | float | bool | complex):
                 return np.asarray(found)
-            raise TypeError(f"a fetch is {each!r}, which is no tensor, operation or variable")
+            raise KindError(f"a fetch is {short(each)}, which is no tensor, operation or variable")
         return found
 
     def _feed(self, item: tuple[Any, Any]) -> tuple[Tensor, Any]:
         key, value = item
         tensor = self.graph.get_tensor_by_name(key) if isinstance(key, str) else key
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"feed_dict has the key {key!r}, which is no tensor")
+            raise KindError(f"feed_dict has the key {short(key)}, which is no tensor")
         array = np.asarray(value, str(tensor._dtype)) if tensor._dtype != "bfloat16" else jnp.asarray(value, "bfloat16")
         if tensor.shape is UNKNOWN:
             return tensor, array
@@ -164,7 +164,7 @@ class Session:
             want is None or want == have for want, have in zip(tensor.shape, array.shape, strict=True)
         )
         if not fits:
-            raise ValueError(f"Cannot feed value of shape {array.shape} for {tensor.name}, which has {tensor.shape}.")
+            raise InputError(f"Cannot feed value of shape {array.shape} for {tensor.name}, which has {tensor.shape}.")
         return tensor, array
 
     def _evaluate(self, targets: Sequence[Tensor | Operation], given: dict[Tensor, Any]) -> None:

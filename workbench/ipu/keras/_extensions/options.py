@@ -10,7 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from workbench.errors import InputError
+from workbench.base.text import short
+from workbench.errors import InputError, KindError
 from workbench.ipu._feeds import check_depth
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.tf._graph.dtypes import as_dtype
@@ -64,7 +65,9 @@ class ReplicatedMetricReductionMethod(Enum):
         name = method.upper() if isinstance(method, str) else ""
         if name in cls.__members__:
             return cls[name]
-        raise InputError(f"replicated_metric_reduction_method is {method!r}", expected=f"{', '.join(cls.__members__)}")
+        raise InputError(
+            f"replicated_metric_reduction_method is {short(method)}", expected=f"{', '.join(cls.__members__)}"
+        )
 
     def reduced(self, values: Any) -> Any:
         """What is reported of values that all replicas have along a first axis, in any tree."""
@@ -87,17 +90,17 @@ def accumulation_of(steps: Any, normalize: Any, method: Any, more: Any) -> Accum
     """The arguments of `set_gradient_accumulation_options`, read. Errors: `InputError`, a `ValueError`; `TypeError`."""
     found = steps_of(steps)
     if normalize is not None and not isinstance(normalize, bool):
-        raise InputError(f"experimental_normalize_gradients is {normalize!r}", expected="True, False or None")
+        raise InputError(f"experimental_normalize_gradients is {short(normalize)}", expected="True, False or None")
     if not isinstance(more, Mapping):
-        raise TypeError(
+        raise KindError(
             f"gradient_accumulation_optimizer_kwargs is a {type(more).__name__}, but it must be a dictionary."
         )
     for name in more:
         if name in _SET_BY_KERAS:
-            raise InputError(f"{name!r} is set automatically: {_SET_BY_KERAS[name]}", todo=f"leave {name} out")
+            raise InputError(f"{short(name)} is set automatically: {_SET_BY_KERAS[name]}", todo=f"leave {name} out")
         if name not in _OF_THE_OPTIMIZER:
             raise InputError(
-                f"set_gradient_accumulation_options has no argument {name!r}",
+                f"set_gradient_accumulation_options has no argument {short(name)}",
                 expected=f"any of: {', '.join((*_EXPLICIT, *_OF_THE_OPTIMIZER))}",
             )
     dtype = more.get("dtype")
@@ -119,7 +122,8 @@ def steps_of(steps: Any) -> int | None:
         return None
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise InputError(
-            f"gradient_accumulation_steps_per_replica is {steps!r}", expected="a whole number of at least 1, or None"
+            f"gradient_accumulation_steps_per_replica is {short(steps)}",
+            expected="a whole number of at least 1, or None",
         )
     return steps
 
@@ -145,9 +149,9 @@ def _queue_options(
 ) -> tuple[tuple[str, Any], ...]:
     for name in given:
         if name in by_keras:
-            raise InputError(f"{call} was given {name!r}, which Keras sets", todo=f"leave {name} out")
+            raise InputError(f"{call} was given {short(name)}, which Keras sets", todo=f"leave {name} out")
         if name not in known:
-            raise InputError(f"{call} has no argument {name!r}", expected=f"any of: {', '.join(known)}")
+            raise InputError(f"{call} has no argument {short(name)}", expected=f"any of: {', '.join(known)}")
     for name in ("prefetch_depth", "buffer_depth"):
         if given.get(name) is not None:
             check_depth(name, given[name])

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.errors import InputError
+from workbench.base.text import short
+from workbench.errors import InputError, KindError
 from workbench.ipu._pipeline.asked import Asked, checked
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.ipu.keras._extensions.options import SUM, Accumulation, steps_of
@@ -114,12 +115,14 @@ def pipelining_of(
 ) -> Pipelining:
     """The arguments of `set_pipelining_options`, read. Errors: `ValueError`, `TypeError`."""
     if devices is not None and (not isinstance(devices, list) or not all(type(each) is int for each in devices)):
-        raise InputError(f"device_mapping is {devices!r}", expected="a list of whole numbers, an IPU for each stage")
+        raise InputError(
+            f"device_mapping is {short(devices)}", expected="a list of whole numbers, an IPU for each stage"
+        )
     for name, value in (("accumulate_outfeed", accumulate_outfeed), ("experimental_normalize_gradients", normalize)):
         if value is not None and not isinstance(value, bool):
-            raise InputError(f"{name} is {value!r}", expected="True, False or None")
+            raise InputError(f"{name} is {short(value)}", expected="True, False or None")
     if not isinstance(more, Mapping):
-        raise TypeError(f"pipelining_kwargs is a {type(more).__name__}, but it must be a dictionary.")
+        raise KindError(f"pipelining_kwargs is a {type(more).__name__}, but it must be a dictionary.")
     _check_names(tuple(more))
     return Pipelining(
         steps=steps_of(steps),
@@ -134,13 +137,17 @@ def pipelining_of(
 def _check_names(names: Sequence[str]) -> None:
     for name in names:
         if name in _NAMED:
-            raise InputError(f"set_pipelining_options was given {name!r}", todo=f"set {_NAMED[name]}")
+            raise InputError(f"set_pipelining_options was given {short(name)}", todo=f"set {_NAMED[name]}")
         if name in _SET:
-            raise InputError(f"set_pipelining_options was given {name!r}, which Keras sets", todo=f"leave {name} out")
+            raise InputError(
+                f"set_pipelining_options was given {short(name)}, which Keras sets", todo=f"leave {name} out"
+            )
         if name in _UNFIT:
-            raise InputError(f"set_pipelining_options was given {name!r}, which does not fit a Keras model")
+            raise InputError(f"set_pipelining_options was given {short(name)}, which does not fit a Keras model")
         if name not in _MORE:
-            raise InputError(f"set_pipelining_options has no argument {name!r}", expected=f"any of: {', '.join(_MORE)}")
+            raise InputError(
+                f"set_pipelining_options has no argument {short(name)}", expected=f"any of: {', '.join(_MORE)}"
+            )
 
 
 __all__ = ["Pipelining", "pipelining_of"]

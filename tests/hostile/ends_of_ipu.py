@@ -1,0 +1,51 @@
+"""How cells of the classes of `wb.ipu` and of pipelines end: which classes of value give a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.hostile.ends_of_tf import ARRAYS, NUMBERS, TEXTS
+
+PIPELINE = "ipu.ops.pipelining_ops.pipeline"
+OPTIONS = "ipu.ops.pipelining_ops.PipelineStageOptions"
+OUTPUT = "ipu.ops.pipelining_ops.OptimizerFunctionOutput"
+QUEUES = ("ipu_infeed_queue.IPUInfeedQueue", "ipu_outfeed_queue.IPUOutfeedQueue")
+OFFLOADED = (
+    *("offload_weight_update_variables", "offload_activations", "offload_gradient_accumulation_buffers"),
+    *("offload_weights", "replicated_weight_sharding"),
+)
+DEVICES = "zero|past 64 bits|10**18|numpy scalar"  # a larger system may have it
+
+RESULTS: Mapping[str, str] = {
+    "ipu.ipu_infeed_queue.IPUInfeedQueue.dataset": "numpy array",
+    "ipu.ipu_infeed_queue.IPUIterator.dataset": "numpy array",
+    "ipu.ipu_infeed_queue.IPUInfeedQueue.prefetch_depth": "none|numpy scalar",
+    **{f"ipu.{name}.device_ordinal": f"none|{DEVICES}" for name in QUEUES},
+    **{f"ipu.{name}.optimise_latency": "true" for name in QUEUES},
+    "ipu.ipu_outfeed_queue.ScopedIPUOutfeedQueue.device_ordinal": f"none|{DEVICES}",
+    "ipu.ipu_outfeed_queue.IPUOutfeedQueue.buffer_depth": "past 64 bits|10**18|numpy scalar",
+    "ipu.ipu_strategy.IPUStrategyV1.enable_dataset_iterators": "true",
+    "ipu.ipu_strategy.IPUStrategyV1.enable_keras_extensions": "true",
+    **{f"{OUTPUT}.{name}_gradients_kwargs": "none|dict" for name in ("compute", "apply")},
+    **{f"{OPTIONS}.{name}_options": "none|dict" for name in ("convolution", "matmul", "slice")},
+    "ipu.IPUOutfeedQueue.enqueue.tensors": "numpy scalar|numpy array",
+    "ipu.IPUStrategyV1.reduce.value": f"none|true|{NUMBERS}|{ARRAYS}|dict",
+    "ipu.IPUStrategyV1.experimental_distribute_dataset.dataset": f"{ARRAYS}|numpy objects|nested list|in itself",
+    **{f"{PIPELINE}.{name}": "none|true" for name in OFFLOADED},
+    f"{PIPELINE}.replicated_optimizer_state_sharding": "none|true",
+    **{f"{PIPELINE}.{name}": "numpy scalar" for name in ("gradient_accumulation_count", "repeat_count")},
+    **{f"{PIPELINE}.{name}": "true" for name in ("outfeed_loss", "accumulate_outfeed")},
+    f"{PIPELINE}.inputs": "none|empty list",
+    f"{PIPELINE}.name": f"none|{TEXTS}",
+    f"{PIPELINE}.accumulate_outfeed_dtype": "none|callable|class",  # asked where something is accumulated
+    # without them these stages have nothing to take or nowhere to give it to
+    **dict.fromkeys((f"{PIPELINE}.infeed_queue", f"{PIPELINE}.outfeed_queue"), ""),
+    f"{PIPELINE}.device_mapping": "none",
+    "ipu.gradient_accumulation.GradientAccumulationReductionMethod.parse.reduction_method": "",
+    "ipu.ipu_infeed_queue.IPUIterator.infeed_spec": "none",
+}
+OWN: Mapping[str, str] = {
+    f"{PIPELINE}.gradient_accumulation_dtype": "callable|class",
+    f"{PIPELINE}.optimizer_function": "callable|class",
+    f"{OUTPUT}.loss": "",
+}

@@ -1,0 +1,128 @@
+"""Classes of `wb.ipu` and their methods, and pipelines: queues, strategies, options of stages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+import workbench as wb
+from tests.hostile.surface import Call, call
+from workbench.ipu.ops import pipelining_ops as OPS  # noqa: N812
+
+ipu, tf = wb.ipu, wb.tf
+QUEUE = ipu.ipu_infeed_queue.IPUInfeedQueue
+OUT = ipu.ipu_outfeed_queue.IPUOutfeedQueue
+STRATEGY = ipu.ipu_strategy.IPUStrategyV1
+
+
+class Pieces:
+    """A graph with a variable and a loss, a dataset of four numbers, queues of it and of results, a strategy."""
+
+    def __init__(self) -> None:
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            self.weight = tf.get_variable("weight", initializer=np.float32(2.0))
+            self.loss = self.weight * self.weight
+        self.dataset = tf.data.Dataset.from_tensor_slices(np.arange(4, dtype="float32"))
+        self.queue = QUEUE(self.dataset)
+        self.out = OUT()
+        self.strategy = STRATEGY()
+
+
+def doubled(x: Any) -> Any:
+    return x + x
+
+
+def loss_of(x: Any) -> Any:
+    return tf.reduce_sum(x * tf.get_variable("factor", initializer=np.float32(3.0)))
+
+
+def optimized(loss: Any) -> Any:
+    return OPS.OptimizerFunctionOutput(tf.train.GradientDescentOptimizer(0.1), loss)
+
+
+CLASSES: Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+    "ipu_infeed_queue.IPUInfeedQueue": (QUEUE, {"dataset": lambda pieces: pieces.dataset}),
+    "ipu_infeed_queue.IPUIterator": (ipu.ipu_infeed_queue.IPUIterator, {"dataset": lambda pieces: pieces.dataset}),
+    "ipu_outfeed_queue.IPUOutfeedQueue": (OUT, {}),
+    "ipu_outfeed_queue.ScopedIPUOutfeedQueue": (ipu.ipu_outfeed_queue.ScopedIPUOutfeedQueue, {}),
+    "ipu_outfeed_queue.IPUOutfeedQueueIterator": (
+        ipu.ipu_outfeed_queue.IPUOutfeedQueueIterator,
+        {"outfeed_queue": lambda pieces: pieces.out},
+    ),
+    "ipu_strategy.IPUStrategyV1": (STRATEGY, {}),
+    "ops.pipelining_ops.OptimizerFunctionOutput": (
+        OPS.OptimizerFunctionOutput,
+        {"opt": lambda pieces: tf.train.GradientDescentOptimizer(0.1), "loss": lambda pieces: pieces.loss},
+    ),
+    "ops.pipelining_ops.PipelineStageOptions": (OPS.PipelineStageOptions, {}),
+    "gradient_accumulation.GradientAccumulationReductionMethod.parse": (
+        ipu.gradient_accumulation.GradientAccumulationReductionMethod.parse,
+        {"reduction_method": "mean"},
+    ),
+}
+METHODS: Mapping[str, tuple[Callable[[Any], Any], Mapping[str, Any]]] = {
+    "IPUOutfeedQueue.enqueue": (lambda pieces: pieces.out, {"tensors": lambda pieces: pieces.loss}),
+    "IPUStrategyV1.reduce": (lambda pieces: pieces.strategy, {"reduce_op": "SUM", "value": 2.0}),
+    "IPUStrategyV1.experimental_distribute_dataset": (
+        lambda pieces: pieces.strategy,
+        {"dataset": lambda pieces: pieces.dataset},
+    ),
+}
+
+
+def pipeline(pieces: Any) -> Callable[..., Any]:
+    """A pipeline of two stages that trains, compiled and not run."""
+
+    def made(**given: Any) -> Any:
+        def computation() -> Any:
+            return OPS.pipeline(**given)
+
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            return ipu.ipu_compiler.compile(computation, [])
+
+    return made
+
+
+TRAINED = {
+    "computational_stages": lambda pieces: [doubled, loss_of],
+    "gradient_accumulation_count": 4,
+    "infeed_queue": lambda pieces: pieces.queue,
+    "outfeed_queue": lambda pieces: pieces.out,
+    "optimizer_function": lambda pieces: optimized,
+}
+
+
+def cells() -> Iterator[Call]:
+    for name, (function, given) in CLASSES.items():
+        yield call(f"ipu.{name}", in_place(lambda pieces, f=function: f, function), given=given)
+    for name, (owner, given) in METHODS.items():
+        last = name.rpartition(".")[2]
+        method = getattr(owner(Pieces()), last)
+        yield call(f"ipu.{name}", in_place(lambda pieces, o=owner, n=last: getattr(o(pieces), n), method), given=given)
+    yield call("ipu.ops.pipelining_ops.pipeline", in_place(pipeline, OPS.pipeline), given=TRAINED)
+
+
+def in_place(found: Callable[[Any], Any], like: Any) -> Callable[..., Any]:
+    """What is called in a graph of its own, on a system of four IPUs."""
+
+    def called(**given: Any) -> Any:
+        pieces = Pieces()
+        values = {
+            name: value(pieces) if getattr(value, "__name__", "") == "<lambda>" else value
+            for name, value in given.items()
+        }
+        config = ipu.config.IPUConfig()
+        config.auto_select_ipus = 2
+        config.configure_ipu_system()
+        try:
+            with pieces.graph.as_default():
+                return found(pieces)(**values)
+        finally:
+            ipu.config.reset_ipu_configuration()
+
+    called.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]
+    return called
