@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +60,8 @@ def shown(profile: Profile) -> None:
     ):
         assert str(getattr(profile, report))
     profile.blocks(max_rows=50)
+    for step in profile.steps["id"]:
+        assert str(profile.explain(step=int(step)))
     with tempfile.TemporaryDirectory() as folder:
         profile.to_html(Path(folder) / "a.html")
 
@@ -129,6 +132,25 @@ def test_wrong_words_in_any_column(column: tuple[str, str], row: int, wrong: str
         shown(found)
 
 
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        *(("inputs", text) for text in ("[]", "3", '{"a": {}}', '{"a": [null]}', '{"a": null}', "{", "[" * 100_000)),
+        *(("of", text) for text in ("{}", "[3]", '[{"name": "a"}]', "[" * 100_000)),
+        ("of", '[{"name": "a", "value": 1.5, "formula": "f", "inputs": {}}]'),
+        ("of", '[{"name": 3, "value": 1, "formula": "f", "inputs": {}}]'),
+        ("of", '[{"name": "a", "value": 1, "formula": [], "inputs": {}}]'),
+        ("of", '[{"name": "a", "value": 1, "formula": "nosuch", "inputs": {}}]'),
+        ("of", '[{"name": "a", "value": 1, "formula": "f", "inputs": [1]}]'),
+    ],
+)
+def test_terms_that_are_none_are_refused(column: str, text: str) -> None:
+    found = loaded(WHOLE)
+    assert found is not None
+    assert len(found.tables["terms"]["inputs"])
+    assert loaded(rewritten(cell=("terms", column, 0, text))) is None
+
+
 def rewritten(meta: Any = None, cell: tuple[str, str, int, Any] | None = None) -> bytes:
     """The file of the handmade pipeline with another description or another value in one cell."""
     whole = handmade_pipeline()
@@ -136,6 +158,8 @@ def rewritten(meta: Any = None, cell: tuple[str, str, int, Any] | None = None) -
     if cell is not None:
         table, key, row, value = cell
         if len(tables[table][key]):
+            if isinstance(value, str):  # a column is as wide as its longest text
+                tables[table][key] = np.array([*tables[table][key].tolist(), value])[:-1]
             tables[table][key][row % len(tables[table][key])] = value
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a"

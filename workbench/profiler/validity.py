@@ -213,11 +213,45 @@ def _tables(profile: Stored) -> None:
     _one_of(tables["cycle_breakdown"]["cause"], CAUSES)
     _one_of(tables["steps"]["direction"], DIRECTIONS)
     _one_of(tables["terms"]["formula"], profile.meta["formulas"])
-    for text in set(tables["terms"]["of"].tolist()) - {""}:
-        _one_of(np.array([str(part["formula"]) for part in json.loads(text)]), profile.meta["formulas"])
+    _terms(tables["terms"], profile.meta["formulas"])
     described = profile.meta["category_formulas"].values()
     if any(each["formula"] not in profile.meta["formulas"] for each in described):
         raise ValueError("a category names a formula that is not there")
+
+
+def _terms(terms: Mapping[str, Column], formulas: Any) -> None:
+    """What the numbers of steps were computed from: numbers by name, some with formulas of their own."""
+    for text in set(terms["inputs"].tolist()):
+        _numbers_by_name(_read(text))
+    for text in set(terms["of"].tolist()) - {""}:
+        parts = _read(text)
+        if not isinstance(parts, list):
+            raise ValueError("the terms of a step are no list")
+        for part in parts:
+            if not isinstance(part, dict) or set(part) != {"name", "value", "formula", "inputs"}:
+                raise ValueError("a term of a step has other parts than name, value, formula and inputs")
+            if not isinstance(part["name"], str) or type(part["value"]) is not int:
+                raise ValueError("a term of a step has no name or no whole value")
+            _numbers_by_name(part["inputs"])
+            if not isinstance(part["formula"], str) or part["formula"] not in formulas:
+                raise ValueError("a row names something that is not there")
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("terms of a step are nested too deeply") from error
+
+
+def _numbers_by_name(found: Any) -> None:
+    if not isinstance(found, dict) or not all(map(_plain, found.values())):
+        raise ValueError("the inputs of a step's cost are no numbers by name")
+
+
+def _plain(value: Any) -> bool:
+    """A number, a text, or lists of them: counts by vertex class are pairs."""
+    return all(map(_plain, value)) if isinstance(value, list) else isinstance(value, int | float | str)
 
 
 def _timelines(profile: Stored) -> None:
