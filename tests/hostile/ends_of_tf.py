@@ -118,6 +118,13 @@ RESULTS: Mapping[str, str] = {
     "tf.Variable.eval.session": "",  # there is no default one
     # anything
     **each(("is_tensor.value", "Graph.add_to_collection.value"), EVERY),
+    "tf.InteractiveSession.target": "empty text",
+    "tf.InteractiveSession.config": "none",
+    "tf.InteractiveSession.graph": "none",
+    "tf.GradientTape.gradient.target": "",
+    "tf.GradientTape.gradient.sources": "empty list",
+    "tf.GradientTape.gradient.unconnected_gradients": "none",
+    "tf.GradientTape.watch.tensor": "empty list",
     # datasets
     "tf.Dataset.from_tensors.tensors": f"none|true|{NUMBERS}|{ARRAYS}|{TEXTS}|bytes|nested list|dict",
     "tf.Dataset.from_tensor_slices.tensors": "numpy array",

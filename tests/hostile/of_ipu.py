@@ -19,13 +19,18 @@ ROOT = "workbench.ipu."
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Every public function of a public module, by module and name."""
+    return public(inspect.isfunction)
+
+
+def public(kind: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
+    """What is public in a public module and of a kind, by module and name."""
     for found in pkgutil.walk_packages(wb.ipu.__path__, ROOT):
         if any(part.startswith("_") for part in found.name.removeprefix(ROOT).split(".")):
             continue
         module = importlib.import_module(found.name)
         for name in getattr(module, "__all__", [each for each in vars(module) if not each.startswith("_")]):
             function = getattr(module, name)
-            if inspect.isfunction(function) and function.__module__ == found.name:
+            if kind(function) and function.__module__ == found.name:
                 yield f"{found.name.removeprefix(ROOT)}.{name}", function
 
 

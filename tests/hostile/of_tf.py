@@ -25,6 +25,8 @@ class Pieces:
             self.y = self.x * self.variable
             self.loss = tf.reduce_sum(self.y)
             self.scope = tf.get_variable_scope()
+            with tf.GradientTape(persistent=True) as self.tape:
+                self.squared = self.variable * self.variable
             self.session = tf.Session(graph=self.graph)
             self.session.run(tf.global_variables_initializer())
 
@@ -87,6 +89,8 @@ FUNCTIONS: Mapping[str, Mapping[str, Any]] = {
     "train.get_global_step": {},
     "train.get_or_create_global_step": {},
     "GradientTape": {},
+    "InteractiveSession": {},
+    "disable_eager_execution": {},
 }
 OF_GRADIENTS = {"grads_and_vars": lambda pieces: [(pieces.variable + 1.0, pieces.variable)]}
 METHODS: Mapping[str, tuple[Callable[[Any], Any], Mapping[str, Any]]] = {
@@ -111,6 +115,11 @@ METHODS: Mapping[str, tuple[Callable[[Any], Any], Mapping[str, Any]]] = {
             ("get_slot", {"var": lambda pieces: pieces.variable, "name": "m"}),
         )
     },
+    "GradientTape.watch": (lambda pieces: pieces.tape, {"tensor": lambda pieces: pieces.x}),
+    "GradientTape.gradient": (
+        lambda pieces: pieces.tape,
+        {"target": lambda pieces: pieces.squared, "sources": lambda pieces: pieces.variable},
+    ),
     "Dataset.from_tensor_slices": (lambda pieces: tf.data.Dataset, {"tensors": [1.0, 2.0]}),
     "Dataset.from_tensors": (lambda pieces: tf.data.Dataset, {"tensors": [1.0, 2.0]}),
     "Dataset.from_generator": (lambda pieces: tf.data.Dataset, {"generator": lambda pieces: lambda: iter([1, 2])}),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,50 @@ def test_every_public_function_has_its_cells() -> None:
 def test_every_operation_has_cells() -> None:
     operations = {f"tf.{name}" for name in vars(wb.tf.math)} | {f"tf.nn.{name}" for name in dir(wb.tf.nn)}
     assert {name for name in operations if not name.rpartition(".")[2].startswith("_")} - {RANDOM} == set(IN_NUMPY)
+
+
+# Made by other calls, or given nothing.
+MADE = ("DType", "Operation", "Tensor", "Graph", "enable_eager_execution", "disable_v2_behavior")
+
+
+def test_every_public_name_of_tf_has_cells() -> None:
+    from workbench.tf._names import PUBLIC
+
+    spaces = ("train", "random", "nn", "math", "initializers", "errors", "logging")
+    found = {name: value for name, value in PUBLIC.items() if callable(value) and name not in spaces}
+    found |= {f"train.{name}": value for name, value in vars(wb.tf.train).items() if name != "Optimizer"}
+    found |= {f"random.{name}": value for name, value in vars(wb.tf.random).items()}
+    cells = {call.name.removeprefix("tf.") for room in ("of tf", "operations", "sessions") for call in ROOMS[room]()}
+    functions = {PUBLIC.get(name) for name in cells} | {
+        getattr(wb.tf.nn, name.removeprefix("nn."), None) for name in cells
+    }
+    functions |= {getattr(wb.tf.random, name.removeprefix("random."), None) for name in cells}
+    without = {
+        name
+        for name, value in found.items()
+        if name not in cells
+        and name not in MADE
+        and getattr(value, "func", value) not in functions
+        and inspect.signature(value).parameters
+    }
+    assert without == set()
+
+
+def test_every_public_class_of_ipu_has_cells() -> None:
+    """Those that are given something when they are made, and are no choices of a fixed set."""
+    from tests.hostile.of_ipu import public
+
+    cells = {call.name.removeprefix("ipu.") for call in ROOMS["classes of ipu"]()}
+    without = {
+        name
+        for name, kind in public(inspect.isclass)
+        if not issubclass(kind, Enum) and inspect.signature(kind).parameters and name not in cells
+    }
+    assert without == {  # the first is another's with another end, the second is made by a strategy, the third is one
+        "ipu_infeed_queue.IPUOwnedIterator",
+        "ipu_strategy.IPUExtendedV1",
+        "ipu_strategy.IPUStrategy",
+    }
 
 
 def test_the_tables_name_what_there_is() -> None:

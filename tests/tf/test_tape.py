@@ -59,7 +59,7 @@ def test_the_structure_is_that_of_the_sources() -> None:
         assert set(found) == {"x", "y"}
         zero = tape.gradient(z, y, unconnected_gradients="zero")
         assert tape.gradient(z, y) is None
-        return found["x"], found["y"], zero, tape.gradient(x * 3.0, x, output_gradients=tf.constant([2.0]))
+        return found["x"], found["y"], zero, tape.gradient(x * 3.0, x, output_gradients=tf.constant([2.0, 2.0]))
 
     def scaled(x: Any) -> Any:
         with tf.GradientTape() as tape:

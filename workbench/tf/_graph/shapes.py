@@ -32,6 +32,14 @@ def known_sizes(shape: Any, called: str = "shape") -> tuple[int, ...]:
     return tuple(map(int, given))
 
 
+def may_agree(one: Any, other: Any) -> bool:
+    """Whether two static shapes can be the same when the program runs: what is not known may be anything."""
+    if one is UNKNOWN or other is UNKNOWN:
+        return True
+    both = zip(one, other, strict=False)
+    return len(one) == len(other) and all(a is None or b is None or a == b for a, b in both)
+
+
 def _is_size(value: Any, most: int = MOST) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < most)
 
@@ -112,4 +120,4 @@ class UnknownShape(TensorShape):
 
 UNKNOWN = UnknownShape()
 
-__all__ = ["UNKNOWN", "TensorShape", "UnknownShape", "known_sizes", "sizes"]
+__all__ = ["UNKNOWN", "TensorShape", "UnknownShape", "known_sizes", "may_agree", "sizes"]

@@ -15,7 +15,7 @@ from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation, Running, Tensor
 from workbench.tf._graph.convert import is_symbolic, symbolic
 from workbench.tf._graph.evaluate import GradientOf, path_between
-from workbench.tf._graph.shapes import UNKNOWN
+from workbench.tf._graph.shapes import UNKNOWN, may_agree
 from workbench.tf._graph.variables import TRAINABLE, Variable
 from workbench.tf._ops.control import as_tensor
 from workbench.tf._ops.math import OPERATIONS
@@ -43,7 +43,7 @@ def gradients(
     targets = tuple(_tensors("ys", ys))
     sources = tuple(each if isinstance(each, Variable) else _tensor("xs", each) for each in _as_list(xs))
     given = [] if grad_ys is None else _tensors("grad_ys", grad_ys)
-    if grad_ys is not None and [each.shape for each in given] != [each.shape for each in targets]:
+    if grad_ys is not None and not all_agree(given, targets):
         raise InputError(f"grad_ys is {short(grad_ys)}", expected="a gradient of the shape of each of ys")
     stopped = frozenset() if stop_gradients is None else frozenset(_stopped(stop_gradients))
     asked = [depends(targets, source, stopped=stopped) for source in sources]
@@ -52,6 +52,13 @@ def gradients(
     made = iter(gradient_operation(of, given, name) if connected else ())
     none = OPERATIONS["zeros_like"] if unconnected_gradients == "zero" else lambda source: None
     return [next(made) if reached else none(source) for source, reached in zip(sources, asked, strict=True)]
+
+
+def all_agree(given: Sequence[Tensor], targets: Sequence[Tensor]) -> bool:
+    """Whether there is a gradient for each target, of its shape."""
+    return len(given) == len(targets) and all(
+        may_agree(one.shape, other.shape) for one, other in zip(given, targets, strict=True)
+    )
 
 
 def _tensor(called: str, value: Any) -> Tensor:
@@ -319,7 +326,7 @@ def _rate(called: str, value: Any) -> Any:
 def _shaped(called: str, value: Any, like: Tensor) -> Any:
     """A gradient of a tensor: of its shape, or None for ones."""
     made = None if value is None else _tensor(called, value)
-    if made is not None and made.shape != like.shape:
+    if made is not None and not may_agree(made.shape, like.shape):
         raise InputError(f"{called} is {short(value)}", expected=f"a gradient of shape {tuple(like.shape)}, the loss'")
     return made
 
@@ -448,6 +455,7 @@ __all__ = [
     "MomentumOptimizer",
     "Optimizer",
     "RMSPropOptimizer",
+    "all_agree",
     "depends",
     "gradient_operation",
     "gradients",

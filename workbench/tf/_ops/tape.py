@@ -9,14 +9,15 @@ from typing import Any
 import jax
 
 from workbench.base.checked import checked
+from workbench.base.text import short
 from workbench.errors import InputError, StateError
 from workbench.tf import _graph
 from workbench.tf._graph import Tensor
-from workbench.tf._graph.convert import is_symbolic, symbolic
+from workbench.tf._graph.convert import check_depth, is_symbolic, symbolic
 from workbench.tf._graph.evaluate import GradientOf, path_between
 from workbench.tf._graph.variables import GLOBAL, TRAINABLE, Variable
 from workbench.tf._ops.control import as_tensor
-from workbench.tf._ops.gradients import depends, gradient_operation
+from workbench.tf._ops.gradients import all_agree, depends, gradient_operation
 from workbench.tf._ops.math import OPERATIONS
 
 NONE, ZERO = "none", "zero"
@@ -55,9 +56,12 @@ class GradientTape:
 
     def watch(self, tensor: Any) -> None:
         """Differentiate with respect to these tensors or variables too."""
-        for each in jax.tree_util.tree_leaves(tensor):
+        for each in _leaves("tensor", tensor):
             if not isinstance(each, Tensor | Variable):
-                raise InputError(f"a GradientTape cannot watch {each!r}", expected="a tensor of a graph or a variable")
+                raise InputError(
+                    f"tensor is {short(tensor)}: a GradientTape cannot watch {short(each)}",
+                    expected="a tensor of a graph or a variable",
+                )
             self._watched[id(each)] = each
 
     @contextmanager
@@ -104,6 +108,13 @@ class GradientTape:
             raise StateError(
                 "A GradientTape gives gradients once. To mend it: make it with tf.GradientTape(persistent=True)."
             )
+        held = _leaves("sources", sources)
+        asked_for = str(getattr(unconnected_gradients, "value", unconnected_gradients)).lower()
+        if asked_for not in (NONE, ZERO):
+            raise InputError(f"unconnected_gradients is {short(unconnected_gradients)}", expected='"none" or "zero"')
+        for each in held:
+            if not isinstance(each, Variable) and not is_symbolic(each):
+                raise InputError(f"sources is {short(sources)}", expected="tensors of a graph and variables")
         self._used = True
         if self._opened is not None and not self._persistent:
             self._pause()
@@ -112,9 +123,9 @@ class GradientTape:
         targets = self._targets(target)
         asked = [self._reaches(targets, source) for source in wanted]
         connected = [source for source, reached in zip(wanted, asked, strict=True) if reached]
-        given = [] if output_gradients is None else [as_tensor(each) for each in _flat(output_gradients)]
+        given = [] if output_gradients is None else _given(output_gradients, targets)
         made = iter(self._gradients(targets, connected, given))
-        zeros = str(getattr(unconnected_gradients, "value", unconnected_gradients)).lower() == ZERO
+        zeros = asked_for == ZERO
         found = [
             next(made) if reached else _zeros(source) if zeros else None
             for source, reached in zip(wanted, asked, strict=True)
@@ -122,10 +133,11 @@ class GradientTape:
         return jax.tree_util.tree_unflatten(tree, found)
 
     def _targets(self, target: Any) -> tuple[Tensor, ...]:
-        flat = _flat(target)
-        if not all(is_symbolic(each) for each in flat):
+        flat = _leaves("target", target)
+        if not flat or not all(is_symbolic(each) for each in flat):
             raise InputError(
-                "a GradientTape was asked for the gradient of a value that no graph computes",
+                f"target is {short(target)}: a GradientTape was asked for the gradient of a value that no graph "
+                "computes",
                 todo="compute it inside the function given to ipu_compiler.compile, or from tf.placeholder tensors",
             )
         return tuple(as_tensor(symbolic(each)) for each in flat)
@@ -144,8 +156,27 @@ class GradientTape:
         return gradient_operation(GradientOf(tuple(targets), tuple(sources), self._inside()), given, "gradient_tape")
 
 
-def _flat(value: Any) -> list[Any]:
-    return list(jax.tree_util.tree_leaves(value, is_leaf=lambda each: isinstance(each, Variable)))
+def _leaves(called: str, given: Any) -> list[Any]:
+    """What is inside lists and dicts; an `InputError` for lists that hold themselves."""
+    try:
+        check_depth(given)
+    except RecursionError as error:
+        raise InputError(f"{called} is {short(given)}: {error}", expected="tensors and variables") from None
+    found: list[Any] = jax.tree_util.tree_leaves(given, is_leaf=lambda each: isinstance(each, Variable))
+    return [given] if given is None else found
+
+
+def _given(output_gradients: Any, targets: Sequence[Tensor]) -> list[Tensor]:
+    """The gradients of the targets: one of each target's shape."""
+    try:
+        found = [as_tensor(each) for each in _leaves("output_gradients", output_gradients)]
+    except InputError as error:
+        raise InputError(f"output_gradients is {short(output_gradients)}: {error.what}", expected="numbers") from None
+    if not all_agree(found, targets):
+        raise InputError(
+            f"output_gradients is {short(output_gradients)}", expected="a gradient of the shape of each target"
+        )
+    return found
 
 
 def _zeros(source: Any) -> Any:

@@ -234,7 +234,7 @@ class InteractiveSession(Session):
     """A session that is the default one from when it is made until it is closed."""
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        super().__init__(target, graph or _graph.get_default_graph(), config)
+        super().__init__(target, _graph.get_default_graph() if graph is None else graph, config)
         self._context = _graph.as_default_session(self)
         self._context.__enter__()
 
