@@ -16,6 +16,16 @@ UNREAD = {
     "ipu/dataset_extractor.py import_variables is_input": "variables are inputs and outputs of a program both",
     "ipu/ipu_outfeed_queue.py dequeue wait_for_completion": "no program is running when Python goes on",
     "ipu/ipu_strategy.py non_slot_devices var_list": "one device has all variables",
+    **dict.fromkeys(
+        (
+            f"ipu/keras/layers/{layer} training"
+            for layer in (
+                *("norms.py call", "norms.py compute_output_spec"),
+                *("dropout.py compute_output_spec", "embedding.py call"),
+            )
+        ),
+        "the interface of Keras' layers: training and inference are alike",
+    ),
     "ipu/utils.py export_dataset_to_file apply_options": "a dataset's options change no element",
     **{
         f"ipu/keras/_execution/polling.py on_{mode}_batch_{at} {name}": "the interface of Keras' callbacks"

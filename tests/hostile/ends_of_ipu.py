@@ -14,6 +14,8 @@ OFFLOADED = (
     *("offload_weight_update_variables", "offload_activations", "offload_gradient_accumulation_buffers"),
     *("offload_weights", "replicated_weight_sharding"),
 )
+LAYERS = "ipu.keras.layers"
+NORMS, PARTS = ("GroupNormalization", "InstanceNormalization", "LayerNormalization"), ("beta", "gamma")
 DEVICES = "zero|past 64 bits|10**18|numpy scalar"  # a larger system may have it
 
 RESULTS: Mapping[str, str] = {
@@ -38,6 +40,21 @@ RESULTS: Mapping[str, str] = {
     f"{PIPELINE}.inputs": "none|empty list",
     f"{PIPELINE}.name": f"none|{TEXTS}",
     f"{PIPELINE}.accumulate_outfeed_dtype": "none|callable|class",  # asked where something is accumulated
+    # layers of Keras
+    f"{LAYERS}.dropout.Dropout.rate": "zero",
+    f"{LAYERS}.dropout.Dropout.seed": "none",
+    f"{LAYERS}.dropout.Dropout.noise_shape": "none|empty list",
+    **{f"{LAYERS}.embedding.Embedding.{name}": "numpy scalar" for name in ("input_dim", "output_dim")},
+    f"{LAYERS}.embedding.Embedding.embeddings_initializer": "callable|class",
+    f"{LAYERS}.marks.AssumeEqualAcrossReplicas.inplace": "true",
+    **{f"{LAYERS}.norms.{norm}.{name}": "true" for norm in NORMS for name in ("center", "scale", "trainable")},
+    f"{LAYERS}.norms.GroupNormalization.strided_channel_grouping": "true",
+    f"{LAYERS}.norms.GroupNormalization.groups": "numpy scalar",
+    **{f"{LAYERS}.norms.{norm}.channels_axis": f"negative|{DEVICES}" for norm in NORMS[:2]},
+    f"{LAYERS}.norms.LayerNormalization.axis": "negative|zero|past 64 bits|10**18",
+    **{f"{LAYERS}.norms.{norm}.epsilon": f"{DEVICES}|float" for norm in NORMS},
+    **{f"{LAYERS}.norms.{norm}.{part}_initializer": "none|callable|class" for norm in NORMS for part in PARTS},
+    **{f"{LAYERS}.norms.{norm}.name": "none|empty text|controls|markup|turned|half a character" for norm in NORMS},
     # without them these stages have nothing to take or nowhere to give it to
     **dict.fromkeys((f"{PIPELINE}.infeed_queue", f"{PIPELINE}.outfeed_queue"), ""),
     f"{PIPELINE}.device_mapping": "none",

@@ -10,6 +10,7 @@ import numpy as np
 
 import workbench as wb
 from tests.hostile.surface import Call, call
+from workbench.ipu.keras import layers as LAYERS  # noqa: N812
 from workbench.ipu.ops import pipelining_ops as OPS  # noqa: N812
 
 ipu, tf = wb.ipu, wb.tf
@@ -59,6 +60,18 @@ CLASSES: Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
         {"opt": lambda pieces: tf.train.GradientDescentOptimizer(0.1), "loss": lambda pieces: pieces.loss},
     ),
     "ops.pipelining_ops.PipelineStageOptions": (OPS.PipelineStageOptions, {}),
+    **{
+        f"keras.layers.{module}.{kind.__name__}": (kind, given)
+        for module, kind, given in (
+            ("dropout", LAYERS.Dropout, {"rate": 0.5}),
+            ("embedding", LAYERS.Embedding, {"input_dim": 4, "output_dim": 2}),
+            ("marks", LAYERS.AssumeEqualAcrossReplicas, {}),
+            ("marks", LAYERS.RecomputationCheckpoint, {}),
+            ("norms", LAYERS.GroupNormalization, {}),
+            ("norms", LAYERS.InstanceNormalization, {}),
+            ("norms", LAYERS.LayerNormalization, {}),
+        )
+    },
     "gradient_accumulation.GradientAccumulationReductionMethod.parse": (
         ipu.gradient_accumulation.GradientAccumulationReductionMethod.parse,
         {"reduction_method": "mean"},

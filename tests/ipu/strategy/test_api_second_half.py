@@ -18,6 +18,9 @@ def found(name: str) -> Any:
     module, first, *path = name.split(".")
     owner = getattr(getattr(ipu, module), first)
     for part in path:
+        if inspect.ismodule(owner):
+            owner = getattr(owner, part)
+            continue
         owner = next(vars(kind)[part] for kind in owner.__mro__ if part in vars(kind))
     return owner
 

@@ -12,7 +12,7 @@ from workbench.engine.graph.primitives import names
 from workbench.engine.graph.rewriting import Writer, rewrite
 from workbench.engine.options import Options
 
-NORMS = frozenset({"BatchNormalization", "LayerNormalization", "GroupNormalization"})
+NORMS = frozenset({"BatchNormalization", "LayerNormalization", "GroupNormalization", "InstanceNormalization"})
 _SEEN_THROUGH = names(reshapes=True) | {"broadcast_in_dim"}
 
 

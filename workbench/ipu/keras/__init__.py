@@ -1,7 +1,7 @@
 """`tensorflow.python.ipu.keras`: extensions of Keras' models for the IPU. Names are loaded when first used.
 
-`_extensions` holds what a model made in a strategy's scope has besides, `_execution` what it compiles and runs.
-Tests: tests/ipu/strategy.
+`_extensions` holds what a model made in a strategy's scope has besides, `_execution` what it compiles and runs;
+`layers` are layers as PopLibs computes them. Tests: tests/ipu/strategy.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "layers":
+        return importlib.import_module("workbench.ipu.keras.layers")
     if name in _WHERE:
         return getattr(importlib.import_module(f"workbench.ipu.keras.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+    return sorted({*globals(), *_WHERE, "layers"})

@@ -1,0 +1,24 @@
+"""`tensorflow.python.ipu.keras.layers`: Keras layers as PopLibs computes them.
+
+Tests: tests/ipu/layers.
+"""
+
+from workbench.ipu.keras.layers.dropout import Dropout
+from workbench.ipu.keras.layers.embedding import Embedding
+from workbench.ipu.keras.layers.marks import AssumeEqualAcrossReplicas, RecomputationCheckpoint
+from workbench.ipu.keras.layers.norms import GroupNormalization, InstanceNormalization, LayerNormalization
+
+GroupNorm, InstanceNorm, LayerNorm = GroupNormalization, InstanceNormalization, LayerNormalization
+
+__all__ = [
+    "AssumeEqualAcrossReplicas",
+    "Dropout",
+    "Embedding",
+    "GroupNorm",
+    "GroupNormalization",
+    "InstanceNorm",
+    "InstanceNormalization",
+    "LayerNorm",
+    "LayerNormalization",
+    "RecomputationCheckpoint",
+]
