@@ -7,44 +7,15 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.ipu.strategy.twins import Twins, assert_alike
+from tests.ipu.strategy.twins import Twins, assert_alike, configure, four_layers, in_scopes
 from workbench import ipu
-from workbench.ipu.config import IPUConfig
 from workbench.ipu.ops.pipelining_ops import PipelineSchedule
-
-
-def four_layers() -> Any:
-    layers = [
-        keras.layers.Dense(5, activation="relu"),
-        keras.layers.Dense(4),
-        keras.layers.Dense(6),
-        keras.layers.Dense(3),
-    ]
-    return keras.Sequential([keras.Input((6,)), *layers])
-
-
-def in_scopes() -> Any:
-    inputs = keras.Input((6,))
-    with ipu.keras.PipelineStage(0):
-        x = keras.layers.Dense(5, activation="relu", name="first")(inputs)
-        x = keras.layers.Dense(4, name="second")(x)
-    with ipu.keras.PipelineStage(1):
-        x = keras.layers.Dense(6, name="third")(x)
-        x = keras.layers.Dense(3, name="fourth")(x)
-    return keras.Model(inputs, x)
 
 
 @pytest.fixture
 def two_ipus(twins: Twins) -> Twins:
     configure(2)
     return twins
-
-
-def configure(ipus: int) -> None:
-    config = IPUConfig()
-    config.auto_select_ipus = ipus
-    config.ipu_model.tiles_per_ipu = 16
-    config.configure_ipu_system()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from workbench import ipu
+from workbench.ipu.config import IPUConfig
 from workbench.ipu.ipu_strategy import IPUStrategy
 
 
@@ -51,6 +53,34 @@ class Subclassed(keras.Model):
 
     def call(self, inputs: Any) -> Any:
         return self.last(self.hidden(inputs))
+
+
+def four_layers() -> Any:
+    layers = [
+        keras.layers.Dense(5, activation="relu"),
+        keras.layers.Dense(4),
+        keras.layers.Dense(6),
+        keras.layers.Dense(3),
+    ]
+    return keras.Sequential([keras.Input((6,)), *layers])
+
+
+def in_scopes() -> Any:
+    inputs = keras.Input((6,))
+    with ipu.keras.PipelineStage(0):
+        x = keras.layers.Dense(5, activation="relu", name="first")(inputs)
+        x = keras.layers.Dense(4, name="second")(x)
+    with ipu.keras.PipelineStage(1):
+        x = keras.layers.Dense(6, name="third")(x)
+        x = keras.layers.Dense(3, name="fourth")(x)
+    return keras.Model(inputs, x)
+
+
+def configure(ipus: int) -> None:
+    config = IPUConfig()
+    config.auto_select_ipus = ipus
+    config.ipu_model.tiles_per_ipu = 16
+    config.configure_ipu_system()
 
 
 def assert_alike(ours: Any, theirs: Any, rtol: float = 1e-5) -> None:

@@ -18,6 +18,12 @@ _WHERE = {
     "ModelExtension": "_extensions.base",
     "ReplicatedMetricReductionMethod": "_extensions.options",
     "SequentialExtension": "_extensions.base",
+    "IPUModel": "_extensions.of_2_1",
+    "IPUSequential": "_extensions.of_2_1",
+    "Model": "_extensions.of_2_1",
+    "PipelineModel": "_extensions.of_2_1",
+    "PipelineSequential": "_extensions.of_2_1",
+    "Sequential": "_extensions.of_2_1",
 }
 
 
