@@ -15,10 +15,12 @@ from workbench.executable.compile import (
     compile_traced,
 )
 from workbench.executable.executable import Executable
+from workbench.executable.pipelines import OFFLOAD
 from workbench.executable.request import make_request, options_of
-from workbench.executable.sources import layered_source
+from workbench.executable.sources import layered_source, ready_source
 
 __all__ = [
+    "OFFLOAD",
     "PHASES",
     "Executable",
     "Progress",
@@ -28,4 +30,5 @@ __all__ = [
     "layered_source",
     "make_request",
     "options_of",
+    "ready_source",
 ]

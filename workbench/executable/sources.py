@@ -77,6 +77,13 @@ def layered_source(
     return layered(name, input_shape, layers, input_type)
 
 
+def ready_source(name: str, **size: int) -> Any:
+    """A ready model in these sizes, built when it is compiled; `size` of it are all of them, by name."""
+    from workbench.engine.frontends.ready import ready
+
+    return ready(name, **size)
+
+
 def _is_model(request: Request) -> bool:
     from workbench.engine.frontends.ready import ReadyModel
 

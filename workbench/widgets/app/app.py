@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -225,8 +225,11 @@ class App(ipywidgets.VBox):
     def _with_found(self, request: Any) -> str:
         """The code of a compile that found its stages. The form takes the options that it set: micro-batches that were
         left at one, and what memory asked for; cuts by hand begin from them."""
-        if request.options.changed != self.options.options().changed:
-            self.options.restore(request.options)
+        own = dict(self.options.options().changed)
+        written = self.run.writes()  # by fields of the form, which are left where they stand
+        kept = [(name, value) for name, value in request.options.changed if name not in written or name in own]
+        if dict(kept) != own:
+            self.options.restore(replace(request.options, changed=tuple(kept)))
         return str(self.code.code)
 
     def _mend(self) -> None:

@@ -10,13 +10,19 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import InputError
-from workbench.executable import compile_request, make_request
+from workbench.executable import OFFLOAD, compile_request, make_request
 from workbench.widgets.app.source import Choice
 
 OWN = "as the model"
 MODES = ("training", "inference")
 PRECISIONS = (OWN, "float32", "float16", "mixed_float16")
 OPTIMIZERS = ("own, else SGD", "sgd", "adam", "rmsprop")
+OWN_LOSS = "own, else by the output"
+LOSSES = (
+    OWN_LOSS,
+    *("sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy"),
+    *("mean_squared_error", "mean_absolute_error", "huber"),
+)
 IPUS = "auto_select_ipus"
 EVEN, FOUND, BY_HAND = "as many layers on each", "found by measuring", "cut by hand"
 AUTO = "auto"  # as `wb.compile(stages=...)` says it
@@ -45,6 +51,10 @@ class RunForm:
         self.mode = ipywidgets.Dropdown(options=MODES, description="mode", tooltip="A training step, or inference")
         self.precision = ipywidgets.Dropdown(options=PRECISIONS, description="precision", tooltip="Type of the model")
         self.optimizer = ipywidgets.Dropdown(options=OPTIMIZERS, description="optimizer", tooltip="For training")
+        self.loss = ipywidgets.Dropdown(options=LOSSES, description="loss", tooltip="What training lowers")
+        self.offload = ipywidgets.SelectMultiple(
+            options=list(OFFLOAD), rows=len(OFFLOAD), description="offload", tooltip=_OFFLOADED
+        )
         self.stages = ipywidgets.Dropdown(options=[EVEN, FOUND], description="stages", tooltip=_STAGES)
         self.replicas = ipywidgets.BoundedIntText(
             value=1,
@@ -54,7 +64,7 @@ class RunForm:
             tooltip="Copies of the program on IPUs of their own",
         )
         self.cuts: list[str] = []  # the layers to cut after, where they were moved by hand
-        controls = [self.batch_size, self.mode, self.precision, self.optimizer, self.stages, self.replicas]
+        controls = [getattr(self, name) for name in _KEPT]
         for control in controls:
             control.observe(lambda change: on_change(), "value")
         self.mode.observe(self._enable, "value")
@@ -62,18 +72,28 @@ class RunForm:
         self.box.add_class("wb-app-run")
 
     def _enable(self, change: Any) -> None:
-        self.optimizer.disabled = self.mode.value == "inference"
+        for control in (self.optimizer, self.loss):
+            control.disabled = self.mode.value == "inference"
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of a compile."""
         found: dict[str, Any] = {"batch_size": self.batch_size.value, "mode": self.mode.value}
         if self.precision.value != OWN:
             found["precision"] = self.precision.value
-        if self.mode.value == "training" and self.optimizer.value != OPTIMIZERS[0]:
-            found["optimizer"] = self.optimizer.value
+        if self.mode.value == "training":
+            if self.optimizer.value != OPTIMIZERS[0]:
+                found["optimizer"] = self.optimizer.value
+            if self.loss.value != OWN_LOSS:
+                found["loss"] = self.loss.value
+        if self.offload.value:
+            found["offload"] = tuple(self.offload.value)
         if self.replicas.value > 1:
             found["replicas"] = self.replicas.value
         return found
+
+    def writes(self) -> set[str]:
+        """The options that fields of this form write over the others: see `wb.compile`."""
+        return {OFFLOAD[name][0] for name in self.offload.value}
 
     def cut_by_hand(self, cuts: list[str]) -> None:
         """Cut behind these layers, or, without any, no more by hand."""
@@ -87,6 +107,9 @@ class RunForm:
         for name in ("batch_size", "precision", "replicas"):
             if name in values:
                 getattr(self, name).value = values[name]
+        if "offload" in values:
+            offload = values["offload"]
+            self.offload.value = (offload,) if isinstance(offload, str) else tuple(offload)
 
     def state(self) -> dict[str, Any]:
         """Where the controls stand, for `restore`."""
@@ -131,5 +154,6 @@ def compiled(request: Any, progress: Any, like: Any = None) -> Any:
     return autosplit(request.replace(stages=None), compile_request, ipus, progress=progress).executable
 
 
-_KEPT = ("batch_size", "mode", "precision", "optimizer", "stages", "replicas")
+_KEPT = ("batch_size", "mode", "precision", "optimizer", "loss", "stages", "replicas", "offload")
+_OFFLOADED = "What waits in streaming memory beside the IPUs; several with Ctrl"
 _STAGES = "Layers on each IPU of a copy: as many on each, or as the measured costs of the layers ask for"

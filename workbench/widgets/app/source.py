@@ -15,6 +15,7 @@ from workbench.errors import InputError
 from workbench.executable import layered_source
 from workbench.widgets.app.builder import Builder
 from workbench.widgets.app.builder.layers import described, input_type, keras_code
+from workbench.widgets.app.sizes import Sizes
 
 READY = {
     "mlp": "two hidden layers of 128 on 64 features",
@@ -90,7 +91,9 @@ class SourcePicker:
             description="Look again", icon="refresh", tooltip="Look for Keras models in the notebook again"
         )
         self.look.on_click(lambda _: self.refresh())
-        ready = ipywidgets.VBox([self.ready, self.about])
+        self.sizes = Sizes(on_change)
+        self.sizes.of(self.ready.value)
+        ready = ipywidgets.VBox([self.ready, self.about, self.sizes.box])
         notebook = ipywidgets.VBox([self.models, self.look])
         self.box = ipywidgets.Tab([self.builder.box, ready, notebook], titles=list(TABS))
         self.refresh()
@@ -124,7 +127,7 @@ class SourcePicker:
         if index == 0:
             return self._from_rows()
         if index == 1:
-            return Choice(name=self.ready.value, source=self.ready.value)
+            return Choice(name=self.ready.value, source=self.sizes.source())
         if self.models.value not in self._models:
             raise InputError(
                 "there is no Keras model in the notebook", todo="make one in a cell, then press Look again"
@@ -147,6 +150,7 @@ class SourcePicker:
         self._changed()
 
     def _describe(self) -> None:
+        self.sizes.of(self.ready.value)
         self.about.value = f'<p class="wb-app-note">{READY[self.ready.value]}</p>'
 
 

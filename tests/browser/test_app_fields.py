@@ -1,0 +1,43 @@
+"""Fields of the form in the real JupyterLab: sizes of a ready model, the loss, what is moved off the chip."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready
+from tests.browser.driver import EVERY_SCREEN, Screens
+
+pytestmark = pytest.mark.browser
+
+
+@EVERY_SCREEN
+def test_a_ready_model_in_another_size(screens: Screens, run_app: RunApp) -> None:
+    lab = run_app(START, screen=screens[0])
+    page = lab.page
+    choose_ready(page, "cnn")
+    page.get_by_text("Sizes", exact=True).click()
+    field = page.get_by_label("image size", exact=True)
+    field.wait_for(timeout=COMPILE_MS)  # Keras is loaded for them
+    field.fill("16")
+    field.press("Tab")
+    hidden = page.get_by_label("hidden", exact=True)
+    hidden.focus()
+    hidden.fill("8")
+    hidden.press("Tab")
+    page.get_by_label("loss", exact=True).select_option("mean_squared_error")
+    code = page.locator(".wb-code pre")
+    expect(code).to_contain_text("image_size=16")
+    expect(code).to_contain_text("mean_squared_error")
+    for screen in lab.on(screens):
+        lab.screenshot(f"app-fields-{screen}")
+    page.get_by_label("loss", exact=True).select_option("own, else by the output")
+    button(page, "Compile").click()
+    page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
+    page.get_by_text("Done: cnn fits").wait_for()
+    page.get_by_label("mode", exact=True).select_option("inference")
+    for name in ("loss", "optimizer"):
+        expect(page.get_by_label(name, exact=True)).to_be_disabled()
+    page.get_by_label("mode", exact=True).select_option("training")
+    page.get_by_label("offload", exact=True).select_option(["activations", "optimizer_state"])
+    expect(code).to_contain_text("offload=")
