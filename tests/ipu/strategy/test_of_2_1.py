@@ -120,12 +120,18 @@ def test_what_the_old_classes_do_not_take_is_refused(twins: Twins) -> None:
         (InputError, "at least 24", lambda: ours.fit(twins.x[:23], twins.y[:23], batch_size=8)),
         (InputError, "steps_per_run is 2", lambda: ours.fit(twins.x, twins.y, steps_per_epoch=3, steps_per_run=2)),
         (InputError, "outside the scope", of_functional),
+        (InputError, "the data hold 7", lambda: ours.fit(twins.x, 7)),
+        (InputError, r"\[47, 48\] samples", lambda: ours.fit(twins.x, twins.y[:47])),
+        (InputError, "epochs is None", lambda: ours.fit(twins.x, twins.y, epochs=None)),
+        (InputError, "callbacks is 7", lambda: ours.predict(twins.x, callbacks=7)),
     ]
     inside: list[tuple[type[Exception], str, Any]] = [
         (InputError, "gradient_accumulation_count is 0", lambda: ipu.keras.Sequential([], 0)),
         (UnsupportedError, "layer_replacement", lambda: ipu.keras.Sequential([], layer_replacement=True)),
         (InputError, "device_mapping is None", lambda: ipu.keras.PipelineSequential(dense(), 2)),
         (InputError, "lists and layers", lambda: ipu.keras.PipelineSequential([dense(), dense()[0]], 2)),
+        (InputError, "layers is 'x'", lambda: ipu.keras.Sequential("x")),
+        (InputError, "Unrecognized", lambda: ipu.keras.Model(nosuch=1)),
         (InputError, "stages holds 7", lambda: ipu.keras.PipelineSequential([[7]], 2)),
         (
             InputError,

@@ -6,8 +6,8 @@ these classes is one weight update, and their program runs a whole epoch unless 
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +17,9 @@ import numpy as np
 
 from workbench.base.text import short
 from workbench.base.whole import whole
-from workbench.errors import CallError, InputError, UnsupportedError
+from workbench.errors import CallError, InputError, UnsupportedError, WorkbenchError
 from workbench.ipu.keras._execution.data import batches
+from workbench.tf._graph.convert import check_depth as check_nesting
 from workbench.tf.data import Dataset
 from workbench.tf.distribute import get_strategy
 
@@ -121,6 +122,11 @@ class Model:
         `prefetch_depth`: of the infeed. Batches that fill no update are left out. Errors: `InputError`, as of a model
         made in a strategy's scope; `UnsupportedError` for other arguments, such as those of a validation.
         """
+        whole("epochs", epochs)
+        whole("initial_epoch", initial_epoch, least=0)
+        _check_callbacks(callbacks)
+        if not isinstance(shuffle, bool):
+            raise InputError(f"shuffle is {short(shuffle)}", expected="True or False")
         size, (x, y) = self._asked(kwargs, prefetch_depth, batch_size, (x, y), self._of_update(), steps_per_epoch)
         steps = self._planned(x, y, size, self._of_update(), steps_per_epoch, steps_per_run, "steps_per_epoch")
         told = {"epochs": epochs, "initial_epoch": initial_epoch, "verbose": verbose, "callbacks": callbacks}
@@ -140,6 +146,7 @@ class Model:
         **kwargs: Any,
     ) -> Any:
         """Evaluate. A step is a batch, of pipelined models as many as an update has; else as `fit`."""
+        _check_callbacks(callbacks)
         size, (x, y) = self._asked(kwargs, prefetch_depth, batch_size, (x, y), self._of_step(), steps)
         found = self._planned(x, y, size, self._of_step(), steps, steps_per_run, "steps")
         return self._model.evaluate(x, y, batch_size=size, verbose=verbose, steps=found, callbacks=callbacks)
@@ -157,6 +164,7 @@ class Model:
         **kwargs: Any,
     ) -> Any:
         """Predict. Steps are those of `evaluate`."""
+        _check_callbacks(callbacks)
         size, (x,) = self._asked(kwargs, prefetch_depth, batch_size, (x,), self._of_step(), steps)
         found = self._planned(x, None, size, self._of_step(), steps, steps_per_run, "steps")
         return self._model.predict(x, batch_size=size, verbose=verbose, steps=found, callbacks=callbacks)
@@ -176,13 +184,15 @@ class Model:
         for name, value in unknown.items():
             if value is not None:
                 raise UnsupportedError(f"{type(self).__name__} does not take {short(name)}", todo=f"leave {name} out")
+        if depth is not None:
+            whole("prefetch_depth", depth)
         if depth != self._depth:  # what was compiled with another is not used again
             self._model.set_infeed_queue_options(**({} if depth is None else {"prefetch_depth": depth}))
             self._depth = depth
-        if not _are_arrays(data[0]):
+        if isinstance(data[0], Dataset | keras.utils.PyDataset) or inspect.isgenerator(data[0]):
             return batch_size, data
         size = _BATCH_SIZE if batch_size is None else int(whole("batch_size", batch_size))
-        samples = len(jax.tree_util.tree_leaves(data[0])[0])
+        samples = _samples(data)
         of_one = size * (of_step if steps is None else 1)
         kept = samples - samples % of_one
         if not kept:
@@ -222,6 +232,10 @@ class Sequential(Model):
         layer_replacement: bool = False,
     ) -> None:
         self._begin(gradient_accumulation_count, layer_replacement)
+        listed = [] if layers is None else layers
+        known = keras.layers.Layer | keras.KerasTensor
+        if not isinstance(listed, list | tuple) or not all(isinstance(each, known) for each in listed):
+            raise InputError(f"layers is {short(layers)}", expected="a list of layers of Keras")
         model = _made(keras.Sequential, layers)
         self._accumulate(model, gradient_accumulation_dtype)
 
@@ -341,14 +355,36 @@ def _made(kind: Any, *args: Any, **kwargs: Any) -> Any:
     """A model of Keras, whose extension the open scope mixes in; what Keras does not take is told as ours."""
     try:
         return kind(*args, **kwargs)
-    except TypeError as error:
+    except WorkbenchError:
+        raise
+    except (TypeError, ValueError) as error:
         raise CallError(str(error), expected=f"what keras.{kind.__name__} takes") from error
 
 
-def _are_arrays(data: Any) -> bool:
-    """Whether data are arrays in memory, in lists or by name."""
-    found: Sequence[Any] = () if isinstance(data, Dataset) else jax.tree_util.tree_leaves(data)
-    return bool(found) and all(np.ndim(each) > 0 and hasattr(each, "__getitem__") for each in found)
+def _samples(data: tuple[Any, ...]) -> int:
+    """How many samples arrays hold, which may lie in lists or under names: as many in each."""
+    try:
+        check_nesting(data)
+        leaves = jax.tree_util.tree_leaves(data)
+    except RecursionError as error:
+        raise InputError(f"the data are {short(data[0])}: {error}", expected="arrays, or a dataset") from None
+    strange = [each for each in leaves if not np.ndim(each) or not hasattr(each, "dtype")]
+    if strange or data[0] is None or not jax.tree_util.tree_leaves(data[0]):
+        raise InputError(
+            f"the data hold {short(strange[0] if strange else data[0])}",
+            expected="arrays, in lists or by name, or a dataset",
+        )
+    counts = sorted({len(each) for each in leaves})
+    if len(counts) > 1:
+        raise InputError(f"the arrays have {counts} samples", expected="as many in each")
+    return int(counts[0])
+
+
+def _check_callbacks(given: Any) -> None:
+    kinds = keras.callbacks.Callback | keras.callbacks.CallbackList
+    listed = given if isinstance(given, list | tuple) else [given]
+    if given is not None and not all(isinstance(each, kinds) for each in listed):
+        raise InputError(f"callbacks is {short(given)}", expected="a list of keras.callbacks.Callback, or None")
 
 
 IPUModel, IPUSequential = Model, Sequential
