@@ -16,7 +16,7 @@ from workbench.ipu._feeds import body_arguments
 from workbench.ipu._pipeline.asked import Asked
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Graph, Operation, Running, Tensor
-from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.dtypes import given_type
 from workbench.tf._graph.variables import Variable
 from workbench.tf._ops.control import Body, as_tensor, parameters, trace, type_of
 
@@ -170,7 +170,7 @@ def _training(asked: Asked, graph: Graph, made: Sequence[Tensor]) -> Training:
 def sums_type(asked: Asked, variable: Any) -> str:
     """The type in which gradients of a variable are added up."""
     wanted = asked.sums(variable) if callable(asked.sums) and not hasattr(asked.sums, "as_numpy_dtype") else asked.sums
-    return str(variable.dtype if wanted is None else as_dtype(wanted))
+    return str(variable.dtype if wanted is None else given_type(wanted, "gradient_accumulation_dtype"))
 
 
 def _check_gradients(pairs: Sequence[tuple[Any, Any]], loss: Tensor) -> None:

@@ -24,7 +24,7 @@ from workbench.ipu._pipeline.asked import Asked
 from workbench.ipu._pipeline.recorded import Recorded
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.tf._graph import known_shape
-from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.dtypes import given_type
 from workbench.tf._graph.marks import stage_scope
 
 
@@ -80,7 +80,7 @@ def outsums(recorded: Recorded) -> dict[str, jax.ShapeDtypeStruct]:
     found = {}
     for name, tensor in zip(outfeed_names(recorded), recorded.enqueued, strict=True):
         kind = wanted(tensor) if by_tensor else wanted
-        dtype = str(tensor._dtype if kind is None else as_dtype(kind))
+        dtype = str(tensor._dtype if kind is None else given_type(kind, "accumulate_outfeed_dtype"))
         found[accumulator(name)] = jax.ShapeDtypeStruct(known_shape(tensor), dtype)
     return found
 

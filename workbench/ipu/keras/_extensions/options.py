@@ -14,7 +14,7 @@ from workbench.base.text import short
 from workbench.errors import InputError, KindError
 from workbench.ipu._feeds import check_depth
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
-from workbench.tf._graph.dtypes import as_dtype
+from workbench.tf._graph.dtypes import as_dtype, given_type
 
 SUM = GradientAccumulationReductionMethod.SUM
 
@@ -105,7 +105,7 @@ def accumulation_of(steps: Any, normalize: Any, method: Any, more: Any) -> Accum
             )
     dtype = more.get("dtype")
     if dtype is not None:
-        as_dtype(dtype)
+        given_type(dtype, "dtype")
     return Accumulation(
         steps=found or 1,
         method=GradientAccumulationReductionMethod.parse(method),
