@@ -201,7 +201,10 @@ OWN: Mapping[str, str] = {
     **ends_of_ipu.OWN,
 }
 # What is documented to raise an exception of Python's: the file is not there.
-MISSING: Mapping[str, str] = {"wb.load_profile.path": f"controls|{PATHS}"}
+MISSING: Mapping[str, str] = {
+    "wb.load_profile.path": f"controls|{PATHS}",
+    "ipu.utils.load_executable.path": PATHS,
+}
 # What is called in an error otherwise than in the signature.
 CALLED: Mapping[str, tuple[str, ...]] = {
     "kind": ("figure",),
@@ -220,6 +223,8 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "num_elements": ("elements",),
     "pieces": ("is mapped to",),
     "tiles": ("target",),
+    "wanted": ("programs need",),
+    "gradient_accumulation_reduction_method": ("reduction_method",),
     "executable": ("diagnose",),
     "auto_select_ipus": ("IPUs",),
     "select_ipus": ("device",),

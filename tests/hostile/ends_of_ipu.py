@@ -14,6 +14,11 @@ OFFLOADED = (
     *("offload_weight_update_variables", "offload_activations", "offload_gradient_accumulation_buffers"),
     *("offload_weights", "replicated_weight_sharding"),
 )
+SWITCHES = ("set_asynchronous_callbacks.asynchronous",)
+LEFT = (
+    "set_gradient_accumulation_options.experimental_normalize_gradients",
+    *("set_pipelining_options.accumulate_outfeed", "set_pipelining_options.experimental_normalize_gradients"),
+)
 LAYERS = "ipu.keras.layers"
 NORMS, PARTS = ("GroupNormalization", "InstanceNormalization", "LayerNormalization"), ("beta", "gamma")
 DEVICES = "zero|past 64 bits|10**18|numpy scalar"  # a larger system may have it
@@ -40,6 +45,14 @@ RESULTS: Mapping[str, str] = {
     f"{PIPELINE}.inputs": "none|empty list",
     f"{PIPELINE}.name": f"none|{TEXTS}",
     f"{PIPELINE}.accumulate_outfeed_dtype": "none|callable|class",  # asked where something is accumulated
+    "ipu.devices.check_ipus.wanted": "negative|zero|numpy scalar",
+    "ipu.devices.check_ipus.what": TEXTS,
+    "ipu.devices.check_ipus.target": "target",
+    "ipu.scopes.outside_compilation_scope.name": TEXTS,
+    "ipu.utils.load_executable.path": "",
+    **{f"ipu.ModelExtension.{name}": "true" for name in SWITCHES},
+    **{f"ipu.ModelExtension.{name}": "none|true" for name in LEFT},
+    "ipu.ModelExtension.print_pipeline_stage_assignment_summary.line_length": "none",
     # layers of Keras
     f"{LAYERS}.dropout.Dropout.rate": "zero",
     f"{LAYERS}.dropout.Dropout.seed": "none",
@@ -63,6 +76,7 @@ RESULTS: Mapping[str, str] = {
 }
 OWN: Mapping[str, str] = {
     f"{PIPELINE}.gradient_accumulation_dtype": "callable|class",
+    "ipu.ModelExtension.print_pipeline_stage_assignment_summary.print_fn": "callable|class",
     f"{PIPELINE}.optimizer_function": "callable|class",
     f"{OUTPUT}.loss": "",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import pkgutil
@@ -86,7 +87,10 @@ ORDINARY: Mapping[str, Mapping[str, Any]] = {
     },
     "devices.device_number": {"ipu_device": "/device:IPU:0"},
     "devices.get_num_of_ipus_in_device": {"ipu_device": "/device:IPU:0"},
+    "devices.check_ipus": {"wanted": 1, "target": things.machine(), "what": "programs"},
     "devices.use": {"name": "pod4"},
+    "scopes.outside_compilation_scope": {},
+    "utils.load_executable": {"path": "nosuch.wbx"},
     "scopes.frontend_attribute": {"attribute_name": "a", "attribute_value": "b"},
     "scopes.ipu_scope": {"device": "/device:IPU:0"},
     "scopes.ipu_shard": {"index": 0},
@@ -118,17 +122,22 @@ ORDINARY: Mapping[str, Mapping[str, Any]] = {
         "synthetic_data_category": lambda pieces: wb.ipu.utils.SyntheticDataCategory.Infeed
     },
 }
-# Without cells: what they are given is a computation, whose errors tests/ipu holds.
-OF_COMPUTATIONS = (
-    *("ops.pipelining_ops.pipeline", "scopes.outside_compilation_scope"),
-    *("devices.check_ipus", "utils.load_executable"),
-)
+# A pipeline has its cells among the classes.
+ELSEWHERE = ("ops.pipelining_ops.pipeline",)
 
 
 def cells() -> Iterator[Call]:
     for name, function in functions():
-        if inspect.signature(function).parameters and name not in OF_COMPUTATIONS:
-            yield call(f"ipu.{name}", in_place(function), given=ORDINARY[name])
+        if inspect.signature(function).parameters and name not in ELSEWHERE:
+            asked = outside if name.endswith("outside_compilation_scope") else function
+            yield call(f"ipu.{name}", in_place(asked), given=ORDINARY[name])
+
+
+@contextlib.contextmanager
+def outside(name: Any = "outside") -> Iterator[None]:
+    """The scope where it is used: inside a computation for the IPU."""
+    with wb.ipu.scopes.ipu_scope("/device:IPU:0"), wb.ipu.scopes.outside_compilation_scope(name):
+        yield
 
 
 def in_place(function: Callable[..., Any]) -> Callable[..., Any]:

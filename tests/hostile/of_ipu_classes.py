@@ -33,6 +33,14 @@ class Pieces:
         self.strategy = STRATEGY()
 
 
+def made_in_scope() -> Any:
+    """A model of two layers made in the scope of a strategy."""
+    import keras
+
+    with STRATEGY().scope():
+        return keras.Sequential([keras.Input((2,)), keras.layers.Dense(2), keras.layers.Dense(1)])
+
+
 def doubled(x: Any) -> Any:
     return x + x
 
@@ -77,8 +85,18 @@ CLASSES: Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
         {"reduction_method": "mean"},
     ),
 }
+OPTIONS_OF_MODELS = (
+    *("set_gradient_accumulation_options", "set_infeed_queue_options", "set_outfeed_queue_options"),
+    *("set_pipelining_options", "set_replication_options", "set_asynchronous_callbacks"),
+    "print_pipeline_stage_assignment_summary",
+)
 METHODS: Mapping[str, tuple[Callable[[Any], Any], Mapping[str, Any]]] = {
     "IPUOutfeedQueue.enqueue": (lambda pieces: pieces.out, {"tensors": lambda pieces: pieces.loss}),
+    **{f"ModelExtension.{name}": (lambda pieces: made_in_scope(), {}) for name in OPTIONS_OF_MODELS},
+    "SequentialExtension.set_pipeline_stage_assignment": (
+        lambda pieces: made_in_scope(),
+        {"pipeline_stage_assignment": [0, 1]},
+    ),
     "IPUStrategyV1.reduce": (lambda pieces: pieces.strategy, {"reduce_op": "SUM", "value": 2.0}),
     "IPUStrategyV1.experimental_distribute_dataset": (
         lambda pieces: pieces.strategy,

@@ -34,6 +34,7 @@ def number_of_ipus() -> int:
     return current().ipus
 
 
+@checked
 def check_ipus(wanted: int, target: Target, *, what: str) -> None:
     """Raise an `InputError` when a program needs more IPUs than the system in use has.
 

@@ -42,6 +42,7 @@ def ipu_scope(device: str) -> Iterator[None]:
 
 
 @contextmanager
+@checked
 def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
     """Operations made inside a compiled computation run on the host, with copies to it and back.
 

@@ -130,6 +130,7 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str | Path, fe
     Session().run(export_variables(inputs, names, output_filename), feed_dict)
 
 
+@checked
 def load_executable(path: str | Path) -> Any:
     """Read an executable that a compile wrote to `serialization_output_folder`: `.profile`, `.variables`, `.run`."""
     return executables.load_executable(path)

@@ -26,6 +26,7 @@ import numpy as np
 
 from workbench.base.arrays import read_array
 from workbench.base.files import made_folder, whole_file, write_archive
+from workbench.base.text import short
 from workbench.engine.frontends.describe.checks import check_array
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.errors import InputError, ProfileFileError
@@ -228,7 +229,8 @@ def load_executable(path: str | Path) -> SavedExecutable:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{place.name} is no executable: {error}", expected="one written to serialization_output_folder"
+            f"path is {short(str(path))}: {place.name} is no executable: {error}",
+            expected="one written to serialization_output_folder",
         ) from error
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from workbench.base.text import short
 from workbench.errors import InputError, WorkbenchError
 from workbench.tf.distribute import get_strategy
 
@@ -224,9 +225,11 @@ def check_order(calls: Sequence[tuple[Any, int]], stages: Sequence[int]) -> None
 
 def _check_list(given: Any, kind: type, count: int, what: str, *, whole: bool) -> None:
     if not isinstance(given, list):
-        raise InputError(f"pipeline_stage_assignment is a {type(given).__name__}", expected="a list")
+        raise InputError(
+            f"pipeline_stage_assignment is {short(given)}, and is a {type(given).__name__}", expected="a list"
+        )
     if len(given) != count:
-        raise InputError(f"pipeline_stage_assignment has {len(given)} entries for {count} {what}")
+        raise InputError(f"pipeline_stage_assignment is {short(given)}: {len(given)} entries for {count} {what}")
     for each in given:
         if not isinstance(each, kind) and not (whole and type(each) is int):
             also = "whole numbers or " if whole else ""

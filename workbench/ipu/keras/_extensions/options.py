@@ -120,10 +120,10 @@ def steps_of(steps: Any) -> int | None:
     """A number of accumulation steps, None where none is given."""
     if steps is None:
         return None
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps < 2**31:
         raise InputError(
             f"gradient_accumulation_steps_per_replica is {short(steps)}",
-            expected="a whole number of at least 1, or None",
+            expected="a whole number from 1 to what 31 bits count, or None",
         )
     return steps
 

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from workbench.base.checked import checked
+from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.ipu.devices import get_num_of_ipus_in_device
 from workbench.ipu.keras._extensions.assignment import (
@@ -100,12 +102,14 @@ class PipelinedExtension:
         """The model is not pipelined any more."""
         self._set_stages(None)
 
+    @checked
     def print_pipeline_stage_assignment_summary(
         self, line_length: int | None = None, print_fn: Callable[[str], Any] | None = None
     ) -> None:
-        """Print which layers are on which stages, a row each. `line_length`: 89 unless said."""
-        for line in table(self.name, self._rows(), self._places(), line_length or _LINE):
-            (print_fn or print)(line)
+        """Print which layers are on which stages, a row each. `line_length`: 89 unless said, 20 to 10,000."""
+        wide = _LINE if line_length is None else whole("line_length", line_length, least=20, most=10_000)
+        for line in table(self.name, self._rows(), self._places(), wide):
+            (print if print_fn is None else print_fn)(line)
 
     def _rows(self) -> Iterator[Sequence[str]]:
         raise NotImplementedError
