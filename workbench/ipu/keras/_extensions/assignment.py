@@ -229,7 +229,9 @@ def _check_list(given: Any, kind: type, count: int, what: str, *, whole: bool) -
             f"pipeline_stage_assignment is {short(given)}, and is a {type(given).__name__}", expected="a list"
         )
     if len(given) != count:
-        raise InputError(f"pipeline_stage_assignment is {short(given)}: {len(given)} entries for {count} {what}")
+        raise InputError(
+            f"pipeline_stage_assignment is {short(given)}, which has {len(given)} entries for {count} {what}"
+        )
     for each in given:
         if not isinstance(each, kind) and not (whole and type(each) is int):
             also = "whole numbers or " if whole else ""
