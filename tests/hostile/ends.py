@@ -312,6 +312,8 @@ TOLD_OTHERWISE = (
     *(" is given, and", " was given to", "has no ", "too many positional", "cannot be compared"),
     "not given one thing",
     "The first stage cannot be called",
+    "which one step takes",
+    "got multiple values for",
     "there is no outfeed_queue",
     "cannot be placed",
     *(

@@ -19,6 +19,9 @@ LEFT = (
     "set_gradient_accumulation_options.experimental_normalize_gradients",
     *("set_pipelining_options.accumulate_outfeed", "set_pipelining_options.experimental_normalize_gradients"),
 )
+MODELS = ("Model", "Sequential", "PipelineSequential")
+RUNS, OF_RUNS = ("fit", "evaluate", "predict"), ("steps", "steps_per_run")
+UNKNOWN = "nosuch"
 LAYERS = "ipu.keras.layers"
 NORMS, PARTS = ("GroupNormalization", "InstanceNormalization", "LayerNormalization"), ("beta", "gamma")
 DEVICES = "zero|past 64 bits|10**18|numpy scalar"  # a larger system may have it
@@ -53,6 +56,20 @@ RESULTS: Mapping[str, str] = {
     **{f"ipu.ModelExtension.{name}": "true" for name in SWITCHES},
     **{f"ipu.ModelExtension.{name}": "none|true" for name in LEFT},
     "ipu.ModelExtension.print_pipeline_stage_assignment_summary.line_length": "none",
+    # models of TensorFlow 2.1
+    **{f"ipu.keras.{name}.gradient_accumulation_count": "numpy scalar" for name in MODELS},
+    "ipu.keras.Sequential.layers": "none|empty list",
+    **{f"ipu.keras.Sequential.{name}.verbose": "true|zero" for name in RUNS},
+    **{f"ipu.keras.Sequential.{name}.callbacks": "none|empty list" for name in RUNS},
+    **{f"ipu.keras.Sequential.{name}.prefetch_depth": "none|numpy scalar" for name in RUNS},
+    **{f"ipu.keras.Sequential.{name}.{steps}": "none|numpy scalar" for name in RUNS[1:] for steps in OF_RUNS},
+    **{f"ipu.keras.Sequential.{name}.{UNKNOWN}": "none" for name in RUNS},
+    # eight samples are less than a batch as Keras has it
+    **{f"ipu.keras.Sequential.{name}.batch_size": "numpy scalar" for name in RUNS},
+    **{f"ipu.keras.Sequential.{name}.{data}": "" for name in RUNS for data in ("x", "y")},
+    "ipu.keras.Sequential.fit.epochs": "numpy scalar",
+    "ipu.keras.Sequential.fit.shuffle": "true",
+    "ipu.keras.Sequential.fit.initial_epoch": "zero|numpy scalar",
     # layers of Keras
     f"{LAYERS}.dropout.Dropout.rate": "zero",
     f"{LAYERS}.dropout.Dropout.seed": "none",

@@ -171,6 +171,13 @@ def classes_of_ipu() -> Iterator[Call]:
     return cells()
 
 
+def models_of_ipu() -> Iterator[Call]:
+    """The models of TensorFlow 2.1."""
+    from tests.hostile.of_models import cells
+
+    return cells()
+
+
 def of_tf() -> Iterator[Call]:
     """What `wb.tf` has beside its operations."""
     from tests.hostile.of_tf import cells
@@ -198,6 +205,7 @@ ROOMS: Mapping[str, Callable[[], Iterator[Call]]] = {
     "by hand": by_hand,
     "of ipu": of_ipu,
     "classes of ipu": classes_of_ipu,
+    "models of ipu": models_of_ipu,
     "of tf": of_tf,
     "sessions": sessions,
 }

@@ -126,6 +126,16 @@ def test_every_public_class_of_ipu_has_cells() -> None:
     }
 
 
+def test_every_model_of_tensorflow_2_1_has_cells() -> None:
+    """A pipelined functional model takes what the other pipelined one does, but for the layers."""
+    from workbench.ipu.keras._extensions import of_2_1
+
+    cells = {call.name.removeprefix("ipu.keras.") for call in ROOMS["models of ipu"]()}
+    assert {getattr(wb.ipu.keras, name.split(".")[0]) for name in cells} | {of_2_1.PipelineModel} == {
+        getattr(of_2_1, name) for name in of_2_1.__all__
+    }
+
+
 def test_the_tables_name_what_there_is() -> None:
     """What is said of an argument or a class that is gone would hide nothing and mislead."""
     calls = [call for room in ROOMS for call in ROOMS[room]()]

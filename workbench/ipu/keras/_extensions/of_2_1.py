@@ -16,10 +16,11 @@ import keras
 import numpy as np
 
 from workbench.base.text import short
-from workbench.base.whole import whole
+from workbench.base.whole import MOST_TURNS, whole
 from workbench.errors import CallError, InputError, UnsupportedError, WorkbenchError
 from workbench.ipu.keras._execution.data import batches
 from workbench.tf._graph.convert import check_depth as check_nesting
+from workbench.tf._graph.dtypes import given_type
 from workbench.tf.data import Dataset
 from workbench.tf.distribute import get_strategy
 
@@ -47,13 +48,13 @@ class Model:
         **kwargs: Any,
     ) -> None:
         self._begin(gradient_accumulation_count, layer_replacement)
-        model = _made(keras.Model, *args, **kwargs)
+        model = _functional(args, kwargs)
         self._accumulate(model, gradient_accumulation_dtype)
 
     def _begin(self, count: Any, replaced: Any) -> None:
         """What every class asks of its scope and its arguments, before anything is made."""
         name = f"ipu.keras.{type(self).__name__}"
-        whole("gradient_accumulation_count", count)
+        whole("gradient_accumulation_count", count, most=2**31 - 1)
         if not isinstance(replaced, bool):
             raise InputError(f"layer_replacement is {short(replaced)}", expected="True or False")
         if replaced:
@@ -68,7 +69,7 @@ class Model:
         self._count = int(count)
 
     def _accumulate(self, model: Any, dtype: Any) -> None:
-        more = {} if dtype is None else {"dtype": dtype}
+        more = {} if dtype is None else {"dtype": given_type(dtype, "gradient_accumulation_dtype")}
         model.set_gradient_accumulation_options(self._count, **more)
         self._model = model
 
@@ -122,9 +123,10 @@ class Model:
         `prefetch_depth`: of the infeed. Batches that fill no update are left out. Errors: `InputError`, as of a model
         made in a strategy's scope; `UnsupportedError` for other arguments, such as those of a validation.
         """
-        whole("epochs", epochs)
-        whole("initial_epoch", initial_epoch, least=0)
+        whole("epochs", epochs, most=MOST_TURNS)
+        whole("initial_epoch", initial_epoch, least=0, most=MOST_TURNS)
         _check_callbacks(callbacks)
+        _check_verbose(verbose)
         if not isinstance(shuffle, bool):
             raise InputError(f"shuffle is {short(shuffle)}", expected="True or False")
         size, (x, y) = self._asked(kwargs, prefetch_depth, batch_size, (x, y), self._of_update(), steps_per_epoch)
@@ -147,6 +149,7 @@ class Model:
     ) -> Any:
         """Evaluate. A step is a batch, of pipelined models as many as an update has; else as `fit`."""
         _check_callbacks(callbacks)
+        _check_verbose(verbose)
         size, (x, y) = self._asked(kwargs, prefetch_depth, batch_size, (x, y), self._of_step(), steps)
         found = self._planned(x, y, size, self._of_step(), steps, steps_per_run, "steps")
         return self._model.evaluate(x, y, batch_size=size, verbose=verbose, steps=found, callbacks=callbacks)
@@ -165,6 +168,7 @@ class Model:
     ) -> Any:
         """Predict. Steps are those of `evaluate`."""
         _check_callbacks(callbacks)
+        _check_verbose(verbose)
         size, (x,) = self._asked(kwargs, prefetch_depth, batch_size, (x,), self._of_step(), steps)
         found = self._planned(x, None, size, self._of_step(), steps, steps_per_run, "steps")
         return self._model.predict(x, batch_size=size, verbose=verbose, steps=found, callbacks=callbacks)
@@ -193,10 +197,15 @@ class Model:
             return batch_size, data
         size = _BATCH_SIZE if batch_size is None else int(whole("batch_size", batch_size))
         samples = _samples(data)
+        if len(data) > 1 and self._model.loss is not None and not jax.tree_util.tree_leaves(data[1]):
+            raise InputError(f"y is {short(data[1])}, and the model has a loss", expected="what it is held against")
         of_one = size * (of_step if steps is None else 1)
         kept = samples - samples % of_one
         if not kept:
-            raise InputError(f"there are {samples} samples", expected=f"at least {of_one}, which one step takes")
+            raise InputError(
+                f"there are {samples} samples, and batch_size is {size}",
+                expected=f"at least {of_one}, which one step takes",
+            )
         return size, tuple(jax.tree_util.tree_map(lambda each: np.asarray(each)[:kept], each) for each in data)
 
     def _planned(self, x: Any, y: Any, size: Any, of_step: int, steps: Any, of_run: Any, called: str) -> int:
@@ -206,7 +215,7 @@ class Model:
             steps = None if known is None else known // of_step
         if steps is None:
             raise InputError("nobody can tell how many batches the data have", todo=f"give {called}")
-        found = whole(called, steps)
+        found = whole(called, steps, most=MOST_TURNS)
         run = found if of_run is None else whole("steps_per_run", of_run)
         if found % run:
             raise InputError(f"steps_per_run is {run}, and {called} {found}", expected=f"a divisor of {found}")
@@ -293,7 +302,7 @@ class PipelineModel(Model):
 
     def _staged(self, args: tuple[Any, ...], devices: Any, kwargs: Any) -> tuple[Any, Any]:
         """The model with its stages, and the IPU of each."""
-        model = _made(keras.Model, *args, **kwargs)
+        model = _functional(args, kwargs)
         if model._stages() is None:
             raise InputError(
                 f"no layer of {model.name!r} has a stage", todo="call its layers in `with ipu.keras.PipelineStage(0):`"
@@ -334,7 +343,9 @@ def _flat(given: Any, devices: Any) -> tuple[list[Any], list[int], Any]:
         layers = [layer for stage in given for layer in stage]
         stages = [number for number, stage in enumerate(given) for _ in stage]
     elif any(nested):
-        raise InputError("stages holds lists and layers, or an empty list", expected="a list of layers for each stage")
+        raise InputError(
+            f"stages is {short(given)}, lists and layers, or an empty list", expected="a list of layers for each stage"
+        )
     elif not isinstance(devices, list | tuple) or len(devices) != len(given):
         raise InputError(
             f"device_mapping is {short(devices)} for a flat list of {len(given)} layers",
@@ -349,6 +360,15 @@ def _flat(given: Any, devices: Any) -> tuple[list[Any], list[int], Any]:
     if strange:
         raise InputError(f"stages holds {short(strange[0])}", expected="layers of Keras")
     return layers, stages, devices
+
+
+def _functional(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A functional model; an `InputError` for arguments that `keras.Model` has not, which Keras passes over."""
+    unknown = [name for name in kwargs if name not in ("inputs", "outputs", "name", "trainable")]
+    if unknown or len(args) > 3:
+        told = f"{unknown[0]} is {short(kwargs[unknown[0]])}" if unknown else f"{len(args)} arguments are given"
+        raise CallError(told, expected="what keras.Model takes: inputs, outputs, name")
+    return _made(keras.Model, *args, **kwargs)
 
 
 def _made(kind: Any, *args: Any, **kwargs: Any) -> Any:
@@ -367,17 +387,28 @@ def _samples(data: tuple[Any, ...]) -> int:
         check_nesting(data)
         leaves = jax.tree_util.tree_leaves(data)
     except RecursionError as error:
-        raise InputError(f"the data are {short(data[0])}: {error}", expected="arrays, or a dataset") from None
+        raise InputError(
+            f"x is {short(data[0])}, y {short(data[1:])}: {error}", expected="arrays, or a dataset"
+        ) from None
     strange = [each for each in leaves if not np.ndim(each) or not hasattr(each, "dtype")]
     if strange or data[0] is None or not jax.tree_util.tree_leaves(data[0]):
         raise InputError(
-            f"the data hold {short(strange[0] if strange else data[0])}",
+            f"x is {short(data[0])}, y {short(data[1:])}, which hold {short(strange[0] if strange else data[0])}",
             expected="arrays, in lists or by name, or a dataset",
         )
     counts = sorted({len(each) for each in leaves})
     if len(counts) > 1:
-        raise InputError(f"the arrays have {counts} samples", expected="as many in each")
+        raise InputError(
+            f"the arrays of x and y have {counts} samples, shapes {[np.shape(each) for each in leaves]}",
+            expected="as many in each",
+        )
     return int(counts[0])
+
+
+def _check_verbose(given: Any) -> None:
+    known = isinstance(given, str | int) and given in ("auto", 0, 1, 2)
+    if not known:
+        raise InputError(f"verbose is {short(given)}", expected='"auto", 0, 1 or 2')
 
 
 def _check_callbacks(given: Any) -> None:
