@@ -224,6 +224,7 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "pieces": ("is mapped to",),
     "tiles": ("target",),
     "wanted": ("programs need",),
+    "steps_per_epoch": ("an epoch has",),
     "gradient_accumulation_reduction_method": ("reduction_method",),
     "executable": ("diagnose",),
     "auto_select_ipus": ("IPUs",),

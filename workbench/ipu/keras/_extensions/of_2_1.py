@@ -393,7 +393,7 @@ def _samples(data: tuple[Any, ...]) -> int:
     strange = [each for each in leaves if not np.ndim(each) or not hasattr(each, "dtype")]
     if strange or data[0] is None or not jax.tree_util.tree_leaves(data[0]):
         raise InputError(
-            f"x is {short(data[0])}, y {short(data[1:])}, which hold {short(strange[0] if strange else data[0])}",
+            f"x is {short(data[0])}, y {short(data[1:])}; the data hold {short(strange[0] if strange else data[0])}",
             expected="arrays, in lists or by name, or a dataset",
         )
     counts = sorted({len(each) for each in leaves})
