@@ -131,7 +131,7 @@ def test_what_the_old_classes_do_not_take_is_refused(twins: Twins) -> None:
         (InputError, "device_mapping is None", lambda: ipu.keras.PipelineSequential(dense(), 2)),
         (InputError, "lists and layers", lambda: ipu.keras.PipelineSequential([dense(), dense()[0]], 2)),
         (InputError, "layers is 'x'", lambda: ipu.keras.Sequential("x")),
-        (InputError, "Unrecognized", lambda: ipu.keras.Model(nosuch=1)),
+        (InputError, "nosuch is 1", lambda: ipu.keras.Model(nosuch=1)),
         (InputError, "stages holds 7", lambda: ipu.keras.PipelineSequential([[7]], 2)),
         (
             InputError,
