@@ -86,10 +86,12 @@ def resnet() -> Any:
     return model
 
 
-def two_losses(runner: Runner) -> list[float]:
-    """Of the first two updates, with the variables put back as they were."""
+def two_losses(runner: Runner, shaken: int = 0) -> list[float]:
+    """Of the first two updates, with the variables put back as they were; `shaken` draws the last digit of images."""
     draws = np.random.default_rng(3)
     x = draws.random((IMAGES * COUNT, SIDE, SIDE, 3), np.float32)
+    if shaken:
+        x = np.nextafter(x, np.random.default_rng(shaken).choice(np.array([-1, 2], "float32"), x.shape))
     y = draws.integers(0, 10, IMAGES * COUNT).astype("int32")
     variables = [held for held in runner.source.variables if held is not None]
     before = [held.value for held in variables]
@@ -110,6 +112,13 @@ def resnet_unpipelined() -> list[float]:
     return two_losses(Runner(resnet_source(staged=False)))
 
 
+@functools.cache
+def resnet_noise() -> float:
+    """How far the second loss moves when the last digit of the images does."""
+    runner = Runner(resnet_source(staged=False))
+    return max(abs(two_losses(runner, seed)[1] - resnet_unpipelined()[1]) for seed in (1, 2, 3))
+
+
 @pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("recomputation", [False, True])
@@ -120,7 +129,9 @@ def test_resnet50_in_two_stages(schedule: str, recomputation: bool) -> None:
         source = with_recomputation(source, Recomputation(mode=mode_for("Auto", schedule)))
     losses, expected = two_losses(Runner(source, schedule=schedule)), resnet_unpipelined()
     assert losses[0] == pytest.approx(expected[0], rel=1e-5)
-    # XLA compiles a forward pass that is made again differently: its rounding, amplified, was 2 % of an update.
-    tolerance = 0.1 * abs(expected[1] - expected[0]) if recomputation else 1e-3 * expected[1]
+    # XLA compiles a forward pass that is made again differently: its rounding, amplified, was 2 to 10 % of an update,
+    # on one machine and another, so that what a last digit of the images makes of it is measured beside it.
+    again = 0.1 * abs(expected[1] - expected[0]) + 2 * resnet_noise() if recomputation else 0.0
+    tolerance = max(again, 1e-3 * expected[1])
     assert losses[1] == pytest.approx(expected[1], abs=tolerance)
     assert abs(losses[1] - losses[0]) > 1e-2
