@@ -87,6 +87,7 @@ ROOMS = (
     "sweeps",
     "widgets.kit",
     "widgets.face",
+    "widgets.carried",
     "widgets.linked",
     "widgets.views",
     "widgets.app",

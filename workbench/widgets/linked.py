@@ -15,12 +15,12 @@ from workbench.widgets.kit.selection import Selection
 
 
 class Linked(ipywidgets.VBox):
-    """Views under one another; `selection` is what they share. Stored, it shows their pictures."""
+    """Views of `profile` under one another; `selection` is what they share. Stored, it shows their pictures."""
 
     def __init__(self, profile: Profile, names: tuple[str, ...], children: list[Any], selection: Selection) -> None:
         super().__init__(children)
         self.selection = selection
-        self._profile, self._names = profile, names
+        self.profile, self._names = profile, names
 
     @property
     def tab(self) -> str:
@@ -30,10 +30,10 @@ class Linked(ipywidgets.VBox):
 
     def html(self) -> str:
         """The stored faces of all the views, stacked."""
-        return "".join(face(name).html(getattr(self._profile, name)) for name in self._names)
+        return "".join(face(name).html(getattr(self.profile, name)) for name in self._names)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return with_html(super()._repr_mimebundle_(**kwargs), self.html(), str(self._profile))
+        return with_html(super()._repr_mimebundle_(**kwargs), self.html(), str(self.profile))
 
 
 def names_of(*names: str) -> tuple[str, ...]:
@@ -66,10 +66,11 @@ def shown(profile: Profile) -> tuple[str, ...]:
     return tuple(each.name for each in faces_of_a_profile() if each.shown(profile))
 
 
-def profile_view(profile: Profile, tab: str = "") -> Linked:
-    """The summary, and the other views as tabs, all linked. `tab`: the title of the one to open, if it is there."""
+def profile_view(profile: Profile, tab: str = "", selection: Selection | None = None) -> Linked:
+    """The summary, and the other views as tabs, all linked. `tab`: the title of the one to open, if it is there;
+    `selection`: what is chosen at the start."""
     names = shown(profile)
-    selection = Selection()
+    selection = Selection() if selection is None else selection
     made = [face(name).widget(getattr(profile, name), selection=selection) for name in names]
     tabs = ipywidgets.Tab(made[1:], titles=[face(name).title for name in names[1:]])
     if tab in tabs.titles:
@@ -77,3 +78,15 @@ def profile_view(profile: Profile, tab: str = "") -> Linked:
     elif not profile.fits and "xray" in names:  # the picture that explains an out-of-memory
         tabs.selected_index = names.index("xray") - 1
     return Linked(profile, names, [made[0], tabs], selection)
+
+
+def close(box: Any) -> None:
+    """Take widgets that are shown no more out of the kernel and the page, with all that is in them.
+
+    A page keeps the model of every widget that is not closed, and with it all that a view was sent.
+    """
+    for child in getattr(box, "children", ()):
+        close(child)
+    for part in (box, *(getattr(box, name, None) for name in ("selection", "layout", "style"))):
+        if isinstance(part, ipywidgets.Widget):
+            part.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ipywidgets
 import pytest
 
 import workbench as wb
@@ -76,6 +77,38 @@ def test_the_open_tab_stays_over_compiles(app: App) -> None:
     tabs.selected_index = tabs.titles.index("Trace")
     compiled(app, 8)
     assert app.results.children[0].tab == "Trace"
+
+
+def test_what_was_chosen_and_where_one_looked_stay_over_compiles(app: App) -> None:
+    compiled(app, 4)
+    assert app.profile is not None
+    variables = app.profile.variables
+    kernel = variables[variables["name"].str.endswith("kernel")].iloc[0]
+    shown = app.results.children[0]
+    shown.selection.set_trait("variable", int(kernel["id"]))
+    shown.selection.set_trait("layer", kernel["layer"])
+    shown.selection.set_trait("tile", 3)
+    compiled(app, 8)
+    after = app.results.children[0]
+    assert after is not shown
+    chosen = after.selection.chosen()
+    assert app.profile.variables.set_index("id").loc[chosen["variable"], "name"] == kernel["name"]
+    assert (chosen["layer"], chosen["tile"]) == (kernel["layer"], 3)
+    assert after.selection.kept == shown.selection.kept != ""
+
+
+def test_results_that_are_shown_no_more_are_closed(app: App) -> None:
+    """Else a page would hold every view of every compile."""
+    compiled(app, 4)
+    counts = []
+    for batch in (8, 4, 8, 4):
+        shown = app.results.children[0]
+        compiled(app, batch)
+        assert shown.comm is None
+        assert all(each.comm is None for each in (shown.selection, *shown.children, *shown.children[-1].children))
+        counts.append(len(ipywidgets.widgets.widget._instances) - 5 * len(app.history.entries))
+    # A chip is a box and two buttons; the widgets of all else are as many as before.
+    assert max(counts) - min(counts) < 60
 
 
 def test_a_result_that_is_kept_is_marked_and_not_kept_twice() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -30,7 +31,9 @@ from workbench.widgets.app.source import Choice, SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.app.trial import tried
 from workbench.widgets.app.whatif import WhatIf
+from workbench.widgets.carried import carried
 from workbench.widgets.kit.base import with_html
+from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views.diagnosis import DiagnosisView, content
 
 _COMPILE = "Compile the model for the IPU that is described, without hardware"
@@ -69,7 +72,7 @@ class App(ipywidgets.VBox):
         self._undone: _Before | None = None
         self._asked = ""  # the code of what is shown
         self._ready = False
-        self._fitted = False
+        self._kept = uuid.uuid4().hex  # under it, a page remembers where the views of this app were zoomed to
         self.picker = SourcePicker(source, self._pick)
         self.run = RunForm(self._show_code)
         self.options = OptionsForm(config, self._show_code, self.try_option)
@@ -288,7 +291,7 @@ class App(ipywidgets.VBox):
         self.executable = executable
         self.diagnosis = None
         undo = [] if self._undone is None else [self._button("Undo", "undo", _UNDO, self.undo)]
-        self._mending.children = [*undo, *([] if by_hand is None else [Ribbon(by_hand, self._cut)])]
+        self._offer(*undo, *([] if by_hand is None else [Ribbon(by_hand, self._cut)]))
         self._draw(profile)
         self.options.panel.show_reads(options_read(self.executable))
         self.whatif.of(self.executable)
@@ -305,20 +308,32 @@ class App(ipywidgets.VBox):
         self.progress.end(f"{len(rows)} {'value' if len(rows) == 1 else 'values'} beside {name} compiled")
 
     def _draw(self, profile: Profile) -> None:
-        """Show a result, at the tab that was open where it has one."""
+        """Show a result where the last one was looked at: its tab, what was chosen, and the part that was zoomed to."""
         shown = self.results.children
-        tab = shown[0].tab if shown and not (self._fitted and not profile.fits) else ""
-        self._fitted = profile.fits
-        self.results.children = [linked.profile_view(profile, tab)]
+        chosen: dict[str, Any] = {}
+        tab = ""
+        if shown:
+            tab = shown[0].tab if profile.fits or not shown[0].profile.fits else ""
+            chosen = carried(shown[0].selection.chosen(), shown[0].profile, profile)
+        selection = Selection(kept=self._kept, **chosen)
+        self.results.children = [linked.profile_view(profile, tab, selection)]
+        for each in shown:
+            linked.close(each)
 
     def _show_again(self, entry: Entry) -> None:
         """Show an earlier result; diagnosis and fixes stay with the one that was compiled last."""
-        self._mending.children = []
+        self._offer()
         self._draw(entry.profile)
         self._asked = entry.asked
         self.history.mark(entry)
         self._show_code()
         self._enable()
+
+    def _offer(self, *children: Any) -> None:
+        """Put what may mend the result above it, in place of what was there."""
+        gone, self._mending.children = self._mending.children, list(children)
+        for each in gone:
+            linked.close(each)
 
     def _grown(self, found: Any) -> None:
         """Show a diagnosis that still goes on."""
@@ -326,13 +341,13 @@ class App(ipywidgets.VBox):
         if shown and isinstance(shown[0], DiagnosisView):
             shown[0].data = content(found)
         else:
-            self._mending.children = [DiagnosisView(found)]
+            self._offer(DiagnosisView(found))
 
     def _diagnosed(self, found: Any) -> None:
         self.diagnosis, self._undone = found, None
         view = DiagnosisView(found)
         view.on_apply(self.apply)
-        self._mending.children = [view]
+        self._offer(view)
         self.progress.end(found.sentence)
 
     def _enable(self, *, running: bool = False) -> None:

@@ -14,6 +14,7 @@ from workbench.profiler.advice.compare import compare
 from workbench.profiler.advice.diagnose import cycles_per_sample
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
+from workbench.widgets import linked
 
 KEPT = 12  # the latest results; earlier ones are forgotten
 
@@ -63,6 +64,7 @@ class History:
         """Hold a result against the one that is shown, the earlier one first."""
         if self.current is None or entry is self.current:
             return
+        self.close()
         before, after = sorted((self.current, entry), key=lambda each: each.number)
         self.compared = (before, after)
         close = ipywidgets.Button(description="Close the comparison", icon="times")
@@ -76,12 +78,17 @@ class History:
     def close(self) -> None:
         """Take the comparison away."""
         self.compared = None
-        self.comparison.children = []
+        gone, self.comparison.children = self.comparison.children, []
         self._draw()
+        for each in gone:
+            linked.close(each)
 
     def _draw(self) -> None:
         """One chip says nothing that the results do not."""
+        gone = self.box.children
         self.box.children = [self._chip(each) for each in self.entries] if len(self.entries) > 1 else []
+        for each in gone:
+            linked.close(each)
 
     def _chip(self, entry: Entry) -> Any:
         button = ipywidgets.Button(description=label(entry), tooltip=f"Show result {entry.number} again")

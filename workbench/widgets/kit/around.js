@@ -75,10 +75,27 @@ function palette(model, selection, el) {
     hear: ({found, asked}) => { if (asked === state.asked) { state.found = [...here(input.value, state.places), ...found]; fill(); } }};
 }
 
+// Where pictures were zoomed to, by the name their selection keeps it under and their title: a page has one of each.
+const zooms = new Map();
+
+// Zooms a new picture to where the one in its place was, and remembers where it is moved to.
+export function keepZoom(canvas, kept, title) {
+  if (!canvas?.zoomed || !kept) return;
+  if (!zooms.has(kept)) zooms.set(kept, new Map());
+  const places = zooms.get(kept), last = places.get(title);
+  canvas.zoomed.heard = () => {
+    const [from, to] = canvas.zoomed.get();
+    if (from <= 0 && to >= 1) places.delete(title);
+    else places.set(title, [from, to]);
+  };
+  if (last) canvas.zoomed.set(...last);
+}
+
 export async function attach({model, el}) {
   const section = el.querySelector("section.wb");
   if (!section || !model.get("live") || !model.get("asks") || !model.get("selection")) return () => {};
   const selection = await selectionOf(model), explain = explainer(model, selection, el), finds = palette(model, selection, el);
+  keepZoom(el.querySelector("canvas.wb-canvas"), selection.get("kept"), section.getAttribute("aria-label"));
   section.insertBefore(h("div", {class: "wb-tools wb-around"}, button("Explain", explain.open, {title: "Key: e. Where the chosen number comes from"}), button("Go to…", finds.open, {title: "Key: Ctrl-K"})), section.querySelector(":scope > .wb-data"));
   const keys = (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") finds.open();

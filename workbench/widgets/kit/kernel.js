@@ -123,11 +123,17 @@ export function hatch(ctx, pattern, colour, paper, alpha = 0.55) {
   return cache.get(key);
 }
 
+// A key's square is hatched as its picture is, in the colour of the paper: asked when it stands on the page, and again in another theme.
 export function swatch({colour, pattern}) {
   const canvas = h("canvas", {width: 28, height: 24, class: "wb-swatch", "aria-hidden": "true"});
   const pen = canvas.getContext("2d");
-  pen.fillStyle = hatch(pen, pattern, colour, "#fff");
-  pen.fillRect(0, 0, 28, 24);
+  const paint = () => {
+    pen.fillStyle = hatch(pen, pattern, colour, (canvas.isConnected && theme(canvas).paper) || "#fff");
+    pen.fillRect(0, 0, 28, 24);
+  };
+  paint();
+  if (pattern) globalThis.requestAnimationFrame?.(paint);
+  canvas.addEventListener("transitionend", paint);
   return canvas;
 }
 
@@ -253,8 +259,15 @@ export function panZoom(canvas, at, {span, least, area, moved, pick}) {
   let drag = null;
   const set = (a, b) => {
     const [from, to] = clampWindow(a, b, ...span(), least());
-    if (from !== at.from || to !== at.to) { at.from = from; at.to = to; moved(); }
+    if (from === at.from && to === at.to) return;
+    at.from = from;
+    at.to = to;
+    moved();
+    canvas.zoomed.heard();
   };
+  // As shares of the whole, for whoever keeps them for the picture that comes after.
+  canvas.zoomed = {heard: () => {}, get: () => { const [low, high] = span(); return [at.from, at.to].map((value) => (value - low) / (high - low)); },
+    set: (from, to) => { const [low, high] = span(); set(low + from * (high - low), low + to * (high - low)); }};
   const zoom = (factor, centre) => set(centre - (centre - at.from) * factor, centre + (at.to - centre) * factor);
   const value = (px) => scale(area().x, area().x + area().w, at.from, at.to)(px);
   canvas.addEventListener("wheel", (event) => {

@@ -14,7 +14,8 @@ class Selection(ipywidgets.Widget):
     """What is chosen at the moment; `None` where nothing is.
 
     Every linked view holds this same widget model, so a click is seen by the others without a round trip to the
-    kernel, and `selection.observe(callback, "step")` hears it in Python.
+    kernel, and `selection.observe(callback, "step")` hears it in Python. `kept`: the name under which a page remembers
+    which part of a picture was zoomed to, for pictures that take the place of these; "" remembers nothing.
     """
 
     ipu = traitlets.Int(None, allow_none=True).tag(sync=True)
@@ -24,6 +25,7 @@ class Selection(ipywidgets.Widget):
     variable = traitlets.Int(None, allow_none=True).tag(sync=True)
     layer = traitlets.Unicode(None, allow_none=True).tag(sync=True)
     micro_batch = traitlets.Int(None, allow_none=True).tag(sync=True)
+    kept = traitlets.Unicode("").tag(sync=True)
 
     def chosen(self) -> dict[str, Any]:
         """The fields that are set."""

@@ -1,0 +1,86 @@
+"""What stays over compiles in the real JupyterLab: the tab, the zoom, what is chosen; and how little the page keeps."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready, enter
+
+pytestmark = pytest.mark.browser
+
+COMPILES = 50
+ZOOM = "() => document.querySelector('section.wb[aria-label=\"Trace\"] canvas.wb-canvas').zoomed.get()"
+
+
+def trace(page: Page) -> Locator:
+    found = page.locator('section.wb[aria-label="Trace"] canvas.wb-canvas')
+    found.wait_for()
+    return found
+
+
+def chosen(page: Page) -> str:
+    """The name of the variable that is marked beside the liveness."""
+    row = page.locator('section.wb[aria-label="Liveness"] .wb-side tbody tr[aria-current="true"]')
+    row.wait_for()
+    return row.locator("td").first.inner_text()
+
+
+def compile_at(page: Page, batch: int) -> None:
+    enter(page, "batch size", batch)
+    button(page, "Compile").click()
+    said = page.locator(".wb-app-shown").get_by_text(re.compile(rf"batch size {batch} "))
+    said.wait_for(timeout=COMPILE_MS)
+
+
+def test_the_tab_the_zoom_and_what_is_chosen_stay(run_app: RunApp) -> None:
+    page = run_app(START).page
+    choose_ready(page, "mlp")
+    compile_at(page, 4)
+    page.get_by_role("tab", name="Liveness", exact=True).click()
+    listed = page.locator('section.wb[aria-label="Liveness"] .wb-side tbody tr')
+    listed.nth(1).click()
+    variable = chosen(page)
+    page.get_by_role("tab", name="Trace", exact=True).click()
+    canvas = trace(page)
+    canvas.focus()
+    for key in ("+", "+", "ArrowRight"):
+        page.keyboard.press(key)
+    before = page.evaluate(ZOOM)
+    assert 0 < before[0] < before[1] < 1
+    compile_at(page, 8)
+    trace(page)
+    assert page.get_by_role("tab", name="Trace", exact=True).get_attribute("aria-selected") == "true"
+    page.wait_for_function(f"({ZOOM})()[0] > 0")
+    assert page.evaluate(ZOOM) == pytest.approx(before, abs=1e-6)
+    trace(page).focus()
+    page.keyboard.press("Home")
+    page.get_by_role("tab", name="Liveness", exact=True).click()
+    assert chosen(page) == variable
+    page.get_by_role("tab", name="Trace", exact=True).click()
+    compile_at(page, 4)
+    assert page.evaluate(ZOOM) == [0, 1]
+
+
+@pytest.mark.slow
+def test_the_page_keeps_no_more_after_fifty_compiles(run_app: RunApp) -> None:
+    """The heap after a collection, and the elements and widgets of the page; the first compiles fill the history."""
+    lab = run_app(START)
+    page = lab.page
+    session = page.context.new_cdp_session(page)
+    heaps, nodes = [], []
+    for turn in range(COMPILES):
+        compile_at(page, 4 + turn % 2)
+        if turn % 10 == 9:
+            page.wait_for_timeout(1_000)
+            session.send("HeapProfiler.collectGarbage")
+            found = session.send("Performance.getMetrics") if session.send("Performance.enable") is not None else {}
+            metrics = {each["name"]: each["value"] for each in found["metrics"]}
+            heaps.append(metrics["JSHeapUsedSize"] / 1e6)
+            nodes.append(metrics["Nodes"])
+    print("heap (MB)", [round(each, 1) for each in heaps], "elements", nodes)
+    # The history is full after 12; then a compile leaves nothing behind.
+    assert heaps[-1] < 1.05 * heaps[1], heaps
+    assert nodes[-1] < 1.1 * nodes[1], nodes
