@@ -106,7 +106,7 @@ def test_results_that_are_shown_no_more_are_closed(app: App) -> None:
         compiled(app, batch)
         assert shown.comm is None
         assert all(each.comm is None for each in (shown.selection, *shown.children, *shown.children[-1].children))
-        counts.append(len(ipywidgets.widgets.widget._instances) - 5 * len(app.history.entries))
+        counts.append(len(ipywidgets.Widget.get_manager_state()["state"]) - 5 * len(app.history.entries))
     # A chip is a box and two buttons; the widgets of all else are as many as before.
     assert max(counts) - min(counts) < 60
 
