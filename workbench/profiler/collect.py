@@ -15,6 +15,7 @@ from workbench.base.arrays import IntArray
 from workbench.base.collection import paused_collection
 from workbench.engine import cost
 from workbench.engine.cost import Term, formulas
+from workbench.engine.graph.execution import execution_of
 from workbench.engine.memory.allocation import Allocation, plain_placer
 from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.liveness import Liveness
@@ -445,13 +446,14 @@ def _meta(compiled: Compiled, made: _Collector, positions: Any) -> dict[str, Any
     graph, program = compiled.graph, compiled.program
     replicas = int(str(graph.meta.get("replicas", 1)))
     accumulation = int(str(graph.meta.get("gradient_accumulation_steps", program.pipeline.get("micro_batches", 1))))
+    samples = graph.batch_size * accumulation * execution_of(graph).updates * replicas
     known, categories = _formulas(compiled, made.formulas)
     compute = [step.compute_set for step in made.steps if isinstance(step, OnTileExecute)]
     vertices = sum(group.count * len(group.tiles) for found in compute for group in found.groups)
     return {
         "name": program.name,
         **{name: getattr(graph, name) for name in ("mode", "batch_size")},
-        "samples_per_call": 0 if graph.mode == "function" else graph.batch_size * accumulation * replicas,
+        "samples_per_call": 0 if graph.mode == "function" else samples,
         "engine_version": ENGINE_VERSION,
         "format_version": FORMAT_VERSION,
         "ipus": program.ipus,

@@ -67,10 +67,12 @@ def test_a_type_and_a_place_of_what_an_update_reads(twins: Twins) -> None:
     twins.fitted(model)
     profile = twins.strategy.profile
     assert set(profile.variables[profile.variables.name.str.endswith("/accumulator")].dtype) == {"float16"}
-    # The program is one update, so that the state is off the chip from each to the next.
+    # One program of two updates: the state is off the chip from each to the next, and comes for both.
     loads = profile.steps[profile.steps.name.str.endswith("/from_remote")]
     assert len(loads) == 6  # two slots of the kernels and of the bias that has at least 128 bytes
-    assert profile.steps[profile.steps.name.str.contains("from_host")].times.max() == 3
+    assert set(loads.times) == {2}
+    assert set(profile.steps[profile.steps.name.str.endswith("/to_remote")].times) == {2}
+    assert set(profile.steps[profile.steps.name.str.contains("from_host")].times) == {6}
 
 
 def test_steps_that_are_no_whole_number_of_updates_are_refused(twins: Twins) -> None:
@@ -139,7 +141,7 @@ def test_two_replicas_with_n_batches_are_one_with_twice_as_many(twins: Twins, st
     assert_alike(both, alone)
     assert twins.strategy.executables[-1].request.replicas == 2
     np.testing.assert_allclose(
-        both.predict(twins.x, batch_size=8, verbose=0), alone.predict(twins.x, batch_size=8, verbose=0), rtol=1e-5
+        both.predict(twins.x, batch_size=8, verbose=0), alone.predict(twins.x, batch_size=8, verbose=0), 1e-5, 1e-6
     )
 
 

@@ -257,9 +257,9 @@ class Emitter:
             "operator": self.operator,
         }
 
-    def sync(self, scope: Any = "internal") -> None:
+    def sync(self, scope: Any = "internal", name: str = "sync") -> None:
         """All tiles wait for each other."""
-        self._push(Sync(**self.stamp("sync"), scope=scope))
+        self._push(Sync(**self.stamp(name), scope=scope))
 
     def compute(self, name: str, groups: Iterable[VertexGroup], reads: Iterable[int], writes: Iterable[int]) -> None:
         """Execute vertices; nothing is emitted when there are none."""

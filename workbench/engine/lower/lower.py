@@ -10,6 +10,7 @@ from workbench.engine import ops
 from workbench.engine.emit import Emitter
 from workbench.engine.emit.context import Operator
 from workbench.engine.graph import RESIDENT_ROLES, Graph, Input, Node, Value
+from workbench.engine.graph.execution import is_execution
 from workbench.engine.graph.origin import Origin
 from workbench.engine.graph.stages import stage_calls
 from workbench.engine.lower.driver import Driver
@@ -62,6 +63,7 @@ def lower(
     lowering = Driver(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
     bodies = bodies or StageBodies()
     pipeline: dict[str, int | str] = {}
+    _met_by_host(graph, emit, "launch")
     if stage_calls(graph):
         mapping = options.get("pipeline.device_mapping")
         devices = mapping if isinstance(mapping, tuple) else (mapping,)  # an option of one value is that value
@@ -70,6 +72,7 @@ def lower(
     else:
         begin(lowering)
         _lower_whole(lowering)
+    _met_by_host(graph, emit, "finish")
     check_overlap(io, str(options.get("pipeline.schedule")), ipus, pipelined=bool(pipeline))
     program = TileProgram(
         name=graph.name,
@@ -93,6 +96,15 @@ def lower(
         bodies=tuple(bodies.made) if pipeline else (),
         plans=lowering.plans,
     )
+
+
+def _met_by_host(graph: Graph, emit: Emitter, name: str) -> None:
+    """The host starts a program that it runs again and again, and waits for its end: a synchronisation with it each.
+
+    What the host itself takes for it is not modelled, as it depends on the host.
+    """
+    if is_execution(graph):
+        emit.sync("external", name)
 
 
 def _lower_whole(lowering: Driver) -> None:

@@ -36,7 +36,7 @@ class Host(Family):
         label, emit = lowering.label(node), lowering.emit
         leaving = [lowering.get(value) for value in node.operands if value.elements]
         if node.attr(IN_PACKETS) and leaving:
-            packed = [_in_packets(f"{label}/packets", tensor, lowering) for tensor in leaving]
+            packed = [in_packets(f"{label}/packets", tensor, lowering) for tensor in leaving]
             emit.move_all(f"{label}/packets", list(zip(leaving, packed, strict=True)))
             leaving = packed
         if leaving:
@@ -53,7 +53,7 @@ class Host(Family):
             for number, value in enumerate(node.results)
         ]
         packets = bool(node.attr(IN_PACKETS))
-        arriving = [_in_packets(f"{label}/packets", each, lowering) for each in results] if packets else results
+        arriving = [in_packets(f"{label}/packets", each, lowering) for each in results] if packets else results
         emit.sync("external")
         for tensor in arriving:
             emit.stream(f"{label}/from_host", tensor, "to_device", ahead=ahead)
@@ -61,7 +61,7 @@ class Host(Family):
             emit.move_all(f"{label}/packets", list(zip(arriving, results, strict=True)))
 
 
-def _in_packets(name: str, tensor: Tensor, lowering: Lowering) -> Tensor:
+def in_packets(name: str, tensor: Tensor, lowering: Lowering) -> Tensor:
     """A temporary like the tensor, a whole host packet or more on each of its tiles."""
     packet_bytes = lowering.target.code.host_packet_payload_bytes
     grain = packet_bytes // tensor.itemsize_bytes

@@ -89,7 +89,7 @@ def _readers(
     """Function → its parameters that are offloaded: those of the entry, or of the functions it calls."""
     calls = stage_calls(graph)
     if not calls:
-        return {graph.entry: dict(homes)}
+        return _in_loops(graph, graph.body, dict(homes), pairs)
     number_of = {value: number for number, value in enumerate(graph.body.params)}
     found: dict[str, dict[int, Home]] = {}
     for call in calls:
@@ -100,6 +100,31 @@ def _readers(
             if place in known:
                 number_of[call.node.results[result]] = known[place]
     return found
+
+
+def _in_loops(
+    graph: Graph, function: Function, homes: dict[int, Home], pairs: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[int, Home]]:
+    """Function → its parameters that are offloaded: of a loop that alone reads and changes them, those of its body.
+
+    So a variable that every turn of a loop over updates changes comes for each of them, and is away in between.
+    """
+    found: dict[str, dict[int, Home]] = {}
+    kept = dict(homes)
+    next_of = {param: function.results[result] for result, param in pairs.get(function.name, {}).items()}
+    for number, home in homes.items():
+        value = function.params[number]
+        readers = [node for node in function.nodes if value in node.operands]
+        if len(readers) != 1 or readers[0].op != "scan" or next_of.get(number) not in readers[0].results:
+            continue
+        (loop,) = readers
+        place, body = loop.operands.index(value), graph.functions[loop.calls[0]]
+        result = loop.results.index(next_of[number])
+        if loop.operands.count(value) == 1 and pairs.get(body.name, {}).get(result) == place:
+            kept.pop(number)
+            found.setdefault(body.name, {})[place] = home
+    inside = [_in_loops(graph, graph.functions[name], below, pairs) for name, below in found.items()]
+    return {function.name: kept} | {name: each for below in inside for name, each in below.items()}
 
 
 def _rewritten(graph: Graph, function: Function, params: Mapping[int, Home], pairs: Mapping[int, int]) -> Function:

@@ -70,7 +70,9 @@ class Summary(Report):
     def time(self) -> str:
         """Cycles, seconds and throughput of one call."""
         profile = self.profile
-        what = "weight update" if profile.meta["mode"] == "training" else "call"
+        updates = int(profile.meta["pipeline"].get("updates", 1))
+        several = f"execution of {count_text(updates)} weight updates" if updates > 1 else "weight update"
+        what = several if profile.meta["mode"] == "training" else "call"
         text = f"One {what} takes {cycles_text(profile.total_cycles)} ({seconds_text(profile.seconds)}"
         if profile.samples_per_second:
             text += f", {count_text(profile.samples_per_second)} samples/s"

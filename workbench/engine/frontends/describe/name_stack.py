@@ -68,12 +68,14 @@ def attributes_of(stack: Stack) -> dict[str, str]:
 class Place:
     """What a name stack says: layer path, call number, direction (None where the stack says nothing), shard (or -1).
 
+    `outer_call` is the call of the outermost layer of the path.
     `partials` is the type in which products add up, as PopLibs names it; empty where the options say. `feed`:
     what the feed that is served here says of it, as attributes with numbers.
     """
 
     layer: str = ""
     call: int = 1
+    outer_call: int = 1
     direction: Direction | None = None
     shard: int = -1
     partials: str = ""
@@ -144,12 +146,13 @@ def _direction(stack: Stack) -> Direction | None:
 
 def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
     """Read a stack: `enclosing` is that of the equations around, `own` the equation's."""
-    path, call, shard = "", 1, -1
+    path, call, outer_call, shard = "", 1, 1, -1
     for scope in _scopes(enclosing + own):
         if scope == LOSS_SCOPE or (scope == KERAS_LOSS_SCOPE and scope not in names.leaves):
             path, call = LOSS_LAYER, 1
         elif scope.startswith(CALL_PREFIX):
             call = int(scope[len(CALL_PREFIX) :])
+            outer_call = outer_call if "/" in path else call
         elif scope.startswith(SHARD_PREFIX) and scope[len(SHARD_PREFIX) :].isdigit():
             shard = int(scope[len(SHARD_PREFIX) :])
         elif scope.startswith(MARK) or scope == REMAT_SCOPE or path == LOSS_LAYER:
@@ -161,4 +164,12 @@ def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
     told = attributes_of(enclosing + own)
     partials, direction = PARTIALS.get(told.get(PARTIALS_TYPE, ""), ""), _direction(enclosing + own)
     feed = tuple((attribute, int(told[name])) for name, attribute in FEEDS.items() if name in told)
-    return Place(layer=path, call=call, direction=direction, shard=shard, partials=partials, feed=feed)
+    return Place(
+        layer=path,
+        call=call,
+        outer_call=outer_call,
+        direction=direction,
+        shard=shard,
+        partials=partials,
+        feed=feed,
+    )

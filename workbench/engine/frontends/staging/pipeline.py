@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.extend.core import Literal
 
 from workbench.engine.frontends.describe.name_stack import LOSS_LAYER, LayerNames, place_of
-from workbench.engine.frontends.staging.stages import stage_of_path
+from workbench.engine.frontends.staging.stages import Calls, stage_of_path, stage_of_place
 from workbench.engine.frontends.staging.vjp import Differentiated, Sums, Surroundings
 from workbench.engine.frontends.trace.jaxpr import cut, equation_stacks
 from workbench.engine.frontends.trace.staged_calls import StagedCall
@@ -56,10 +56,13 @@ class Piece:
 class Pipeline:
     """Cuts a forward program into stages and makes the calls of a training step or an inference pass."""
 
-    def __init__(self, forward: Forward, stages: Mapping[str, int], classes: Mapping[str, str]) -> None:
+    def __init__(
+        self, forward: Forward, stages: Mapping[str, int], classes: Mapping[str, str], calls: Calls | None = None
+    ) -> None:
         self.forward = forward
         self.stages = stages
-        self.count = max(stages.values()) + 1
+        self.calls = calls or {}
+        self.count = max([*stages.values(), *self.calls.values()]) + 1
         self.layers = LayerNames(classes)
         self.jaxpr = forward.closed.jaxpr
         self.names: dict[Any, str] = dict(zip(self.jaxpr.invars, forward.names, strict=True))
@@ -85,10 +88,11 @@ class Pipeline:
     def _stage_of(self, eqn: Any, stack: Any, stage: Mapping[Any, int]) -> int:
         made = [atom for atom in eqn.invars if not isinstance(atom, Literal)]
         earliest = max((stage[atom] for atom in made if atom in stage), default=0)
-        path = place_of((), stack, self.layers).layer
+        place = place_of((), stack, self.layers)
+        path = place.layer
         if path == LOSS_LAYER:
             return self.count - 1
-        wanted = stage_of_path(path, self.stages)
+        wanted = stage_of_place(place, self.stages, self.calls)
         if wanted is None:
             given = [self._home(self.names[atom]) for atom in made if atom in self.given]
             return max([earliest, *given])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 
 from workbench.engine.frontends.describe.checks import check_model
+from workbench.engine.frontends.describe.name_stack import Place
 from workbench.errors import InputError
+
+Calls: TypeAlias = Mapping[tuple[str, int], int]
+"""Layers that are called on several stages: name and number of the call, from 1, to the stage of the call."""
 
 _TODO = "give one stage per layer, such as [0, 0, 1, 1], or the names of the layers to cut after"
 
@@ -88,3 +92,9 @@ def _per_layer(model: Any, layers: Sequence[Any], numbers: Sequence[int]) -> lis
 def stage_of_path(path: str, stages: Mapping[str, int]) -> int | None:
     """The stage of a layer path: that of its outermost layer; None for what no stage was given for."""
     return stages.get(path.split("/", 1)[0])
+
+
+def stage_of_place(place: Place, stages: Mapping[str, int], calls: Calls) -> int | None:
+    """The stage of what is computed at a place: of a layer on several, that of its call."""
+    shared = calls.get((place.layer.split("/", 1)[0], place.outer_call))
+    return stage_of_path(place.layer, stages) if shared is None else shared

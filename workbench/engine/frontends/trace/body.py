@@ -184,6 +184,11 @@ class Body(ABC):
         body.values.outer.update(
             (param, (self.values, number)) for param, number in zip(params, unchanged, strict=False)
         )
+        body.known.update(
+            (param, self.known[number])
+            for param, number in zip(params, unchanged, strict=False)
+            if number in self.known
+        )
         results = body.flatten(jaxpr, consts, params, context)
         constants = body.used_constants(results)
         captured = [self.constant(array) for _, array in constants]

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from workbench.engine.graph import Function, Node
+from workbench.engine.graph import Function, Node, Value
+from workbench.engine.graph.execution import execution_of
 from workbench.engine.graph.flow import carried
 from workbench.engine.graph.stages import stage_calls
 from workbench.engine.lower.driver import Driver
@@ -25,8 +26,9 @@ from workbench.engine.lower.pipeline.stages import Stage, check_one_place, emitt
 from workbench.engine.lower.replay.bodies import StageBodies
 from workbench.engine.lower.synthetic import left_out
 from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.ops.host import in_packets
 from workbench.engine.pipeline_schedule import check_count, stretches
-from workbench.engine.program import Call, Program
+from workbench.engine.program import Call, Program, Repeat
 from workbench.engine.program import Sequence as ProgramSequence
 
 
@@ -43,6 +45,7 @@ class _PipelineLowering:
         self.bodies = bodies
         self.emit = lowering.emit
         self.graph = lowering.graph
+        self.execution = execution_of(lowering.graph)
         self.stages = stages_of(stage_calls(self.graph), devices)
         self.schedule = schedule if len(self.stages) > 1 else "Sequential"
         self.devices = tuple(stage.ipu for stage in self.stages)
@@ -86,20 +89,34 @@ class _PipelineLowering:
             overlapped_io=overlapped,
         )
         self._beside(first.before)
-        for stretch in plan:
-            columns.stretch(stretch)
-        columns.side_by_side("update", self._updates())
+        with self.emit.body() as collected:
+            for stretch in plan:
+                columns.stretch(stretch)
+            columns.side_by_side("update", self._updates())
+        self._repeated(collected)
         self._beside(first.after)
         said: dict[str, int | str] = {
             "schedule": self.schedule,
             "stages": len(self.stages),
             "micro_batches": self.count,
         }
+        if self.execution.updates > 1:
+            said["updates"] = self.execution.updates
         if self.devices != tuple(range(len(self.stages))):
             said["device_mapping"] = ", ".join(map(str, self.devices))
         if again:
             said["recomputed_stages"] = ", ".join(map(str, again))
         return said
+
+    def _repeated(self, collected: list[Program]) -> None:
+        """All micro-batches and the update of their sums, as often as an execution has updates."""
+        times = self.execution.updates
+        if times > 1:
+            body = ProgramSequence(children=tuple(collected), name="update")
+            self.emit.add(Repeat(times=times, body=body, name="updates"))
+            return
+        for program in collected:
+            self.emit.add(program)
 
     def _beside(self, node: Node | None) -> None:
         """What runs once around the micro-batches is work of the first stage's IPU, of no stage."""
@@ -130,7 +147,7 @@ class _PipelineLowering:
                 left = stashed.get(tensor.variables)
                 self.lowering.bind(param, replace(tensor, variables=left.variables) if left else tensor)
                 if new and buffers.is_data(value) and value.elements and not self._left_out("to_device"):
-                    self.emit.stream(f"{buffers.inputs[value].name}/from_host", tensor, "to_device")
+                    self._arrive(value, tensor)
             before = self._before(function)
             self._hand_wishes(function)
             self._set_destinations(function)
@@ -154,7 +171,7 @@ class _PipelineLowering:
             self.bodies.lower(lowering, function)
         with emitted(self.emit, stage, stage.program(stage.forward)):
             for value, tensor in () if self._left_out("to_device") else arriving:
-                self.emit.stream(f"{self.buffers.inputs[value].name}/from_host", tensor, "to_device")
+                self._arrive(value, tensor)
             forward_pass(lowering, self.buffers, stage, real, carries)
             self._send_out(stage.forward, function)
 
@@ -210,7 +227,23 @@ class _PipelineLowering:
         }
         for value, result in zip(node.results, function.results, strict=True):
             if value in leaving and value.elements and not self._left_out("to_host"):
-                self.emit.stream(f"{leaving[value]}/to_host", self.lowering.get(result), "to_host")
+                self._leave(leaving[value], self.lowering.get(result))
+
+    def _arrive(self, value: Value, tensor: Tensor) -> None:
+        """Copy data of a micro-batch from the host's queue."""
+        name, queue = self.buffers.inputs[value].name, self.execution.infeed
+        packed = in_packets(f"{name}/packets", tensor, self.lowering) if queue.in_packets else tensor
+        self.emit.stream(f"{name}/from_host", packed, "to_device", ahead=queue.depth)
+        if packed is not tensor:
+            self.emit.move_into(f"{name}/packets", packed, tensor)
+
+    def _leave(self, name: str, tensor: Tensor) -> None:
+        """Copy a result of a micro-batch to the host's queue."""
+        queue = self.execution.outfeed
+        packed = in_packets(f"{name}/packets", tensor, self.lowering) if queue.in_packets else tensor
+        if packed is not tensor:
+            self.emit.move_into(f"{name}/packets", tensor, packed)
+        self.emit.stream(f"{name}/to_host", packed, "to_host", ahead=queue.depth)
 
     def _left_out(self, direction: Literal["to_device", "to_host"]) -> bool:
         return left_out(self.graph, self.lowering.options, direction)

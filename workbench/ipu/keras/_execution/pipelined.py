@@ -21,12 +21,14 @@ from workbench.engine.frontends.staging.stages import stage_of_path
 from workbench.engine.frontends.staging.vjp import accumulator, counter
 from workbench.engine.frontends.trace.jaxpr import closed_of
 from workbench.engine.frontends.trace.staged_calls import Program, StagedCall
-from workbench.engine.graph import Input, Output
+from workbench.engine.graph import Graph, Input, Output
+from workbench.engine.graph.execution import Execution
 from workbench.ipu._pipeline.asked import SUM, Asked, with_stage_options
 from workbench.ipu._pipeline.feeds import serialised
 from workbench.ipu._pipeline.sums import sums_of
 from workbench.ipu.keras._execution.program import described_variables
 from workbench.ipu.keras._execution.turns import State, Turns
+from workbench.ipu.keras._extensions.assignment import Stages
 
 _HEAD = "scaled loss"
 
@@ -48,7 +50,8 @@ class Held:
 class PipelinedProgram:
     """`micro_batches` batches of each replica through the stages, and in training their update.
 
-    `stages` maps names of layers to stages; `asked` are the arguments of the pipeline. `kept` and `fed` are where a
+    `stages` are those of layers and of their calls; `asked` are the arguments of the pipeline, `execution` says how often it
+    runs. `kept` and `fed` are where a
     run finds its state and data, and leaves the former.
     """
 
@@ -56,8 +59,9 @@ class PipelinedProgram:
     micro_batches: int
     state: State
     data: Any
-    stages: Mapping[str, int]
+    stages: Stages
     asked: Asked
+    execution: Execution
     kept: list[Held]
     fed: list[Held]
     results: list[Any]
@@ -116,7 +120,7 @@ class PipelinedProgram:
             dtype = self.turns.accumulation.dtype_of(str(kind.dtype))
             types[item.name] = jax.ShapeDtypeStruct(kind.shape, dtype)
         sums = sums_of(self.asked, {each: str(types[accumulator(each)].dtype) for each in forward.trained})
-        pipeline = Pipeline(replace(forward, sums=sums), self.stages, layer_classes(self.turns.model))
+        pipeline = Pipeline(replace(forward, sums=sums), self.stages.of_layers, layer_classes(self.turns.model), self.stages.of_calls)
         calls = pipeline.training() if self._training else pipeline.forward_only()
         if self._training:
             calls = [*calls, *self._updates(described, buffers, types)]
@@ -151,7 +155,7 @@ class PipelinedProgram:
         updated = [*weights, *slots, *buffers]
         closed = jax.make_jaxpr(apply, axis_env=axes(replicas))(*(types[item.name] for item in updated))
         owners = {item.name: item.layer or OPTIMIZER_LAYER for item in updated}
-        homes = {item.name: stage_of_path(item.layer, self.stages) or 0 for item in updated}
+        homes = {item.name: stage_of_path(item.layer, self.stages.of_layers) or 0 for item in updated}
         return updates_by_stage(closed, [item.name for item in updated], homes, owners)
 
     def trace_source(self) -> Source:
@@ -164,11 +168,11 @@ class PipelinedProgram:
             batch_size=int(leaves[0].shape[0]) * serial,
             mode="training" if self._training else "inference",
             assumptions=(),
-            stages=max(self.stages.values()) + 1,
+            stages=self.stages.count,
             replicas=replicas,
             layers=layer_classes(model),
             finish=lambda made: serialised(made, serial, replicas),
-            finish_graph=lambda graph: with_stage_options(graph, self.asked),
+            finish_graph=self._finished,
         )
         names = [item.name for item in program.inputs]
         return staged_source(
@@ -181,6 +185,11 @@ class PipelinedProgram:
             specs=(),
             model=model,
         )
+
+    def _finished(self, graph: Graph) -> Graph:
+        """The graph with what its stages and its execution are told."""
+        graph = with_stage_options(graph, self.asked)
+        return replace(graph, meta={**graph.meta, **self.execution.meta()})
 
     # -- a run ------------------------------------------------------------------------------------------
 

@@ -20,21 +20,22 @@ from workbench.engine.frontends.step.prepare import describe_variables
 from workbench.engine.frontends.step.training import Variables
 from workbench.engine.frontends.trace.jaxpr import closed_of, graph_from_jaxpr
 from workbench.engine.graph import Input, Output
+from workbench.engine.graph.execution import Execution, Queue
 from workbench.errors import InputError
 from workbench.ipu._feeds import feed_scopes
 from workbench.ipu._replicas import give, take
+from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.ipu.keras._execution.turns import State, Turns, variables_of
 
-_COUNTED = 2  # turns from which a loop is made
+_LOOPED = 2  # turns from which a loop is made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """A queue of an execution: its name, elements it has room for, and packets rather than copies."""
+    """A queue of an execution and its name."""
 
     name: str
-    depth: int = 3
-    optimise_latency: bool = False
+    queue: Queue
 
     def call(self) -> Callable[..., Any]:
         """What stands for the host's side in the traced program."""
@@ -73,7 +74,7 @@ class ExecutionProgram:
         """Values of the state and of the accumulators before it, and after it."""
         state, held = jax.tree_util.tree_unflatten(self._tree, values)
         turn = self._accumulated if self.turns.accumulates else self._one
-        made = _repeated(self.count // self._batches, turn, (state, held))
+        made = _repeated(self.count // self._batches, lambda number, carry: turn(carry), (state, held))
         return list(jax.tree_util.tree_leaves(made))
 
     @property
@@ -82,11 +83,11 @@ class ExecutionProgram:
 
     def _taken(self) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(self.data)
-        with feed_scopes(self.infeed.optimise_latency, self.infeed.depth):
+        with feed_scopes(self.infeed.queue.in_packets, self.infeed.queue.depth):
             return jax.tree_util.tree_unflatten(tree, take(self.infeed.call(), leaves))
 
     def _given(self, results: Any) -> None:
-        with feed_scopes(self.outfeed.optimise_latency, self.outfeed.depth):
+        with feed_scopes(self.outfeed.queue.in_packets, self.outfeed.queue.depth):
             give(self.outfeed.call(), jax.tree_util.tree_leaves(results))
 
     def _one(self, carry: tuple[State, Any]) -> tuple[State, Any]:
@@ -104,7 +105,8 @@ class ExecutionProgram:
             self._given(results)
             return state, sums
 
-        state, sums = _counted(self._batches, batch, carry)
+        counted = self.turns.accumulation.method is GradientAccumulationReductionMethod.RUNNING_MEAN
+        state, sums = _repeated(self._batches, batch, carry, counted=counted)
         return self.turns.update(state, sums), [jnp.zeros(each.shape, each.dtype) for each in sums]
 
     def trace_source(self) -> Source:
@@ -129,7 +131,7 @@ class ExecutionProgram:
             batch_size=self._samples,
             mode="function",
             layers={**layer_classes(model), METRICS_LAYER: ""},
-            meta=meta(replicas),
+            meta={**meta(replicas), **Execution().meta()},
         )
         return Source(graph=graph, specs=(), jaxpr=closed, compute=_refused, model=model)
 
@@ -167,13 +169,9 @@ def _refused(values: Sequence[Any]) -> Sequence[Any]:
     raise InputError("an execution takes its data from fit, evaluate or predict", todo="call one of them")
 
 
-def _repeated(count: int, turn: Callable[[Any], Any], carry: Any) -> Any:
-    return _counted(count, lambda number, held: turn(held), carry)
-
-
-def _counted(count: int, turn: Callable[[Any, Any], Any], carry: Any) -> Any:
-    """So many turns, as a loop whose carry is what they change."""
-    if count < _COUNTED:
+def _repeated(count: int, turn: Callable[[Any, Any], Any], carry: Any, *, counted: bool = False) -> Any:
+    """So many turns, as a loop whose carry is what they change; a number that none reads is not kept on tiles."""
+    if count < _LOOPED:
         for number in range(count):
             carry = turn(number, carry)
         return carry
@@ -190,7 +188,11 @@ def _counted(count: int, turn: Callable[[Any, Any], Any], carry: Any) -> Any:
         made = jax.tree_util.tree_leaves(turn(number, whole(some)))
         return [jnp.asarray(made[place], leaves[place].dtype) for place in changes]
 
-    return whole(jax.lax.fori_loop(0, count, body, [leaves[place] for place in changes]))
+    before = [leaves[place] for place in changes]
+    if counted:
+        return whole(jax.lax.fori_loop(0, count, body, before))
+    after, _ = jax.lax.scan(lambda some, _: (body(0, some), None), before, length=count)
+    return whole(after)
 
 
 def _changed(turn: Callable[[Any, Any], Any], leaves: Sequence[Any], tree: Any) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from workbench.base.dtypes import dtype_name
 from workbench.engine.frontends.numbers.replicated import seeds_of
+from workbench.engine.graph.execution import Execution as Described
 from workbench.errors import InputError
 from workbench.ipu._feeds import EndOfFeedError, FeedError, types_of
 from workbench.ipu.config import current_options
@@ -23,6 +24,7 @@ from workbench.ipu.keras._execution.on_host import on_host
 from workbench.ipu.keras._execution.pipelined import Held, PipelinedProgram
 from workbench.ipu.keras._execution.program import ExecutionProgram, Feed, described_variables
 from workbench.ipu.keras._execution.turns import LISTS, State, Turns
+from workbench.ipu.keras._extensions.assignment import Stages
 from workbench.ipu.keras._extensions.model_options import ModelOptions
 from workbench.ipu.keras._extensions.options import Accumulation, ReplicatedMetricReductionMethod
 from workbench.tf import _hooks
@@ -55,7 +57,7 @@ class Execution:
     options: ModelOptions
     accumulation: Accumulation
     replicas: int
-    stages: Mapping[str, int] | None = None
+    stages: Stages | None = None
     _compiled: dict[Any, Compiled] = field(default_factory=dict)
 
     def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
@@ -144,28 +146,17 @@ class Execution:
 
     def _alone(self, turns: Turns, state: State, data: Any, count: int) -> ExecutionProgram:
         """A program of one IPU."""
-        infeed, outfeed = dict(self.options.infeed), dict(self.options.outfeed)
-        # What is kept off the chip between updates leaves it after each: the program is one, and is run for each.
-        updates_alone = self.mode == "training" and bool(self.accumulation.written)
         return ExecutionProgram(
             turns=turns,
-            count=self.accumulation.steps if updates_alone else count,
+            count=count,
             state=state,
             data=data,
-            infeed=Feed(
-                name=f"infeed_{self.mode}",
-                depth=infeed.get("prefetch_depth", 3),
-                optimise_latency=bool(infeed.get("optimise_latency")),
-            ),
-            outfeed=Feed(
-                name=f"outfeed_{self.mode}",
-                depth=outfeed.get("buffer_depth", 3),
-                optimise_latency=bool(outfeed.get("optimise_latency")),
-            ),
+            infeed=Feed(name=f"infeed_{self.mode}", queue=self.options.infeed_queue),
+            outfeed=Feed(name=f"outfeed_{self.mode}", queue=self.options.outfeed_queue),
         )
 
     def _pipelined(self, turns: Turns, state: State, data: Any, count: int) -> PipelinedProgram:
-        """A program of several stages: an update, or all batches where nothing is updated."""
+        """A program of several stages: all updates, or all batches where nothing is updated."""
         assert self.stages is not None
         training, pipelining = self.mode == "training", self.options.pipelining
         batches = (pipelining.steps or 1) if training else count
@@ -175,7 +166,12 @@ class Execution:
             state=state,
             data=data,
             stages=self.stages,
-            asked=pipelining.asked(max(self.stages.values()) + 1, batches, training=training),
+            asked=pipelining.asked(self.stages.count, batches, training=training),
+            execution=Described(
+                updates=count // self.accumulation.steps if training else 1,
+                infeed=self.options.infeed_queue,
+                outfeed=self.options.outfeed_queue,
+            ),
             kept=[Held() for _ in jax.tree_util.tree_leaves(state)],
             fed=[Held(from_host=True) for _ in jax.tree_util.tree_leaves(data)],
             results=[],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -248,19 +250,47 @@ def _numbers(given: Sequence[Any], names: Sequence[str]) -> list[int]:
     return found
 
 
-def by_layer(pairs: Sequence[tuple[Any, int]], devices: Sequence[int]) -> Mapping[str, int]:
-    """Name of a layer to its stage. A layer that is called on several is refused."""
-    found: dict[str, int] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """Stages of layers by name, the first of those on several; of these the calls, by name and number from 1."""
+
+    of_layers: Mapping[str, int]
+    of_calls: Mapping[tuple[str, int], int]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return max([*self.of_layers.values(), *self.of_calls.values()]) + 1
+
+
+def stages_of_calls(pairs: Sequence[tuple[Any, int]], devices: Sequence[int]) -> Stages:
+    """The stages of calls of layers, in the order they are called in.
+
+    Errors: `InputError` for a layer that is called on stages of several IPUs.
+    """
+    first: dict[str, int] = {}
+    calls: dict[tuple[str, int], int] = {}
+    counts: Counter[str] = Counter()
     for layer, stage in pairs:
-        first = found.setdefault(layer.name, stage)
-        if first != stage:
+        home = first.setdefault(layer.name, stage)
+        if devices[home] != devices[stage]:
             raise InputError(
-                f"the layer {layer.name!r} is called on stages {first} and {stage}, on IPUs {devices[first]} and "
+                f"the layer {layer.name!r} is called on stages {home} and {stage}, on IPUs {devices[home]} and "
                 f"{devices[stage]}",
-                expected="all calls of a shared layer on one stage",
-                todo=f"assign both calls to stage {first}",
+                expected="all calls of a shared layer on one IPU, where its weights are",
+                todo=f"assign both calls to stage {home}, or map both stages to one IPU by device_mapping",
             )
-    return found
+        counts[layer.name] += 1
+        calls[layer.name, counts[layer.name]] = stage
+    several = {name for (name, _), stage in calls.items() if stage != first[name]}
+    return Stages(of_layers=first, of_calls={call: stage for call, stage in calls.items() if call[0] in several})
+
+
+def as_run(model: Any) -> list[tuple[Any, int]]:
+    """The calls of a functional model in the order in which Keras makes them."""
+    depths = sorted(model._nodes_by_depth, reverse=True)
+    nodes = [node for depth in depths for node in model._nodes_by_depth[depth]]
+    return [(node.operation, node.operation._inbound_nodes.index(node)) for node in nodes if not node.is_input]
 
 
 def table(title: str, rows: Iterator[Sequence[str]], places: Sequence[float], line_length: int) -> Iterator[str]:
@@ -282,11 +312,13 @@ __all__ = [
     "PipelineStage",
     "SequentialLayerPipelineStageAssignment",
     "StageError",
-    "by_layer",
+    "Stages",
+    "as_run",
     "check_order",
     "functional_stages",
     "noted_stages",
     "post_order",
     "sequential_stages",
+    "stages_of_calls",
     "table",
 ]

@@ -136,7 +136,7 @@ class ModelExtension(PipelinedExtension):
                 todo="compile it without run_eagerly",
             )
         self._check_functions_of_its_own(mode)
-        stages = self._stages_by_layer()
+        stages = self._stages_of_calls()
         options, accumulation = self._ipu_options, self._ipu_options.accumulation
         if stages is not None:
             accumulation = options.pipelining.accumulation

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.engine.graph.execution import Queue
+from workbench.ipu._feeds import DEFAULT_DEPTH
 from workbench.ipu.keras._extensions.options import Accumulation, ReplicatedMetricReductionMethod
 from workbench.ipu.keras._extensions.pipelining import Pipelining
 
@@ -19,6 +21,21 @@ class ModelOptions:
     asynchronous: bool = False
     infeed: tuple[tuple[str, Any], ...] = ()
     outfeed: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def infeed_queue(self) -> Queue:
+        """The queue of batches."""
+        return _queue(dict(self.infeed), "prefetch_depth")
+
+    @property
+    def outfeed_queue(self) -> Queue:
+        """The queue of results."""
+        return _queue(dict(self.outfeed), "buffer_depth")
+
+
+def _queue(given: dict[str, Any], depth: str) -> Queue:
+    found = given.get(depth)
+    return Queue(depth=DEFAULT_DEPTH if found is None else found, in_packets=bool(given.get("optimise_latency")))
 
 
 __all__ = ["ModelOptions"]

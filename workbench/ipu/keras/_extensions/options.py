@@ -89,8 +89,7 @@ _SET_BY_KERAS = {"opt": "it is the optimizer the model is compiled with", "num_m
 def accumulation_of(steps: Any, normalize: Any, method: Any, more: Any) -> Accumulation:
     """The arguments of `set_gradient_accumulation_options`, read. Errors: `InputError`, a `ValueError`; `TypeError`."""
     found = steps_of(steps)
-    if normalize is not None and not isinstance(normalize, bool):
-        raise InputError(f"experimental_normalize_gradients is {short(normalize)}", expected="True, False or None")
+    check_whether("experimental_normalize_gradients", normalize)
     if not isinstance(more, Mapping):
         raise KindError(
             f"gradient_accumulation_optimizer_kwargs is a {type(more).__name__}, but it must be a dictionary."
@@ -103,6 +102,8 @@ def accumulation_of(steps: Any, normalize: Any, method: Any, more: Any) -> Accum
                 f"set_gradient_accumulation_options has no argument {short(name)}",
                 expected=f"any of: {', '.join((*_EXPLICIT, *_OF_THE_OPTIMIZER))}",
             )
+    for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding"):
+        check_whether(name, more.get(name))
     dtype = more.get("dtype")
     if dtype is not None:
         given_type(dtype, "dtype")
@@ -114,6 +115,12 @@ def accumulation_of(steps: Any, normalize: Any, method: Any, more: Any) -> Accum
         offload=more.get("offload_weight_update_variables"),
         shard=more.get("replicated_optimizer_state_sharding"),
     )
+
+
+def check_whether(name: str, given: Any) -> None:
+    """Refuse what is no yes or no, and not left open."""
+    if given is not None and not isinstance(given, bool):
+        raise InputError(f"{name} is {short(given)}", expected="True, False or None")
 
 
 def steps_of(steps: Any) -> int | None:
@@ -155,6 +162,7 @@ def _queue_options(
     for name in ("prefetch_depth", "buffer_depth"):
         if given.get(name) is not None:
             check_depth(name, given[name])
+    check_whether("optimise_latency", given.get("optimise_latency"))
     return tuple(sorted(given.items()))
 
 
@@ -163,6 +171,7 @@ __all__ = [
     "Accumulation",
     "ReplicatedMetricReductionMethod",
     "accumulation_of",
+    "check_whether",
     "infeed_options",
     "outfeed_options",
     "steps_of",

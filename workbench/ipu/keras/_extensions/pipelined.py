@@ -14,11 +14,13 @@ from workbench.ipu.keras._extensions.assignment import (
     FunctionalLayerPipelineStageAssignment,
     SequentialLayerPipelineStageAssignment,
     StageError,
-    by_layer,
+    Stages,
+    as_run,
     functional_stages,
     noted_stages,
     post_order,
     sequential_stages,
+    stages_of_calls,
     table,
 )
 from workbench.ipu.keras._extensions.model_options import ModelOptions
@@ -117,20 +119,27 @@ class PipelinedExtension:
     def _places(self) -> Sequence[float]:
         raise NotImplementedError
 
-    def _layers_of_calls(self) -> list[Any]:
+    def _staged_calls(self, stages: Sequence[int]) -> list[tuple[Any, int]]:
+        """Layers and stages of calls, in the order in which they are made."""
         raise NotImplementedError
 
-    def _stages_by_layer(self) -> dict[str, int] | None:
-        """Name of each layer to its stage; None for a model that is not pipelined."""
+    def _stages_of_calls(self) -> Stages | None:
+        """The stage of each call of a layer; None for a model that is not pipelined."""
         stages = self._stages()
         if stages is None:
             return None
+        if max(stages) < 1:
+            raise InputError(
+                f"all layers of the model {self.name!r} are on stage 0",
+                expected="at least two stages",
+                todo="assign later layers to stage 1, or call reset_pipeline_stage_assignment()",
+            )
         devices = self._ipu_options.pipelining.devices_of(max(stages) + 1)
         if len(devices) != max(stages) + 1:
             raise InputError(
                 f"device_mapping has {len(devices)} entries for {max(stages) + 1} stages", expected="an IPU for each"
             )
-        return dict(by_layer(list(zip(self._layers_of_calls(), stages, strict=True)), devices))
+        return stages_of_calls(self._staged_calls(stages), devices)
 
     def _replicas(self) -> int:
         """Copies of the model on the strategy's device: each takes the next power of two of the IPUs it uses.
@@ -154,7 +163,8 @@ class PipelinedSequential(PipelinedExtension):
     def _calls(self) -> list[Any]:
         return list(self.layers)
 
-    _layers_of_calls = _calls
+    def _staged_calls(self, stages: Sequence[int]) -> list[tuple[Any, int]]:
+        return list(zip(self.layers, stages, strict=True))
 
     def _assignment(self, stages: Sequence[int | None]) -> list[Any]:
         pairs = zip(self.layers, stages, strict=True)
@@ -179,8 +189,9 @@ class PipelinedFunctional(PipelinedExtension):
     def _calls(self) -> list[Any]:
         return post_order(self)
 
-    def _layers_of_calls(self) -> list[Any]:
-        return [layer for layer, _ in self._calls()]
+    def _staged_calls(self, stages: Sequence[int]) -> list[tuple[Any, int]]:
+        known = dict(zip(self._calls(), stages, strict=True))
+        return [(call[0], known[call]) for call in as_run(self) if call in known]
 
     def _stages(self) -> Sequence[int] | None:
         return self._ipu_stages_set if self._ipu_stages_set is not None else noted_stages(self)

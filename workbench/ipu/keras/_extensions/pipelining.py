@@ -10,7 +10,7 @@ from workbench.base.text import short
 from workbench.errors import InputError, KindError
 from workbench.ipu._pipeline.asked import Asked, checked
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
-from workbench.ipu.keras._extensions.options import SUM, Accumulation, steps_of
+from workbench.ipu.keras._extensions.options import SUM, Accumulation, check_whether, steps_of
 from workbench.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions, RecomputationMode, default_schedule
 
 # Arguments of `pipeline` that have another name here, that Keras sets, and that do not fit a Keras model.
@@ -119,8 +119,7 @@ def pipelining_of(
             f"device_mapping is {short(devices)}", expected="a list of whole numbers, an IPU for each stage"
         )
     for name, value in (("accumulate_outfeed", accumulate_outfeed), ("experimental_normalize_gradients", normalize)):
-        if value is not None and not isinstance(value, bool):
-            raise InputError(f"{name} is {short(value)}", expected="True, False or None")
+        check_whether(name, value)
     if not isinstance(more, Mapping):
         raise KindError(f"pipelining_kwargs is a {type(more).__name__}, but it must be a dictionary.")
     _check_names(tuple(more))
