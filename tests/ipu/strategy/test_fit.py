@@ -8,7 +8,7 @@ import pytest
 
 from tests.ipu.strategy.twins import Subclassed, Twins, assert_alike, functional, sequential
 from workbench import tf
-from workbench.errors import InputError
+from workbench.errors import InputError, WorkbenchError
 from workbench.ipu.ipu_strategy import IPUStrategy
 
 
@@ -104,6 +104,23 @@ def test_data_that_an_ipu_cannot_be_given(twins: Twins) -> None:
     ):
         with pytest.raises(InputError, match=problem):
             model.fit(dataset, steps_per_epoch=steps, verbose=0)
+    samples = tf.data.Dataset.from_tensor_slices((twins.x[:44], twins.y[:44]))
+
+    class Smaller(keras.utils.PyDataset):
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> Any:
+            return (twins.x[:5], twins.y[:5]) if index == 3 else (twins.x[:8], twins.y[:8])
+
+    for data, problem in (
+        (samples.batch(8), "a batch of the dataset has 4 samples"),
+        (samples.batch(8).shuffle(3).take(4).map(lambda x, y: (x, y)), "a batch of the dataset has 4 samples"),
+        (samples.filter(lambda x, y: True).batch(11), "a batch of the dataset may be smaller"),
+        (Smaller(), "the last batch has 5 samples and the first 8"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            model.fit(data, verbose=0)
     with pytest.raises(InputError, match="y was given beside a dataset"):
         model.fit(ten, twins.y, verbose=0)
     assert not twins.strategy.executables
@@ -112,6 +129,32 @@ def test_data_that_an_ipu_cannot_be_given(twins: Twins) -> None:
         twins.fitted(eager)
     with pytest.raises(InputError, match="nothing was compiled yet"):
         twins.strategy.profile  # noqa: B018
+
+
+def test_datasets_of_whole_batches_are_taken_and_a_smaller_one_never_makes_a_program(twins: Twins) -> None:
+    model = twins.made(functional, here=True)
+    samples = tf.data.Dataset.from_tensor_slices((twins.x[:44], twins.y[:44]))
+    for data in (
+        samples.batch(11),
+        samples.batch(8).take(5),
+        samples.repeat().batch(8).take(4),
+        samples.filter(lambda x, y: True).batch(8, drop_remainder=True),
+    ):
+        model.fit(data, steps_per_epoch=4, verbose=0)
+    compiled, before = len(twins.strategy.executables), int(model.optimizer.iterations)
+    assert compiled == 2  # batches of 11, and of 8
+
+    class Uneven(keras.utils.PyDataset):
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> Any:
+            return (twins.x[:5], twins.y[:5]) if index == 1 else (twins.x[:8], twins.y[:8])
+
+    with pytest.raises(WorkbenchError, match="as the first: a program is compiled for fixed shapes"):
+        model.fit(Uneven(), shuffle=False, verbose=0)
+    assert len(twins.strategy.executables) == compiled
+    assert int(model.optimizer.iterations) == before + 1
 
 
 def test_an_execution_longer_than_an_epoch_is_cut_to_it(twins: Twins, caplog: pytest.LogCaptureFixture) -> None:

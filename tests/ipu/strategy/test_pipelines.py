@@ -229,5 +229,5 @@ def test_a_shared_layer_has_a_stage_for_each_call(two_ipus: Twins) -> None:
     assert list(held.bytes) == [6 * 6 * 4]
     one_stage = two_ipus.made(four_layers, here=True, steps_per_execution=8)
     one_stage.set_pipeline_stage_assignment([0, 0, 0, 0])
-    with pytest.raises(ValueError, match="all layers of the model .* are on stage 0"):
+    with pytest.raises(ValueError, match=r"all layers of the model .* are on stage 0"):
         two_ipus.fitted(one_stage, batch_size=6)

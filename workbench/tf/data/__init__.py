@@ -5,6 +5,7 @@ Tests: tests/tf/test_train.py.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -33,10 +34,16 @@ class Options:
 @checked_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """A dataset: a function that begins a new pass over its elements, and how many a pass has, where that is known."""
+    """A dataset: a function that begins a new pass over its elements, and how many a pass has, where that is known.
+
+    `short`: samples of a smaller batch that a pass has, 0 where none is, None where nobody can tell; `short_last`:
+    whether it is the last element.
+    """
 
     begin: Callable[[], Iterator[Any]]
     elements: int = UNKNOWN_CARDINALITY
+    short: int | None = 0
+    short_last: bool = True
 
     @staticmethod
     def from_tensor_slices(tensors: Any) -> Dataset:
@@ -106,7 +113,12 @@ class Dataset:
         for each in parts:
             if not isinstance(each, Dataset):
                 raise KindError(f"datasets are {short(datasets)}", expected="datasets")
-        return Dataset(lambda: zip(*(iter(part) for part in parts), strict=False))
+        shorts = [each.short for each in parts if each.short != 0]
+        return Dataset(
+            lambda: zip(*(iter(part) for part in parts), strict=False),
+            short=shorts[0] if shorts else 0,
+            short_last=all(each.short_last for each in parts),
+        )
 
     def __iter__(self) -> Iterator[Any]:
         return self.begin()
@@ -129,12 +141,14 @@ class Dataset:
         def apply(element: Any) -> Any:
             return map_func(*element) if isinstance(element, tuple) else map_func(element)
 
-        return Dataset(lambda: map(apply, iter(self)), self.elements)
+        return dataclasses.replace(self, begin=lambda: map(apply, iter(self)))
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
         """Elements a function is true of."""
-        return Dataset(
-            lambda: (each for each in self if bool(predicate(*(each if isinstance(each, tuple) else [each]))))
+        return dataclasses.replace(
+            self,
+            begin=lambda: (each for each in self if bool(predicate(*(each if isinstance(each, tuple) else [each])))),
+            elements=UNKNOWN_CARDINALITY,
         )
 
     def batch(
@@ -158,7 +172,10 @@ class Dataset:
                     )
 
         count = self.elements // batch_size if drop_remainder else -(-self.elements // batch_size)
-        return Dataset(batches, count if self.elements >= 0 else self.elements)
+        if self.elements < 0:
+            unknown = self.elements == UNKNOWN_CARDINALITY and not drop_remainder
+            return Dataset(batches, self.elements, None if unknown else 0)
+        return Dataset(batches, count, 0 if drop_remainder else self.elements % batch_size)
 
     def unbatch(self) -> Dataset:
         """Each entry of the first dimension on its own."""
@@ -185,8 +202,9 @@ class Dataset:
                     return
 
         if count is None or count < 0:
-            return Dataset(passes, INFINITE_CARDINALITY)
-        return Dataset(passes, self.elements * count if self.elements >= 0 else self.elements)
+            return Dataset(passes, INFINITE_CARDINALITY, self.short, False)
+        times = self.elements * count if self.elements >= 0 else self.elements
+        return Dataset(passes, times, self.short, self.short_last and count == 1)
 
     def shuffle(
         self, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool | None = None
@@ -208,13 +226,19 @@ class Dataset:
                 yield chosen
             yield from (waiting[place] for place in draw.permutation(len(waiting)))
 
-        return Dataset(mixed, self.elements)
+        return Dataset(mixed, self.elements, self.short, False)
 
     def take(self, count: int) -> Dataset:
         """The first elements; all with -1."""
         count = whole("count", count, least=-1, most=MOST_EXACT)
         taken = self.elements if count < 0 else count if self.elements == INFINITE_CARDINALITY else self._least(count)
-        return Dataset(lambda: itertools.islice(iter(self), count if count >= 0 else None), taken)
+        whole_ones = self.short_last and 0 <= count < self.elements
+        return Dataset(
+            lambda: itertools.islice(iter(self), count if count >= 0 else None),
+            taken,
+            0 if whole_ones else self.short,
+            self.short_last,
+        )
 
     def _least(self, count: int) -> int:
         return min(count, self.elements) if self.elements >= 0 else self.elements
@@ -225,7 +249,7 @@ class Dataset:
         if count < 0:
             return Dataset(lambda: iter(()), 0)
         left = max(0, self.elements - count) if self.elements >= 0 else self.elements
-        return Dataset(lambda: itertools.islice(iter(self), count, None), left)
+        return dataclasses.replace(self, begin=lambda: itertools.islice(iter(self), count, None), elements=left)
 
     def prefetch(self, buffer_size: int = AUTOTUNE) -> Dataset:
         """The same elements, whatever the buffer: queues of the IPU prefetch."""
@@ -243,7 +267,7 @@ class Dataset:
                 kept.extend(self)
             return iter(kept)
 
-        return Dataset(elements, self.elements)
+        return dataclasses.replace(self, begin=elements)
 
     def with_options(self, options: Options) -> Dataset:
         """The same elements: options of datasets change nothing here."""

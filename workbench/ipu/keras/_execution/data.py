@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
+import keras
 import numpy as np
 
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
 from workbench.errors import InputError
-from workbench.ipu._feeds import to_arrays
+from workbench.ipu._feeds import FeedError, to_arrays, types_of
 from workbench.tf.data import Dataset
 
 _ON_DEVICE = {"int64": np.int32, "uint64": np.uint32, "float64": np.float32}
@@ -38,10 +39,20 @@ class Batches(KerasDataAdapter):  # type: ignore[misc]
     def __init__(self, inner: Any, known: int | None) -> None:
         self._inner = inner
         self.known = known
+        self._types: Any = None
 
     def get_numpy_iterator(self) -> Iterator[Any]:
-        """A pass over the batches."""
-        return iter(self._inner.get_numpy_iterator())
+        """A pass over the batches. A `FeedError` for one of another shape or type than the first ever was."""
+        for batch in self._inner.get_numpy_iterator():
+            types = types_of(on_device(batch))
+            self._types = types if self._types is None else self._types
+            if types != self._types:
+                raise FeedError(
+                    f"a batch has {types}",
+                    expected=f"{self._types}, as the first: a program is compiled for fixed shapes",
+                    todo="batch with drop_remainder=True",
+                )
+            yield batch
 
     get_jax_iterator = get_numpy_iterator
 
@@ -134,17 +145,30 @@ def batches(
         )
     if isinstance(x, Dataset):
         _nothing_besides(y, sample_weight)
+        if x.short != 0:
+            last = "may be smaller than the others" if x.short is None else f"has {x.short} samples, fewer than others"
+            raise _short(f"a batch of the dataset {last}", "write .batch(..., drop_remainder=True)")
         return Batches(_OfDataset(x, class_weight), _known(x))
     inner = keras_adapter(
         x, y, sample_weight, batch_size=batch_size, steps=steps, shuffle=shuffle, class_weight=class_weight
     )
     if _ends_partial(inner):
-        raise InputError(
+        raise _short(
             f"the last batch has {inner.partial_batch_size} samples and the others {inner.batch_size}",
-            expected="batches of one size: a program is compiled for fixed shapes",
-            todo=f"choose a batch_size that divides the samples, or leave {inner.partial_batch_size} samples out",
+            f"choose a batch_size that divides the samples, or leave {inner.partial_batch_size} samples out",
         )
+    if isinstance(x, keras.utils.PyDataset) and (inner.num_batches or 0) > 1:
+        sizes = [np.shape(jax.tree_util.tree_leaves(x[place])[0])[:1] for place in (0, inner.num_batches - 1)]
+        if sizes[0] != sizes[1]:
+            raise _short(
+                f"the last batch has {sizes[1][0]} samples and the first {sizes[0][0]}",
+                "leave the samples of the smaller one out",
+            )
     return Batches(inner, inner.num_batches)
+
+
+def _short(what: str, todo: str) -> InputError:
+    return InputError(what, expected="batches of one size: a program is compiled for fixed shapes", todo=todo)
 
 
 def _ends_partial(inner: Any) -> bool:

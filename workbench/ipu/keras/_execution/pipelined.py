@@ -50,9 +50,8 @@ class Held:
 class PipelinedProgram:
     """`micro_batches` batches of each replica through the stages, and in training their update.
 
-    `stages` are those of layers and of their calls; `asked` are the arguments of the pipeline, `execution` says how often it
-    runs. `kept` and `fed` are where a
-    run finds its state and data, and leaves the former.
+    `stages` are those of layers and of their calls; `asked` are the arguments of the pipeline, `execution` says how
+    often it runs. `kept` and `fed` are where a run finds its state and data, and leaves the former.
     """
 
     turns: Turns
@@ -120,7 +119,8 @@ class PipelinedProgram:
             dtype = self.turns.accumulation.dtype_of(str(kind.dtype))
             types[item.name] = jax.ShapeDtypeStruct(kind.shape, dtype)
         sums = sums_of(self.asked, {each: str(types[accumulator(each)].dtype) for each in forward.trained})
-        pipeline = Pipeline(replace(forward, sums=sums), self.stages.of_layers, layer_classes(self.turns.model), self.stages.of_calls)
+        classes, stages = layer_classes(self.turns.model), self.stages
+        pipeline = Pipeline(replace(forward, sums=sums), stages.of_layers, classes, stages.of_calls)
         calls = pipeline.training() if self._training else pipeline.forward_only()
         if self._training:
             calls = [*calls, *self._updates(described, buffers, types)]

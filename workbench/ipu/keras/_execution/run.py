@@ -15,7 +15,7 @@ from workbench.base.dtypes import dtype_name
 from workbench.engine.frontends.numbers.replicated import seeds_of
 from workbench.engine.graph.execution import Execution as Described
 from workbench.errors import InputError
-from workbench.ipu._feeds import EndOfFeedError, FeedError, types_of
+from workbench.ipu._feeds import EndOfFeedError
 from workbench.ipu.config import current_options
 from workbench.ipu.config._flags import flags
 from workbench.ipu.config.config import in_force
@@ -40,7 +40,6 @@ class Compiled:
     turns: Turns
     batch: Callable[..., Any]
     update: Callable[..., Any]
-    types: Any
     pipelined: PipelinedProgram | None = None
 
 
@@ -87,7 +86,7 @@ class Execution:
             return self._in_stages(compiled, compiled.pipelined, held, first, iterator, count)
         if self.replicas > 1:
             held = self._on_each(compiled.turns, held)
-        taken = self._elements(first, iterator, compiled.types, count * self.replicas)
+        taken = self._elements(first, iterator, count * self.replicas)
         results: list[Any] = []
         for made, after in self._turns(compiled, held, taken, count):
             self._given(made, results)
@@ -140,7 +139,6 @@ class Execution:
             turns=turns,
             batch=on_host(step, turns, executable),
             update=on_host(turns.update, turns, executable),
-            types=types_of(element),
             pipelined=program if self.stages is not None else None,
         )
 
@@ -207,7 +205,7 @@ class Execution:
         count: int,
     ) -> tuple[Any, State]:
         """All updates of an execution, each a run of the program with its batches."""
-        taken = self._elements(first, iterator, compiled.types, count * self.replicas)
+        taken = self._elements(first, iterator, count * self.replicas)
         each = self.accumulation.steps if self.mode == "training" else count
         results: list[Any] = []
         for _ in range(count // each):
@@ -228,8 +226,8 @@ class Execution:
         several = [next(taken) for _ in range(self.replicas)]
         return jax.tree_util.tree_map(lambda *leaves: np.stack(leaves), *several)
 
-    def _elements(self, first: Any, iterator: Iterator[Any], types: Any, count: int) -> Iterator[Any]:
-        """So many elements, all of the types that were compiled for."""
+    def _elements(self, first: Any, iterator: Iterator[Any], count: int) -> Iterator[Any]:
+        """So many elements."""
         yield first
         for number in range(1, count):
             try:
@@ -240,12 +238,6 @@ class Execution:
                     expected="batches for every step of an execution",
                     todo="give as many batches as steps, or compile with fewer steps_per_execution",
                 ) from None
-            if types_of(element) != types:
-                raise FeedError(
-                    f"batch {number} of an execution has {types_of(element)}",
-                    expected=f"{types}, as the first: a program is compiled for fixed shapes",
-                    todo="batch with drop_remainder=True",
-                )
             yield element
 
     def _given(self, made: Any, results: list[Any]) -> None:
