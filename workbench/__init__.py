@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
 from workbench.base.registry import faces
+from workbench.base.source import made_at
 from workbench.tf import _hooks
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
+made_at.watch()
 faces.found_in("workbench.widgets.views", "workbench.widgets.page")
 # `tf` stands below what compiles its programs and below `ipu`; the package knows them all, and loads them when asked.
 _hooks.compiler.set(lambda: importlib.import_module("workbench.executable").compile_traced)

@@ -7,8 +7,9 @@ those vectors, so the order in which vectors were numbered does not count; the o
 Left out, because they differ without the program being another one:
 - `meta`: `engine_version` and `format_version` (they number our releases), `typical_errors` (the fidelity table's, the
   same in every profile), and the seconds of `passes`, which is a table of `phase` and `changed` here;
-- `steps.source`: which file and line made a step (those of the corpus move when it is edited); whether one is named
-  stays in, and so the text of the report `source` is out;
+- `steps.source` and the lines in calls of `meta.trace`: which file and line made a step (those of the corpus move when
+  it is edited); whether one is named stays in, and so the text of the report `source` is out;
+- `meta.layer_lines` and `meta.sources`: where layers were made, and the text there;
 - `arrays.per_tile`: the numbered vectors, which stand where they are used;
 - `meta.formulas`, which says in words what the terms' formulas are, and numbers taken apart as text: their wording;
 - the lines of the summary with the engine's version and with what the fidelity table says.
@@ -26,7 +27,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 DIGITS = 12
-META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "formulas", "passes")
+META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "formulas", "passes", "layer_lines", "sources")
+CALLED_FROM = 10  # in a call of the control tree, where the lines of its callers begin
 LINES_LEFT_OUT = ("Engine ", "Error ", "The verdict is in doubt")
 REPORTS = (
     "summary",
@@ -79,12 +81,23 @@ def columns(profile: Any) -> Tables:
         found["steps"]["source"] = [bool(text) for text in found["steps"]["source"]]
     found["arrays"] = {name: values for name, values in profile.arrays.items() if name != "per_tile"}
     found["meta"] = {name: [value] for name, value in profile.meta.items() if name not in META_LEFT_OUT}
+    trace = profile.meta["trace"]
+    found["meta"]["trace"] = [{name: _without_lines(part) for name, part in trace.items()}]
     passes = profile.meta["passes"]
     found["passes"] = {key: [each[key] for each in passes] for key in ("phase", "changed")}
     found["tiles"] = _of_frame(profile.tiles)
     found["blocks"] = _of_frame(profile.blocks(max_rows=BLOCKS))
     found["text"] = dict(_texts(profile))
     return found
+
+
+def _without_lines(tree: Any) -> Any:
+    """A control tree that says of the lines of callers only whether there are some."""
+    if isinstance(tree, Mapping):
+        return {name: _without_lines(part) for name, part in tree.items()}
+    if isinstance(tree, list) and tree[:1] == ["call"] and len(tree) > CALLED_FROM:
+        return [*tree[:CALLED_FROM], *("line" * bool(line) for line in tree[CALLED_FROM:])]
+    return [_without_lines(part) for part in tree] if isinstance(tree, list) else tree
 
 
 def _resolved(table: Mapping[str, Any], vectors: Sequence[str]) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def test_lines_are_those_of_now(kind: str, edit: str, tmp_path: Path, session: A
     assert shown(second) >= set(lines_of(text, file).values())
     assert {line.split(":")[0] for line in shown(second)} == {line.split(":")[0] for line in in_graph(second)}
     assert in_graph(second) >= set(lines_of(text, file).values())
-    assert shown(second) == in_program(second)
+    assert set(second.profile.tables["steps"]["source"]) - {""} == in_program(second)
     assert second.profile.total_cycles == first.profile.total_cycles
     assert second.profile.source.lines["cycles"].tolist() == first.profile.source.lines["cycles"].tolist()
     cache.clear()

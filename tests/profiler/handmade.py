@@ -12,10 +12,22 @@ from typing import Any
 from tests.profiler.builder import TILES, Builder, spread
 from workbench.profiler.profile import Profile
 
+CODE = (
+    "import keras",
+    "",
+    "model = keras.Sequential([",
+    '    keras.layers.Dense(100, activation="relu", name="dense_1"),',
+    '    keras.layers.Dense(10, name="dense_2"),',
+    "])",
+)
+
+STAGES = ("stages = [", '    Stage(name="stage_0"),', '    Stage(name="stage_1"),', "]")
+
 
 def handmade_profile(*, fits: bool = True) -> Profile:
     """One IPU of 16 tiles; tile 3 holds the bias of the first layer too, so it is the fullest."""
     build = Builder("hand-made mlp", bytes_per_tile=16_384 if fits else 6_000)
+    build.meta["sources"] = {"model.py": {"name": "model.py", "stretches": [[1, list(CODE)], [40, ["print(model)"]]]}}
     first_four = range(4)
     uneven = [300] * TILES
     uneven[3] = 600
@@ -154,6 +166,8 @@ def _operators() -> list[dict[str, Any]]:
 def handmade_pipeline() -> Profile:
     """Two IPUs, a stage on each, four micro-batches: all forward columns, then all backward ones."""
     build = Builder("hand-made pipeline", ipus=2)
+    build.meta["layer_lines"] = {"stage_0": "stages.py:2", "stage_1": "stages.py:3"}
+    build.meta["sources"] = {"stages.py": {"name": "Cell In[7]", "stretches": [[1, list(STAGES)]]}}
     micro_batches = 4
     weights = [build.variable(f"stage_{ipu}/kernel", "parameter", spread(48_000), ipu=ipu) for ipu in (0, 1)]
     stash = build.variable("stage_0/stash", "stash", spread(25_600), lives=[(1, 6)], layer="stage_0")

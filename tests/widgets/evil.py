@@ -18,5 +18,17 @@ def evil_profile() -> Profile:
     tables = {name: dict(columns) for name, columns in profile.tables.items()}
     for table, column in (("steps", "name"), ("steps", "layer"), ("variables", "name"), ("variables", "layer")):
         tables[table][column] = np.array([EVIL + str(k) for k in range(len(tables[table][column]))], dtype=object)
-    meta = {**profile.meta, "name": EVIL, "assumptions": [EVIL], "warnings": [EVIL], "config_changed": {EVIL: EVIL}}
+    tables["steps"]["source"] = np.array(
+        [f"{EVIL}.py:{k + 1}" for k in range(len(tables["steps"]["id"]))], dtype=object
+    )
+    text = [f"{EVIL}(line_{k})" for k in range(4)]  # what is beyond them has no text
+    sources = {f"{EVIL}.py": {"name": f"Cell {EVIL}", "stretches": [[1, text]]}}
+    meta = {
+        **profile.meta,
+        "sources": sources,
+        "name": EVIL,
+        "assumptions": [EVIL],
+        "warnings": [EVIL],
+        "config_changed": {EVIL: EVIL},
+    }
     return replace(profile, meta=meta, tables=tables)

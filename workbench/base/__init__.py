@@ -3,6 +3,7 @@
 `registry` (name → object, discovery of folders), `files` (whole or not at all), `units`, `dtypes` (the one table of
 element types), `arrays`, `spans`, `collection`, `checked`, `whole` and `text` (values, numbers and
 names that users give), `arithmetic`
-(a formula written out with its numbers), `host` (what this machine can hold). Imports nothing but the errors.
+(a formula written out with its numbers), `host` (what this machine can hold), `source` (the user's code). Imports
+nothing but the errors.
 Tests: tests/base.
 """

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 KEPT = 16  # the programs of a notebook and the candidates of a diagnosis: a second Run All compiles nothing
 MOST_BYTES = 1 << 30  # of all files together: a thousand profiles of a large model
 SUFFIX = ".wbprofile"
+CALLED_FROM = 10  # in a call of a control tree, where the lines of its callers begin
 KEPT_AS = "kept_as"  # in the meta of a file: the key and the positions it was kept with
 
 
@@ -122,7 +123,17 @@ def laid_over(profile: Profile, old: tuple[str, ...], new: tuple[str, ...]) -> P
         return profile
     lines, steps = dict(zip(old, new, strict=True)), profile.tables["steps"]
     source = column([lines.get(line, line) for line in steps["source"].tolist()], "U")
-    return replace(profile, tables={**profile.tables, "steps": {**steps, "source": source}})
+    trace = profile.meta["trace"]
+    functions = {name: _moved(body, lines) for name, body in trace["functions"].items()}
+    meta = {**profile.meta, "trace": {**trace, "entry": _moved(trace["entry"], lines), "functions": functions}}
+    return replace(profile, meta=meta, tables={**profile.tables, "steps": {**steps, "source": source}})
+
+
+def _moved(node: list[Any], lines: dict[str, str]) -> list[Any]:
+    """A node of a control tree with other lines of those for whom shared bodies are called."""
+    if node and node[0] == "call":
+        return [*node[:CALLED_FROM], *(lines.get(line, line) for line in node[CALLED_FROM:])]
+    return [_moved(part, lines) if isinstance(part, list) else part for part in node]
 
 
 def earlier_profile(content: Content) -> Profile | None:

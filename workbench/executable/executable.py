@@ -14,6 +14,7 @@ from workbench.errors import InputError, OutOfMemoryError
 from workbench.executable import cache
 from workbench.executable.pipelines import devices_of, recomputed_source
 from workbench.executable.request import EXECUTION, Request
+from workbench.executable.source_lines import with_lines
 from workbench.ipu.config import use_emulation
 from workbench.profiler.advice.kept_trace import keep_trace
 from workbench.profiler.advice.regions import full_region
@@ -90,10 +91,10 @@ class Executable:
     def profile(self) -> Profile:
         """What the compiler knows, as data."""
         if isinstance(self._result, Kept):
-            return self._result.profile()
+            return with_lines(self._result.profile(), self.traced)
         found = keep_trace(self._whole_profile, self.request.options.get(EXECUTION))
         cache.keep_profile(self._content, found)
-        return found
+        return with_lines(found, self.traced)
 
     @cached_property
     def _whole_profile(self) -> Profile:

@@ -53,7 +53,7 @@ class Offers:
 
     @property
     def source(self) -> Source:
-        """Cycles and peak bytes per line of the user's code."""
+        """Cycles, peak bytes and code per line of the user's code, and the text that stands there."""
 
     @property
     def summary(self) -> Summary:

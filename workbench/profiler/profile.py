@@ -167,14 +167,16 @@ class Profile(Offers):
 
         A step of a body that several layers or operators share, or that is run again to compute something anew, has a
         row for each of its `callers` (a column: how many there are), with that caller's layer, direction, operator,
-        source and part of its runs. `steps.drop_duplicates("id")` has each step once.
+        source and part of its runs. `steps.drop_duplicates("id")` has each step once. `source` is the line at which the
+        step's operation was called, or its layer made ("model.py:12").
         """
         return self._steps.copy(deep=False)
 
     @cached_property
     def _steps(self) -> pd.DataFrame:
         known = self.steps_by_caller
-        return tables.steps(self, known.row, known.columns)
+        lines = tables.source_lines(self.meta.get("layer_lines", {}), known.layer, known.source)
+        return tables.steps(self, known.row, {**known.columns, "source": lines})
 
     @cached_property
     def steps_by_caller(self) -> StepsByCaller:

@@ -27,6 +27,21 @@ def steps(profile: Stored, row: IntArray, told: Mapping[str, Column]) -> pd.Data
     return pd.DataFrame({name: told.get(name, columns.get(name)) for name in dict.fromkeys((*STEP_COLUMNS, *told))})
 
 
+def source_lines(layer_lines: Mapping[str, str], layer: Column, source: Column) -> Column:
+    """The lines of steps: their own, else that at which their layer was made, or the nearest layer around it."""
+    found = source.copy()
+    known: dict[str, str] = {"": ""}
+
+    def line_of(path: str) -> str:
+        if path not in known:
+            known[path] = layer_lines.get(path) or line_of(path.rpartition("/")[0])
+        return known[path]
+
+    for place in np.flatnonzero(source == "").tolist() if layer_lines else ():
+        found[place] = line_of(layer[place])
+    return found
+
+
 def variables(profile: Stored) -> pd.DataFrame:
     """See `Profile.variables`."""
     return frame(profile, "variables", VARIABLE_COLUMNS)

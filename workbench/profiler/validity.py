@@ -104,6 +104,26 @@ META: Mapping[str, Any] = {
             "properties": {"entry": {"type": "array"}, "functions": {"type": "object"}},
         },
         "pipeline": {"type": "object"},
+        "layer_lines": {"type": "object", "additionalProperties": {"type": "string"}},
+        "sources": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["name", "stretches"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "stretches": {
+                        "type": "array",
+                        "items": {
+                            "type": "array",
+                            "minItems": 2,
+                            "additionalItems": False,
+                            "items": [{"type": "integer", "minimum": 1}, _TEXTS],
+                        },
+                    },
+                },
+            },
+        },
     },
 }
 

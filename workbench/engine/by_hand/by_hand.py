@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from workbench.base.checked import checked_methods
+from workbench.base.source.lines import calling_line
 from workbench.engine.by_hand.tensor import Tensor, check_tile
 from workbench.engine.by_hand.vertex import Vertex, make_vertex
 from workbench.errors import InputError
@@ -40,11 +41,12 @@ def check_graph(part: object, graph: object) -> None:
 class Step:
     """Anything a program is made of; `wb.profile` takes one, with all it contains."""
 
-    __slots__ = ("graph", "name")
+    __slots__ = ("graph", "line", "name")
 
     def __init__(self, graph: StepOwner, name: str) -> None:
         self.graph = graph
         self.name = name
+        self.line = calling_line(through_own=True)
 
     @property
     def target(self) -> Target:

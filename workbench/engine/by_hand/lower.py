@@ -136,7 +136,9 @@ class _Lowering:
         elif isinstance(step, hand.Repeat):
             self.emit.add(Repeat(times=step.times, body=self._body(step.body), name=step.name))
         elif isinstance(step, hand.If):
+            before, self.emit.origin = self.emit.origin, Origin(source=step.line)
             self._condition(step)
+            self.emit.origin = before
             self.emit.add(If(arms=tuple(self._body(arm) for arm in step.arms), name=step.name))
         else:
             self._leaf(step)
@@ -147,13 +149,13 @@ class _Lowering:
         for together, members in groupby(zip(joined, parts, strict=True), key=lambda pair: pair[0]):
             if together:
                 for wave in waves(part for _, part in members if isinstance(part, hand.Copy)):
-                    self._leaf(wave[0]) if len(wave) == 1 else self._copy(wave)
+                    self._leaf(wave[0]) if len(wave) == 1 else self._wave(wave)
             else:
                 for _, part in members:
                     self.step(part)
 
     def _leaf(self, step: hand.Step) -> None:
-        before, self.emit.origin = self.emit.origin, Origin(layer=step.name)
+        before, self.emit.origin = self.emit.origin, Origin(layer=step.name, source=step.line)
         if not isinstance(step, hand.HostCopy):
             self.streaming = ""
         if isinstance(step, hand.ComputeSet):
@@ -167,6 +169,12 @@ class _Lowering:
             self.emit.stream(step.name, self._placed(step.tensor), step.direction)
             if step.direction == "to_device":
                 self.arriving.add(self.ids[step.tensor.variable])
+        self.emit.origin = before
+
+    def _wave(self, wave: Listed[hand.Copy]) -> None:
+        """Several copies at the same time, named by the first and at its line."""
+        before, self.emit.origin = self.emit.origin, Origin(source=wave[0].line)
+        self._copy(wave)
         self.emit.origin = before
 
     def _copy(self, wave: Listed[hand.Copy]) -> None:

@@ -108,7 +108,7 @@ class Run:
     def _execute(self, operation: Operation) -> None:
         values = [self.value(tensor) for tensor in operation.inputs]
         with ExitStack() as stack:
-            for name in scope_names(operation.scopes, operation.updates):
+            for name in scope_names(operation.scopes, operation.updates, operation.line):
                 stack.enter_context(jax.named_scope(name))
             if operation.scopes.outside and not operation.effects:
                 self._on_host(operation.scopes.outside)

@@ -19,6 +19,7 @@ import keras
 import numpy as np
 
 from workbench.base.checked import checked
+from workbench.base.source.lines import calling_line
 from workbench.base.text import short
 from workbench.errors import InputError, KindError, StateError
 from workbench.tf._graph.dtypes import DType, as_dtype
@@ -175,6 +176,7 @@ class Operation:
         if self.graph.finalized:
             raise StateError("the graph is finalized: no operation can be added to it")
         self.number = next(_numbers)
+        self.line = calling_line(through_own=True)
         self.type = kind
         self.scopes = current_scopes() if scopes is None else scopes
         if name is not None and not isinstance(name, str):

@@ -7,12 +7,20 @@ from typing import Any
 
 import jax
 
-from workbench.engine.frontends.describe.name_stack import HOST_REGION, UPDATE_SCOPE, attribute_scope, shard_scope
+from workbench.engine.frontends.describe.name_stack import (
+    HOST_REGION,
+    UPDATE_SCOPE,
+    attribute_scope,
+    line_scope,
+    shard_scope,
+)
 from workbench.tf._graph.graph import Scopes
 
 
-def scope_names(scopes: Scopes, updates: bool) -> Iterator[str]:
-    """The scopes of an operation, outermost first: update, stage, shard, attributes, the names the user gave."""
+def scope_names(scopes: Scopes, updates: bool, line: str = "") -> Iterator[str]:
+    """The scopes of an operation, outermost first: its line, update, stage, shard, attributes, the user's names."""
+    if line:
+        yield line_scope(line)
     if updates:
         yield UPDATE_SCOPE
     if scopes.stage is not None:

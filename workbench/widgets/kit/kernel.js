@@ -368,7 +368,8 @@ export async function selectionOf(model) {
 }
 
 export function select(selection, changes) {
-  selection.set(changes);
+  const other = "step" in changes || "layer" in changes; // than the steps that were chosen together
+  selection.set(other && !("steps" in changes) && selection.get("steps") ? {...changes, steps: null} : changes);
   selection.save_changes();
 }
 

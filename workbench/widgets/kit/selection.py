@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets
 import traitlets
 
-FIELDS = ("ipu", "tile", "step", "position", "variable", "layer", "micro_batch")
+FIELDS = ("ipu", "tile", "step", "position", "variable", "layer", "micro_batch", "steps")
 
 
 class Selection(ipywidgets.Widget):
@@ -26,6 +26,7 @@ class Selection(ipywidgets.Widget):
     layer = traitlets.Unicode(None, allow_none=True).tag(sync=True)
     micro_batch = traitlets.Int(None, allow_none=True).tag(sync=True)
     kept = traitlets.Unicode("").tag(sync=True)
+    steps = traitlets.List(traitlets.Int(), None, allow_none=True).tag(sync=True)  # of a line of code, say
 
     def chosen(self) -> dict[str, Any]:
         """The fields that are set."""

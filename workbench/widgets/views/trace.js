@@ -60,17 +60,18 @@ function drawLane(view, shown, lane, ctx, y, sizes, t) {
   const {x} = view, {data} = shown;
   const paints = data.busy.map((cause) => hatch(ctx, cause.pattern, cause.colour, t.paper));
   drawBins(ctx, data, lane, {x, at: view.at, y, high: sizes.phase, paints});
-  const first = Math.max(0, lastAtMost(lane.start, view.at.from)), chosen = view.selection.get("step"), batch = view.selection.get("micro_batch") ?? null;
+  const first = Math.max(0, lastAtMost(lane.start, view.at.from)), chosen = view.selection.get("step"), batch = view.selection.get("micro_batch") ?? null, many = new Set(view.selection.get("steps"));
   for (let i = first; i < lane.start.length && lane.start[i] < view.at.to; i++) {
     const [from, wide] = across(view, ctx, lane.start[i], lane.start[i] + lane.cycles[i]);
     const info = shown.info.get(lane.step[i]);
-    ctx.globalAlpha = batch === null || lane.batch?.[i] === batch ? 1 : 0.25;
+    const lit = many.has(lane.step[i]);
+    ctx.globalAlpha = (batch === null || lane.batch?.[i] === batch) && (lit || !many.size) ? 1 : 0.25;
     ctx.fillStyle = paints[info.cause];
     ctx.fillRect(from, y, Math.max(0.6, wide - (wide > 4 ? 1 : 0)), sizes.phase);
     if (wide > 44 && sizes.phase > 20) caption(ctx, t, within(info.name, info.layer), Math.max(from, view.box.x) + 5, y + sizes.phase / 2, from + wide - Math.max(from, view.box.x) - 10, data.busy[info.cause].colour);
-    if (lane.step[i] === chosen) {
+    if (lane.step[i] === chosen || lit) {
       ctx.strokeStyle = t.text;
-      ctx.lineWidth = 2;
+      ctx.lineWidth = lit ? 1 : 2;
       ctx.strokeRect(from, y - 1, Math.max(2, wide - 1), sizes.phase + 2);
     }
   }
@@ -282,7 +283,7 @@ async function render({model, el}) {
   keys(view);
   furnish(view);
   const offs = [watch(model, ["data"], () => { load(view, model); furnish(view); view.canvas.redraw(); }),
-    watch(view.selection, ["step", "layer", "tile", "micro_batch"], () => { panel(view); view.canvas.redraw(); })];
+    watch(view.selection, ["step", "steps", "layer", "tile", "micro_batch"], () => { panel(view); view.canvas.redraw(); })];
   return () => { clearTimeout(view.later); offs.forEach((off) => off()); view.canvas.dispose(); };
 }
 

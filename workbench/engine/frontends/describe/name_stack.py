@@ -20,6 +20,7 @@ LOSS_SCOPE = f"{MARK}loss"
 UPDATE_SCOPE = f"{MARK}update"
 CALL_PREFIX = f"{MARK}call:"
 ATTRIBUTE_PREFIX = f"{MARK}attribute:"
+LINE_PREFIX = f"{MARK}line:"
 # What scopes.partials_type sets, by the names of the driver, and PopLibs' names for it.
 PARTIALS_TYPE = "PARTIALS_TYPE"
 # Attributes of a feed, and what the calls of the host that serve it are told by them.
@@ -48,6 +49,11 @@ def attribute_scope(name: str, value: str) -> str:
     return f"{ATTRIBUTE_PREFIX}{name}={value}"
 
 
+def line_scope(line: str) -> str:
+    """The scope of what a line of the user made, when that is traced later than it was made."""
+    return f"{LINE_PREFIX}{line}"
+
+
 def shard_scope(index: int) -> str:
     """The scope of operations placed on one IPU of several."""
     return f"{SHARD_PREFIX}{index}"
@@ -66,7 +72,8 @@ def attributes_of(stack: Stack) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a name stack says: layer path, call number, direction (None where the stack says nothing), shard (or -1).
+    """What a name stack says: layer path, call number, direction (None where it says nothing), shard (or -1),
+    and `source`, the user's line ("" where the stack says nothing).
 
     `outer_call` is the call of the outermost layer of the path.
     `partials` is the type in which products add up, as PopLibs names it; empty where the options say. `feed`:
@@ -78,6 +85,7 @@ class Place:
     outer_call: int = 1
     direction: Direction | None = None
     shard: int = -1
+    source: str = ""
     partials: str = ""
     feed: tuple[tuple[str, int], ...] = ()
 
@@ -146,13 +154,15 @@ def _direction(stack: Stack) -> Direction | None:
 
 def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
     """Read a stack: `enclosing` is that of the equations around, `own` the equation's."""
-    path, call, outer_call, shard = "", 1, 1, -1
+    path, call, outer_call, shard, source = "", 1, 1, -1, ""
     for scope in _scopes(enclosing + own):
         if scope == LOSS_SCOPE or (scope == KERAS_LOSS_SCOPE and scope not in names.leaves):
             path, call = LOSS_LAYER, 1
         elif scope.startswith(CALL_PREFIX):
             call = int(scope[len(CALL_PREFIX) :])
             outer_call = outer_call if "/" in path else call
+        elif scope.startswith(LINE_PREFIX):
+            source = scope[len(LINE_PREFIX) :]
         elif scope.startswith(SHARD_PREFIX) and scope[len(SHARD_PREFIX) :].isdigit():
             shard = int(scope[len(SHARD_PREFIX) :])
         elif scope.startswith(MARK) or scope == REMAT_SCOPE or path == LOSS_LAYER:
@@ -170,6 +180,7 @@ def place_of(enclosing: Stack, own: Stack, names: LayerNames) -> Place:
         outer_call=outer_call,
         direction=direction,
         shard=shard,
+        source=source,
         partials=partials,
         feed=feed,
     )

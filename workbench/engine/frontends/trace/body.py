@@ -158,7 +158,7 @@ class Body(ABC):
             place.call,
             place.direction,
             region,
-            source,
+            place.source or source,
             shard=place.shard,
         )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import CodeType
 from typing import Any
+
+from workbench.base.source.lines import is_library, line_name
 
 # The functions of JAX whose equations one kernel computes; aliases of one function share a region.
 KNOWN_REGIONS: Mapping[str, str] = {
@@ -42,17 +43,7 @@ KNOWN_REGIONS: Mapping[str, str] = {
     "_truncated_normal": "_truncated_normal",
 }
 
-_LIBRARY_PARTS = ("/jax/_src/", "/keras/src/", "/jaxlib/", "/numpy/")
 _NAMED_FILES = ("/jax/_src/nn/functions.py", "/jax/_src/ops/special.py", "/jax/_src/random.py")
-_OWN_FOLDER = str(Path(__file__).resolve().parents[3])
-_STANDARD_FOLDER = os.path.dirname(os.__file__)
-
-
-def _is_library(filename: str) -> bool:
-    path = filename.replace(os.sep, "/")
-    if any(part in path for part in _LIBRARY_PARTS) or filename.startswith("<"):
-        return True
-    return filename.startswith((_OWN_FOLDER + os.sep, _STANDARD_FOLDER + os.sep)) and "ipykernel" not in path
 
 
 @dataclass(slots=True)
@@ -82,11 +73,11 @@ class Frames:
         regions, library = self.regions, self.library
         for code, offset in zip(codes, offsets, strict=True):
             if code not in library:
-                library[code] = _is_library(code.co_filename)
+                library[code] = is_library(code.co_filename)
                 regions[code] = self._region(code)
             region = regions[code] or region
             if not library[code]:
-                source = f"{os.path.basename(code.co_filename)}:{_line(code, offset)}"
+                source = line_name(code.co_filename, _line(code, offset))
                 break
         return region, source
 
