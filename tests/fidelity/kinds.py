@@ -76,8 +76,11 @@ def against(row: Row) -> str:
     return "IPU Model" if "IPU Model" in said(row.case) else "published reports"
 
 
+VERDICTS = ("memory",)  # kinds that decide whether a program fits: how each number turned out is kept, too
+
+
 def errors_by_kind(results: Iterable[Any]) -> dict[str, list[tuple[Row, float]]]:
-    """Kind -> rows and |ln ratio| of their numbers, without those that gave the model a constant."""
+    """Kind -> rows and ln(published / modelled) of their numbers, without those that gave the model a constant."""
     found: dict[str, list[tuple[Row, float]]] = {}
     for each in results:
         for place, error in _errors(each):
@@ -93,17 +96,18 @@ def _errors(result: Any) -> Iterator[tuple[str, float]]:
     for place, ours, theirs in named_leaves(result.answer, result.row.expected):
         error = error_of(ours, theirs)
         if error is not None:
-            yield place, error
+            yield place, math.copysign(error, float(theirs) - float(ours))
 
 
 def typical(results: Iterable[Any]) -> dict[str, dict[str, Any]]:
     """By kind of number: `typical` and `spread`, the relative errors of the median and of the 90th percentile of
-    |ln ratio|; over how many numbers, of how many rows, of which groups, and against what.
+    |ln ratio|; over how many numbers, of how many rows, of which groups, and against what. Of `VERDICTS` besides
+    `ratios`, published over modelled, rising.
     """
     kinds: dict[str, dict[str, Any]] = {}
     for kind, counted in sorted(errors_by_kind(results).items()):
         measured = [(row, error) for row, error in counted if against(row) != ESTIMATES] or counted
-        errors = sorted(error for _, error in measured)
+        errors = sorted(abs(error) for _, error in measured)
         kinds[kind] = {
             "typical": _relative(median(errors)),
             "spread": _relative(errors[math.ceil(0.9 * len(errors)) - 1]),
@@ -112,6 +116,8 @@ def typical(results: Iterable[Any]) -> dict[str, dict[str, Any]]:
             "against": sorted({against(row) for row, _ in measured}),
             "groups": sorted({row.group for row, _ in measured}),
         }
+        if kind in VERDICTS:
+            kinds[kind]["ratios"] = sorted(round(math.exp(max(-20.0, min(error, 20.0))), 4) for _, error in measured)
     return kinds
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from statistics import median
 from typing import Any
 
 import pytest
@@ -163,3 +164,18 @@ def test_estimates_do_not_count_beside_measurements() -> None:
     assert found["against"] == ["hardware"]
     assert found["cases"] == 1 < len(rows)
     assert found["numbers"] == 128
+
+
+def test_how_each_memory_turned_out_is_kept_beside_its_error() -> None:
+    """Of each number that decides a verdict: published over modelled, from which its kind's errors follow."""
+    known = typical_errors()
+    for kind in kinds.VERDICTS:
+        ratios = known[kind]["ratios"]
+        assert ratios == sorted(ratios)
+        assert len(ratios) == known[kind]["numbers"]
+        errors = sorted(abs(math.log(ratio)) for ratio in ratios)
+        assert math.exp(median(errors)) - 1 == pytest.approx(known[kind]["typical"], abs=2e-4)
+        assert math.exp(errors[math.ceil(0.9 * len(errors)) - 1]) - 1 == pytest.approx(known[kind]["spread"], abs=2e-4)
+    row = Row(name="MEM-MLP-a", group="MEM", case={"id": "MEM-MLP-a", "reproducibility": "within x2"}, expected=300)
+    found = kinds.typical([report.Result(row=row, verdict=judge(row.case, 200, 300), answer=200)])
+    assert found["memory"]["ratios"] == [1.5]

@@ -52,13 +52,15 @@ KINDS: Mapping[str, str] = {
 class TypicalError:
     """Of one kind of number, as fractions: the median, and what nine of ten stay within (the worst, of fewer than ten).
 
-    `numbers` counts what it was taken over, `against` says who published those.
+    `numbers` counts what it was taken over, `against` says who published those; `ratios` are the published numbers over
+    the modelled ones, rising, of a kind that decides a verdict.
     """
 
     typical: float
     spread: float
     numbers: int = 0
     against: tuple[str, ...] = ()
+    ratios: tuple[float, ...] = ()
 
     @property
     def most(self) -> str:
@@ -84,21 +86,63 @@ def error_text(error: float) -> str:
     return f"a factor of {1 + error:.1f}" if error >= 1 else percent_text(error)
 
 
-def further_off(known: TypicalError | None, used_bytes: int, limit_bytes: int) -> str:
-    """How many published memories of whole models were further from the modelled ones, in either direction, than this
-    verdict is from the other; empty where fewer than one in ten were, or none is known.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turnout:
+    """How published memories of whole models turned out for a verdict with one relative margin: counts, no curve.
 
-    Only what the table says: at least half beyond its median, at least a tenth beyond what nine of ten stay within.
+    `factor` is the limit over the modelled bytes; `alike` of the `numbers` published memories were on the same side of
+    so many times the modelled one.
+    """
+
+    fits: bool
+    factor: float
+    alike: int
+    numbers: int
+
+    @property
+    def contrary(self) -> int:
+        """How many were on the other side."""
+        return self.numbers - self.alike
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether more than one in ten were."""
+        return 10 * self.contrary > self.numbers
+
+    def __str__(self) -> str:
+        side = "at most" if self.fits else "more than"
+        return (
+            f"{self.alike} of {self.numbers} published memories of whole models were {side} {self.factor:.3g} times "
+            "the modelled, as this verdict needs"
+        )
+
+
+def turnout(known: TypicalError | None, used_bytes: int, limit_bytes: int) -> Turnout | None:
+    """How published cases with this relative margin turned out; None where no ratio is known, or nothing is used."""
+    if known is None or not known.ratios or used_bytes <= 0:
+        return None
+    factor, fits = limit_bytes / used_bytes, used_bytes <= limit_bytes
+    below = sum(ratio <= factor for ratio in known.ratios)
+    numbers = len(known.ratios)
+    return Turnout(fits=fits, factor=factor, alike=below if fits else numbers - below, numbers=numbers)
+
+
+def in_doubt(known: TypicalError | None, used_bytes: int, limit_bytes: int) -> str:
+    """Why a verdict is in doubt: more than one in ten published cases with its margin turned out the other way.
+
+    Empty where it is not, or nothing is known. Of an older profile, which has no ratios, by the spread in both ways.
     """
     if known is None or used_bytes <= 0:
         return ""
-    margin = max(limit_bytes / used_bytes, used_bytes / limit_bytes) - 1
-    within = [(known.typical, 2), *([(known.spread, 10)] if known.numbers >= MANY else [])]
-    share = next((part for error, part in within if margin < error), None)
-    if share is None:
+    if (found := turnout(known, used_bytes, limit_bytes)) is not None:
+        return str(found) if found.doubtful else ""
+    factor = 1 + known.spread
+    if not limit_bytes / factor < used_bytes <= limit_bytes * factor:
         return ""
-    least = -(-known.numbers // share)
-    return f"in doubt: {least} or more of {known.numbers} published memories were further off than this margin"
+    return (
+        f"of {known.numbers} published memories of whole models {known.most} are within {error_text(known.spread)} of "
+        "the modelled ones"
+    )
 
 
 def error_of(known: Mapping[str, Any], kind: str) -> TypicalError | None:
@@ -112,6 +156,7 @@ def error_of(known: Mapping[str, Any], kind: str) -> TypicalError | None:
         spread=float(found.get("spread", typical)),
         numbers=int(found.get("numbers", found.get("cases", 0))),
         against=tuple(found.get("against", ())),
+        ratios=tuple(float(each) for each in found.get("ratios", ())),
     )
 
 
@@ -123,7 +168,8 @@ def _read() -> dict[str, Any]:
 
 def typical_errors() -> dict[str, dict[str, Any]]:
     """Kind of number -> `typical` and `spread` (fractions), `numbers` and `cases` they were taken over, `against` whom,
-    `groups` of the table. Each is of published numbers of this kind alone; a kind that is missing has none.
+    `groups` of the table; of memory the `ratios` too. Each is of published numbers of this kind alone; a kind that is
+    missing has none.
     """
     return {kind: dict(known) for kind, known in _read()["kinds"].items()}
 

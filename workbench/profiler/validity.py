@@ -79,6 +79,7 @@ META: Mapping[str, Any] = {
                     "spread": {"type": "number", "minimum": 0},
                     **dict.fromkeys(("numbers", "cases"), _COUNT),
                     "against": _TEXTS,
+                    "ratios": {"type": "array", "items": _RATE},
                 },
             },
         },

@@ -72,6 +72,27 @@ def test_a_verdict_within_the_spread_of_whole_models_is_in_doubt(spread: float, 
     assert bool(with_errors(over, {"memory": {**known, "spread": 0.68}}).summary.caution) is True
 
 
+def test_how_sure_a_verdict_is_are_counts_of_published_cases() -> None:
+    """10,064 B of 16,384 B hold to 1.628 times as much, 10,064 B of 6,000 B from 0.596 times on."""
+    ratios = (0.5, 0.59, 0.6, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.62, 1.63, 2.0)
+    known = {"memory": {"typical": 0.1, "spread": 0.1, "numbers": len(ratios), "ratios": list(ratios)}}
+    fits, over = (with_errors(PROFILES[name], known).summary for name in ("fits", "over"))
+    assert fits.data["turnout"] == {"fits": True, "factor": 16384 / 10064, "alike": 11, "numbers": 13}
+    assert over.data["turnout"] == {"fits": False, "factor": 6000 / 10064, "alike": 11, "numbers": 13}
+    for summary in (fits, over):  # two of thirteen are more than one in ten
+        assert summary.caution == summary.sureness
+        assert summary.sureness.startswith("The verdict is in doubt: 11 of 13 published memories of whole")
+        assert summary.sureness in str(summary)
+        assert summary.sureness in summary._repr_mimebundle_()["text/html"]
+    known["memory"]["ratios"] = [*ratios[:-1], *[1.0] * 8]  # one of twenty
+    sure = with_errors(PROFILES["fits"], known).summary
+    assert sure.caution == ""
+    assert sure.sureness == (
+        "19 of 20 published memories of whole models were at most 1.63 times the modelled, as this verdict needs"
+    )
+    assert sure.sureness in str(sure)
+
+
 def test_an_error_that_no_number_told_is_not_known() -> None:
     unknown = with_errors(PROFILES["fits"], {"vertex reduce": {"typical": 0.0, "spread": 0.0, "numbers": 4}})
     assert unknown.summary.caution == ""

@@ -33,7 +33,7 @@ from workbench.profiler.advice.search.trial import (
     cost_of,
 )
 from workbench.profiler.advice.snippet import code_of
-from workbench.profiler.fidelity import further_off
+from workbench.profiler.fidelity import in_doubt
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, face, records, text_table
 
@@ -419,10 +419,13 @@ def _fix(outcome: Outcome, executable: Any) -> Fix:
         cost=cost_of(profile),
         fits=profile.fits,
         margin_bytes=profile.margin_bytes,
-        doubt=further_off(
-            known_error(profile, "memory"), profile.max_tile_bytes, int(profile.target["bytes_per_tile"])
-        ),
+        doubt=_doubt(profile),
     )
+
+
+def _doubt(profile: Profile) -> str:
+    found = in_doubt(known_error(profile, "memory"), profile.max_tile_bytes, int(profile.target["bytes_per_tile"]))
+    return f"in doubt: {found}" if found else ""
 
 
 def _rank(fix: Fix) -> tuple[bool, float, int]:

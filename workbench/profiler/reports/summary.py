@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 from workbench.base.units import bytes_text, count_text, cycles_text, seconds_text
 from workbench.profiler.advice.explain import known_error
 from workbench.profiler.advice.regions import full_region
-from workbench.profiler.fidelity import KINDS, NOT_KNOWN, error_text
+from workbench.profiler.fidelity import KINDS, NOT_KNOWN, Turnout, TypicalError, in_doubt, turnout
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -48,22 +49,33 @@ class Summary(Report):
 
     @property
     def caution(self) -> str:
-        """A sentence when the other verdict lies within the spread of modelled memory of whole models, else empty."""
-        known, limit = known_error(self.profile, "memory"), int(self.profile.target["bytes_per_tile"])
-        if known is None:
-            return ""
-        used, factor = self.profile.max_tile_bytes, 1 + known.spread
-        if not limit / factor < used <= limit * factor:
-            return ""
-        return (
-            f"The verdict is in doubt: of {known.numbers} published memories of whole models {known.most} are within "
-            f"{error_text(known.spread)} of the modelled ones"
-        )
+        """A sentence when more than one in ten published cases with this margin turned out otherwise, else empty."""
+        doubt = in_doubt(*self._known_memory)
+        return f"The verdict is in doubt: {doubt}" if doubt else ""
+
+    @property
+    def sureness(self) -> str:
+        """A sentence on how published cases with this relative margin turned out, as counts; empty without any.
+
+        Empty, too, where a memory region is full and the tile is not: no published case says how that turns out.
+        """
+        found = self._turnout
+        return "" if found is None else self.caution or str(found)
+
+    @property
+    def _known_memory(self) -> tuple[TypicalError | None, int, int]:
+        profile = self.profile
+        return known_error(profile, "memory"), profile.max_tile_bytes, int(profile.target["bytes_per_tile"])
+
+    @property
+    def _turnout(self) -> Turnout | None:
+        found = turnout(*self._known_memory)
+        return found if found is not None and found.fits == self.profile.fits else None
 
     @property
     def sentence(self) -> str:
-        """Verdict, caution and time."""
-        parts = [self.verdict, self.caution, self.time]
+        """Verdict, how sure it is, and time."""
+        parts = [self.verdict, self.sureness or self.caution, self.time]
         return ". ".join(part for part in parts if part)
 
     @property
@@ -87,6 +99,8 @@ class Summary(Report):
             "name": profile.name,
             "verdict": self.verdict,
             "caution": self.caution,
+            "sureness": self.sureness,
+            "turnout": None if self._turnout is None else dataclasses.asdict(self._turnout),
             "fits": profile.fits,
             "margin_bytes": profile.margin_bytes,
             "max_tile_bytes": profile.max_tile_bytes,
@@ -173,7 +187,7 @@ class Summary(Report):
         return str(known) if known else NOT_KNOWN
 
     def to_text(self) -> str:
-        """Verdict, caution, time, then a line per item."""
-        head = [part + "." for part in (self.verdict, self.caution, self.time) if part]
+        """Verdict, how sure it is, time, then a line per item."""
+        head = [part + "." for part in (self.verdict, self.sureness or self.caution, self.time) if part]
         width = max(len(item) for item, _ in self.lines)
         return "\n".join([*head, *(f"{item.ljust(width)}  {value}" for item, value in self.lines)])

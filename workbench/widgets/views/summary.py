@@ -35,7 +35,7 @@ def content(report: Report) -> dict[str, Any]:
         "status": status,
         "headline": "Fits" if data["fits"] else "Does not fit",  # in doubt, too: colour, mark and caution say that
         "verdict": reason,
-        "caution": data["caution"],
+        "caution": data["sureness"] or data["caution"],
         "sentence": report.sentence,
         "gauge": {
             "used": used,
