@@ -88,6 +88,38 @@ def test_beside_the_best_lies_a_change_less_a_step_either_way_and_halfway_to_wha
     assert (BATCH[1], PLANS[0]) not in [CANDIDATES[place] for place in search.beside(best, known)]
 
 
+def test_a_change_that_fits_alone_is_halved_towards_what_does_not() -> None:
+    search = Search(beliefs=believed(), open=np.ones(len(CANDIDATES), dtype=bool), last=9)
+    way = (BATCH[0].lever, BATCH[0].to)
+    assert way in search.ways
+    known = {(BATCH[4],): True}
+    assert search.halfway(way, known) == PLACES[(BATCH[1],)]  # halfway from the last of five to as it is
+    known[(BATCH[1],)] = False
+    assert search.halfway(way, known) == PLACES[(BATCH[2],)]
+    known[(BATCH[2],)] = True
+    assert search.halfway(way, known) is None  # the third fits, the second does not
+    assert search.halfway(way, {(BATCH[4],): False}) is None
+
+
+def test_once_some_do_not_fit_each_lever_is_looked_at_alone() -> None:
+    sizes = [change("micro_batch", f"batch {size}", steps) for steps, size in enumerate((16, 8), 1)]
+    half = Change(lever="half_precision", title="float16", estimated_bytes=BYTES // 2)
+    every = candidates([sizes, [half]], "any")
+    beliefs = Beliefs(BYTES, {"micro_batch": (0.1, 0.1), "half_precision": (0.1, 0.1)}, every)
+    over = handmade_profile(fits=False)
+    trial = Trial(
+        executable=SimpleNamespace(profile=over), compile=lambda *_: None, progress=print, budget=Budget(compiles=9)
+    )
+    search = Search(beliefs=beliefs, open=np.ones(len(every), dtype=bool), last=9)
+    for size in sizes:
+        assert trial.alone(search).all()
+        trial.outcomes.append(Outcome(parts=(size, half), profile=over))
+    trial.outcomes.append(Outcome(parts=(sizes[0],), profile=over))
+    assert [every[place] for place in np.flatnonzero(trial.alone(search))] == [(half,)]
+    trial.outcomes.append(Outcome(parts=(half,), profile=over))
+    assert trial.alone(search).all()  # each is known
+
+
 def test_after_four_that_do_not_fit_the_next_lacks_what_they_share() -> None:
     sizes = [change("micro_batch", f"batch {size}", steps) for steps, size in enumerate((16, 8, 4, 2), 1)]
     half = change("half_precision", "float16")

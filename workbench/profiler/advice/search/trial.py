@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,9 +100,11 @@ class Trial:
                 self._learn(beliefs, place, known[parts])
         search = Search(beliefs=beliefs, open=open_, last=self.budget.used + compiles)
         self._explore(search, search.last - compiles // 2)
+        self._bisect(search)
         self._descend(search)
         self._explore(search, search.last - (SPARED if compiles > 4 * SPARED else 0))
         self._descend(search)
+        self._explore(search, search.last)
         self.left_out = int(open_.sum())
 
     @property
@@ -114,10 +116,41 @@ class Trial:
         """Compile what promises most, until nothing does, or so many compiles are used."""
         while search.open.any() and min(self.budget.left, last - self.budget.used) > 0:
             self._close_alike(search)
-            places = self._promising(search.beliefs, search.open, min(self.budget.left, last - self.budget.used))
+            most = min(self.budget.left, last - self.budget.used)
+            places = self._promising(search.beliefs, search.open, self.alone(search), most)
             if not places:
                 return
             self._measure(search, places)
+
+    def alone(self, search: Search) -> np.ndarray[Any, Any]:
+        """Which candidates to choose from: all; once some compiles did not fit, the levers alone that free bytes.
+
+        What several levers did at once says little of each; what each does alone says well what two of them will do.
+        """
+        every = np.ones(len(search.open), dtype=bool)
+        if math.isfinite(self.best) or len(self._moved) < LEARNED:
+            return every
+        places = search.unknown_alone({each.parts for each in self._moved})
+        means = search.beliefs.expected().bytes_mean
+        wanted = [place for place in places if search.open[place] and means[place] < -WORTH]
+        if not wanted:
+            return every
+        every[:] = False
+        every[wanted] = True
+        return every
+
+    def _bisect(self, search: Search) -> None:
+        """Of each change that fits alone and is dear: one halfway to the next milder that does not fit, and so on.
+
+        What a step costs is believed to grow evenly; the last steps of squeezing a plan can cost more than all others.
+        """
+        for way in search.ways:
+            while self.best > 1 + WORTH and min(self.budget.left, search.last - self.budget.used) > 0:
+                fits = {each.parts: each.profile is not None and each.profile.fits for each in self._moved}
+                place = search.halfway(way, fits)
+                if place is None or not search.open[place]:
+                    break
+                self._measure(search, [place])
 
     def _descend(self, search: Search) -> None:
         """From the best so far to better ones beside it: with a change less, or one that goes a step less or more."""
@@ -140,9 +173,9 @@ class Trial:
     def _close_alike(self, search: Search) -> None:
         """Leave out what would be a program that was measured, as far as changes that did nothing can tell."""
         idle = idle_changes([(each.parts, self._made(each)) for each in self._moved if each.profile is not None])
-        known = {_without(each.parts, idle) for each in self._moved}
+        known = {without_idle(each.parts, idle) for each in self._moved}
         for place, parts in enumerate(search.beliefs.candidates):
-            if search.open[place] and _without(parts, idle) != parts and _without(parts, idle) in known:
+            if search.open[place] and without_idle(parts, idle) != parts and without_idle(parts, idle) in known:
                 search.open[place] = False
 
     @staticmethod
@@ -175,13 +208,16 @@ class Trial:
         fitting = [self._cost(each) for each in self.outcomes if each.profile is not None and each.profile.fits]
         return min([*fitting, *([1.0] if self.base.fits else [])], default=math.inf)
 
-    def _promising(self, beliefs: Beliefs, open_: np.ndarray[Any, Any], most: int) -> list[int]:
+    def _promising(
+        self, beliefs: Beliefs, open_: np.ndarray[Any, Any], among: np.ndarray[Any, Any], most: int
+    ) -> list[int]:
         """The next places to compile, at most as many as there are workers; none where none is worth it."""
         expected = beliefs.expected()
         if self._hopeless(expected, open_):
             return []
         count = np.array([len(parts) for parts in beliefs.candidates])
         score = self._score(expected) - EACH_MORE * (count - 1)
+        open_ = open_ & among
         score[~(open_ & self.without_shared(beliefs, open_))] = -math.inf
         order = np.argsort(-score, kind="stable")[: min(self.width, most)]
         least = WORTH if math.isfinite(self.best) else -math.inf
@@ -285,6 +321,22 @@ class Search:
         for part in sorted(every, key=lambda each: each.steps):
             self._ladders.setdefault((part.lever, part.to), []).append(part)
 
+    @property
+    def ways(self) -> list[tuple[str, str]]:
+        """The ways in which levers go several steps."""
+        return [way for way, ladder in self._ladders.items() if len(ladder) > 1]
+
+    def unknown_alone(self, measured: Collection[Parts]) -> list[int]:
+        """The furthest change of each way alone, where no change of that way was measured alone."""
+        found = [ladder for ladder in self._ladders.values() if not any((part,) in measured for part in ladder)]
+        return [self._places[(ladder[-1],)] for ladder in found if (ladder[-1],) in self._places]
+
+    def halfway(self, way: tuple[str, str], fits: Mapping[Parts, bool]) -> int | None:
+        """The candidate halfway from the mildest change of a way that fits alone to the next that does not."""
+        ladder = self._ladders[way]
+        found = next(self._halfway((ladder[0],), 0, fits), None)
+        return None if found is None else self._places.get(found)
+
     def beside(self, parts: Parts, fits: Mapping[Parts, bool]) -> Iterator[int]:
         """Candidates with a change less, then with one a step milder or further, or halfway to what does not fit, then
         with one that goes another way."""
@@ -315,18 +367,27 @@ class Search:
             yield every[(short + enough) // 2]
 
 
-def idle_changes(measured: Sequence[tuple[Parts, tuple[int, int]]]) -> frozenset[Change]:
-    """Changes that made no difference: with them came the same bytes and cycles as without."""
-    idle: set[Change] = set()
+def idle_changes(measured: Sequence[tuple[Parts, tuple[int, int]]]) -> frozenset[tuple[Parts, Change]]:
+    """Changes that made no difference, each with the graph beside which it made none, as `graph_of` tells them:
+    with them came the same bytes and cycles as without."""
+    idle: set[tuple[Parts, Change]] = set()
     for parts, made in measured:
         for fewer, same in measured:
             if made == same and len(fewer) < len(parts) and all(part in parts for part in fewer):
-                idle.update(part for part in parts if part not in fewer)
+                idle.update((graph_of(fewer), part) for part in parts if part not in fewer)
     return frozenset(idle)
 
 
-def _without(parts: Parts, idle: frozenset[Change]) -> Parts:
-    return tuple(part for part in parts if part not in idle)
+def graph_of(parts: Parts) -> Parts:
+    """The changes that make another graph: of the batch, the precision or the optimizer. The others are options."""
+    return tuple(part for part in parts if part.arguments)
+
+
+def without_idle(parts: Parts, idle: frozenset[tuple[Parts, Change]]) -> Parts:
+    """The parts but for those that did nothing beside the graph of the others."""
+    return tuple(
+        part for part in parts if (graph_of(tuple(each for each in parts if each is not part)), part) not in idle
+    )
 
 
 def _below(bound: float, mean: np.ndarray[Any, Any], deviation: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -354,4 +415,5 @@ __all__ = [
     "Trial",
     "cost_of",
     "idle_changes",
+    "without_idle",
 ]
