@@ -119,6 +119,8 @@ def test_what_cannot_be_split_is_said_before_anything_compiles() -> None:
         wb.autosplit(uneven, 9, batch_size=16)
     with pytest.raises(InputError, match="ipus is 1"):
         wb.autosplit(uneven, 1, batch_size=16)
+    with pytest.raises(InputError, match=r"autosplit: stages and replicas need 65 IPUs, but .* has"):
+        wb.autosplit(uneven, 65, batch_size=16)
     with pytest.raises(InputError, match="stages is given"):
         wb.autosplit(uneven, 2, batch_size=16, stages=[0, 0, 0, 0, 1, 1, 1, 1])
     graph = wb.tiles.Graph("ipu2", tiles=2)

@@ -101,6 +101,8 @@ def make_request(source: Any, *inputs: Any, config: Any = None, target: Any = No
     Errors: `InputError` or `OptionError` for an argument that `wb.compile` does not have, or a value of no use.
     """
     check_names("wb.compile", more, ARGUMENTS)
+    if more.get("device_mapping") is None and getattr(more.get("stages"), "device_mapping", None) is not None:
+        more["device_mapping"] = more["stages"].device_mapping  # a split knows where its stages are
     asked = checked(more)
     options = options_of(config).with_values(_written(asked))
     found = resolve_target(target, options, source)

@@ -29,11 +29,12 @@ class ByHand:
 
     @classmethod
     def of(cls, executable: Any) -> ByHand | None:
-        """Of an executable whose stages are layers in order; None of any other."""
+        """Of an executable whose stages are layers in order, each on an IPU of its own; None of any other."""
         from workbench.engine.frontends.staging.chain import chain_of
 
         profile, request = executable.profile, executable.request
-        if len(profile.stages) < 2 or request.stages is None or request.inputs:
+        own = len(profile.stages) == profile.stages["ipu"].nunique() >= 2
+        if not own or request.stages is None or request.inputs:
             return None
         with TRACING:
             chain = chain_of(request.source)

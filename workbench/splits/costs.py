@@ -101,7 +101,7 @@ class _Measured:
 
     profile: Profile
     place: dict[str, int]
-    last: dict[int, int]  # of an IPU's layers
+    stages: tuple[int, ...]  # of the layers
     ipus: tuple[int, ...]  # of the stages
     tiles: int
     recomputed: bool
@@ -112,7 +112,7 @@ class _Measured:
         return cls(
             profile=profile,
             place={name: number for number, name in enumerate(names)},
-            last={ipus[stage]: number for number, stage in enumerate(stages)},
+            stages=tuple(stages),
             ipus=ipus,
             tiles=int(profile.target["tiles_per_ipu"]),
             recomputed=bool((profile.steps["direction"] == "recompute").any()),
@@ -120,11 +120,11 @@ class _Measured:
 
     def at(self, layer: str, ipu: int) -> int:
         """The place in the chain of a layer's path."""
-        return self.place.get(layer.split("/", 1)[0], self.last[ipu])
+        return self.place.get(layer.split("/", 1)[0], self._on(ipu)[-1])
 
     def _fed(self, layer: str, ipu: int) -> int:
         """Where a copy from or to the host counts: what no layer names feeds a stage, or is of the last one's loss."""
-        return self.at(layer, ipu) if layer or ipu == self.ipus[-1] else self._on(ipu).start
+        return self.at(layer, ipu) if layer or ipu == self.ipus[-1] else self._on(ipu)[0]
 
     def cycles(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Forward, backward and again, update."""
@@ -156,27 +156,26 @@ class _Measured:
 
     def live(self) -> dict[str, Any]:
         """`fixed`, `stash` and `depth`: what is live when a stage's backward pass begins, and its code."""
-        fixed, stash, depth = np.zeros(len(self.place)), np.zeros(len(self.place)), []
-        for stage, ipu in enumerate(self.ipus):
-            live = self.profile.live_variables(self._turn(stage), ipu=ipu)
-            depth.append(self._add(live, ipu, fixed, stash))
+        fixed, stash = np.zeros(len(self.place)), np.zeros(len(self.place))
+        depth = [0] * len(self.ipus)
+        for ipu in dict.fromkeys(self.ipus):
+            self._add(self.profile.live_variables(self._turn(self.ipus.index(ipu)), ipu=ipu), ipu, fixed, stash, depth)
         fixed, stash = fixed / self.tiles + self._code(), stash / self.tiles
         return {"fixed": fixed, "stash": stash * (not self.recomputed), "depth": tuple(depth)}
 
-    def _add(self, live: pd.DataFrame, ipu: int, fixed: FloatArray, stash: FloatArray) -> int:
-        """Add the live bytes of an IPU by layer; the micro-batches that its stage keeps."""
-        depth = 0
+    def _add(self, live: pd.DataFrame, ipu: int, fixed: FloatArray, stash: FloatArray, depth: list[int]) -> None:
+        """Add the live bytes of an IPU by layer, and how many micro-batches its stages keep."""
         rows: list[Any] = list(live.itertuples(index=False))
         for row in rows:
             place, kept = self.at(str(row.layer), ipu), row.kind == "stash" and str(row.name).endswith("/stash")
             if kept:
                 one = _elements(str(row.shape)) * ITEMSIZE_BYTES[str(row.dtype)]
-                depth = max(depth, round(row.bytes / one))
+                stage = self.stages[place]
+                depth[stage] = max(depth[stage], round(row.bytes / one))
                 stash[place] += one
             else:
                 fixed[place] += row.bytes
                 stash[place] += row.bytes * (row.kind == "activation")
-        return depth
 
     def _code(self) -> FloatArray:
         """Code and vertex state on a tile, the mean of its IPU, shared by layers as their operators' code."""
@@ -187,16 +186,15 @@ class _Measured:
         tiles = self.profile.arrays["always_live"].mean(axis=1)
         variables = self.profile.variables
         state = variables[variables["always_live"]].groupby("ipu")["bytes"].sum().to_dict()
-        for ipu in self.ipus:
+        for ipu in dict.fromkeys(self.ipus):
             own = self._on(ipu)
             total = share[own].sum()
             share[own] *= max(0.0, tiles[ipu] - state.get(ipu, 0) / self.tiles) / total if total else 0.0
         return share
 
-    def _on(self, ipu: int) -> slice:
-        """The layers of an IPU, which lie behind one another."""
-        before = [self.last[each] for each in self.ipus if self.last[each] < self.last[ipu]]
-        return slice(max(before, default=-1) + 1, self.last[ipu] + 1)
+    def _on(self, ipu: int) -> list[int]:
+        """The layers of an IPU, in order."""
+        return _places(self.stages, self.ipus, ipu)
 
     def _turn(self, stage: int) -> int:
         """The step at which a stage's backward pass begins; without one, its last step."""
@@ -226,9 +224,20 @@ def _copy_cycles_per_byte(profile: Profile, stages: Sequence[int], crossing: Flo
 def _adding_up(raw: StageCosts, profile: Profile, stages: Sequence[int], ipus: Sequence[int]) -> StageCosts:
     """The costs whose stages, cut as they were measured, take what their fullest tiles take."""
     fixed, placed = raw.fixed.copy(), profile.arrays["total_with_gaps"].max(axis=1)
-    for stage, ipu in enumerate(ipus):
-        own = [place for place, number in enumerate(stages) if number == stage]
-        told = raw.stage_bytes(stage)[own[0], own[-1] + 1]
+    for ipu in dict.fromkeys(ipus):
+        own = _places(stages, ipus, ipu)
+        told = sum(_told(raw, stages, stage) for stage, at in enumerate(ipus) if at == ipu)
         share = raw.fixed[own] / raw.fixed[own].sum() if raw.fixed[own].sum() else 1 / len(own)
         fixed[own] += (float(placed[ipu]) - told) * share
     return dataclasses.replace(raw, fixed=fixed)
+
+
+def _told(raw: StageCosts, stages: Sequence[int], stage: int) -> float:
+    """Bytes of a stage as the costs have it."""
+    own = [place for place, number in enumerate(stages) if number == stage]
+    return float(raw.stage_bytes(stage)[own[0], own[-1] + 1])
+
+
+def _places(stages: Sequence[int], ipus: Sequence[int], ipu: int) -> list[int]:
+    """The layers whose stage is on an IPU."""
+    return [place for place, stage in enumerate(stages) if ipus[stage] == ipu]

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.engine.frontends.staging.chain import LayerChain, chain_of
-from workbench.engine.frontends.staging.stages import evenly
 from workbench.errors import Cancelled, InputError, WorkbenchError
-from workbench.executable.pipelines import FILLINGS, offload_options, recomputation_options
+from workbench.executable.pipelines import FILLINGS, devices_of, offload_options, recomputation_options
 from workbench.executable.sources import TRACING
 from workbench.splits.costs import StageCosts, costs_of
-from workbench.splits.search import Cuts, along, best_cuts, near
+from workbench.splits.layout import Layout
+from workbench.splits.search import Cuts, along, best_cuts
 from workbench.splits.split import Attempt, Split, check_stages, stages_of
 
 Progress = Callable[[str], None]
@@ -37,7 +37,8 @@ def autosplit(
     chain = chain_to_cut(request, "autosplit")
     check_stages(chain.names, ipus)
     if request.gradient_accumulation_steps <= 1:
-        request = request.replace(gradient_accumulation_steps=FILLINGS * 2 * ipus)
+        stages = Layout.of(chain, ipus, mapped=bool(devices_of(request.options))).stages
+        request = request.replace(gradient_accumulation_steps=FILLINGS * 2 * stages)
     return searched(request, compile, chain, ipus, compiles, progress)
 
 
@@ -62,7 +63,13 @@ def searched(
 ) -> Split:
     """The best split of a chain over so many stages; of one stage the program without stages."""
     search = _Search(
-        request=request, compile=compile, chain=chain, ipus=ipus, left=compiles, progress=progress, reliefs=reliefs
+        request=request,
+        compile=compile,
+        chain=chain,
+        layout=Layout.of(chain, ipus, mapped=bool(devices_of(request.options))),
+        left=compiles,
+        progress=progress,
+        reliefs=reliefs,
     )
     search.run()
     if all(each.executable is None for each in search.attempts):
@@ -77,7 +84,7 @@ class _Search:
     request: Any
     compile: Compile
     chain: LayerChain
-    ipus: int
+    layout: Layout
     left: int
     progress: Progress | None
     reliefs: Sequence[dict[str, Any]] = RELIEFS
@@ -110,10 +117,10 @@ class _Search:
         while cuts is not None and self.left > 0 and idle < IDLE:
             tried.add(cuts)
             attempt = self._attempt(cuts, relief, expected)
-            if attempt.profile is None or self.ipus == 1:
+            if attempt.profile is None or self.layout.ipus == 1:
                 return
             best, idle = (attempt, 0) if best is None or attempt.rank < best.rank else (best, idle + 1)
-            stages = stages_of(cuts, len(self.chain.names))
+            stages = stages_of(attempt.cuts, len(self.chain.names))
             expected = costs_of(attempt.profile, self.chain.names, stages, self._crossing(attempt.profile))
             cuts = self._next(expected, tried, int(attempt.profile.target["bytes_per_tile"]), more)
 
@@ -121,13 +128,12 @@ class _Search:
         """The best cuts so far, at first as many layers on each stage."""
         measured = [each for each in self.attempts if each.profile is not None]
         if measured:
-            return min(measured, key=lambda each: each.rank).cuts
-        stages = evenly(len(self.chain.names), self.ipus)
-        return tuple(place for place in range(1, len(stages)) if stages[place] != stages[place - 1])
+            return self.layout.searched(min(measured, key=lambda each: each.rank).cuts)
+        return self.layout.even()
 
     def _next(self, costs: StageCosts, tried: set[Cuts], capacity: int, more: bool) -> Cuts | None:
         """The best cuts by these costs if they were not tried; else the best beside them that promise as much."""
-        cycles, needs = self._tables(costs)
+        cycles, needs = self.layout.tables(costs)
         best = best_cuts(cycles, needs, capacity)
         if more and max(along(needs, best)) > FAR * capacity:
             return None
@@ -136,23 +142,22 @@ class _Search:
         limit = max(along(cycles, best)) * WITHIN
         beside = [
             cuts
-            for cuts in near(best, len(self.chain.names))
+            for cuts in self.layout.near(best)
             if cuts not in tried and max(along(cycles, cuts)) <= limit and max(along(needs, cuts)) <= capacity
         ]
         return min(beside, key=lambda cuts: max(along(cycles, cuts)), default=None)
-
-    def _tables(self, costs: StageCosts) -> tuple[list[Any], list[Any]]:
-        return [costs.stage_cycles()] * self.ipus, [costs.stage_bytes(stage) for stage in range(self.ipus)]
 
     def _attempt(self, cuts: Cuts, relief: dict[str, Any], expected: StageCosts | None) -> Attempt:
         """Compile these cuts."""
         self.left -= 1
         told: dict[str, Any] = {}
         if expected is not None:
-            cycles, needs = self._tables(expected)
-            told = {"expected_cycles": tuple(along(cycles, cuts)), "expected_bytes": tuple(along(needs, cuts))}
-        stages = stages_of(cuts, len(self.chain.names))
-        request = self.request.replace(stages=stages if self.ipus > 1 else None, options=options_of(relief))
+            by_ipu = [self.layout.by_stage(along(tables, cuts)) for tables in self.layout.tables(expected)]
+            told = dict(zip(("expected_cycles", "expected_bytes"), by_ipu, strict=True))
+        whole, devices = self.layout.whole(cuts), self.layout.devices
+        arguments = {**relief, **({"device_mapping": list(devices)} if devices else {})}
+        stages = stages_of(whole, len(self.chain.names)) if self.layout.ipus > 1 else None
+        request = self.request.replace(stages=stages, options=options_of(arguments))
         executable, problem = None, ""
         try:
             executable = self.compile(request, self._heard(len(self.attempts) + 1), self._like())
@@ -160,7 +165,7 @@ class _Search:
             raise
         except WorkbenchError as error:
             problem = str(error)
-        attempt = Attempt(cuts=cuts, arguments=relief, executable=executable, problem=problem, **told)
+        attempt = Attempt(cuts=whole, arguments=arguments, executable=executable, problem=problem, **told)
         self.attempts.append(attempt)
         return attempt
 
@@ -186,4 +191,6 @@ def options_of(relief: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "recomputation" in relief:
         found |= recomputation_options(relief["recomputation"])
+    if "device_mapping" in relief:
+        found["pipeline.device_mapping"] = tuple(relief["device_mapping"])
     return found | (offload_options(relief["offload"]) if "offload" in relief else {})

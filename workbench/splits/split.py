@@ -80,8 +80,15 @@ class Split(Report):
         return stages_of(self.best.cuts, len(self.names))
 
     @property
+    def device_mapping(self) -> list[int] | None:
+        """The IPU of each stage, where one has two: layers at both ends of the chain share a variable."""
+        found: list[int] | None = self.best.arguments.get("device_mapping")
+        return found
+
+    @property
     def arguments(self) -> dict[str, Any]:
-        """What `wb.compile` is given for it: `stages` as the layers to cut after, and what memory asked for."""
+        """What `wb.compile` is given for it: `stages` as the layers to cut after, what memory asked for, and the IPU of
+        each stage where one has two."""
         return {"stages": self._cut_after(self.best), **self.best.arguments}
 
     def _cut_after(self, attempt: Attempt) -> list[str]:

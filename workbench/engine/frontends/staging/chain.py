@@ -19,12 +19,14 @@ class LayerChain:
     """Names of layers in order; `crossing_bytes[i]` is what one sample sends over a cut behind layer i.
 
     A tensor that is read further on crosses every cut between its maker and its last reader, a residual connection
-    too. `known` is false for models whose layers do not say what they read: then nothing is counted.
+    too. `known` is false for models whose layers do not say what they read: then nothing is counted. `shared`: first
+    and last layer of those that have a variable in common, for each such variable once.
     """
 
     names: tuple[str, ...]
     crossing_bytes: tuple[int, ...]
     known: bool = True
+    shared: tuple[tuple[int, int], ...] = ()
 
     def after(self, cuts: tuple[int, ...]) -> list[int]:
         """A stage per layer, for cuts in front of these places."""
@@ -48,10 +50,19 @@ def _of_ready(name: str) -> LayerChain:
 def _of_model(model: Any) -> LayerChain:
     layers = stage_layers(model)
     names = tuple(layer.name for layer in layers)
-    calls = _calls(model)
+    calls, shared = _calls(model), _shared(layers)
     if calls is None:
-        return LayerChain(names=names, crossing_bytes=(0,) * len(names), known=False)
-    return LayerChain(names=names, crossing_bytes=_crossing(names, calls))
+        return LayerChain(names=names, crossing_bytes=(0,) * len(names), known=False, shared=shared)
+    return LayerChain(names=names, crossing_bytes=_crossing(names, calls), shared=shared)
+
+
+def _shared(layers: list[Any]) -> tuple[tuple[int, int], ...]:
+    """The first and the last layer that have a variable, of those that several have."""
+    users: ByIdentity[Any, tuple[int, int]] = ByIdentity()
+    for place, layer in enumerate(layers):
+        for variable in layer.variables:
+            users[variable] = (users[variable][0] if variable in users else place, place)
+    return tuple(sorted({(first, last) for _, (first, last) in users.items() if first != last}))
 
 
 def _model(source: Any) -> Any:
