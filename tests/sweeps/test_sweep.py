@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import signal
@@ -14,8 +15,10 @@ import pandas as pd
 import pytest
 
 import workbench as wb
+from workbench.base.files import whole_file
 from workbench.errors import InputError, OptionError
 from workbench.sweeps import run as running
+from workbench.sweeps import store
 from workbench.sweeps.sweep import Sweep
 
 GRID = {"batch_size": [2, 4], "hidden": [32, 64]}
@@ -106,6 +109,26 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     mended = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
     assert (mended.table["compile_seconds"] > 0).sum() == 1
     pd.testing.assert_frame_equal(told(mended), told(swept()))
+
+
+def test_a_full_disk_ends_a_sweep_and_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, written = tmp_path / "points", []
+
+    def full(path: Path, **more: Any) -> Any:
+        written.append(path)
+        if len(written) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole_file(path, **more)
+
+    arguments: dict[str, Any] = {"mode": "training", "target": small(), "folder": folder}
+    monkeypatch.setattr(store, "whole_file", full)
+    with pytest.raises(InputError, match="No space left.*make room and call the sweep again with this folder"):
+        wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
+    assert sorted(each.name for each in folder.iterdir()) == sorted(each.name for each in written[:2])
+    monkeypatch.undo()
+    again = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
+    assert (again.table["compile_seconds"] == 0).sum() == 2  # none is compiled twice
+    pd.testing.assert_frame_equal(told(again), told(swept()))
 
 
 def test_what_fails_is_a_row() -> None:
@@ -229,8 +252,10 @@ def test_processes_give_the_same_table_and_survive_a_kill(monkeypatch: pytest.Mo
     grid = {"batch_size": [2, 3, 4, 5, 6, 7], "hidden": [32, 64]}
     again = wb.sweep("mlp", grid, mode="training", target=small(), progress=killing)
     assert killed
-    assert again.table["fits"].all()
+    monkeypatch.setattr(running, "workers", lambda: 1)
+    alone = wb.sweep("mlp", grid, mode="training", target=small(), progress=lambda text: None)
     assert len(again.table) == 12
+    pd.testing.assert_frame_equal(told(again), told(alone))  # no row is lost, none is there twice
 
 
 @pytest.mark.slow
