@@ -225,15 +225,20 @@ def autosplit(source: Any, ipus: int, *, compiles: int = 8, progress: Progress |
     what crosses a cut) says which cuts of all are best, and those are compiled in turn, until none promises more or
     `compiles` were made. Where nothing fits, recomputation and then offloading are tried. `arguments` as in
     `wb.compile`, which takes the result: `stages=split`. Without `gradient_accumulation_steps` there are four times
-    the micro-batches that fill the pipeline. Errors: `InputError` for a source without layers, or too few of them.
+    the micro-batches that fill the pipeline. Layers at both ends that share a variable are on one IPU: its two stages
+    are in `device_mapping`. Errors: `InputError` for a source without layers, too few of them, or more IPUs than there
+    are.
     """
     from workbench.base.whole import whole
+    from workbench.ipu.devices import check_ipus
     from workbench.splits.find import autosplit as find
 
     check_names("wb.autosplit", arguments, _COMPILED_WITH)
     request = make_request(source, **arguments)
     check_source(request)
-    return find(request, compile_request, whole("ipus", ipus, least=2), whole("compiles", compiles), progress)
+    count, most = whole("ipus", ipus, least=2), whole("compiles", compiles)
+    check_ipus(count * request.replicas, request.target, what="autosplit: stages and replicas")
+    return find(request, compile_request, count, most, progress)
 
 
 @checked

@@ -122,7 +122,7 @@ def test_a_full_disk_ends_a_sweep_and_loses_no_row(tmp_path: Path, monkeypatch: 
 
     arguments: dict[str, Any] = {"mode": "training", "target": small(), "folder": folder}
     monkeypatch.setattr(store, "whole_file", full)
-    with pytest.raises(InputError, match="No space left.*make room and call the sweep again with this folder"):
+    with pytest.raises(InputError, match=r"No space left.*make room and call the sweep again with this folder"):
         wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
     assert sorted(each.name for each in folder.iterdir()) == sorted(each.name for each in written[:2])
     monkeypatch.undo()

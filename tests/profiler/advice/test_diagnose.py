@@ -109,10 +109,8 @@ def test_numbers_are_kept_as_they_must() -> None:
     for place, level in enumerate(LEVELS):
         found = diagnose(over(), compile, keep_numbers=level)
         assert all(LEVELS.index(fix.numbers) <= place for fix in found.tried)
-    exact = diagnose(over(), compile, keep_numbers="exact", levers=FEW)
-    assert exact.tried == ()
-    assert "keep_numbers is 'exact'; Sums in half precision lose accuracy" in exact.to_text()
     reassociated = diagnose(over(), compile, keep_numbers="reassociated", levers=FEW)
+    assert "keep_numbers is 'reassociated'; Sums in half precision lose accuracy" in reassociated.to_text()
     assert {lever for fix in reassociated.tried for lever in fix.levers} == {"available_memory", "micro_batch"}
 
 
@@ -252,6 +250,7 @@ def test_a_candidate_that_cannot_be_compiled_keeps_its_problem() -> None:
         ({"seconds": -1}, "seconds is -1"),
         ({"seconds": True}, "seconds is True"),
         ({"ipus": 0}, "ipus is 0"),
+        ({"keep_numbers": "exact", "levers": FEW}, r"none of the levers that are named .* lose accuracy"),
     ],
 )
 def test_what_is_of_no_use_is_refused_before_anything_compiles(more: Any, words: str) -> None:

@@ -269,6 +269,8 @@ def diagnose(
     request = None if isinstance(executable, Profile) else executable.request
     situation = Situation(profile=profile, fixed_inputs=bool(getattr(request, "inputs", ())))
     ladders, skipped = _ladders(found, situation, keep_numbers)
+    if levers is not None:
+        _check_allowed(ladders, keep_numbers)
     if request is None:
         singles = [parts[0] for parts in candidates(ladders, keep_numbers) if len(parts) == 1]
         fixes = [] if profile.fits else sorted((_estimate(each, None) for each in singles), key=_by_estimate)
@@ -339,6 +341,17 @@ def _ladders(
     for name, why in refused(ladders, keep_numbers):
         skipped.append((LEVERS.get(name).title, f"keep_numbers is {keep_numbers!r}; {why.rstrip('.')}"))
     return ladders, skipped
+
+
+def _check_allowed(ladders: Sequence[Sequence[Change]], keep_numbers: str) -> None:
+    """An `InputError` where `keep_numbers` lets none of the levers be moved that were asked for."""
+    why = list(refused(ladders, keep_numbers))
+    if why and len(why) == len(ladders):
+        told = "; ".join(f"{LEVERS.get(name).title}: {text.rstrip('.')}" for name, text in why)
+        raise InputError(
+            f"keep_numbers is {keep_numbers!r}, and none of the levers that are named keeps them so: {told}",
+            todo="name others in levers, or let more happen to the numbers",
+        )
 
 
 def _search(
