@@ -8,6 +8,7 @@ top of a module.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from collections.abc import Mapping
@@ -31,6 +32,12 @@ def sources() -> Mapping[str, str]:
     """Every module by its path, as it stands in its file."""
     paths = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.js"))
     return {path: text(path) for path in paths if path not in _CARRIERS}
+
+
+@cache
+def packed() -> bytes:
+    """All the sources by path, as gzip of JSON."""
+    return gzip.compress(json.dumps(dict(sources())).encode("utf-8"), mtime=0)
 
 
 @cache

@@ -66,8 +66,13 @@ function shelf(digest) {
   return shelves.get(digest);
 }
 
+// The sources of bytes of gzip of JSON.
+export async function unpacked(bytes) {
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
 export default {
   initialize({model}) {
-    shelf(model.get("digest")).put(loader(model.get("sources")));
+    shelf(model.get("digest")).put(unpacked(model.get("sources")).then((sources) => loader(sources)));
   },
 };

@@ -1,7 +1,7 @@
 """The widget that brings the JavaScript of all views to a page, once a kernel; and what every widget of ours builds on.
 
-Its state holds the sources and their digest. Every other widget refers to it, so that a page which restores a view
-restores it too.
+Its state holds the sources, packed to a third, and their digest. Every other widget refers to it, so that a page which
+restores a view restores it too.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from workbench.widgets.kit import assets
 
 
 class Library(anywidget.AnyWidget):
-    """All modules by path; nothing of it is drawn."""
+    """All modules by path, as gzip of JSON; nothing of it is drawn."""
 
     _esm = assets.text("kit/library.js")
-    sources = traitlets.Dict().tag(sync=True)
+    sources = traitlets.Bytes(b"").tag(sync=True)
     digest = traitlets.Unicode("").tag(sync=True)
     _shared: ClassVar[Library | None] = None
 
@@ -27,7 +27,7 @@ class Library(anywidget.AnyWidget):
     def shared(cls) -> Library:
         """The one of this kernel; a new one where a notebook has closed all widgets."""
         if cls._shared is None or cls._shared.comm is None:
-            cls._shared = cls(sources=dict(assets.sources()), digest=assets.digest())
+            cls._shared = cls(sources=assets.packed(), digest=assets.digest())
         return cls._shared
 
 
