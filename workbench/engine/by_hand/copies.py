@@ -19,7 +19,8 @@ from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.by_hand.by_hand import Copy
 from workbench.engine.by_hand.tensor import HandVariable, Tensor
 from workbench.engine.emit import vertex_groups
-from workbench.engine.program import Exchange, VertexGroup
+from workbench.engine.mapping.types import runs_of_elements
+from workbench.engine.program import Exchange, Move, VertexGroup
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -139,9 +140,11 @@ def _exchange(variable: HandVariable, source: _Places, target: _Places, itemsize
     order = away[np.lexsort((away, target.tile[away], source.tile[away]))]
     giver, taker, place = source.tile[order], target.tile[order], source.place[order]
     counted = [_starts(tiles, (giver, taker), place, end) for end in (giver, taker)]
+    held, needed = (runs_of_elements((len(end.tile),), end.tile) for end in (source, target))
     return Exchange(
         name=variable.name,
         sent_bytes=frozen(np.bincount(giver, minlength=tiles) * itemsize),
         received_bytes=frozen(np.bincount(taker, minlength=tiles) * itemsize),
         fragments=frozen(counted[0] + counted[1]),
+        moves=(Move(held, needed, itemsize),),
     )

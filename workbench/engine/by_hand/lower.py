@@ -27,6 +27,7 @@ from workbench.engine.program import (
     Call,
     Exchange,
     If,
+    Move,
     Program,
     Repeat,
     Sequence,
@@ -216,7 +217,11 @@ class _Lowering:
         moved = transfer(placed.mapping, wanted, placed.itemsize_bytes, self.emit.tiles)
         copies = self._temporary(f"{step.name}/condition", moved.received_bytes, placed.dtype)
         exchange = Exchange(
-            name="", sent_bytes=moved.sent_bytes, received_bytes=moved.received_bytes, fragments=moved.fragments
+            name="",
+            sent_bytes=moved.sent_bytes,
+            received_bytes=moved.received_bytes,
+            fragments=moved.fragments,
+            moves=(Move(placed.mapping, wanted, placed.itemsize_bytes),),
         )
         if not self.emit.exchange(f"{step.name}/condition", [exchange], placed.variables, [copies]):
             self.emit.sync()
@@ -265,12 +270,14 @@ class _Lowering:
         mapping = variable.placed()
         tiles, first, last = _intervals(pieces)
         wanted = demand(variable.shape, tiles, first, last)
-        moved = transfer(mapping, wanted, ITEMSIZE_BYTES[variable.dtype], self.emit.tiles)
+        itemsize = ITEMSIZE_BYTES[variable.dtype]
+        moved = transfer(mapping, wanted, itemsize, self.emit.tiles)
         exchange = Exchange(
             name=variable.name,
             sent_bytes=moved.sent_bytes,
             received_bytes=moved.received_bytes,
             fragments=moved.fragments,
+            moves=(Move(mapping, wanted, itemsize),),
         )
         copy = None
         if not moved.empty:
@@ -285,14 +292,14 @@ class _Lowering:
         for tile, tensor in pieces:
             made[tensor.flat()] = tile
         away = made != owners
-        moved = transfer(
-            runs_of_elements(variable.shape, made), mapping, ITEMSIZE_BYTES[variable.dtype], self.emit.tiles
-        )
+        written_at, itemsize = runs_of_elements(variable.shape, made), ITEMSIZE_BYTES[variable.dtype]
+        moved = transfer(written_at, mapping, itemsize, self.emit.tiles)
         exchange = Exchange(
             name=variable.name,
             sent_bytes=moved.sent_bytes,
             received_bytes=moved.received_bytes,
             fragments=moved.fragments,
+            moves=(Move(written_at, mapping, itemsize),),
         )
         copy = None
         if away.any():

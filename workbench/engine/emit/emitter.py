@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from workbench.engine.program import (
 from workbench.engine.program import (
     Sequence as ProgramSequence,
 )
+from workbench.engine.program.moves import Move
 from workbench.engine.program.remote_buffers import RemoteBuffer
 from workbench.engine.target import Target
 
@@ -321,6 +323,7 @@ class Emitter:
             sent_bytes=moved.sent_bytes,
             received_bytes=moved.received_bytes,
             fragments=moved.fragments,
+            moves=(Move(source.mapping, wanted, source.itemsize_bytes),),
         )
         return exchange, moved.local_bytes
 
@@ -402,4 +405,5 @@ def merged(name: str, moves: Sequence[Exchange]) -> Exchange:
         received_bytes=total_of([move.received_bytes for move in moves]),
         fragments=total_of([move.fragments for move in moves]),
         shared_bytes=total_of(shared) if shared else None,
+        moves=tuple(chain.from_iterable(move.moves for move in moves)),
     )

@@ -37,6 +37,7 @@ from workbench.engine.program import (
     TileProgram,
     Variable,
 )
+from workbench.engine.program.moves import in_order
 from workbench.engine.target import Target
 from workbench.engine.time.execute import execute
 from workbench.engine.time.trace import Trace, TraceNode
@@ -236,6 +237,7 @@ class _Placing:
                     sent_bytes=outside if incoming else inside,
                     received_bytes=inside if incoming else outside,
                     fragments=self._pieces(inside, outside),
+                    moves=(in_order(outside, inside) if incoming else in_order(inside, outside),),
                 ),
             ),
         )

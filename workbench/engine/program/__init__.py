@@ -5,6 +5,7 @@
 Tests: tests/engine/program.
 """
 
+from workbench.engine.program.moves import Move
 from workbench.engine.program.program import (
     Call,
     ComputeSet,
@@ -37,6 +38,7 @@ __all__ = [
     "GlobalExchange",
     "If",
     "Leaf",
+    "Move",
     "OnTileExecute",
     "Overlap",
     "Program",

@@ -25,6 +25,7 @@ from workbench.engine.cost import Inputs
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping.tileset import TileSet
 from workbench.engine.program.links import Topology
+from workbench.engine.program.moves import Move
 from workbench.engine.program.remote_buffers import RemoteBuffer
 from workbench.engine.target import Target
 
@@ -92,7 +93,8 @@ class Exchange:
 
     A multicast piece counts once for its sender and once per receiver; `multicast_extra_bytes` is what receivers get
     beyond what was sent, so that sum(sent) + multicast_extra == sum(received). `shared_bytes`: what of the received
-    bytes neighbouring tiles receive alike, over the bus they share, at twice the rate (None: nothing).
+    bytes neighbouring tiles receive alike, over the bus they share, at twice the rate (None: nothing). `moves` is what
+    it is made of, none where the other end is no tile of this IPU.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Exchange:
     received_bytes: IntArray
     fragments: IntArray
     shared_bytes: IntArray | None = None
+    moves: tuple[Move, ...] = ()
 
     @property
     def multicast_extra_bytes(self) -> int:

@@ -8,6 +8,8 @@ better way, as a compiler is asked for the one or the other.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div
@@ -57,7 +59,16 @@ def transfer_cycles(
     return found
 
 
-def _ways(
+class Parts(NamedTuple):
+    """Cycles that a tile, or every tile, spends on each part of an exchange."""
+
+    sending: Sizes
+    receiving: Sizes
+    control: Sizes
+    staging: Sizes
+
+
+def parts(
     sent_bytes: Sizes,
     received_bytes: Sizes,
     shared_bytes: Sizes,
@@ -68,12 +79,23 @@ def _ways(
     events_per_fragment: int,
     staging_call: int,
     staging_rate: int,
+) -> Parts:
+    """What `transfer_cycles` compares: sending, receiving and control run at once, staging comes besides."""
+    return Parts(
+        sending=ceil_div(sent_bytes, rate),
+        receiving=ceil_div(bus * received_bytes - (bus - 1) * shared_bytes, bus * rate),
+        control=ceil_div(events_per_fragment * pieces, 2),
+        staging=staging_call + ceil_div(sent_bytes + received_bytes, staging_rate),
+    )
+
+
+def _ways(
+    sent_bytes: Sizes, received_bytes: Sizes, shared_bytes: Sizes, pieces: Sizes, **rates: int
 ) -> tuple[Sizes, Sizes]:
     """Cycles of a tile or of every tile, direct and staged."""
-    received = ceil_div(bus * received_bytes - (bus - 1) * shared_bytes, bus * rate)
-    streamed = larger(ceil_div(sent_bytes, rate), received)
-    direct = larger(streamed, ceil_div(events_per_fragment * pieces, 2))
-    return direct, streamed + staging_call + ceil_div(sent_bytes + received_bytes, staging_rate)
+    found = parts(sent_bytes, received_bytes, shared_bytes, pieces, **rates)
+    streamed = larger(found.sending, found.receiving)
+    return larger(streamed, found.control), streamed + found.staging
 
 
 @formula(
