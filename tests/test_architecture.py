@@ -63,6 +63,7 @@ ROOMS = (
     "profiler.tables",
     "profiler.fidelity",
     "profiler.memory",
+    "profiler.exchanges",
     "profiler.timeline",
     "profiler.operators",
     "profiler.report",

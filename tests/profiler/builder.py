@@ -59,6 +59,33 @@ class Builder:
         self.timeline: list[dict[str, Any]] = []
         self.footprint = {name: np.zeros((ipus, TILES), dtype=np.int64) for name in FOOTPRINT_CATEGORIES}
         self.meta: dict[str, Any] = {}
+        self.moves: list[dict[str, Any]] = []
+        self.placements: list[dict[str, Any]] = []
+        self.placement_numbers: list[int] = []
+
+    def passed_on(self, sent: Sequence[int], received: Sequence[int]) -> int:
+        """What senders hold end to end goes to receivers end to end, from tile 1 on and last to tile 0; 0, nothing
+        recorded, where the sums differ or a tile would send to itself."""
+        last_is_first = [*range(1, len(received)), 0]
+        owner = [tile for tile, size in enumerate(sent) for _ in range(size)]
+        taker = [tile for tile in last_is_first for _ in range(received[tile])]
+        if len(owner) != len(taker) or any(one == other for one, other in zip(owner, taker, strict=True)):
+            return 0
+        number = len(self.moves) + 1
+        held, needed = self.runs(sent, range(len(sent))), self.runs(received, last_is_first)
+        self.moves.append({"set": number, "held": held, "needed": needed, "itemsize_bytes": 1})
+        return number
+
+    def runs(self, sizes: Sequence[int], order: Sequence[int]) -> int:
+        """Bytes end to end on the tiles that have some, as differences of where they begin and of their tiles."""
+        tiles = [tile for tile in order if sizes[tile]]
+        ends = np.cumsum([sizes[tile] for tile in tiles])
+        starts = [0, *ends[:-1].tolist()]
+        numbers = [*np.diff(starts, prepend=0).tolist(), *np.diff(tiles, prepend=0).tolist()]
+        head = json.dumps({"size": sum(sizes), "runs": len(tiles)})
+        self.placements.append({"kind": "runs", "head": head, "numbers": len(numbers)})
+        self.placement_numbers += numbers
+        return len(self.placements) - 1
 
     def intern(self, vector: Sequence[int]) -> int:
         key = tuple(vector)
@@ -125,6 +152,9 @@ class Builder:
             "cycles_index": self.intern(vector) if kind == "OnTileExecute" else 0,
             "sent_index": self.intern(sent),
             "received_index": self.intern(received),
+            "fragments_index": self.intern([bool(out) + bool(into) for out, into in zip(sent, received, strict=True)]),
+            "shared_index": 0,
+            "moves": self.passed_on(sent, received) if kind == "DoExchange" and sum(sent) else 0,
             "operator": "",
             "source": "",
         }
@@ -212,6 +242,8 @@ class Builder:
             "timeline": self.timeline,
             "liveness": liveness,
             "terms": self.terms,
+            "moves": self.moves,
+            "placements": self.placements,
             "allocation": allocation,
             **tables,
         }
@@ -222,6 +254,7 @@ class Builder:
             "live_peak_position": where,
             "allocated_as": np.tile(np.arange(TILES), (self.ipus, 1)),
             "total_with_gaps": gaps,
+            "placement_numbers": np.array(self.placement_numbers, dtype=np.int64),
             **{f"category.{name}": sizes for name, sizes in self.footprint.items()},
             "input.stack.worker_bytes": self.footprint["stack"] // 6,
         }

@@ -22,8 +22,10 @@ from workbench.engine.memory.liveness import Liveness
 from workbench.engine.memory.packing import with_gaps_bytes
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
 from workbench.engine.program.columns import columns_of
+from workbench.engine.program.moves import KeptMoves
 from workbench.engine.program.tree import StepContext, dump
 from workbench.engine.target import MemoryMap, Target
+from workbench.engine.time.exchange_cost import parts
 from workbench.engine.time.trace import StepCost, Trace
 from workbench.engine.vertices import load
 from workbench.profiler.interning import Vectors
@@ -96,12 +98,14 @@ class _Collector:
         self.vectors = Vectors(program.target.tiles_per_ipu)
         self.context = StepContext(program)
         self.formulas: set[str] = set()  # of the terms that were met
+        self.kept = KeptMoves()
 
     def tables(self) -> dict[str, Table]:
         """All tables but those of addresses and operators."""
         return {
             "variables": self.variables(),
             "steps": self.step_rows(),
+            **self.moves(),
             "accesses": self.accesses(),
             "intervals": self.intervals(),
             "timeline": self.timeline(),
@@ -121,6 +125,7 @@ class _Collector:
             "always_live": always,
             "live_peak": bounds - always,
             "live_peak_position": np.stack([self.liveness.peak_positions(ipu) for ipu in ipus]),
+            "placement_numbers": self.kept.numbers(),
         }
         found |= {f"category.{name}": values for name, values in self.footprint.categories.items()}
         for category, inputs in self.footprint.inputs.items():
@@ -164,6 +169,7 @@ class _Collector:
         costs = [self.trace.steps[step.id] for step in self.steps]
         times = [self.trace.executions.get(step.id, 0) for step in self.steps]
         moved = [_moved(step) for step in self.steps]
+        exchanges = [step.exchange if isinstance(step, DoExchange | StreamCopy) else None for step in self.steps]
         context, row, total = self.context, self.vectors.row, self.vectors.total
         return table(
             "steps",
@@ -181,8 +187,20 @@ class _Collector:
                 "cycles_index": [row(cost.cycles_per_tile) for cost in costs],
                 "sent_index": [0 if sent is None else row(sent) for sent, _ in moved],
                 "received_index": [0 if received is None else row(received) for _, received in moved],
+                "fragments_index": [0 if each is None else row(each.fragments) for each in exchanges],
+                "shared_index": [
+                    0 if each is None or each.shared_bytes is None else row(each.shared_bytes) for each in exchanges
+                ],
+                "moves": [0 if each is None else self.kept.number(each.moves) for each in exchanges],
             },
         )
+
+    def moves(self) -> dict[str, Table]:
+        """What exchanges are made of; call it after the steps, which name it."""
+        return {
+            "moves": _columns("moves", ("set", "held", "needed", "itemsize_bytes"), self.kept.moves),
+            "placements": _columns("placements", ("kind", "head", "numbers"), self.kept.forms),
+        }
 
     def accesses(self) -> Table:
         columns = columns_of(self.program)
@@ -341,6 +359,15 @@ def evaluated(formula: str, inputs: Mapping[str, Any]) -> str:
         return cost.evaluated(formula, inputs)
     except TypeError:  # of another version, whose formula took other inputs
         return ""
+
+
+def exchange_parts(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Cycles of a tile, or of every tile, by part of an exchange: sending, receiving, control, staging; {} where this
+    engine's formula has other inputs than those a profile keeps."""
+    try:
+        return parts(**inputs)._asdict()
+    except TypeError:
+        return {}
 
 
 # Addresses

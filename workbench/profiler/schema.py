@@ -33,13 +33,19 @@ class Stored(Protocol):
 
 
 FORMAT = "workbench profile"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 # Columns that files of a version before have not: empty text, or 0, when they are read.
 LATER_COLUMNS: Mapping[tuple[str, str], int] = {
     ("operators", "body"): 2,
     ("operators", "plan_cycles"): 3,
     ("terms", "of"): 4,
+    ("steps", "fragments_index"): 6,
+    ("steps", "shared_index"): 6,
+    ("steps", "moves"): 6,
 }
+# Tables and arrays that they have not: without a row.
+LATER_TABLES: Mapping[str, int] = {"moves": 6, "placements": 6}
+LATER_ARRAYS: Mapping[str, int] = {"placement_numbers": 6}
 
 # An address used by several categories at different steps counts for the first of this list.
 # Columns by table; the letter is the numpy kind: i int64, f float64, b bool, U text.
@@ -84,6 +90,9 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
         "cycles_index": "i",
         "sent_index": "i",
         "received_index": "i",
+        "fragments_index": "i",
+        "shared_index": "i",
+        "moves": "i",
         "operator": "U",
         "source": "U",
     },
@@ -126,6 +135,8 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
     },
     "cycle_breakdown": {"ipu": "i", "cause": "U", "cycles": "i"},
     "codelets": {"ipu": "i", "vertex": "U", "template": "U", "code_bytes": "i", "tiles_index": "i"},
+    "moves": {"set": "i", "held": "i", "needed": "i", "itemsize_bytes": "i"},
+    "placements": {"kind": "U", "head": "U", "numbers": "i"},  # the head as JSON
     "unmodelled": {"primitive": "U", "count": "i", "layer": "U"},
     "allocation": {
         "ipu": "i",
@@ -142,7 +153,10 @@ SCHEMA: Mapping[str, Mapping[str, str]] = {
 # `total_with_gaps` is -1 where addresses are worked out only when asked for. Shapes: k interned
 # vectors; otherwise one number per IPU and tile. So are `category.<name>`, the bytes of a category
 # that is not variables, and `input.<category>.<name>`, an input of its formula.
-ARRAYS = ("per_tile", "always_live", "live_peak", "live_peak_position", "allocated_as", "total_with_gaps")
+ARRAYS = (
+    *("per_tile", "always_live", "live_peak", "live_peak_position", "allocated_as", "total_with_gaps"),
+    "placement_numbers",
+)
 
 _DTYPES: Mapping[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "U": object}
 

@@ -14,10 +14,12 @@ import numpy as np
 
 from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.base.causes import CAUSES
+from workbench.profiler.exchanges.placements import MOST_ELEMENTS, placements_of
 from workbench.profiler.schema import ARRAYS, Column, Stored
 from workbench.profiler.timeline.tree import DIRECTIONS, MOST_UNROLLED, Controlled
 
 NONE = -1
+MOVE = ("held", "needed", "itemsize_bytes")
 
 _COUNT = {"type": "integer", "minimum": 0}
 _RATE = {"type": "number", "exclusiveMinimum": 0}
@@ -143,6 +145,10 @@ _REFERENCES = (
     ("steps", "cycles_index", "per_tile", 0),
     ("steps", "sent_index", "per_tile", 0),
     ("steps", "received_index", "per_tile", 0),
+    ("steps", "fragments_index", "per_tile", 0),
+    ("steps", "shared_index", "per_tile", 0),
+    ("moves", "held", "placements", 0),
+    ("moves", "needed", "placements", 0),
     ("codelets", "tiles_index", "per_tile", 0),
     ("liveness", "worst_tile", "tiles", 0),
     ("allocation", "tile", "tiles", 0),
@@ -164,6 +170,7 @@ _COUNTS = (
     *(("allocation", name) for name in ("address", "bytes")),
     ("cycle_breakdown", "cycles"),
     ("unmodelled", "count"),
+    ("moves", "itemsize_bytes"),
 )
 
 
@@ -173,6 +180,7 @@ def validate(profile: Controlled) -> None:
     _arrays(profile)
     _tables(profile)
     _timelines(profile)
+    _exchanges(profile)
     _verdict(profile)
     _ = profile.control  # its parser is its check
 
@@ -199,9 +207,11 @@ def _arrays(profile: Stored) -> None:
     if any(name not in profile.arrays for name in ARRAYS):
         raise ValueError("an array is missing")
     for name, values in profile.arrays.items():
-        expected = (len(values), shape[1]) if name == "per_tile" else shape
+        expected = {"per_tile": (len(values), shape[1]), "placement_numbers": (len(values),)}.get(name, shape)
         if values.shape != expected:
             raise ValueError(f"array {name} has shape {values.shape}")
+        if name == "placement_numbers":
+            continue
         if values.size and values.min() < (NONE if name == "total_with_gaps" else 0):
             raise ValueError(f"array {name} holds what is not a count")
     if not len(profile.arrays["per_tile"]):
@@ -291,6 +301,18 @@ def _timelines(profile: Stored) -> None:
     )
     if not holds:
         raise ValueError("a position is on no timeline")
+
+
+def _exchanges(profile: Stored) -> None:
+    """Moves are of mappings of as many elements, and steps name sets of moves that are there."""
+    tiles, moves = int(profile.meta["target"]["tiles_per_ipu"]), profile.tables["moves"]
+    known = placements_of(profile.tables["placements"], profile.arrays["placement_numbers"], tiles)
+    _one_of(profile.tables["steps"]["moves"], {0, *moves["set"].tolist()})
+    if any(
+        known[held].size != known[needed].size or known[held].size * itemsize > MOST_ELEMENTS
+        for held, needed, itemsize in zip(*(moves[name].tolist() for name in MOVE), strict=True)
+    ):
+        raise ValueError("a move is between tensors of different sizes")
 
 
 def _verdict(profile: Stored) -> None:
