@@ -101,6 +101,7 @@ BY_CALL: Mapping[str, Mapping[str, Callable[[], Any]]] = {
         )
         for of in ("", "_v2")
     },
+    "Exchange.partners": {"way": lambda: "in"},
     "Playback.live_at": {"positions": lambda: [0, 1]},
     "ProgramTree.dearest": {"most": lambda: 20},
     "ProgramTree.unfolded": {"levels": lambda: 2},

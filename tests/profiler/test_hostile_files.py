@@ -57,6 +57,7 @@ def shown(profile: Profile) -> None:
         "program_tree",
         "roofline",
         "playback",
+        "exchange",
     ):
         assert str(getattr(profile, report))
     profile.blocks(max_rows=50)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from workbench.profiler.advice.explanation import Explanation
+from workbench.profiler.reports.exchange import Exchange
 from workbench.profiler.reports.insights import Insights
 from workbench.profiler.reports.liveness_view import LivenessView
 from workbench.profiler.reports.memory import Memory
@@ -18,6 +19,11 @@ from workbench.profiler.reports.trace import Trace
 from workbench.profiler.reports.xray import Xray
 
 class Offers:
+    @property
+    def exchange(self) -> Exchange:
+        """An exchange seen: which tile sends how much to which in one step, in how many pieces, and the cycles that
+        takes."""
+
     @property
     def insights(self) -> Insights:
         """The largest things in a profile, what is live at its peak, and tips that follow from its numbers."""

@@ -127,6 +127,11 @@ def _terms(profile: Profile, step: int) -> tuple[Explanation, ...]:
     return tuple(found)
 
 
+def explain_term(profile: Profile, name: str, value: int, formula: str, inputs: Mapping[str, Any]) -> Explanation:
+    """A number by one of the profile's formulas: arithmetic, source and typical error."""
+    return _term(profile, name, value, formula, inputs, ())
+
+
 def _term(
     profile: Profile, name: str, value: int, formula: str, inputs: Mapping[str, Any], of: Iterable[Mapping[str, Any]]
 ) -> Explanation:
