@@ -87,7 +87,8 @@ def find_in_place(graph: Graph) -> InPlace:
 def _through_branches(node: Node, found: Mapping[Value, Value], pairs: dict[str, dict[int, int]]) -> None:
     """What a branch node overwrites, its bodies may overwrite too: in every call of a body, or not at all."""
     place = {value: number for number, value in enumerate(node.operands[1:])}
-    taken = {number: place[found[value]] for number, value in enumerate(node.results) if value in found}
+    # A result may also take the memory of a parameter that the branches are not given.
+    taken = {number: place[found[value]] for number, value in enumerate(node.results) if found.get(value) in place}
     for name in node.calls:
         known = pairs.get(name)
         pairs[name] = dict(taken if known is None else known.items() & taken.items())
