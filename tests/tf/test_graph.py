@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from typing import Any
 
 import jax
@@ -374,3 +375,21 @@ def test_what_is_no_shape_is_named(shape: Any) -> None:
 def test_a_name_is_a_text() -> None:
     with tf.Graph().as_default(), pytest.raises(TypeError, match="the name of a Placeholder is 3"):
         tf.placeholder(tf.float32, [2], name=3)
+
+
+def test_a_thread_has_a_graph_of_its_own() -> None:
+    with tf.Graph().as_default() as graph, tf.device("/device:IPU:0"):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            other = pool.submit(lambda: (tf.get_default_graph(), tf.placeholder(tf.float32, []).device)).result()
+        assert tf.get_default_graph() is graph
+        assert tf.placeholder(tf.float32, []).device == "/device:IPU:0"
+    assert other[0] is not graph
+    assert other[1] == ""
+
+
+def test_a_constant_index_is_looked_at_and_gathered() -> None:
+    table = tf.placeholder(tf.float32, [2, 2])
+    with tf.Session() as session:
+        assert session.run(tf.gather(table, tf.constant(1)), {table: X}).tolist() == [3, 4]
+    with pytest.raises(InputError, match="indices from 2 to 2 are not all inside the 2 there are"):
+        tf.gather(table, tf.constant(2))

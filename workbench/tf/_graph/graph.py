@@ -88,7 +88,10 @@ NO_EFFECTS = Effects()
 
 @dataclass(slots=True, eq=False)
 class Graph:
-    """Operations in the order they were made. `outer` is the graph this one is a body in, if it is one."""
+    """Operations in the order they were made. `outer` is the graph this one is a body in, if it is one.
+
+    `function`: the name of the `tf.function` whose body it records, if it records one.
+    """
 
     outer: Graph | None = None
     operations: list[Operation] = field(default_factory=list)
@@ -96,6 +99,7 @@ class Graph:
     collections: dict[str, list[Any]] = field(default_factory=dict)
     captures: list[Tensor] = field(default_factory=list)
     finalized: bool = False
+    function: str = ""
     _names: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -217,6 +221,12 @@ def _capture(tensor: Tensor, graph: Graph) -> None:
     around = graph.outer
     while around is not None and around is not tensor.graph:
         around = around.outer
+    if around is None and tensor.graph.outer is not None and tensor.graph.root is graph.root:
+        raise InputError(
+            f"{tensor.name} was made inside a loop or a branch that runs on the device, and is used outside it",
+            expected="values that come out of it as variables: an appended list or an attribute does not",
+            todo="give a variable its first value before the loop or branch, and a new one inside",
+        )
     if around is None:
         raise InputError(f"{tensor.name} belongs to another graph", todo="build both in the same tf.Graph")
     if tensor not in graph.captures:
@@ -282,9 +292,9 @@ class Tensor(keras.KerasTensor):  # type: ignore[misc]
         return self is not other
 
 
-@dataclass(slots=True)
+@dataclass  # without slots, which all threads would share
 class _State(threading.local):
-    """Graphs, scopes and sessions in force, innermost last."""
+    """Graphs, scopes and sessions in force in a thread, innermost last."""
 
     graphs: list[Graph] = field(default_factory=lambda: [Graph()])
     scopes: list[Scopes] = field(default_factory=lambda: [Scopes()])
@@ -315,6 +325,22 @@ def reset_default_graph() -> None:
 def building() -> bool:
     """Whether a body is being traced, or operations are asked for the IPU: what is called now is recorded."""
     return get_default_graph().outer is not None or bool(current_scopes().device)
+
+
+def in_function() -> bool:
+    """Whether the body of a `tf.function` is being recorded."""
+    return bool(get_default_graph().root.function)
+
+
+@contextmanager
+def outside_graphs() -> Iterator[None]:
+    """What is called inside is computed at once, though a graph is being built around it."""
+    with Graph().as_default():
+        _STATE.scopes.append(Scopes())
+        try:
+            yield
+        finally:
+            _STATE.scopes.pop()
 
 
 def current_scopes() -> Scopes:
@@ -416,8 +442,10 @@ __all__ = [
     "current_scopes",
     "default_session",
     "get_default_graph",
+    "in_function",
     "known_shape",
     "next_number",
+    "outside_graphs",
     "record",
     "reset_default_graph",
     "scoped",

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from workbench.tf._graph.convert import array
 
@@ -52,6 +53,9 @@ def wholes(value: Any) -> Any:
 def inside(places: Any, have: int, of: str) -> Any:
     """Places that are there, an `IndexError` for others; what is only known when the program runs is not looked at, as
     on the chip."""
-    if not isinstance(places, jax.core.Tracer) and places.size and not 0 <= places.min() <= places.max() < have:
-        raise IndexError(f"{of} from {places.min()} to {places.max()} are not all inside the {have} there are")
+    if isinstance(places, jax.core.Tracer):
+        return places
+    held = np.asarray(places)  # of a constant, also where a graph is traced
+    if held.size and not 0 <= held.min() <= held.max() < have:
+        raise IndexError(f"{of} from {held.min()} to {held.max()} are not all inside the {have} there are")
     return places
