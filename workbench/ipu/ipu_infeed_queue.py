@@ -136,6 +136,14 @@ class IPUInfeedQueue:
         leaves = jax.tree_util.tree_leaves(element)
         return [np.asarray(leaf, _on_device(str(leaf.dtype))) for leaf in leaves]
 
+    def take_next(self) -> Any:
+        """The next element on the host, in its structure; a `StopIteration` behind the last."""
+        try:
+            leaves = self._next()
+        except EndOfFeedError:
+            raise StopIteration from None
+        return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(self.structure), leaves)
+
     def take_many(self, count: int) -> list[list[Any]]:
         """Elements for a program that takes several at once, each as its arrays."""
         if flags().synthetic("Infeed"):

@@ -181,7 +181,7 @@ def _reduced(operation: ReduceOp, value: Any, axis: Any) -> Any:
 
 
 def _check_types(what: str, values: Any) -> None:
-    for each in jax.tree_util.tree_leaves(values):
+    for each in jax.tree_util.tree_leaves(values, is_leaf=lambda each: isinstance(each, Iterator)):
         if str(getattr(each, "dtype", "")) == "float64":
             raise KindError(f"{what} of a function that runs on the IPU is float64. To mend it: cast it to float32.")
 

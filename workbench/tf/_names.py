@@ -18,6 +18,8 @@ from workbench.base.text import short
 from workbench.errors import InputError, KindError
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
+from workbench.tf._function.function import function
+from workbench.tf._function.signature import TensorSpec
 from workbench.tf._graph import Operation, Tensor
 from workbench.tf._graph import convert as _convert
 from workbench.tf._graph import initializers as _initializers
@@ -287,6 +289,7 @@ PUBLIC: Mapping[str, Any] = {
     "Session": _session.Session,
     "Tensor": Tensor,
     "TensorShape": TensorShape,
+    "TensorSpec": TensorSpec,
     "Variable": _variables.Variable,
     "as_dtype": as_dtype,
     "assign": assign,
@@ -301,6 +304,7 @@ PUBLIC: Mapping[str, Any] = {
     "disable_v2_behavior": no_change,
     "enable_eager_execution": no_change,
     "errors": errors,
+    "function": function,
     "get_default_graph": _graph.get_default_graph,
     "get_default_session": _graph.default_session,
     "get_variable": _variables.get_variable,

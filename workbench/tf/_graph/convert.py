@@ -16,8 +16,8 @@ from workbench.base.checked import checked
 from workbench.base.text import short
 from workbench.errors import InputError, OperandError, WorkbenchError
 from workbench.tf._graph.dtypes import NAMES, as_dtype, given_type
-from workbench.tf._graph.graph import Operation, Tensor, building, record
-from workbench.tf._graph.layers import adopt
+from workbench.tf._graph.graph import Operation, Tensor, building, in_function, record
+from workbench.tf._graph.layers import adopt, known
 from workbench.tf._graph.variables import Variable
 
 
@@ -25,6 +25,8 @@ def is_symbolic(value: Any) -> bool:
     """Whether a value is only known when a session runs."""
     if isinstance(value, Variable):
         return value.deferred or building()
+    if isinstance(value, keras.Variable):
+        return in_function()
     return isinstance(value, keras.KerasTensor)
 
 
@@ -32,6 +34,8 @@ def symbolic(value: Any) -> Any:
     """A variable's read, an adopted Keras tensor, or the value itself."""
     if isinstance(value, Variable):
         return value.read_value()
+    if isinstance(value, keras.Variable) and in_function():
+        return known(value).read_value()
     if isinstance(value, keras.KerasTensor) and not isinstance(value, Tensor):
         return adopt(value)
     return value

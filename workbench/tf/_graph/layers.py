@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import keras
 
 from workbench.tf._graph.dtypes import as_dtype
@@ -26,20 +27,20 @@ _KNOWN = "keras variables"
 class KerasVariable(Variable):
     """A variable of a Keras layer in a graph; its value is the layer's."""
 
-    def __init__(self, held: Any) -> None:
+    def __init__(self, held: Any, role: str = "", layer: str | None = None) -> None:
         self.held_by_keras = held
         self._given = held
         self._trainable = bool(held.trainable)
         self._dtype = as_dtype(held.dtype)
         self._initializer = None
-        self.role = "parameter" if held.trainable else "seed" if "seed" in held.path else "state"
+        self.role = role or ("parameter" if held.trainable else "seed" if "seed" in held.path else "state")
         self.deferred = True
         self.graph = get_default_graph().root
         self.scopes = current_scopes()
         self.name = f"{self.graph.unique_name(held.path)}:0"
         self.shape = tuple(int(size) for size in held.shape)
         self.resource = True
-        self.layer = self.handle.rpartition("/")[0]
+        self.layer = self.handle.rpartition("/")[0] if layer is None else layer
         self.graph.add_to_collection(GLOBAL, self)
         if held.trainable:
             self.graph.add_to_collection(TRAINABLE, self)
@@ -62,7 +63,8 @@ def adopt(tensor: Any) -> Tensor:
     inputs = _roots(tensor)
     function = keras.Function(inputs=inputs, outputs=tensor)
     held = [variable for operation in function.operations for variable in getattr(operation, "variables", ())]
-    variables = [_known(each) for each in {id(each): each for each in held}.values()]
+    held += _variables_given_to(tensor, inputs)
+    variables = [known(each) for each in {id(each): each for each in held}.values()]
 
     def compute(run: Any, values: Sequence[Any]) -> Sequence[Any]:
         mapping = [(each.held_by_keras, run.state.read(each)) for each in variables]
@@ -92,31 +94,50 @@ def adopt(tensor: Any) -> Tensor:
 
 def _roots(tensor: Any) -> list[Tensor]:
     """The tensors of the graph it was computed from."""
-    roots: dict[int, Tensor] = {}
-    seen: set[int] = set()
+    return [each for each in _ancestors(tensor) if isinstance(each, Tensor)]
+
+
+def of_graph(tensor: Any) -> bool:
+    """Whether a Keras tensor was computed from tensors of a graph alone, rather than from Keras inputs."""
+    return all(isinstance(each, Tensor) or _node(each).input_tensors for each in _ancestors(tensor))
+
+
+def _variables_given_to(tensor: Any, inputs: Sequence[Tensor]) -> list[Any]:
+    """Variables among the arguments of operations that are no layers' own."""
+    given = [_node(each).arguments for each in _ancestors(tensor) if not isinstance(each, Tensor)]
+    leaves = [leaf for each in given for leaf in jax.tree_util.tree_leaves((each.args, each.kwargs))]
+    return [leaf for leaf in leaves if isinstance(leaf, keras.Variable)]
+
+
+def _node(tensor: Any) -> Any:
+    history = tensor._keras_history
+    return history.operation._inbound_nodes[history.node_index]
+
+
+def _ancestors(tensor: Any) -> list[Any]:
+    """The tensor and those it was computed from, as far as tensors of a graph, each once."""
+    found: dict[int, Any] = {}
     pending = [tensor]
     while pending:
         each = pending.pop()
-        if id(each) in seen:
+        if id(each) in found:
             continue
-        seen.add(id(each))
-        if isinstance(each, Tensor):
-            roots[id(each)] = each
-            continue
-        history = each._keras_history
-        pending += history.operation._inbound_nodes[history.node_index].input_tensors
-    return list(roots.values())
+        found[id(each)] = each
+        if not isinstance(each, Tensor):
+            pending += _node(each).input_tensors
+    return list(found.values())
 
 
-def _known(held: Any) -> KerasVariable:
+def known(held: Any, role: str = "", layer: str | None = None) -> KerasVariable:
+    """The variable that stands for one of Keras in the graph that is built; `role` and `layer`: of a new one."""
     kept = get_default_graph().root.collections.setdefault(_KNOWN, [])
     for each in kept:
         if each.held_by_keras is held:
             found: KerasVariable = each
             return found
-    made = KerasVariable(held)
+    made = KerasVariable(held, role, layer)
     kept.append(made)
     return made
 
 
-__all__ = ["KerasVariable", "adopt"]
+__all__ = ["KerasVariable", "adopt", "known", "of_graph"]

@@ -174,6 +174,16 @@ def _made(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], 
     then, returned = trace(_results_of("true_fn", true_fn), ())
     other, otherwise = trace(_results_of("false_fn", false_fn), ())
     _refuse_unlike(returned, otherwise, then, other)
+    operation = choose(chosen, then, other, name)
+    leaves, tree = jax.tree_util.tree_flatten(returned)
+    outputs = iter(operation.outputs)
+    return jax.tree_util.tree_unflatten(
+        tree, [operation if isinstance(leaf, Operation) else next(outputs) for leaf in leaves]
+    )
+
+
+def choose(chosen: Tensor, then: Body, other: Body, name: str | None = None) -> Operation:
+    """The operation that runs one of two bodies, whose tensors are of the same shapes and types; its outputs."""
     travelling = carried(then, other)
 
     def execute(run: Running, captured: Mapping[Tensor, Any], values: list[Any]) -> list[Any]:
@@ -199,12 +209,7 @@ def _made(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], 
         return execute(run, captured, list(values[:1]))
 
     effects = then.effects | other.effects
-    operation = Operation("If", (chosen, *unique), types, compute, name=name, effects=effects)
-    leaves, tree = jax.tree_util.tree_flatten(returned)
-    outputs = iter(operation.outputs)
-    return jax.tree_util.tree_unflatten(
-        tree, [operation if isinstance(leaf, Operation) else next(outputs) for leaf in leaves]
-    )
+    return Operation("If", (chosen, *unique), types, compute, name=name, effects=effects)
 
 
 def _results_of(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -249,4 +254,4 @@ def _refuse_unlike(first: Any, second: Any, then: Body, other: Body) -> None:
             )
 
 
-__all__ = ["Body", "Carried", "as_tensor", "carried", "cond", "loop", "parameters", "trace", "type_of"]
+__all__ = ["Body", "Carried", "as_tensor", "carried", "choose", "cond", "loop", "parameters", "trace", "type_of"]

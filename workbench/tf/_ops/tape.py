@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import keras
 
 from workbench.base.checked import checked
 from workbench.base.text import short
@@ -15,6 +16,7 @@ from workbench.tf import _graph
 from workbench.tf._graph import Tensor
 from workbench.tf._graph.convert import check_depth, is_symbolic, symbolic
 from workbench.tf._graph.evaluate import GradientOf, path_between
+from workbench.tf._graph.layers import known
 from workbench.tf._graph.variables import GLOBAL, TRAINABLE, Variable
 from workbench.tf._ops.control import as_tensor
 from workbench.tf._ops.gradients import all_agree, depends, gradient_operation
@@ -118,8 +120,8 @@ class GradientTape:
         self._used = True
         if self._opened is not None and not self._persistent:
             self._pause()
-        leaves, tree = jax.tree_util.tree_flatten(sources, is_leaf=lambda each: isinstance(each, Variable))
-        wanted = [each if isinstance(each, Variable) else as_tensor(symbolic(each)) for each in leaves]
+        _, tree = jax.tree_util.tree_flatten(sources, is_leaf=lambda each: isinstance(each, Variable))
+        wanted = [each if isinstance(each, Variable) else as_tensor(symbolic(each)) for each in held]
         targets = self._targets(target)
         asked = [self._reaches(targets, source) for source in wanted]
         connected = [source for source, reached in zip(wanted, asked, strict=True) if reached]
@@ -162,8 +164,13 @@ def _leaves(called: str, given: Any) -> list[Any]:
         check_depth(given)
     except RecursionError as error:
         raise InputError(f"{called} is {short(given)}: {error}", expected="tensors and variables") from None
-    found: list[Any] = jax.tree_util.tree_leaves(given, is_leaf=lambda each: isinstance(each, Variable))
-    return [given] if given is None else found
+    found = jax.tree_util.tree_leaves(given, is_leaf=lambda each: isinstance(each, Variable))
+    return [given] if given is None else [_of_graph(each) for each in found]
+
+
+def _of_graph(each: Any) -> Any:
+    """The variable that stands for one of Keras while a function is recorded; everything else as it is."""
+    return known(each) if isinstance(each, keras.Variable) and _graph.in_function() else each
 
 
 def _given(output_gradients: Any, targets: Sequence[Tensor]) -> list[Tensor]:

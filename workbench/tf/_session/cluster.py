@@ -159,7 +159,7 @@ def cluster(
         outputs=tuple(dict.fromkeys(each for each in wanted if each.op in mine and each not in given)),
         variables=tuple(touched),
         written=tuple(variable for variable in touched if variable in effects.writes),
-        name=names.pop() if len(names) == 1 else "main",
+        name=graph.function or (names.pop() if len(names) == 1 else "main"),
     )
 
 

@@ -18,10 +18,12 @@ import numpy as np
 from workbench.base.checked import called, checked_methods
 from workbench.base.text import short
 from workbench.base.whole import MOST_EXACT, whole
-from workbench.errors import InputError, KindError
+from workbench.errors import InputError, KindError, StateError
+from workbench.tf import _graph, _hooks
 from workbench.tf._graph.convert import check_depth
 from workbench.tf._graph.dtypes import given_type
 from workbench.tf._graph.shapes import sizes
+from workbench.tf.distribute import get_strategy
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
@@ -29,6 +31,44 @@ INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 class Options:
     """Options of datasets, which change nothing here."""
+
+
+class DatasetIterator:
+    """A pass over a dataset. Inside a `tf.function` its next element is one that the running program takes."""
+
+    def __init__(self, elements: Iterator[Any]) -> None:
+        self._elements = elements
+        self._queue: Any = None
+
+    def __iter__(self) -> DatasetIterator:
+        return self
+
+    def __next__(self) -> Any:
+        """The next element: of a program's infeed while a function is recorded, else its arrays.
+
+        Errors: `StateError` in a function for a strategy that was made with `enable_dataset_iterators=False`.
+        """
+        if _graph.in_function():
+            return self._infeed()._dequeue()
+        if self._queue is None:
+            return next(self._elements)
+        return self._queue.take_next()
+
+    def get_next(self) -> Any:
+        """As `next`."""
+        return next(self)
+
+    def _infeed(self) -> Any:
+        strategy = get_strategy()
+        if strategy is not None and not getattr(strategy, "_enable_dataset_iterators", True):
+            raise StateError(
+                "next() of a dataset's iterator in a function of a strategy with enable_dataset_iterators=False. "
+                "To mend it: make the strategy with enable_dataset_iterators=True, or pass the element as an argument."
+            )
+        if self._queue is None:
+            with _graph.outside_graphs():
+                self._queue = _hooks.ipu.get().ipu_infeed_queue.IPUInfeedQueue(self._elements)
+        return self._queue
 
 
 @checked_methods
@@ -120,8 +160,8 @@ class Dataset:
             short_last=all(each.short_last for each in parts),
         )
 
-    def __iter__(self) -> Iterator[Any]:
-        return self.begin()
+    def __iter__(self) -> DatasetIterator:
+        return DatasetIterator(self.begin())
 
     def cardinality(self) -> int:
         """Elements of a pass; `INFINITE_CARDINALITY`, or `UNKNOWN_CARDINALITY` where only a pass would tell."""
@@ -340,4 +380,4 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
     return len(shape) == len(wanted) and all(size is None or have == size for have, size in same)
 
 
-__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Options"]
+__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "DatasetIterator", "Options"]
