@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.ipu.strategy.twins import Twins, assert_alike, configure, four_layers, in_scopes
-from workbench import ipu
+from workbench import ipu, tf
 from workbench.errors import InputError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore:ipu.keras:DeprecationWarning")
@@ -98,6 +98,58 @@ def test_a_pipelined_model_has_the_stages_of_its_scopes(twins: Twins) -> None:
     before, after = (twins.fitted(each, batch_size=6, shuffle=False) for each in (ours, theirs))
     assert before == pytest.approx(after, rel=1e-5)
     assert_alike(ours, theirs)
+
+
+@pytest.mark.slow
+def test_replicas_take_batches_in_turn_as_of_what_replaces_them(twins: Twins) -> None:
+    configure(2)
+    ours, theirs = old(twins, of_functional), twins.made(new_functional, here=True, steps_per_execution=6)
+    theirs.set_gradient_accumulation_options(3)
+    agree(twins, ours, theirs)
+    assert int(ours.optimizer.iterations.value) == 2
+    assert [each.request.replicas for each in twins.strategy.executables] == [2] * 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ipus", "serial"), [(4, 1), (1, 2)], ids=["on two replicas", "serialised"])
+def test_pipelines_on_replicas_and_over_serialised_batches(twins: Twins, ipus: int, serial: int) -> None:
+    configure(ipus)
+    more: dict[str, Any] = {"batch_serialization_iterations": serial, "device_mapping": [0, 0]} if serial > 1 else {}
+
+    def build() -> Any:
+        layers = four_layers().layers
+        return ipu.keras.PipelineSequential([layers[:2], layers[2:]], gradient_accumulation_count=4, **more)
+
+    ours, theirs = old(twins, build), twins.made(four_layers, here=True, steps_per_execution=8)
+    theirs.set_pipeline_stage_assignment([0, 0, 1, 1])
+    theirs.set_pipelining_options(gradient_accumulation_steps_per_replica=4, **more)
+    agree(twins, ours, theirs, 3)
+    assert int(ours.optimizer.iterations.value) == 4  # two epochs of 16 batches, 8 an update
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_datasets_are_taken_with_and_without_an_end(twins: Twins, pipelined: bool) -> None:
+    configure(2 if pipelined else 1)
+
+    def build() -> Any:
+        layers = four_layers().layers
+        return ipu.keras.PipelineSequential([layers[:2], layers[2:]], gradient_accumulation_count=4)
+
+    ours = old(twins, build if pipelined else of_functional)
+    samples = tf.data.Dataset.from_tensor_slices((twins.x, twins.y)).batch(4, drop_remainder=True)
+    ours.fit(samples, epochs=2, verbose=0)
+    each = 12 // (4 if pipelined else 3)
+    assert int(ours.optimizer.iterations.value) == 2 * each
+    ours.fit(samples.repeat(), epochs=2, steps_per_epoch=2, steps_per_run=1, verbose=0)
+    assert int(ours.optimizer.iterations.value) == 2 * each + 4
+    found = ours.evaluate(samples, verbose=0)
+    assert found == pytest.approx(ours.evaluate(twins.x, twins.y, batch_size=4, verbose=0), rel=1e-5)
+    np.testing.assert_allclose(
+        ours.predict(samples.map(lambda x, y: x)), ours.predict(twins.x, batch_size=4), rtol=1e-5, atol=1e-6
+    )
+    with pytest.raises(InputError, match="how many batches"):
+        ours.fit(samples.repeat())
 
 
 def test_steps_are_weight_updates_and_what_fills_none_is_left_out(twins: Twins) -> None:

@@ -80,7 +80,7 @@ def test_a_layer_of_the_user_called_loss_is_not_the_loss() -> None:
 
 def test_the_call_number_is_that_of_the_innermost_layer() -> None:
     stack = scopes("encoder", call_scope(2), "query", call_scope(3))
-    assert place_of((), stack, KNOWN) == Place(layer="encoder/query", call=3)
+    assert place_of((), stack, KNOWN) == Place(layer="encoder/query", call=3, outer_call=2)
     assert place_of((), scopes("encoder", call_scope(2), "query"), KNOWN).call == 1
 
 

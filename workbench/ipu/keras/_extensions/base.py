@@ -145,6 +145,7 @@ class ModelExtension(PipelinedExtension):
                     f"the model {self.name!r} is pipelined, and nobody said how many batches an update has",
                     todo="call set_pipelining_options(gradient_accumulation_steps_per_replica=...)",
                 )
+            self._check_call_of_its_own()
         cut = stages is not None or (mode == "training" and accumulation.steps > 1)
         self._check_steps_of_its_own(mode, cut=cut)
         if cut and mode == "training":
@@ -168,6 +169,15 @@ class ModelExtension(PipelinedExtension):
                 f"{name} of the model {self.name!r} is its own, and in a strategy's scope it is never called",
                 expected="a model without one",
                 todo=f"leave {name} out, or make the model outside the scope",
+            )
+
+    def _check_call_of_its_own(self) -> None:
+        """Stages are those of Keras' own calls of the layers; a class that calls them itself may call others."""
+        if type(self).__original_class__.call not in (keras.Sequential.call, FunctionalModel.call):
+            raise StageError(
+                f"call of the model {self.name!r} is its own, and its stages are those of layers as Keras calls them",
+                expected="a pipelined model without one",
+                todo="leave call out, or reset_pipeline_stage_assignment()",
             )
 
     def _check_optimizer(self) -> None:

@@ -100,6 +100,10 @@ class PipelinedExtension:
         calls, stages = self._calls(), self._stages()
         return self._assignment(stages if stages is not None else [None] * len(calls))
 
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: list[Any]) -> None:
+        """Refused: a `RuntimeError`, as of every model whose layers call each other in Python."""
+        self._calls()
+
     def reset_pipeline_stage_assignment(self) -> None:
         """The model is not pipelined any more."""
         self._set_stages(None)
