@@ -6,7 +6,7 @@ replica draws the random numbers of a program without replicas, each other one n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -53,13 +53,19 @@ def on_each(value: Any, replicas: int) -> tuple[Any, int | None]:
 
 
 def for_all(
-    compute: Callable[..., Sequence[Any]], inputs: Sequence[Input], outputs: Sequence[Output], replicas: int
+    compute: Callable[..., Sequence[Any]],
+    inputs: Sequence[Input],
+    outputs: Sequence[Output],
+    replicas: int,
+    apart: Container[str] = (),
 ) -> Callable[..., list[Any]]:
     """`compute(values, *more)` for all replicas at once.
 
     Data (and `more`) hold the replicas' parts behind each other along their first axis; so do outputs. Losses and
-    metrics are the mean over the replicas.
+    metrics are the mean over the replicas. Variables named in `apart` are given, and come back, with those of all
+    replicas along a first axis; of the others all have one value.
     """
+    own = [item.name in apart for item in inputs if item.role != "constant"]
     data = [item.role in ("input", "target") for item in inputs if item.role != "constant"]
     seeds = [item.role == "seed" for item in inputs if item.role != "constant"]
 
@@ -71,8 +77,14 @@ def for_all(
 
     def run(values: Sequence[Any], *more: Any) -> list[Any]:
         placed = [
-            parts(value) if is_data else (seeds_of(value, replicas), 0) if is_seed else on_each(value, replicas)
-            for value, is_data, is_seed in zip(values, data, seeds, strict=True)
+            (value, 0)
+            if is_own
+            else parts(value)
+            if is_data
+            else (seeds_of(value, replicas), 0)
+            if is_seed
+            else on_each(value, replicas)
+            for value, is_data, is_seed, is_own in zip(values, data, seeds, own, strict=True)
         ]
         behind = [parts(value) for value in more]
         axes = ([axis for _, axis in placed], *(axis for _, axis in behind))
@@ -84,7 +96,11 @@ def for_all(
                 "the program's collectives are over groups of replicas, which cannot be run here",
                 expected="collectives over all replicas for `run`; `profile` has both",
             ) from None
-        return [_joined(output, value) for output, value in zip(outputs, results, strict=True)]
+        kept = [each.updates is not None and inputs[each.updates].name in apart for each in outputs]
+        return [
+            value if is_own else _joined(output, value)
+            for output, value, is_own in zip(outputs, results, kept, strict=True)
+        ]
 
     return run
 

@@ -105,6 +105,7 @@ class Described:
     replicas: int
     layers: Mapping[str, str]
     in_stages: bool = True
+    apart: frozenset[str] = frozenset()
     finish: Callable[[Program], Program] = lambda program: program
     finish_graph: Callable[[Graph], Graph] = lambda graph: graph
 
@@ -146,6 +147,7 @@ def staged_source(
         in_stages=described.in_stages,
         weighted=weighted,
         replicas=described.replicas,
+        apart=described.apart,
         layers=described.layers,
         finish=described.finish,
     )

@@ -29,7 +29,7 @@ class Staged:
     `finish`: what is done to a program last, before it is run; `graph_of` does it too.
 
     `in_stages`: the program has a call per stage and direction; else one for a whole micro-batch. `layers` maps layer
-    paths to Keras classes.
+    paths to Keras classes. `apart` are variables of which each replica has a value of its own between runs.
     """
 
     program: Program
@@ -39,6 +39,7 @@ class Staged:
     in_stages: bool
     layers: Mapping[str, str]
     replicas: int = 1
+    apart: frozenset[str] = frozenset()
     finish: Callable[[Program], Program] = lambda program: program
     variants: dict[Recomputation, Source] = field(default_factory=dict)  # made before, by how they recompute
     cuts: Cuts = field(default_factory=ByIdentities)  # what they have in common
@@ -46,7 +47,7 @@ class Staged:
     def _for_all(self, run: Compute) -> Compute:
         if self.replicas == 1:
             return run
-        return for_all(run, self.graph.inputs, self.graph.outputs, self.replicas)
+        return for_all(run, self.graph.inputs, self.graph.outputs, self.replicas, self.apart)
 
     def compute(self, runs: Runs = host_function) -> Compute:
         """Values of the entry parameters to values of the results."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -171,6 +171,7 @@ class PipelinedProgram:
             stages=self.stages.count,
             replicas=replicas,
             layers=layer_classes(model),
+            apart=frozenset(item.name for item in described_variables(self.turns) if replicas > 1 and _is_apart(item)),
             finish=lambda made: serialised(made, serial, replicas),
             finish_graph=self._finished,
         )
@@ -193,6 +194,24 @@ class PipelinedProgram:
 
     # -- a run ------------------------------------------------------------------------------------------
 
+    def spread(self, state: State) -> State:
+        """The state before an execution: what replicas have apart is there for each."""
+        return self._each(state, lambda value, item: jnp.stack([value] * self.turns.replicas))
+
+    def joined(self, state: State) -> State:
+        """The state behind an execution: statistics of the first replica, metrics of the last."""
+        return self._each(state, lambda value, item: value[-1 if item.layer == METRICS_LAYER else 0])
+
+    def _each(self, state: State, change: Callable[[Any, Input], Any]) -> State:
+        if self.turns.replicas == 1:
+            return state
+        leaves, tree = jax.tree_util.tree_flatten(state)
+        pairs = zip(leaves, described_variables(self.turns), strict=True)
+        changed: State = jax.tree_util.tree_unflatten(
+            tree, [change(value, item) if _is_apart(item) else value for value, item in pairs]
+        )
+        return changed
+
     def run(self, executable: Any, state: State, elements: Sequence[Any]) -> Iterator[tuple[Any, State]]:
         """Results and state of each batch of each replica in turn; state is that after all."""
         for held, value in zip(self.kept, jax.tree_util.tree_leaves(state), strict=True):
@@ -213,6 +232,11 @@ class PipelinedProgram:
     def _apart(self, value: Any, shape: tuple[int, ...]) -> Any:
         """A result by replica and batch."""
         return value.reshape(self.turns.replicas, -1, *shape)
+
+
+def _is_apart(described: Input) -> bool:
+    """Whether replicas have values of their own: statistics and metrics, which no replica tells the others."""
+    return described.role == "state"
 
 
 def _flat(given: Any) -> tuple[list[Any], list[Any]]:

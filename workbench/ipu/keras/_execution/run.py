@@ -208,6 +208,7 @@ class Execution:
         taken = self._elements(first, iterator, count * self.replicas)
         each = self.accumulation.steps if self.mode == "training" else count
         results: list[Any] = []
+        held = program.spread(held)
         for _ in range(count // each):
             elements = list(itertools.islice(taken, each * self.replicas))
             turns = list(program.run(compiled.executable, held, elements))
@@ -217,7 +218,7 @@ class Execution:
                 given = [jax.tree_util.tree_map(lambda *several: np.mean(several, axis=0), *given)]
             for made in given:
                 self._given(made, results)
-        return self._returned(results), held
+        return self._returned(results), program.joined(held)
 
     def _of_all(self, taken: Iterator[Any]) -> Any:
         """The next element, or that of every replica, which take them in turn."""

@@ -173,7 +173,8 @@ class ModelExtension(PipelinedExtension):
 
     def _check_call_of_its_own(self) -> None:
         """Stages are those of Keras' own calls of the layers; a class that calls them itself may call others."""
-        if type(self).__original_class__.call not in (keras.Sequential.call, FunctionalModel.call):
+        own: Any = type(self).__original_class__
+        if own.call not in (keras.Sequential.call, FunctionalModel.call):
             raise StageError(
                 f"call of the model {self.name!r} is its own, and its stages are those of layers as Keras calls them",
                 expected="a pipelined model without one",
