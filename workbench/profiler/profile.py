@@ -243,6 +243,11 @@ class Profile(Offers):
         return Addresses(self, self.placing)
 
     @cached_property
+    def lifetimes(self) -> live_bytes.Lifetimes:
+        """The lifetimes by variable."""
+        return live_bytes.Lifetimes.of(self)
+
+    @cached_property
     def control(self) -> ControlTree:
         """The control tree of the program: its entry, and the functions that calls run."""
         return parse(self.meta["trace"], steps=frozenset(self.tables["steps"]["id"].tolist()), ipus=self.ipus)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,13 +22,42 @@ def positions(profile: Stored, ipu: int) -> IntArray:
     return found
 
 
-def intervals(profile: Stored, ipu: int) -> tuple[IntArray, IntArray, IntArray]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetimes:
+    """The rows of `intervals` by variable: those of variable v are `rows[starts[v]:starts[v + 1]]`, or, where the table
+    has them in that order already and `rows` is None, the places from one start to the next."""
+
+    starts: IntArray
+    rows: IntArray | None
+
+    @classmethod
+    def of(cls, profile: Stored) -> Lifetimes:
+        """Of the tables of a profile."""
+        owner, count = profile.tables["intervals"]["variable"], len(profile.tables["variables"]["id"])
+        rows = None if (owner[:-1] <= owner[1:]).all() else np.argsort(owner, kind="stable")
+        return cls(starts=np.searchsorted(owner if rows is None else owner[rows], np.arange(count + 1)), rows=rows)
+
+    def of_variables(self, variables: IntArray) -> IntArray:
+        """The rows of some variables, which are in order, in the order of the table."""
+        starts = self.starts[variables]
+        counts = self.starts[variables + 1] - starts
+        places = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        return places if self.rows is None else np.sort(self.rows[places])
+
+
+class Living(Stored, Protocol):
+    """A stored profile whose lifetimes are in order."""
+
+    @property
+    def lifetimes(self) -> Lifetimes:
+        """The lifetimes by variable."""
+
+
+def intervals(profile: Living, ipu: int) -> tuple[IntArray, IntArray, IntArray]:
     """Variable, first and last position of every lifetime on one IPU that is not always live."""
     table, variables = profile.tables["intervals"], profile.tables["variables"]
-    owner = table["variable"]
-    own = (variables["ipu"] == ipu) & ~variables["always_live"]  # of each variable, which are fewer
-    chosen = np.flatnonzero(own[owner])
-    return owner[chosen], table["first"][chosen], table["last"][chosen]
+    chosen = profile.lifetimes.of_variables(np.flatnonzero((variables["ipu"] == ipu) & ~variables["always_live"]))
+    return table["variable"][chosen], table["first"][chosen], table["last"][chosen]
 
 
 def _over_time(first: IntArray, last: IntArray, amounts: IntArray, length: int) -> IntArray:
@@ -38,19 +68,19 @@ def _over_time(first: IntArray, last: IntArray, amounts: IntArray, length: int) 
     return np.cumsum(change[:length], axis=0)
 
 
-def live_of_tile(profile: Stored, ipu: int, tile: int) -> IntArray:
+def live_of_tile(profile: Living, ipu: int, tile: int) -> IntArray:
     """Bytes live and not always live on one tile at each position: int64[positions]."""
     owner, first, last = intervals(profile, ipu)
     rows = profile.tables["variables"]["bytes_index"][owner]
     return _over_time(first, last, profile.arrays["per_tile"][rows, tile], len(positions(profile, ipu)))
 
 
-def by_category_at(profile: Stored, ipu: int, position: int) -> dict[str, IntArray]:
+def by_category_at(profile: Living, ipu: int, position: int) -> dict[str, IntArray]:
     """Bytes on each tile at one position by category; see `by_category`."""
     return by_category(profile, ipu, np.full(profile.arrays["per_tile"].shape[1], position))
 
 
-def by_category(profile: Stored, ipu: int, at: IntArray) -> dict[str, IntArray]:
+def by_category(profile: Living, ipu: int, at: IntArray) -> dict[str, IntArray]:
     """Bytes on each tile by category, each tile at its own position of `at`, int64[tiles].
 
     Categories come in order, those without bytes left out; they sum to what is live, always or not.
@@ -77,7 +107,7 @@ def footprint(profile: Stored, category: str) -> IntArray:
     return np.zeros_like(profile.arrays["always_live"]) if found is None else found
 
 
-def worst_position(profile: Stored, ipu: int, step: int, tile: int | None = None) -> int | None:
+def worst_position(profile: Living, ipu: int, step: int, tile: int | None = None) -> int | None:
     """The position of a step on an IPU at which most is live (on `tile`, else over all); None when it never runs."""
     places = np.flatnonzero(positions(profile, ipu) == step)
     if not len(places):
@@ -95,7 +125,7 @@ def worst_position(profile: Stored, ipu: int, step: int, tile: int | None = None
 LIVE_COLUMNS = ("name", "layer", "kind", "dtype", "shape", "bytes", "always_live", "ipu", "first_step", "last_step")
 
 
-def live_variables(profile: Stored, step: int, ipu: int | None, tile: int | None) -> pd.DataFrame:
+def live_variables(profile: Living, step: int, ipu: int | None, tile: int | None) -> pd.DataFrame:
     """See `Profile.live_variables`; a tile without an IPU is a tile of the step's IPU."""
     variables = profile.tables["variables"]
     ipus = [ipu] if ipu is not None else ipus_of_step(profile, step)

@@ -65,6 +65,7 @@ class _Expanding:
         self.rows: Mapping[int, int] = {ids[row]: row for row in np.flatnonzero(mine).tolist()}
         self.around: dict[_Around, int] = {_Around(): 0}
         self._known: dict[str, _Expanded] = {}
+        self._called: dict[tuple[str, _Around], _Expanded] = {}
 
     def part(self, part: Part) -> _Expanded:
         """The steps of this IPU in a part."""
@@ -73,20 +74,30 @@ class _Expanding:
         found: list[_Expanded] = []
         run: list[int] = []  # neighbouring steps
         for child in (part,) if isinstance(part, Step) else children(part):
-            if not isinstance(child, Step):
-                found += [_own(run), self.part(child)]
+            if isinstance(child, Step):
+                if child.id in self.rows:
+                    run.append(self.rows[child.id])
+            elif len((inside := self.part(child))[0]):
+                found += [_own(run), inside] if run else [inside]
                 run = []
-            elif child.id in self.rows:
-                run.append(self.rows[child.id])
-        found.append(_own(run))
+        if run or not found:
+            found.append(_own(run))
+        if len(found) == 1:
+            return found[0]
         rows, around = zip(*found, strict=True)
         return np.concatenate(rows), np.concatenate(around)
 
     def _call(self, call: Call) -> _Expanded:
-        if call.function not in self._known:
-            self._known[call.function] = self.part(self.bodies[call.function])
-        rows, inside = self._known[call.function]
         outer = _Around(call.for_layer, call.direction == "recompute")
+        found = self._called.get((call.function, outer))
+        if found is None:
+            found = self._called[call.function, outer] = self._body(call.function, outer)
+        return found
+
+    def _body(self, function: str, outer: _Around) -> _Expanded:
+        if function not in self._known:
+            self._known[function] = self.part(self.bodies[function])
+        rows, inside = self._known[function]
         if outer == _Around() or not len(rows):
             return rows, inside
         places = np.zeros(len(self.around), np.int64)
