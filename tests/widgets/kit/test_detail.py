@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.large import large_profile
 from workbench.profiler.profile import Profile
+from workbench.profiler.timeline import TimedNode
 from workbench.widgets.kit.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window, count_blocks
 
 PROFILES = {"loop": handmade_profile, "pipeline": handmade_pipeline}
@@ -116,3 +118,27 @@ def test_empty_window() -> None:
     lane = Detail(made("loop")).lane(0, Window(first=5, last=5, bins=3))
     assert lane.blocks == []
     assert np.array_equal(lane.bins, np.zeros((3, len(BUSY))))
+
+
+@pytest.mark.parametrize("make", [handmade_profile, handmade_pipeline], ids=["loop", "pipeline"])
+@pytest.mark.parametrize(("bins", "least"), [(7, -1.0), (300, -1.0), (40, math.inf), (3, 0.0)])
+def test_all_lanes_are_those_of_each_ipu_whoever_made_the_nodes(
+    make: Callable[[], Profile], bins: int, least: float
+) -> None:
+    """One walk for all IPUs tells what a walk for each does, and no node is needed of calls that run side by side."""
+    profile, asked = make(), make()
+    for node in every(asked.timeline.root):
+        assert all(child.cycles >= 0 for child in node.children)
+    window = Window(first=profile.total_cycles // 9, last=profile.total_cycles, bins=bins, least=least)
+    lanes, told = Detail(profile).lanes(window), Detail(asked)
+    assert len(lanes) == profile.ipus
+    for ipu, lane in enumerate(lanes):
+        other = told.lane(ipu, window)
+        assert (lane.blocks, lane.layers) == (other.blocks, other.layers)
+        assert np.allclose(lane.bins, other.bins, atol=1e-9)
+
+
+def every(node: TimedNode) -> Iterator[TimedNode]:
+    yield node
+    for child in node.children:
+        yield from every(child)

@@ -17,6 +17,9 @@ from workbench.profiler.timeline.timeline import (
     block_rows,
     blocks,
     called,
+    enclosing_of,
+    entered,
+    plain_calls,
     renamed,
 )
 
@@ -31,6 +34,9 @@ __all__ = [
     "block_rows",
     "blocks",
     "called",
+    "enclosing_of",
+    "entered",
+    "plain_calls",
     "renamed",
     "timeline_of",
 ]

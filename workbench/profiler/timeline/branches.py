@@ -177,6 +177,8 @@ class Branches:
 def _first_step(node: TimedNode) -> int | None:
     """The step with which a node begins, if it can be told without making nodes."""
     while node.kind != "step":
+        if steps := node.steps:
+            return steps[0]
         if isinstance(node.parts, Later) or not node.parts:
             return None
         node = node.parts[0]

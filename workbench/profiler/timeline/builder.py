@@ -11,7 +11,16 @@ from workbench.base.causes import IDLE_BY_PHASE, idle_beside
 from workbench.base.collection import paused_collection
 from workbench.profiler.schema import Table
 from workbench.profiler.timeline import tree
-from workbench.profiler.timeline.timeline import Enclosing, Later, Spent, TimedNode, Timeline, Totals, in_turn, repeated
+from workbench.profiler.timeline.timeline import (
+    Later,
+    Spent,
+    TimedNode,
+    Timeline,
+    Totals,
+    enclosing_of,
+    in_turn,
+    repeated,
+)
 
 
 def timeline_of(profile: tree.Controlled) -> Timeline:
@@ -40,6 +49,8 @@ class _Builder:
             case tree.Step():
                 return self._step(part.id)
             case tree.Sequence():
+                if part.children and all(isinstance(child, tree.Step) for child in part.children):
+                    return self._steps_in_turn(part.name, part.children)
                 return self._sequence(part.name, [self.node(child) for child in part.children])
             case tree.Repeat():
                 return self._repeat(part.name, part.times, self.node(part.body))
@@ -54,6 +65,17 @@ class _Builder:
         _, name, *key = self.steps[step]
         spent = self._spent.get(tuple(key)) or self._spent.setdefault(tuple(key), _spent(*key))
         return _made("step", name, key[0], spent, step=step)
+
+    def _steps_in_turn(self, name: str, steps: tuple[tree.Part, ...]) -> TimedNode:
+        """A sequence of steps alone, each of which gets a node when it is asked for."""
+        rows = [self.steps[step.id] for step in steps if isinstance(step, tree.Step)]
+        ends = list(accumulate((row[2] for row in rows), initial=0))
+        together: dict[tuple[Any, ...], int] = {}
+        for _, _, cycles, *places in rows:
+            together[tuple(places)] = together.get(tuple(places), 0) + cycles
+        spent = in_turn([_spent(cycles, *places) for places, cycles in together.items()])
+        parts = Later(branches=steps, make=self.node)
+        return _made("sequence", name, ends[-1], spent, parts=parts, offsets=tuple(ends[:-1]))
 
     def _sequence(self, name: str, children: list[TimedNode]) -> TimedNode:
         ends = list(accumulate((child.cycles for child in children), initial=0))
@@ -71,14 +93,8 @@ class _Builder:
 
     def _new_call(self, call: tree.Call) -> TimedNode:
         body = self._body(call.function)
-        context = Enclosing(
-            stage=-1 if call.stage is None else call.stage,
-            micro_batch=-1 if call.micro_batch is None else call.micro_batch,
-            direction=call.direction,
-            layer=call.for_layer,
-        )
         name, function = call.name or call.function, call.function
-        return _made("call", name, body.cycles, body.spent, parts=(body,), function=function, call=context)
+        return _made("call", name, body.cycles, body.spent, parts=(body,), function=function, call=enclosing_of(call))
 
     def _body(self, function: str) -> TimedNode:
         if function not in self.made:

@@ -366,7 +366,7 @@ class _Collector:
             self._staged[node] = (
                 is_stage(node)
                 or any(map(_has_stage, _branches(node)))
-                or (any(self._has_stages(child) for child in node.children))
+                or (not node.steps and any(self._has_stages(child) for child in node.children))
             )
         return self._staged[node]
 
@@ -378,7 +378,9 @@ class _Collector:
             return (node.call.layer,) if node.call.layer else ()
         body = node.children[0] if node.kind == "call" else node
         if body not in self._layers:
-            found = {layer: None for child in body.children for layer in self._layers_of(child)}
+            steps = (self.layers[step] for step in body.steps)
+            inside = (layer for child in body.children for layer in self._layers_of(child))
+            found = dict.fromkeys(filter(None, steps) if body.steps else inside)
             self._layers[body] = tuple(found) if body.kind != "step" else self._layers_of(body)
         return self._layers[body]
 
@@ -398,7 +400,7 @@ def _any(node: TimedNode, test: Callable[[TimedNode], bool]) -> bool:
 
 def _branches(node: TimedNode) -> Sequence[Part]:
     """The branches of an overlap, whose nodes may not have been made."""
-    return node.parts.branches if isinstance(node.parts, Later) else ()
+    return node.parts.branches if node.kind == "overlap" and isinstance(node.parts, Later) else ()
 
 
 def _has_stage(branch: Part, but: str = "") -> bool:

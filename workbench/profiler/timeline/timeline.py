@@ -17,7 +17,7 @@ import pandas as pd
 
 from workbench.base.causes import CAUSES
 from workbench.profiler.schema import Stored
-from workbench.profiler.timeline.tree import Part
+from workbench.profiler.timeline.tree import Call, Part, Step, in_order
 
 Totals: TypeAlias = "Counter[tuple[int, str]]"
 
@@ -79,7 +79,8 @@ class Block(NamedTuple):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Later:
-    """Nodes that are made when they are first asked for: one of each branch of an overlap, by `make`."""
+    """Nodes that are made when they are first asked for: one of each branch of an overlap, or of each step of a
+    sequence that has nothing else, by `make`."""
 
     branches: Sequence[Part]
     make: Callable[[Part], TimedNode]
@@ -106,7 +107,7 @@ class TimedNode:
     `kind` is step, sequence, repeat, call, if, overlap or run (some neighbours of a sequence). `arm` is the dearest arm
     of an `if`. `offsets` are the starts of a sequence's children. `ipus` are those that work in it. `function` names
     the body of a call. `sums` keeps what `totals` add up to before each child of a sequence, once it was asked for.
-    `parts` are the children; those of an overlap are made when somebody looks into it.
+    `parts` are the children; those of an overlap, and steps, are made when somebody looks into it.
     """
 
     kind: str
@@ -129,6 +130,13 @@ class TimedNode:
     def children(self) -> tuple[TimedNode, ...]:
         """The nodes below."""
         return self.parts.nodes if isinstance(self.parts, Later) else self.parts
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps of a sequence that has nothing else, whose nodes need not be made; of any other node none."""
+        if self.kind != "sequence" or not isinstance(self.parts, Later):
+            return ()
+        return tuple([part.id for part in self.parts.branches if isinstance(part, Step)])
 
     @property
     def spent(self) -> Spent:
@@ -262,9 +270,11 @@ def _run(node: TimedNode, first: int, stop: int) -> TimedNode:
 
 def called(node: TimedNode, context: Enclosing) -> Enclosing:
     """What holds inside a node: of a call its own stage, micro-batch and direction, else what held before."""
-    call = node.call
-    if node.kind != "call":
-        return context
+    return entered(node.call, context) if node.kind == "call" else context
+
+
+def entered(call: Enclosing, context: Enclosing) -> Enclosing:
+    """What holds inside a call that says `call` of itself, where `context` held before."""
     return Enclosing(
         call.stage if call.stage >= 0 else context.stage,
         call.micro_batch + context.lexical if call.micro_batch >= 0 else context.micro_batch,
@@ -272,6 +282,26 @@ def called(node: TimedNode, context: Enclosing) -> Enclosing:
         call.direction or context.direction,
         layer=context.layer if call.layer is None else call.layer,
     )
+
+
+def enclosing_of(call: Call) -> Enclosing:
+    """What a call of the control tree says of itself."""
+    return Enclosing(
+        stage=-1 if call.stage is None else call.stage,
+        micro_batch=-1 if call.micro_batch is None else call.micro_batch,
+        direction=call.direction,
+        layer=call.for_layer,
+    )
+
+
+def plain_calls(node: TimedNode) -> list[tuple[Call, ...]] | None:
+    """The calls that each branch of an overlap makes in turn, without a node for each; None where anything else runs,
+    or its nodes are made."""
+    if node.kind != "overlap" or not isinstance(node.parts, Later) or node.parts.asked_for:
+        return None
+    found = [tuple([part for part in in_order(branch) if isinstance(part, Call)]) for branch in node.parts.branches]
+    pairs = zip(found, node.parts.branches, strict=True)
+    return found if all(len(calls) == len(in_order(branch)) for calls, branch in pairs) else None
 
 
 class Spent(NamedTuple):

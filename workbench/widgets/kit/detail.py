@@ -7,6 +7,7 @@ So a picture costs what it shows, whatever the length of the program, and bins a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -16,7 +17,8 @@ import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
 from workbench.profiler.profile import Profile
-from workbench.profiler.timeline import Enclosing, TimedNode, called
+from workbench.profiler.timeline import Enclosing, TimedNode, called, enclosing_of, entered, plain_calls
+from workbench.profiler.timeline.tree import Call
 
 BUSY = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
 MAX_RECTANGLES = 20_000
@@ -63,15 +65,24 @@ class Window:
         return low, max(low, min(self.bins, int(np.ceil((end - self.first) / self.each))))
 
 
+class _Known(NamedTuple):
+    """A step: its layer and direction, the place of its cause among `BUSY` (-1: none of them), and its IPUs."""
+
+    layer: Layer
+    cause: int
+    ipus: tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """The children of a sequence as columns: starts, lengths, cycles by cause on one IPU, and if it works there."""
+    """What one IPU does in a sequence, as columns: starts, lengths and cycles by cause of the parts that it works in,
+    and the sums by cause before each. `members` are nodes, or steps by their ids."""
 
-    children: tuple[TimedNode, ...]
+    members: Sequence[TimedNode | int]
     starts: IntArray
     cycles: IntArray
     busy: FloatArray
-    mine: npt.NDArray[np.bool_]
+    sums: FloatArray
 
 
 class _Mix(NamedTuple):
@@ -87,184 +98,277 @@ class Detail:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         steps = profile.tables["steps"]
-        names = ("id", "layer", "direction", "cause")
-        rows = zip(*(steps[name].tolist() for name in names), strict=True)
-        self._steps: dict[int, tuple[str, str, str]] = {row[0]: row[1:] for row in rows}
+        names = ("id", "layer", "direction", "cause", "ipu", "to_ipu")
+        place = {cause: number for number, cause in enumerate(BUSY)}
+        self._causes: dict[int, str] = {}
+        self._steps: dict[int, _Known] = {}
+        for step, layer, direction, cause, *ipus in zip(*(steps[name].tolist() for name in names), strict=True):
+            self._causes[step] = cause
+            self._steps[step] = _Known((layer, direction), place.get(cause, -1), (ipus[0], ipus[1]))
         self._mixes: dict[tuple[TimedNode, str | None, str], _Mix] = {}
-        self._branches: dict[TimedNode, dict[int, list[TimedNode]]] = {}
+        self._busy: dict[tuple[TimedNode, int], tuple[int, ...]] = {}
+        self._spans: dict[TimedNode, tuple[IntArray, IntArray]] = {}
         self._rows: dict[tuple[TimedNode, int], _Row] = {}
 
     def lane(self, ipu: int, window: Window) -> Lane:
         """What one IPU does in a window."""
-        lane = Lane(bins=np.zeros((window.bins, len(BUSY))))
+        return self.lanes(window, (ipu,))[0]
+
+    def lanes(self, window: Window, ipus: Iterable[int] | None = None) -> list[Lane]:
+        """What each of some IPUs (default: all) does in a window, by one walk over the program."""
+        chosen = list(range(self.profile.ipus) if ipus is None else ipus)
+        bins = np.zeros((len(chosen), window.bins, len(BUSY)))
+        lanes = {ipu: Lane(bins=own) for ipu, own in zip(chosen, bins, strict=True)}
         if window.last > window.first:
-            _Visit(self, lane, ipu, window).node(self.profile.timeline.root, 0, Enclosing())
-        lane.blocks.sort()
-        lane.layers = _joined(sorted(lane.layers), window.each if window.least < 0 else 0.0)
-        return lane
+            visit = _Visit(detail=self, lanes=lanes, window=window)
+            visit.node(self.profile.timeline.root, 0, Enclosing())
+            visit.spread(bins)
+        for lane in lanes.values():
+            lane.blocks.sort()
+            lane.layers = _joined(sorted(lane.layers), window.each if window.least < 0 else 0.0)
+        return list(lanes.values())
 
     def cause(self, step: int) -> str:
         """What a step's cycles are spent on."""
-        return self._steps[step][2]
+        return self._causes[step]
 
-    def main_layer(self, node: TimedNode) -> Layer:
-        """The layer and direction with most cycles inside a node."""
-        return self._mix(node).main
+    def main_layer(self, member: TimedNode | int) -> Layer:
+        """The layer and direction with most cycles inside a node, or those of a step."""
+        return self._steps[member].layer if isinstance(member, int) else self._mix(member).main
+
+    def main_layer_of_call(self, call: Call, body: TimedNode) -> Layer:
+        """The same of the call of a body."""
+        return self._mix_of_call(body, enclosing_of(call)).main
 
     def _mix(self, node: TimedNode) -> _Mix:
-        call = node.call
-        same = (node.children[0], call.layer, call.direction) if node.kind == "call" else (node, None, "")
-        found = self._mixes.get(same)
+        if node.kind == "call":
+            return self._mix_of_call(node.children[0], node.call)
+        found = self._mixes.get((node, None, ""))
         if found is None:
-            if node.kind == "step":
-                layer, direction, _ = self._steps[node.step]
-                cycles = Counter({(layer, direction): node.cycles})
-            else:
-                cycles = self._of_children(node)
-            found = self._mixes[same] = _Mix(cycles, max(cycles, key=cycles.__getitem__, default=("", "")))
+            found = self._mixes[node, None, ""] = _mixed(self._of_parts(node))
         return found
 
-    def _of_children(self, node: TimedNode) -> Counter[Layer]:
-        taken = (node.children[node.arm],) if node.kind == "if" else node.children
-        found: Counter[Layer] = Counter()
-        for child in taken:
-            for key, cycles in self._mix(child).cycles.items():
-                found[key] = found.get(key, 0) + cycles * node.times
-        if node.kind != "call":
-            return found
-        named: Counter[Layer] = Counter()
-        for (layer, own), cycles in found.items():
-            named[node.call.layer_of(layer), node.call.direction_of(own)] += cycles
-        return named
-
-    def branches(self, node: TimedNode) -> dict[int, list[TimedNode]]:
-        """The branches of an overlap by the IPUs that work in them."""
-        found = self._branches.get(node)
+    def _mix_of_call(self, body: TimedNode, call: Enclosing) -> _Mix:
+        key = (body, call.layer, call.direction)
+        found = self._mixes.get(key)
         if found is None:
-            found = self._branches[node] = {}
-            for child in node.children:
-                for ipu in child.ipus:
-                    found.setdefault(ipu, []).append(child)
+            named: Counter[Layer] = Counter()
+            for (layer, own), cycles in self._mix(body).cycles.items():
+                named[call.layer_of(layer), call.direction_of(own)] += cycles
+            found = self._mixes[key] = _mixed(named)
+        return found
+
+    def _of_parts(self, node: TimedNode) -> Counter[Layer]:
+        found: Counter[Layer] = Counter()
+        if node.kind == "step":
+            found[self._steps[node.step].layer] = node.cycles
+        elif steps := node.steps:
+            for step, cycles in zip(steps, self.spans(node)[1].tolist(), strict=True):
+                layer = self._steps[step].layer
+                found[layer] = found.get(layer, 0) + cycles
+        else:
+            for child in (node.children[node.arm],) if node.kind == "if" else node.children:
+                for key, cycles in self._mix(child).cycles.items():
+                    found[key] = found.get(key, 0) + cycles * node.times
+        return found
+
+    def busy(self, node: TimedNode, ipu: int) -> tuple[int, ...]:
+        """Cycles of one execution of a node on an IPU by cause."""
+        found = self._busy.get((node, ipu))
+        if found is None:
+            found = self._busy[node, ipu] = tuple([node.totals.get((ipu, cause), 0) for cause in BUSY])
+        return found
+
+    def spans(self, node: TimedNode) -> tuple[IntArray, IntArray]:
+        """Starts and cycles of the parts of a sequence."""
+        found = self._spans.get(node)
+        if found is None:
+            starts = np.array(node.offsets, dtype=np.int64)
+            found = self._spans[node] = (starts, np.diff(starts, append=node.cycles))
         return found
 
     def row(self, node: TimedNode, ipu: int) -> _Row:
-        """The children of a sequence for one IPU; those in which it does nothing count as no work."""
+        """The parts of a sequence that one IPU works in."""
         found = self._rows.get((node, ipu))
         if found is None:
-            busy = [[child.totals.get((ipu, cause), 0) for cause in BUSY] for child in node.children]
-            found = _Row(
-                children=node.children,
-                starts=np.array(node.offsets, dtype=np.int64),
-                cycles=np.array([child.cycles for child in node.children], dtype=np.int64),
-                busy=np.array(busy, dtype=np.float64).reshape(-1, len(BUSY)),
-                mine=np.array([ipu in child.ipus for child in node.children], dtype=np.bool_),
-            )
-            self._rows[node, ipu] = found
+            found = self._rows[node, ipu] = self._new_row(node, ipu)
         return found
 
+    def _new_row(self, node: TimedNode, ipu: int) -> _Row:
+        starts, cycles = self.spans(node)
+        members: Sequence[TimedNode | int]
+        if members := node.steps:
+            known = [self._steps[step] for step in node.steps]
+            places = np.array([place for place, each in enumerate(known) if ipu in each.ipus], dtype=np.int64)
+            causes = np.array([each.cause for each in known], dtype=np.int64)[places]
+            busy = (causes[:, None] == np.arange(len(BUSY))) * cycles[places, None].astype(np.float64)
+        else:
+            members = node.children
+            mine = [place for place, child in enumerate(node.children) if ipu in child.ipus]
+            places = np.array(mine, dtype=np.int64)
+            spent = [self.busy(node.children[place], ipu) for place in mine]
+            busy = np.array(spent, dtype=np.float64).reshape(-1, len(BUSY))
+        sums = np.cumsum(busy, axis=0) - busy
+        own = [members[place] for place in places.tolist()]
+        return _Row(members=own, starts=starts[places], cycles=cycles[places], busy=busy, sums=sums)
 
-@dataclass(slots=True)
+
+def _mixed(cycles: Counter[Layer]) -> _Mix:
+    return _Mix(cycles, max(cycles, key=cycles.__getitem__, default=("", "")))
+
+
+@dataclass(slots=True, kw_only=True)
 class _Visit:
-    """One walk over the tree for one IPU and window, filling a lane."""
+    """One walk over the tree for some IPUs and a window, filling their lanes. `whole` gathers what is spread evenly
+    over the bins it covers: IPU, start, cycles and cycles by cause."""
 
     detail: Detail
-    lane: Lane
-    ipu: int
+    lanes: Mapping[int, Lane]
     window: Window
+    whole: list[tuple[int, int, int, tuple[int, ...]]] = field(default_factory=list)
 
     def node(self, node: TimedNode, start: int, context: Enclosing) -> None:
         """Add a node that stands at `start`."""
-        window = self.window
-        outside = start >= window.last or start + node.cycles <= window.first
-        if not node.cycles or outside or self.ipu not in node.ipus:
+        mine = self._mine(node, start)
+        if not mine:
             return
         if node.kind == "step":
-            self._step(node, start, context)
+            self._step(node, start, context, mine)
         elif node.cycles < self._fine:
-            self._whole(node, start, context)
+            self._whole(node, start, self.detail.main_layer(node), context, mine)
         elif node.kind == "sequence":
-            self._sequence(node, start, context)
+            self._sequence(node, start, context, mine)
         elif node.kind == "repeat":
-            self._repeat(node, start, context)
+            self._repeat(node, start, context, mine)
         elif node.kind == "overlap":
-            for child in self.detail.branches(node).get(self.ipu, ()):
-                self.node(child, start, context)
+            self._overlap(node, start, context)
         else:
             self.node(node.children[node.arm], start, called(node, context))
+
+    def _mine(self, node: TimedNode, start: int) -> list[int]:
+        """The IPUs with a lane that work in a node; none where it is outside the window or takes no time."""
+        if not node.cycles or start >= self.window.last or start + node.cycles <= self.window.first:
+            return []
+        return [ipu for ipu in node.ipus if ipu in self.lanes]
 
     @property
     def _fine(self) -> float:
         return min(self.window.each, self.window.shortest)
 
-    def _step(self, node: TimedNode, start: int, context: Enclosing) -> None:
+    def _step(self, node: TimedNode, start: int, context: Enclosing, mine: list[int]) -> None:
+        layer = self.detail.main_layer(node.step)
         if node.cycles < self.window.shortest:
-            self._whole(node, start, context)
+            self._whole(node, start, layer, context, mine)
             return
-        self.lane.blocks.append((start, node.cycles, node.step, context.micro_batch))
-        self._layer(start, start + node.cycles, self.detail.main_layer(node), context)
+        for ipu in mine:
+            self.lanes[ipu].blocks.append((start, node.cycles, node.step, context.micro_batch))
+            self._layer(ipu, start, start + node.cycles, layer, context)
 
-    def _whole(self, node: TimedNode, start: int, context: Enclosing) -> None:
-        """Spread a node's cycles by cause evenly over the bins it covers."""
-        busy = np.array([node.totals.get((self.ipu, cause), 0) for cause in BUSY], dtype=np.float64)
-        end = start + node.cycles
-        low, high = self.window.span(start, end)
-        edges = np.clip(self.window.first + np.arange(low, high + 1) * self.window.each, start, end)
-        self.lane.bins[low:high] += (np.diff(edges) / node.cycles)[:, None] * busy[None, :]
-        self._layer(start, end, self.detail.main_layer(node), context)
+    def _whole(self, node: TimedNode, start: int, layer: Layer, context: Enclosing, mine: list[int]) -> None:
+        for ipu in mine:
+            self.whole.append((ipu, start, node.cycles, self.detail.busy(node, ipu)))
+            self._layer(ipu, start, start + node.cycles, layer, context)
 
-    def _layer(self, start: float, end: float, layer: Layer, context: Enclosing) -> None:
+    def _layer(self, ipu: int, start: float, end: float, layer: Layer, context: Enclosing) -> None:
         name, direction = context.layer_of(layer[0]), context.direction_of(layer[1])
         if name or direction:
-            self.lane.layers.append((start, end, name, direction))
+            self.lanes[ipu].layers.append((start, end, name, direction))
 
-    def _repeat(self, node: TimedNode, start: int, context: Enclosing) -> None:
+    def _overlap(self, node: TimedNode, start: int, context: Enclosing) -> None:
+        """Branches; where all are calls, no nodes are made of them."""
+        branches = plain_calls(node)
+        if branches is None:
+            for child in node.children:
+                self.node(child, start, context)
+            return
+        for calls in branches:
+            place = start
+            for call in calls:
+                body = self.detail.profile.timeline.functions[call.function]
+                self._call(call, body, place, context)
+                place += body.cycles
+
+    def _call(self, call: Call, body: TimedNode, start: int, context: Enclosing) -> None:
+        mine = self._mine(body, start)
+        if mine and body.cycles < self._fine:
+            self._whole(body, start, self.detail.main_layer_of_call(call, body), context, mine)
+        elif mine:
+            self.node(body, start, entered(enclosing_of(call), context))
+
+    def _repeat(self, node: TimedNode, start: int, context: Enclosing, mine: list[int]) -> None:
         body = node.children[0]
         if body.cycles < self._fine:
             # Many short turns are an even mix, however many there are.
-            self._whole(node, start, context)
+            self._whole(node, start, self.detail.main_layer(node), context, mine)
             return
         first = max(0, (self.window.first - start) // body.cycles)
         last = min(node.times, -((start - self.window.last) // body.cycles))
         for turn in range(first, last):
             self.node(body, start + turn * body.cycles, context._replace(iteration=turn, lexical=turn))
 
-    def _sequence(self, node: TimedNode, start: int, context: Enclosing) -> None:
-        """Long children one by one; the short ones together, by their running sums at the edges of bins."""
-        row = self.detail.row(node, self.ipu)
-        low = max(0, int(np.searchsorted(row.starts, self.window.first - start, side="right")) - 1)
-        high = int(np.searchsorted(row.starts, self.window.last - start, side="left"))
-        short = row.cycles[low:high] < self._fine
-        for place in (low + np.flatnonzero(~short)).tolist():
+    def _sequence(self, node: TimedNode, start: int, context: Enclosing, mine: list[int]) -> None:
+        """Long parts one by one; the short ones together, by their running sums at the edges of bins."""
+        starts, cycles = self.detail.spans(node)
+        low, high = self._inside(starts, start)
+        long = cycles[low:high] >= self._fine
+        for place in (low + np.flatnonzero(long)).tolist():
             self.node(node.children[place], start + node.offsets[place], context)
-        if short.any():
-            places = low + np.flatnonzero(short)
-            self._short(row, places, start)
-            self._short_layers(row, places, start, context)
+        if not long.all():
+            for ipu in mine:
+                self._short(ipu, self.detail.row(node, ipu), start, context)
 
-    def _short(self, row: _Row, places: IntArray, start: int) -> None:
-        begins, cycles, busy = row.starts[places] + start, row.cycles[places], row.busy[places]
+    def _inside(self, starts: IntArray, start: int) -> tuple[int, int]:
+        low = max(0, int(np.searchsorted(starts, self.window.first - start, side="right")) - 1)
+        return low, int(np.searchsorted(starts, self.window.last - start, side="left"))
+
+    def _short(self, ipu: int, row: _Row, start: int, context: Enclosing) -> None:
+        low, high = self._inside(row.starts, start)
+        short = row.cycles[low:high] < self._fine
+        if not short.any():
+            return
+        begins, cycles, busy, sums = row.starts[low:high], row.cycles[low:high], row.busy[low:high], row.sums[low:high]
+        members = row.members[low:high]
+        if not short.all():
+            begins, cycles, busy = begins[short], cycles[short], busy[short]
+            sums = np.cumsum(busy, axis=0) - busy
+            members = [members[place] for place in np.flatnonzero(short).tolist()]
+        begins = begins + start
         first, last = self.window.span(float(begins[0]), float(begins[-1] + cycles[-1]))
         edges = self.window.first + np.arange(first, last + 1) * self.window.each
-        knots = np.stack([begins, begins + cycles], axis=1).reshape(-1)
-        for cause in np.flatnonzero(busy.any(axis=0)).tolist():
-            sums = np.concatenate(([0.0], np.cumsum(busy[:, cause])))
-            values = np.stack([sums[:-1], sums[1:]], axis=1).reshape(-1)
-            self.lane.bins[first:last, cause] += np.diff(np.interp(edges, knots, values))
-
-    def _short_layers(self, row: _Row, places: IntArray, start: int, context: Enclosing) -> None:
-        """What is too short to be seen is sampled, once a bin."""
-        begins, ends = row.starts[places] + start, row.starts[places] + row.cycles[places] + start
-        first, last = self.window.span(float(begins[0]), float(ends[-1]))
-        centres = self.window.first + (np.arange(first, last) + 0.5) * self.window.each
-        at = np.clip(np.searchsorted(begins, centres, side="right") - 1, 0, len(begins) - 1)
-        inside = (begins[at] <= centres) & (centres < ends[at])
-        seen = np.where(inside & row.mine[places][at], places[at], -1).tolist()
+        at = np.maximum(np.searchsorted(begins, edges, side="right") - 1, 0)
+        part = np.clip((edges - begins[at]) / np.maximum(cycles[at], 1), 0, 1)
+        self.lanes[ipu].bins[first:last] += np.diff(sums[at] + busy[at] * part[:, None], axis=0)
+        # What is too short to be seen is sampled for its layer, once a bin.
+        centres = edges[:-1] + 0.5 * self.window.each
+        at = np.maximum(np.searchsorted(begins, centres, side="right") - 1, 0)
+        seen = np.where((begins[at] <= centres) & (centres < begins[at] + cycles[at]), at, -1).tolist()
         place = first
-        for child, bins in groupby(seen):  # only what falls on a centre is asked for its layer
+        for member, bins in groupby(seen):  # only what falls on a centre is asked for its layer
             begin, place = place, place + sum(1 for _ in bins)
-            if child >= 0 and any(layer := self.detail.main_layer(row.children[child])):
+            if member >= 0 and any(layer := self.detail.main_layer(members[member])):
                 left, right = (self.window.first + edge * self.window.each for edge in (begin, place))
-                self._layer(left, right, layer, context)
+                self._layer(ipu, left, right, layer, context)
+
+    def spread(self, bins: FloatArray) -> None:
+        """Add what was gathered to the bins of all lanes, float64[lanes, bins, causes]."""
+        if not self.whole:
+            return
+        lane = {ipu: place for place, ipu in enumerate(self.lanes)}
+        ipus, begins, lengths, spent = zip(*self.whole, strict=True)
+        start, cycles = np.array(begins, dtype=np.float64), np.array(lengths, dtype=np.float64)
+        busy = np.array(spent, dtype=np.float64)
+        low = np.maximum(0, np.floor((start - self.window.first) / self.window.each)).astype(np.int64)
+        high = np.ceil((start + cycles - self.window.first) / self.window.each).astype(np.int64)
+        count = np.maximum(0, np.minimum(self.window.bins, high) - low)
+        row = np.repeat(np.arange(len(count)), count)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + low[row]
+        left = np.maximum(self.window.first + place * self.window.each, start[row])
+        right = np.minimum(self.window.first + (place + 1) * self.window.each, (start + cycles)[row])
+        share = np.maximum(0, right - left) / cycles[row]
+        where = np.array([lane[ipu] for ipu in ipus])[row] * self.window.bins + place
+        size = bins.shape[0] * bins.shape[1]
+        for cause in np.flatnonzero(busy.any(axis=0)).tolist():
+            bins[:, :, cause] += np.bincount(where, share * busy[row, cause], size).reshape(bins.shape[:2])
 
 
 def _joined(layers: list[tuple[float, float, str, str]], gap: float) -> list[tuple[float, float, str, str]]:

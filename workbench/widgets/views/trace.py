@@ -54,7 +54,7 @@ def payload(
     first, last = max(0, int(visible[0] - margin)), min(total, int(visible[1] + margin) + 1)
     bins = max(1, min(bins, MAX_RECTANGLES // max(1, profile.ipus)))
     window = Window(first=first, last=last, bins=bins, least=least)
-    lanes = [detail.lane(ipu, window) for ipu in range(profile.ipus)]
+    lanes = detail.lanes(window)
     columns: dict[str, tuple[str, Any]] = {}
     layers, directions = Names(), Names()
     for place, lane in enumerate(lanes):
@@ -218,12 +218,12 @@ def draw(report: Report) -> str:
     below = picture.legend(16, 46, [CAUSES[cause] for cause in BUSY if cause in seen], 944)
     plot = svg.Box(72, below, 872, profile.ipus * (high + 8) - 8)
     axis = svg.Axis(0, total, "cycles since the start", count_text, count=9)
-    for ipu in range(profile.ipus):
+    # Of many short steps the picture shows shares of the time, of few each one.
+    lanes = detail.lanes(Window(first=0, last=total, bins=bins, least=math.inf if many else -1.0))
+    for ipu, lane in enumerate(lanes):
         y = plot.y + ipu * (high + 8)
         picture.text(16, y + high / 2 + 4, f"IPU {ipu}", "t b")
         picture.box(plot.x, y, plot.w, high, "c")
-        # Of many short steps the picture shows shares of the time, of few each one.
-        lane = detail.lane(ipu, Window(first=0, last=total, bins=bins, least=math.inf if many else -1.0))
         _draw_lane(picture, lane, detail, svg.Box(plot.x, y, plot.w, high), axis)
     picture.axis_x(plot, axis)
     return str(picture)
@@ -261,8 +261,7 @@ def figure(report: Report) -> go.Figure:
     chart = go.Figure()
     bins = max(1, min(500, 20_000 // (len(BUSY) * max(1, profile.ipus))))
     window = Window(first=0, last=total, bins=bins, least=math.inf)
-    for ipu in range(profile.ipus):
-        lane = detail.lane(ipu, window)
+    for ipu, lane in enumerate(detail.lanes(window)):
         middles = [(place + 0.5) * window.each for place in range(bins)]
         for place, cause in enumerate(BUSY):
             if lane.bins[:, place].any():
