@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,11 +159,12 @@ class _Collector:
         columns, intervals = columns_of(self.program), self.liveness.intervals
         found = np.full((2, len(columns.ipu)), -1)
         for ipu, steps in enumerate(self.liveness.timelines):
-            mine = (columns.ipu == ipu) & (len(steps) > 0)
-            live, kept = mine & (intervals.counts > 0) & ~columns.always_live, mine & columns.always_live
-            found[:, kept] = steps[[0, -1], None] if kept.any() else -1
-            found[0, live] = steps[intervals.ends[intervals.starts[:-1][live], 0]]
-            found[1, live] = steps[intervals.ends[intervals.starts[1:][live] - 1, 1]]
+            mine = np.flatnonzero(columns.ipu == ipu) if len(steps) else np.zeros(0, np.int64)
+            always = columns.always_live[mine]
+            live, kept = mine[(intervals.counts[mine] > 0) & ~always], mine[always]
+            found[:, kept] = steps[[0, -1], None] if len(kept) else -1
+            found[0, live] = steps[intervals.ends[intervals.starts[live], 0]]
+            found[1, live] = steps[intervals.ends[intervals.starts[live + 1] - 1, 1]]
         return found
 
     def step_rows(self) -> Table:
@@ -179,7 +181,7 @@ class _Collector:
                 **_fields(costs, "cycles", "cause", "active_tiles", "tile_balance"),
                 "parent": [context.path.get(step.id, "") for step in self.steps],
                 "to_ipu": [step.to_ipu if isinstance(step, GlobalExchange) else -1 for step in self.steps],
-                "stage": [context.stage_of(step) for step in self.steps],
+                "stage": self.stage_of_step,
                 "times": times,
                 "total_cycles": [cost.cycles * count for cost, count in zip(costs, times, strict=True)],
                 "bytes_sent": [0 if sent is None else total(sent) for sent, _ in moved],
@@ -201,6 +203,11 @@ class _Collector:
             "moves": _columns("moves", ("set", "held", "needed", "itemsize_bytes"), self.kept.moves),
             "placements": _columns("placements", ("kind", "head", "numbers"), self.kept.forms),
         }
+
+    @cached_property
+    def stage_of_step(self) -> list[int]:
+        """The stage of each step, -1 without one."""
+        return [self.context.stage_of(step) for step in self.steps]
 
     def accesses(self) -> Table:
         columns = columns_of(self.program)
@@ -285,19 +292,22 @@ class _Collector:
     def stages(self) -> Table:
         """A row per stage; a stage's idle cycles and memory are those of its IPU."""
         found: dict[int, dict[str, Any]] = {}
-        for step in self.steps:
-            if (stage := self.context.stage_of(step)) < 0:
+        for step, stage in zip(self.steps, self.stage_of_step, strict=True):
+            if stage < 0:
                 continue
             row = found.setdefault(stage, {"stage": stage, "ipu": step.ipu, "compute": 0, "exchange": 0, "copy": 0})
             cost: StepCost = self.trace.steps[step.id]
             kind = "copy" if cost.cause in ("host", "inter_ipu", "collective") else str(cost.cause)
             row[kind] = row.get(kind, 0) + cost.cycles * self.trace.executions.get(step.id, 0)
-        return table_from_rows("stages", [self._stage(found[stage]) for stage in sorted(found)])
+        stash: Counter[int] = Counter()
+        for own in self.program.variables:
+            if own.kind == "stash":
+                stash[own.ipu] += self.vectors.total(own.bytes_per_tile)
+        return table_from_rows("stages", [self._stage(found[stage], stash) for stage in sorted(found)])
 
-    def _stage(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _stage(self, row: Mapping[str, Any], stash: Mapping[int, int]) -> dict[str, Any]:
         ipu = row["ipu"]
         spent = self.trace.cycle_breakdown[ipu]
-        stash = [own for own in self.program.variables if own.kind == "stash" and own.ipu == ipu]
         return {
             "stage": row["stage"],
             "ipu": ipu,
@@ -306,7 +316,7 @@ class _Collector:
             "copy_cycles": row["copy"],
             "idle_cycles": sum(cycles for cause, cycles in spent.items() if cause.startswith("idle_")),
             "memory_bytes": int((self.liveness.always_live_bytes(ipu) + self.liveness.peak_bytes(ipu)).sum()),
-            "stash_bytes": sum(self.vectors.total(own.bytes_per_tile) for own in stash),
+            "stash_bytes": stash[ipu],
         }
 
 
@@ -325,7 +335,7 @@ def _kept(made: IntArray) -> IntArray:
 
 
 def _fields(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:
-    return {name: [getattr(row, name) for row in rows] for name in names}
+    return {name: list(map(attrgetter(name), rows)) for name in names}
 
 
 def _columns(name: str, keys: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Table:

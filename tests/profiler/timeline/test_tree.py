@@ -182,3 +182,19 @@ def test_each_body_is_read_once() -> None:
     twice = {f"f{k}": ["sequence", "", [["call", f"f{k + 1}", "", None, None, "", None]] * 2] for k in range(30)}
     found = entry(["call", "f0", "", None, None, "", None], **twice, f30=["step", 0])
     assert len(found.functions) == 31
+
+
+@pytest.mark.parametrize(("place", "value"), [(3, True), (3, 1.0), (4, True), (6, True), (6, -1), (6, [0])])
+def test_a_call_like_one_that_was_read_is_looked_at_too(place: int, value: Any) -> None:
+    """Equal calls are checked once; what is equal to a number and of another type is another call."""
+    call = ["call", "body", "body", 1, 1, "forward", 0]
+    other = [*call[:place], value, *call[place + 1 :]]
+    steps: list[Any] = ["sequence", "main", [call, other]]
+    with pytest.raises(ValueError, match="another shape"):
+        parse({"entry": steps, "functions": {"body": ["step", 0]}}, steps={0}, ipus=2)
+
+
+def test_calls_that_differ_by_micro_batch_keep_theirs() -> None:
+    calls = [["call", "body", "body", 1, 1, "forward", number] for number in (0, None, 3, 0)]
+    found = parse({"entry": ["sequence", "main", calls], "functions": {"body": ["step", 0]}}, steps={0}, ipus=2)
+    assert [call.micro_batch for call in tree.children(found.entry) if isinstance(call, tree.Call)] == [0, None, 3, 0]

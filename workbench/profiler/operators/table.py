@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,8 @@ class _Temporaries:
         self.per_tile, self.index = per_tile, variables["bytes_index"]
         temporary = variables["kind"] == "temporary"
         self.known: dict[frozenset[int], int] = {}
+        self.alike: dict[tuple[Any, ...], int] = {}  # of operators of stages that are alike: same vectors, same lives
+        self.largest = per_tile.max(axis=1, initial=0)
         self.written: dict[int, list[int]] = {}
         chosen = accesses["write"] & temporary[accesses["variable"]]
         for step, variable in zip(
@@ -100,9 +102,21 @@ class _Temporaries:
         return self.known[own]
 
     def _most(self, variables: IntArray) -> int:
+        rows = self.index[variables].tolist()
+        if len(rows) == 1:  # live or not, once at a time
+            return int(self.largest[rows[0]]) if self.starts[variables[0] + 1] > self.starts[variables[0]] else 0
+        place, first, last = self._lives(variables)
+        begun = first.min() if len(first) else 0
+        lives = tuple(place.tolist()), tuple((first - begun).tolist()), tuple((last - begun).tolist())
+        key = (tuple(rows), *lives)
+        if key not in self.alike:
+            self.alike[key] = self._most_at_once(rows, zip(*lives, strict=True))
+        return self.alike[key]
+
+    def _most_at_once(self, rows: Sequence[int], lives: Iterable[tuple[int, int, int]]) -> int:
         begins: dict[int, int] = {}  # sets of variables as whole numbers, a bit for each
         ends: dict[int, int] = {}
-        for place, first, last in self._lives(variables):  # disjoint, so a variable is live once at most
+        for place, first, last in lives:  # disjoint, so a variable is live once at most
             begins[first] = begins.get(first, 0) | 1 << place
             ends[last + 1] = ends.get(last + 1, 0) | 1 << place
         live, grown = 0, False
@@ -112,13 +126,12 @@ class _Temporaries:
                 seen[live], grown = None, False
             live = live & ~ends.get(moment, 0) | begins.get(moment, 0)
             grown = grown or moment in begins
-        rows = self.index[variables].tolist()
         sums = (
             self.per_tile[[row for place, row in enumerate(rows) if each >> place & 1]].sum(axis=0) for each in seen
         )
         return max((int(total.max()) for total in sums), default=0)
 
-    def _lives(self, variables: IntArray) -> list[tuple[int, int, int]]:
+    def _lives(self, variables: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Lives of variables by their places: place, first and last position. Of a body that is called often, whose
         calls have them at equal distances, those of one call.
         """
@@ -133,4 +146,5 @@ class _Temporaries:
                 counts = np.ones_like(counts)
         place = np.repeat(np.arange(len(variables)), counts)
         row = np.arange(len(place)) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-        return list(zip(place.tolist(), *self.spans[:, row].tolist(), strict=True))
+        first, last = self.spans[:, row]
+        return place, first, last

@@ -105,24 +105,35 @@ is that of `OWN`."""
 
 
 def _calls(body: Part, arms: Arms) -> _Calls:
-    found: dict[str, dict[Caller, int]] = {}
+    # By the call without its micro-batch: of most there are many.
+    counted: dict[tuple[str, str, str, str, str, tuple[str, ...]], int] = {}
     for call, times in _made(body, 1, arms):
-        layer, again = call.for_layer, call.direction == "recompute"
-        caller = Caller(layer, call.operator, call.layer_class, call.sources, again)
-        counted = found.setdefault(call.function, {})
-        counted[caller] = counted.get(caller, 0) + times
+        key = (call.function, call.direction, *call[6:])
+        counted[key] = counted.get(key, 0) + times
+    found: dict[str, dict[Caller, int]] = {}
+    for (function, direction, layer, operator, layer_class, sources), times in counted.items():
+        told = layer if layer or operator else None
+        caller = Caller(told, operator, layer_class, sources, direction == "recompute")
+        runs = found.setdefault(function, {})
+        runs[caller] = runs.get(caller, 0) + times
     return found
 
 
-def _made(part: Part, times: int, arms: Arms) -> Iterator[tuple[Call, int]]:
+def _made(part: Part, times: int, arms: Arms) -> list[tuple[Call, int]]:
     """The calls inside a body, each with how often one run of the body makes it, 0 in an arm that is not taken."""
-    if isinstance(part, Call):
-        yield part, times
-        return
-    turns = times * part.times if isinstance(part, Repeat) else times
-    taken = arms.taken(part) if isinstance(part, If) else None
-    for place, child in enumerate(children(part)):
-        yield from _made(child, turns if taken in (None, place) else 0, arms)
+    found: list[tuple[Call, int]] = []
+
+    def visit(part: Part, times: int) -> None:
+        if isinstance(part, Call):
+            found.append((part, times))
+        elif not isinstance(part, Step):
+            turns = times * part.times if isinstance(part, Repeat) else times
+            taken = arms.taken(part) if isinstance(part, If) else None
+            for place, child in enumerate(children(part)):
+                visit(child, turns if taken in (None, place) else 0)
+
+    visit(part, times)
+    return found
 
 
 def _runs(calls: Mapping[str, _Calls]) -> Mapping[str, Runs]:

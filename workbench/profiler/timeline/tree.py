@@ -192,6 +192,7 @@ class _Parser:
         self.functions, self.steps, self.ipus = functions, steps, ipus
         self.parsed: dict[str, Part] = {}
         self.open: set[str] = set()
+        self.calls: dict[tuple[Any, ...], Call] = {}  # checked, but for their micro-batches
         self.readers: Mapping[str, Callable[[list[Any], int], Part]] = {
             "step": self._step,
             "call": self._call,
@@ -228,14 +229,27 @@ class _Parser:
 
     def _call(self, node: list[Any], depth: int) -> Call:
         _check(len(node) in (7, 8, 9) or len(node) > 10)
-        call = Call(*node[1:10], *([tuple(node[10:])] if node[10:] else []))
+        try:
+            # A long pipeline makes the same call for each of its micro-batches; 1 and True are no same number.
+            key = (type(node[3]), type(node[4]), *node[1:6], *node[7:])
+            call = self.calls.get(key)
+        except TypeError:  # a list where a text should be
+            raise ValueError("a node of the control tree has another shape") from None
+        if call is None:
+            call = self.calls[key] = self._new_call(node)
+        micro_batch = node[6]
+        _check(micro_batch is None or _number(micro_batch, MOST_UNROLLED))
+        self.function(call[0], depth)
+        return call if call[5] == micro_batch else Call(*call[:5], micro_batch, *call[6:])
+
+    def _new_call(self, node: list[Any]) -> Call:
+        told = [*node[1:6], None, *node[7:10], *([tuple(node[10:])] if node[10:] else [])]
+        call = Call(*told)
         _check(_text(call.function) and _text(call.name) and _text(call.layer) and _text(call.operator))
         _check(_text(call.layer_class) and all(map(_text, call.sources)))
         _check(call.direction in DIRECTIONS)
         _check(call.ipu is None or _number(call.ipu, self.ipus))
         _check(call.stage is None or _number(call.stage, MOST_UNROLLED))
-        _check(call.micro_batch is None or _number(call.micro_batch, MOST_UNROLLED))
-        self.function(call.function, depth)
         return call
 
     def _repeat(self, node: list[Any], depth: int) -> Repeat:
