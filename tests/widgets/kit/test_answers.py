@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.profiler.report import face
+from workbench.widgets.face import views
 from workbench.widgets.kit import answers
 
 PROFILE = handmade_profile()
@@ -56,3 +58,11 @@ def test_tiles_and_ipus_are_found_by_their_number() -> None:
     assert {"kind": "IPU", "label": "IPU 1", "select": {"ipu": 1, "tile": None}} in found
     assert [entry["kind"] for entry in answers.found(handmade_pipeline(), "ipu 1")].count("IPU") == 1
     assert not [entry for entry in answers.found(PROFILE, "tile 999999") if entry["kind"] == "tile"]
+
+
+@pytest.mark.parametrize("name", [each.name for each in views()])
+def test_every_view_of_a_profile_answers(name: str) -> None:
+    view, sent = face(name).widget(getattr(handmade_pipeline(), name)), list[Any]()
+    view.send = lambda content, buffers=None: sent.append(content)
+    view._handle_custom_msg({"explain": {}}, [])
+    assert [each["explained"]["subject"] for each in sent if "explained" in each]

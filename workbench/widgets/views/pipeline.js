@@ -1,5 +1,6 @@
 import {axisX, button, bytesText, cyclesText, font, frame, h, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
 import {secondsText, tickTexts} from "../kit/lanes.js";
+import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEFT, RIGHT, TOP, batchText, blockUnder, busyOf, drawChosen, drawLane, drawMarks, drawRibbon, highOf, idleOf, lastOf, pitchOf, rowsOf, snapped, spentIn} from "./pipeline_lanes.js";
 
 const timeText = (view, cycles) => `${cyclesText(cycles)} (${secondsText(cycles, view.data.clock_hz)})`;
@@ -43,11 +44,7 @@ function draw(view, ctx, width, height, t) {
   ctx.restore();
   const marks = ticks(at.from, at.to, Math.min(10, box.w / 110)), texts = tickTexts(marks);
   axisX(ctx, t, box, x, marks, (value) => texts[marks.indexOf(value)], `cycles since the start (1,000 cycles are ${secondsText(1000, data.clock_hz)} at ${(data.clock_hz / 1e9).toFixed(2)} GHz)`);
-  view.grips.forEach((grip, which) => {
-    const cycle = view.marks?.[which], px = view.marks ? x(cycle) : -1, values = {now: cycle, min: 0, max: data.total_cycles};
-    Object.assign(grip.style, {display: px >= box.x - 1 && px <= box.x + box.w + 1 ? "block" : "none", left: `${px - 9}px`});
-    for (const key in values) grip.setAttribute(`aria-value${key}`, values[key]);
-  });
+  placeGrips(view, data.total_cycles);
 }
 
 function under(view, px, py) {
@@ -105,21 +102,7 @@ function toggleMarks(view) {
   setMarks(view, view.marks ? null : rows.length ? [rows[0].start, endOf(rows)] : [from + (to - from) / 3, to - (to - from) / 3]);
 }
 
-function gripOf(view, which) {
-  const grip = h("div", {class: "wb-grip", role: "slider", tabindex: 0, "aria-label": `Marker ${"AB"[which]}, cycles`, text: "AB"[which]});
-  const move = (cycle, reach) => setMarks(view, view.marks.map((mark, i) => (i === which ? snapped(view.shown, cycle, reach) : mark)));
-  grip.addEventListener("pointerdown", (event) => { grip.setPointerCapture(event.pointerId); grip.focus(); event.preventDefault(); });
-  grip.addEventListener("pointermove", (event) => {
-    if (grip.hasPointerCapture(event.pointerId)) move(view.x.invert(place(event, view.ui.canvas)[0]), event.altKey ? 0 : 6 * (view.x.invert(1) - view.x.invert(0)));
-  });
-  grip.addEventListener("keydown", (event) => {
-    const by = {ArrowLeft: -1, ArrowRight: 1}[event.key], step = (view.at.to - view.at.from) * (event.shiftKey ? 0.05 : 0.005);
-    if (!by) return;
-    move(view.marks[which] + by * (event.altKey ? 1 : step), event.altKey ? 0 : 0.6 * step);
-    event.preventDefault();
-  });
-  return grip;
-}
+const gripAt = (view, which) => gripOf(view, which, view.ui.canvas, (cycle, reach) => setMarks(view, view.marks.map((mark, i) => (i === which ? snapped(view.shown, cycle, reach) : mark))));
 
 const number = (label, of, more) => ({label, number: true, text: (row) => (typeof of(row) === "number" ? wholeText(of(row)) : of(row)), ...more});
 const column = (label, of) => ({label, text: of});
@@ -205,7 +188,7 @@ async function render({model, el}) {
   const {data} = view, marks = model.get("marks"), ui = (view.ui = frame(el, {title: "Pipeline", sentence: data.sentence, side: true})), {canvas} = ui, show = tip(ui.plot), least = Math.min(20, data.total_cycles || 1);
   [view.at.from, view.at.to] = data.visible;
   ui.root.classList.add("wb-pipeline");
-  ui.plot.append(...(view.grips = [0, 1].map((which) => gripOf(view, which))));
+  ui.plot.append(...(view.grips = [0, 1].map((which) => gripAt(view, which))));
   view.canvas = surface(canvas, (...args) => draw(view, ...args));
   view.zoom = panZoom(canvas, view.at, {span: () => [0, Math.max(1, data.total_cycles)], least: () => least, area: () => view.box, moved: () => moved(view), pick: (px, py) => pick(view, px, py)});
   view.toggle = button("Markers", () => toggleMarks(view), {title: "Key: T", "aria-pressed": "false"});

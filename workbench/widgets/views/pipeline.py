@@ -208,12 +208,12 @@ class PipelineView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self._answer(None)
+        self._show(None)
         self._choose(None)
-        self.observe(self._answer, "window")
+        self.observe(self._show, "window")
         self.selection.observe(self._choose, "micro_batch")
 
-    def _answer(self, change: Any) -> None:
+    def _show(self, change: Any) -> None:
         visible = (self.window[0], self.window[1]) if len(self.window) == 2 else _span(self._report)
         self.send_payload(*payload(self._report, visible))
 

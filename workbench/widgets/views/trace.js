@@ -1,14 +1,18 @@
-import {axisX, button, bytesText, clipText, cyclesText, font, frame, groupByPath, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText, within} from "../kit/kernel.js";
+import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText, within} from "../kit/kernel.js";
 import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "../kit/lanes.js";
+import {gripOf, placeGrips} from "../kit/marks.js";
+import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
 
-const LEFT = 62, TOP = 8, BELOW = 42, BANDS = 150;
+const LEFT = 62, TOP = MAP + 24, BELOW = 42, BANDS = 150;
 const WAIT_MS = 90;
 
 function geometry(view, width) {
   const ipus = view.data.lanes.length;
-  const sizes = ipus > 6 ? {phase: 16, direction: 4, layer: 0, gap: 6} : {phase: ipus > 2 ? 34 : 64, direction: 8, layer: 18, gap: 14};
+  const levels = ipus > 6 ? 0 : ipus > 2 ? 1 : 3;
+  const sizes = ipus > 6 ? {phase: 16, direction: 4, gap: 6} : {phase: ipus > 2 ? 34 : 64, direction: 8, gap: 14};
+  Object.assign(sizes, {levels, layer: levels * LEVEL});
   const lane = sizes.phase + sizes.direction + sizes.layer + sizes.gap + 4;
-  const bands = view.data.bands ? BANDS : 0;
+  const bands = view.live || view.data.bands ? BANDS : 0; // a place is kept for them, so that nothing below jumps
   return {...sizes, lane, bands, height: TOP + ipus * lane + bands + BELOW, box: {x: LEFT, y: TOP, w: width - LEFT - 14, h: ipus * lane + bands - 8}};
 }
 
@@ -26,7 +30,7 @@ function draw(view, ctx, width, height, t) {
     if (sizes.layer) {
       font(ctx, t, 11);
       ctx.fillStyle = t.muted;
-      ctx.fillText("layer", 8, y + sizes.phase + sizes.direction + 4 + sizes.layer / 2);
+      ctx.fillText("layers", 8, y + sizes.phase + sizes.direction + 4 + LEVEL / 2);
     }
     ctx.fillStyle = t.line;
     ctx.globalAlpha = 0.45;
@@ -44,7 +48,11 @@ function draw(view, ctx, width, height, t) {
     shown.lanes.forEach((lane, i) => drawLane(view, shown, lane, ctx, TOP + i * sizes.lane, sizes, t));
   }
   if (sizes.bands) drawBands(view, ctx, TOP + view.data.lanes.length * sizes.lane, t);
+  drawMarks(view, ctx, t, MAP + 4, box.y + box.h);
+  if (view.stretch) { ctx.fillStyle = t.accent; ctx.fillRect(x(view.stretch[0]), TOP - 6, Math.max(3, x(view.stretch[1]) - x(view.stretch[0])), 3); }
   ctx.restore();
+  drawMap(view, ctx, MAP, t);
+  placeGrips(view, view.data.total_cycles);
   const marks = ticks(at.from, at.to, Math.min(10, box.w / 110)), texts = tickTexts(marks);
   const clock = view.data.clock_hz;
   axisX(ctx, t, box, x, marks, (value) => texts[marks.indexOf(value)], `cycles since the start (1,000 cycles are ${secondsText(1000, clock)} at ${(clock / 1e9).toFixed(2)} GHz)`);
@@ -106,27 +114,26 @@ function drawLayers(view, shown, lane, ctx, y, sizes, t) {
     if (sizes.layer && name) stretches.push([lane.layerStart[i], end, name]);
   }
   const pixel = x.invert(1) - x.invert(0);
-  groupByPath(stretches, view.box.w / 30, 3 * pixel).forEach(([first, last, name], i) => {
-    const [from, wide] = across(view, ctx, first, last);
-    ctx.globalAlpha = 0.14 + 0.12 * (i % 2);
-    ctx.fillStyle = t.muted;
-    ctx.fillRect(from, y + sizes.direction + 2, Math.max(0.6, wide - (wide > 3 ? 1 : 0)), sizes.layer);
-    ctx.globalAlpha = 1;
-    ctx.fillStyle = t.text;
-    const start = Math.max(from, view.box.x);
-    if (wide > 24) ctx.fillText(clipText(ctx, name, from + wide - start - 8), start + 4, y + sizes.direction + 2.5 + sizes.layer / 2);
-  });
+  if (sizes.levels) drawLevels(view, levelsOf(stretches, sizes.levels, view.box.w / 14, 3 * pixel), ctx, y + sizes.direction + 2, (first, last) => across(view, ctx, first, last), t);
   ctx.fillStyle = t.accent;
   for (const [first, last, name] of stretches) {
     if (!isUnder(name, chosen)) continue;
     const [from, wide] = across(view, ctx, first, last);
-    ctx.fillRect(from, y + sizes.direction + sizes.layer - 1, Math.max(1.5, wide), 3);
+    ctx.fillRect(from, y + sizes.direction + sizes.layer + 1, Math.max(1.5, wide), 3);
   }
 }
 
 // Every tile's own cycles inside the steps in view; what is left of a step is waiting for the slowest tile.
 function drawBands(view, ctx, y, t) {
   const {data, columns, x} = view, high = BANDS - 34, row = high / data.tiles;
+  if (!data.bands) {
+    font(ctx, t, 11);
+    ctx.fillStyle = t.muted;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "top";
+    ctx.fillText(`Zoom in to ${data.most_steps} steps or fewer: here is then drawn how long each tile of IPU ${data.tiles_of} is busy in each.`, view.box.x, y);
+    return;
+  }
   font(ctx, t, 11);
   ctx.fillStyle = t.muted;
   ctx.textAlign = "left";
@@ -192,31 +199,83 @@ function hover(view, show) {
   canvas.addEventListener("pointerleave", () => show());
 }
 
-// Cycles by cause of the visible range, all IPUs together; exact when the kernel has answered for this range.
-function proportions(view) {
-  const {data, at} = view, exact = data.visible[0] === at.from && data.visible[1] === at.to, source = data.from <= at.from && data.to >= at.to ? view : view.overview;
-  const rows = new Map();
-  if (exact) Object.entries(data.proportions).forEach(([cause, cycles]) => rows.set(cause, cycles));
-  else {
-    source.lanes.forEach((lane) => causeCycles(source.data, lane, (step) => source.info.get(step).cause, at.from, at.to)
-      .forEach((cycles, c) => rows.set(data.busy_names[c], (rows.get(data.busy_names[c]) ?? 0) + cycles)));
-    const idle = (at.to - at.from) * data.lanes.length - [...rows.values()].reduce((a, b) => a + b, 0);
-    if (idle > 0.5) rows.set("idle", idle);
-  }
-  return {exact, rows: [...rows].filter(([, cycles]) => cycles > 0).sort((a, b) => b[1] - a[1])};
+// Cycles by cause of a range, all IPUs together, and the tile balance of the chosen IPU's compute; exact when the kernel has answered for it.
+function proportions(view, from, to) {
+  const {data} = view, told = [view.told, {range: data.visible, proportions: data.proportions, balance: data.balance}].find((each) => each?.range[0] === from && each.range[1] === to);
+  if (told) return {exact: true, balance: told.balance, rows: Object.entries(told.proportions).filter(([, cycles]) => cycles > 0).sort((a, b) => b[1] - a[1])};
+  const source = data.from <= from && data.to >= to ? view : view.overview, rows = new Map();
+  source.lanes.forEach((lane) => causeCycles(source.data, lane, (step) => source.info.get(step).cause, from, to)
+    .forEach((cycles, c) => rows.set(data.busy_names[c], (rows.get(data.busy_names[c]) ?? 0) + cycles)));
+  const idle = (to - from) * data.lanes.length - [...rows.values()].reduce((a, b) => a + b, 0);
+  if (idle > 0.5) rows.set("idle", idle);
+  return {exact: false, balance: null, rows: [...rows].filter(([, cycles]) => cycles > 0).sort((a, b) => b[1] - a[1])};
 }
 
-function panel(view) {
-  const {data, ui, at} = view, {exact, rows} = proportions(view), whole = (at.to - at.from) * data.lanes.length || 1;
-  const step = view.selection.get("step"), info = view.info.get(step) ?? view.overview.info.get(step), block = view.block;
-  const range = at.from === 0 && at.to === data.total_cycles ? "The whole program" : `Cycles ${wholeText(at.from)} to ${wholeText(at.to)}`;
-  const said = `${cyclesText(at.to - at.from)} (${secondsText(at.to - at.from, data.clock_hz)})${data.lanes.length > 1 ? ` on ${data.lanes.length} IPUs` : ""}${exact || !view.live ? "" : ", about"}`;
-  const chosen = info && [h("h4", {text: info.name}), ...(block && block.lane.step[block.i] === step ? about(view, block) : [`${data.busy[info.cause].label}: ${cyclesText(info.cycles)}`]).map((text) => h("p", {text}))];
-  ui.panel.replaceChildren(h("h4", {text: range}), h("p", {text: said}), table([
+function shares(view, title, from, to) {
+  const {data} = view, {exact, balance, rows} = proportions(view, from, to), whole = (to - from) * data.lanes.length || 1;
+  const said = `${cyclesText(to - from)} (${secondsText(to - from, data.clock_hz)})${data.lanes.length > 1 ? ` on ${data.lanes.length} IPUs` : ""}${exact || !view.live ? "" : ", about"}`;
+  return [h("h4", {text: title}), h("p", {text: said}), balance === null ? null : h("p", {text: `Tile balance of compute on IPU ${data.tiles_of}: ${percentText(balance)}`}), table([
     {label: "cause", text: ([cause]) => data.paints[cause]?.label ?? cause, mark: ([cause]) => data.paints[cause] ?? data.paints.idle_wait_stage},
     {label: "cycles", number: true, text: ([, cycles]) => wholeText(cycles)},
     {label: "share", number: true, text: ([, cycles]) => percentText(cycles / whole), bar: ([, cycles]) => cycles / whole},
-  ], rows), h("div", {class: "wb-about"}, ...(chosen || [h("p", {text: "Click a block for its numbers. Zoom in until single tiles are drawn."})])));
+  ], rows)].filter(Boolean);
+}
+
+function panel(view) {
+  const {data, ui, at} = view, step = view.selection.get("step"), info = view.info.get(step) ?? view.overview.info.get(step), block = view.block;
+  const range = at.from === 0 && at.to === data.total_cycles ? "The whole program" : `Cycles ${wholeText(at.from)} to ${wholeText(at.to)}`;
+  const chosen = info && [h("h4", {text: info.name}), ...(block && block.lane.step[block.i] === step ? about(view, block) : [`${data.busy[info.cause].label}: ${cyclesText(info.cycles)}`]).map((text) => h("p", {text}))];
+  const [from, to] = view.marks ? rangeOf(...view.marks, data.total_cycles) : [at.from, at.to], most = data.dearest[0]?.total ?? 1;
+  ui.panel.replaceChildren(...shares(view, view.marks ? `A to B: cycles ${wholeText(from)} to ${wholeText(to)}` : range, from, to),
+    view.marks ? h("div", {class: "wb-tools"}, button("Zoom to the markers", () => view.zoom.set(from, to))) : "",
+    h("div", {class: "wb-about"}, ...(chosen || [h("p", {text: "Click a block for its numbers; drag to pan, with Shift to measure a range. Keys: T markers, [ and ] the layer's previous and next place, D the dearest step."})])),
+    data.dearest.length ? h("div", {class: "wb-scroll wb-dearest", tabindex: 0, role: "region", "aria-label": "Dearest steps"}, table([
+      {label: "dearest steps", path: true, mark: (row) => data.busy[row.cause], text: (row) => row.name}, {label: "times", number: true, wide: "64px", text: (row) => wholeText(row.times)}, {label: "cycles of all", number: true, wide: "108px", text: (row) => wholeText(row.total), bar: (row) => row.total / most},
+    ], data.dearest, {fixed: true, pick: (row) => toStep(view, row), chosen: (row) => row.step === step})) : "");
+}
+
+// The next execution of a step behind what is in view, or its first: the kernel knows where, a stored page what it holds.
+function toStep(view, row) {
+  view.block = null;
+  select(view.selection, {step: row.step, layer: row.layer || null, ipu: row.ipu, position: null});
+  if (view.live) view.model.send({step: row.step, ipu: row.ipu, asked: (view.asked = (view.asked ?? 0) + 1)});
+  else for (const {start, cycles, step} of view.lanes) { const i = step.indexOf(row.step); if (i >= 0) return show(view, start[i], start[i] + cycles[i]); }
+  return undefined;
+}
+
+// A stretch in the middle of the picture, with as much again on either side, unless it is seen well already.
+function show(view, from, to) {
+  const wide = view.at.to - view.at.from, seen = from >= view.at.from && to <= view.at.to && to - from > wide / 40;
+  if (seen) view.canvas.redraw();
+  else view.zoom.set(from - (to - from), to + (to - from));
+}
+
+function toLayer(view, by) {
+  const layer = view.selection.get("layer"), {at, overview} = view, here = view.stretch && view.stretch[0] < at.to && view.stretch[1] > at.from ? view.stretch : by > 0 ? [at.from - 1, at.from] : [at.to, at.to];
+  if (!layer) { view.ui.announce("Choose a layer first"); return; }
+  const near = nextOf(view.lanes, view.data.layers, layer, here[0], by), far = nextOf(overview.lanes, overview.data.layers, layer, here[0], by);
+  const found = near && far ? (by > 0 === near[0] <= far[0] ? near : far) : near ?? far;
+  if (!found) { view.ui.announce(`${layer} is not ${by > 0 ? "later" : "earlier"} in the program`); return; }
+  view.stretch = found;
+  show(view, ...found);
+  view.ui.announce(`${layer}, cycles ${wholeText(found[0])} to ${wholeText(found[1])}`);
+}
+
+function setMarks(view, marks) {
+  view.marks = marks && marks.map((mark) => Math.max(0, Math.min(view.data.total_cycles, Math.round(mark))));
+  view.toggle.setAttribute("aria-pressed", Boolean(marks));
+  view.canvas.redraw();
+  clearTimeout(view.measured);
+  if (!marks) return panel(view);
+  const [from, to] = rangeOf(...view.marks, view.data.total_cycles);
+  view.measured = setTimeout(() => { panel(view); if (view.live) view.model.send({range: [from, to]}); }, WAIT_MS);
+  return undefined;
+}
+
+const toggleMarks = (view) => setMarks(view, view.marks ? null : [view.at.from + (view.at.to - view.at.from) / 3, view.at.to - (view.at.to - view.at.from) / 3]);
+
+function hears(view, message) {
+  if (message?.told) { view.told = message.told; panel(view); } else if (message?.place && message.asked === view.asked) show(view, ...message.place);
 }
 
 function load(view, model) {
@@ -224,7 +283,9 @@ function load(view, model) {
   const info = new Map(steps.id.map((id, i) => [id, {name: data.names[steps.name[i]], layer: data.layers[steps.layer[i]], direction: data.directions[steps.direction[i]].label,
     cause: steps.cause[i], cycles: steps.cycles[i], sent: steps.sent[i], received: steps.received[i], active: steps.active[i], balance: steps.balance[i]}]));
   Object.assign(view, {data, columns, info, lanes: lanesOf(data, columns)});
+  const before = view.overview;
   view.overview = data.from <= 0 && data.to >= data.total_cycles ? {data, columns, info, lanes: view.lanes} : view.overview ?? view;
+  if (view.overview !== before) view.drawn = null; // the small picture is of another program, or of finer parts
 }
 
 function moved(view, model) {
@@ -240,7 +301,9 @@ function moved(view, model) {
 
 function keys(view) {
   view.ui.canvas.addEventListener("keydown", (event) => {
-    const by = {ArrowLeft: -0.15, ArrowRight: 0.15, PageUp: -0.9, PageDown: 0.9}[event.key];
+    const by = {ArrowLeft: -0.15, ArrowRight: 0.15, PageUp: -0.9, PageDown: 0.9}[event.key], plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    const own = plain && {"[": () => toLayer(view, -1), "]": () => toLayer(view, 1), t: () => toggleMarks(view), d: () => view.data.dearest.length && toStep(view, view.data.dearest[0])}[event.key.toLowerCase()];
+    if (own) { own(); return event.preventDefault(); }
     if (!by) return view.zoom.key(event);
     const wide = view.at.to - view.at.from;
     view.zoom.set(view.at.from + by * wide, view.at.to + by * wide);
@@ -264,7 +327,7 @@ function furnish(view) {
 }
 
 async function render({model, el}) {
-  const view = {selection: await selectionOf(model), live: model.get("live"), at: {}};
+  const view = {model, selection: await selectionOf(model), live: model.get("live"), at: {}, marks: null, grips: []};
   load(view, model);
   const {data} = view;
   Object.assign(view.at, {from: data.visible[0], to: data.visible[1]});
@@ -273,18 +336,25 @@ async function render({model, el}) {
     return undefined;
   }
   const ui = (view.ui = frame(el, {title: "Trace", sentence: data.sentence, side: true}));
+  ui.root.classList.add("wb-trace");
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
+  drags(view, ui.canvas, (from, to) => setMarks(view, from === null ? null : [from, to]));
   view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, data.total_cycles], least: () => Math.min(20, data.total_cycles), area: () => view.box,
     moved: () => moved(view, model), pick: (px, py) => pick(view, px, py)});
   ui.tools.replaceChildren(button("−", () => view.zoom.step(1 / 0.6), {title: "Zoom out, key: -", "aria-label": "Zoom out"}),
     button("+", () => view.zoom.step(0.6), {title: "Zoom in, key: +", "aria-label": "Zoom in"}),
-    button("Show all", () => view.zoom.set(0, data.total_cycles), {title: "Key: Home"}));
+    button("Show all", () => view.zoom.set(0, data.total_cycles), {title: "Key: Home"}),
+    button("◂", () => toLayer(view, -1), {title: "The chosen layer's place before, key: [", "aria-label": "Previous of the layer"}), button("▸", () => toLayer(view, 1), {title: "The chosen layer's next place, key: ]", "aria-label": "Next of the layer"}),
+    (view.toggle = button("Markers", () => toggleMarks(view), {title: "Two markers measure a range, key: T; or drag with Shift", "aria-pressed": "false"})));
+  ui.plot.append(...(view.grips = [0, 1].map((which) => gripOf(view, which, ui.canvas, (cycle, reach) => setMarks(view, view.marks.map((mark, i) => (i === which ? edgeNear(view.lanes, cycle, reach) : mark)))))));
+  const arrived = (message) => hears(view, message);
+  model.on?.("msg:custom", arrived);
   hover(view, tip(ui.plot));
   keys(view);
   furnish(view);
   const offs = [watch(model, ["data"], () => { load(view, model); furnish(view); view.canvas.redraw(); }),
-    watch(view.selection, ["step", "steps", "layer", "tile", "micro_batch"], () => { panel(view); view.canvas.redraw(); })];
-  return () => { clearTimeout(view.later); offs.forEach((off) => off()); view.canvas.dispose(); };
+    watch(view.selection, ["layer"], () => { view.stretch = null; }), watch(view.selection, ["step", "steps", "layer", "tile", "micro_batch"], () => { panel(view); view.canvas.redraw(); })];
+  return () => { clearTimeout(view.later); clearTimeout(view.measured); model.off?.("msg:custom", arrived); offs.forEach((off) => off()); view.canvas.dispose(); };
 }
 
 export default {render};

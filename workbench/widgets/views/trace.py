@@ -13,6 +13,9 @@ import traitlets
 from workbench.base.causes import CAUSES as CAUSE_NAMES
 from workbench.base.collection import paused_collection
 from workbench.base.units import count_text
+from workbench.base.whole import whole
+from workbench.errors import InputError
+from workbench.profiler.places import ipu_of, step_of
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 BINS = 2_000
 MAX_STEPS_WITH_TILES = 40
 MAX_BANDS = 6_000
+DEAREST = 30  # steps in the list
+LOOKED_AT = 200_000  # blocks, for the next execution of a step
 STORED_BLOCKS = 8_000
 MANY_BLOCKS = 300
 _OF_STEP = ("cycles", "bytes_sent", "bytes_received", "active_tiles", "tile_balance")
@@ -78,6 +83,10 @@ def payload(
         "busy_names": list(BUSY),
         "paints": CAUSES,
         "proportions": _proportions(report, visible),
+        "balance": report.tile_balance(tiles_of or 0, round(visible[0]), round(visible[1])),
+        "tiles_of": tiles_of or 0,
+        "most_steps": MAX_STEPS_WITH_TILES,
+        "dearest": _dearest(report),
         "by_cause": _sums(report.data["by_cause"]),
         "steps": described,
         "names": names.values,
@@ -96,6 +105,25 @@ def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
 def _proportions(report: Report, visible: tuple[float, float]) -> dict[str, int]:
     first, last = round(visible[0]), round(visible[1])
     return _sums([report.proportions(ipu, first, last) for ipu in range(report.profile.ipus)])
+
+
+def _dearest(report: Report) -> list[dict[str, Any]]:
+    """The steps with most cycles over all their executions."""
+    steps = report.profile.tables["steps"]
+    order = np.argsort(-steps["total_cycles"], kind="stable")[:DEAREST]
+    return [
+        {
+            "step": int(steps["id"][row]),
+            "ipu": int(steps["ipu"][row]),
+            "name": str(steps["name"][row]),
+            "layer": str(steps["layer"][row]),
+            "cause": BUSY.index(steps["cause"][row]),
+            "times": int(steps["times"][row]),
+            "total": int(steps["total_cycles"][row]),
+        }
+        for row in order.tolist()
+        if steps["total_cycles"][row]
+    ]
 
 
 def _lane_columns(place: int, lane: Lane, window: Window, layers: Names, directions: Names) -> dict[str, Any]:
@@ -177,10 +205,51 @@ class TraceView(View):
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
         self._detail = Detail(report.profile)
-        self._answer(None)
-        self.observe(self._answer, "window")
+        self._show(None)
+        self.observe(self._show, "window")
+        self.on_msg(lambda widget, message, buffers: self.hear(message))
 
-    def _answer(self, change: Any) -> None:
+    def hear(self, message: Any) -> None:
+        """`{"range": [from, to]}` measures a range of cycles, `{"step": id, "ipu": n, "asked": n}` asks where a step is
+        next executed."""
+        asked = message if isinstance(message, dict) else {}
+        if "range" in asked:
+            self._measure(asked["range"])
+        elif "step" in asked:
+            place = self._next(asked.get("step"), asked.get("ipu"))
+            if place is not None:
+                self.send({"place": place, "asked": asked.get("asked")})
+
+    def _measure(self, wanted: Any) -> None:
+        total = self._report.profile.total_cycles
+        try:
+            first, last = (whole("range", end, least=0, most=total) for end in wanted)
+        except (InputError, TypeError, ValueError):
+            return  # nothing that the page asks for
+        ipu = min(self.selection.ipu or 0, self._report.profile.ipus - 1)
+        told = {
+            "range": [first, last],
+            "proportions": _proportions(self._report, (first, last)),
+            "balance": self._report.tile_balance(ipu, first, last),
+        }
+        self.send({"told": told})
+
+    def _next(self, step: Any, ipu: Any) -> list[int] | None:
+        """The cycles of the first execution that begins behind the visible range, else of the first of all."""
+        profile = self._report.profile
+        try:
+            ipu, step = ipu_of(profile, ipu), step_of(profile, step)
+        except InputError:
+            return None
+        begin = int(self.window[1]) if len(self.window) == 2 else 0
+        for first in dict.fromkeys((begin, 0)):
+            walk = profile.timeline.walk(first, profile.total_cycles, ipu)
+            for _, block in zip(range(LOOKED_AT), walk, strict=False):
+                if block.node.step == step and block.start >= first:
+                    return [int(block.start), int(block.end)]
+        return None
+
+    def _show(self, change: Any) -> None:
         total = float(self._report.profile.total_cycles)
         visible = (self.window[0], self.window[1]) if len(self.window) == 2 else (0.0, total)
         ipu = min(self.selection.ipu or 0, self._report.profile.ipus - 1)

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import {beginnings, edgeNear, levelsOf, nextOf, rangeOf, sharesOf} from "../../../workbench/widgets/views/trace_parts.js";
+
+const STRETCHES = [[0, 10, "enc/a/q"], [10, 20, "enc/a/k"], [20, 30, "enc/b/q"], [40, 50, "head"]];
+
+test("a path begins with each path above it", () => {
+  assert.deepEqual(beginnings("enc/a_b"), ["enc", "enc/a", "enc/a_b"]);
+});
+
+test("levels lie inside one another, the deepest last", () => {
+  const levels = levelsOf(STRETCHES, 3, 9, 0);
+  assert.deepEqual(levels, [[[0, 30, "enc"], [40, 50, "head"]], [[0, 20, "enc/a"], [20, 30, "enc/b"], [40, 50, "head"]], [[0, 10, "enc/a/q"], [10, 20, "enc/a/k"], [20, 30, "enc/b/q"], [40, 50, "head"]]]);
+  levels.slice(1).forEach((below, i) => below.forEach(([from, to, name]) => assert.equal(levels[i].filter((each) => each[0] <= from && to <= each[1] && name.startsWith(each[2])).length, 1)));
+});
+
+test("levels without room are left out, and no level stands twice", () => {
+  assert.deepEqual(levelsOf(STRETCHES, 3, 3, 0).map((level) => level.length), [2, 3]);
+  assert.deepEqual(levelsOf(STRETCHES, 1, 9, 0).map((level) => level.length), [4]);
+  assert.deepEqual(levelsOf([[0, 5, "a"], [5, 9, "b"]], 3, 9, 0).length, 1);
+  assert.deepEqual(levelsOf([], 3, 9, 0), [[]]);
+});
+
+const LANES = [{start: [0, 10, 40], cycles: [10, 20, 5], layerStart: [0, 20, 60], layerCycles: [10, 10, 5], layer: [0, 1, 0]}, {start: [], cycles: [], layerStart: [30], layerCycles: [4], layer: [0]}];
+
+test("the next place of a layer is over all lanes, forwards and back", () => {
+  const layers = ["enc/a", "enc/b"];
+  assert.deepEqual(nextOf(LANES, layers, "enc/a", 0, 1), [30, 34]);
+  assert.deepEqual(nextOf(LANES, layers, "enc/a", 30, 1), [60, 65]);
+  assert.deepEqual(nextOf(LANES, layers, "enc/a", 60, 1), null);
+  assert.deepEqual(nextOf(LANES, layers, "enc/a", 60, -1), [30, 34]);
+  assert.deepEqual(nextOf(LANES, layers, "enc", 25, -1), [20, 30]);
+});
+
+test("a range is whole cycles in the program, never empty", () => {
+  assert.deepEqual(rangeOf(9.6, 3.2, 100), [3, 10]);
+  assert.deepEqual(rangeOf(-5, 400, 100), [0, 100]);
+  assert.deepEqual(rangeOf(7, 7, 100), [7, 8]);
+  assert.deepEqual(rangeOf(100, 100, 100), [99, 100]);
+});
+
+test("markers keep to edges that are near", () => {
+  assert.equal(edgeNear(LANES, 12, 4), 10);
+  assert.equal(edgeNear(LANES, 29, 4), 30);
+  assert.equal(edgeNear(LANES, 39, 4), 40);
+  assert.equal(edgeNear(LANES, 20, 4), 20);
+});
+
+test("columns of the small picture hold the cycles of the lanes by cause", () => {
+  const data = {from: 0, to: 100, bins: 4, busy: [{}, {}]}, info = new Map([[7, {cause: 0}]]);
+  const lanes = [{start: [0], cycles: [50], step: [7], bins: []}, {start: [], cycles: [], step: [], bins: new Uint8Array([0, 0, 0, 0, 0, 255, 0, 51])}];
+  const sums = sharesOf({data, lanes, info}, 10), of = (cause) => [...Array(10).keys()].reduce((all, x) => all + sums[x * 2 + cause] * 10 * lanes.length, 0);
+  assert.ok(Math.abs(of(0) - 50) < 1e-3);
+  assert.ok(Math.abs(of(1) - (25 + 5)) < 1e-3);
+});
