@@ -11,6 +11,7 @@ import pytest
 from tests.profiler.handmade import CODE, handmade_pipeline, handmade_profile
 from tests.widgets.evil import evil_profile
 from tests.widgets.views.payloads import columns
+from workbench.profiler.report import face
 from workbench.widgets.views import source
 
 
@@ -71,5 +72,5 @@ def test_steps_without_a_line_have_that_of_their_layer() -> None:
 def test_only_a_profile_that_names_lines_shows_it() -> None:
     profile = handmade_pipeline()
     meta = {name: value for name, value in profile.meta.items() if name != "layer_lines"}
-    assert source._names_lines(profile)
-    assert not source._names_lines(replace(profile, meta=meta))
+    assert face("source").shown(profile)
+    assert not face("source").shown(replace(profile, meta=meta))
