@@ -139,5 +139,7 @@ def test_four_ipus_of_five_thousand_steps_stay_within_the_budget() -> None:
 
 
 def test_an_unknown_view_is_named() -> None:
-    with pytest.raises(ValueError, match=r"^there is no view 'heat'. Expected: one of: insights, liveness, memory,"):
+    with pytest.raises(
+        ValueError, match=r"^there is no view 'heat'. Expected: one of: code, exchange, insights, liveness, memory,"
+    ):
         linked.views(handmade_profile(), "heat")

@@ -22,6 +22,7 @@ from workbench.profiler.registry import report
 from workbench.profiler.report import Report
 
 Measure: TypeAlias = Literal["peak", "allocated"]
+REGIONS = ("non_interleaved", "interleaved", "beyond the tile")  # of a tile's memory, from address 0 on
 
 
 @report("memory")
@@ -73,6 +74,22 @@ class Memory(Report):
         }
 
     @cached_property
+    def with_gaps(self) -> dict[str, IntArray]:
+        """int64[tiles] per category as allocated, each address once, and `gaps` between addresses: together
+        `total_with_gaps_bytes` of `.tiles`."""
+        *sums, whole = self.profile.addresses.sums(self.ipu)
+        found = dict(zip(self.profile.memory_categories, sums, strict=True))
+        return {name: amount for name, amount in {**found, "gaps": whole - sum(sums)}.items() if amount.any()}
+
+    @cached_property
+    def by_region(self) -> dict[str, IntArray]:
+        """int64[tiles] of allocated bytes per region of a tile's memory; tiles that hold the same are asked once."""
+        alike = self.profile.arrays["allocated_as"][self.ipu]
+        known = {first: self.tile(first)["by_region"] for first in np.unique(alike).tolist()}
+        found = {name: np.array([known[first].get(name, 0) for first in alike.tolist()]) for name in REGIONS}
+        return {name: amount for name, amount in found.items() if amount.any()}
+
+    @cached_property
     def total(self) -> IntArray:
         """int64[tiles]: the sum of the categories."""
         return np.asarray(np.sum(list(self.by_category.values()), axis=0), dtype=np.int64)
@@ -111,11 +128,8 @@ class Memory(Report):
         target = self.profile.target
         first, end = int(target["non_interleaved_bytes"]), int(target["bytes_per_tile"])
         found = {}
-        for name, low, high in (
-            ("non_interleaved", 0, first),
-            ("interleaved", first, end),
-            ("beyond the tile", end, max(end, int(stop.max(initial=0)))),
-        ):
+        edges = (0, first, end, max(end, int(stop.max(initial=0))))
+        for name, low, high in zip(REGIONS, edges, edges[1:], strict=False):
             found[name] = covered(np.clip(start, low, high), np.clip(stop, low, high))
         return {name: amount for name, amount in found.items() if amount}
 

@@ -80,6 +80,19 @@ CATEGORIES: dict[str, Paint] = {
     "stream": _paint("streams", "#1f9178", "cross"),
 }
 
+REGIONS: dict[str, Paint] = {
+    "non_interleaved": _paint("not interleaved", "#3579bd"),
+    "interleaved": _paint("interleaved", "#26967d", "vertical"),
+    "beyond the tile": _paint("beyond the tile", BAD, "cross"),
+}
+
+LIVENESS: dict[str, Paint] = {
+    "always_live_bytes": _paint("always live", "#6f7d8c"),
+    "not_always_live_bytes": _paint("comes and goes, at its most", "#cf7a1c", "rising"),
+}
+
+GAPS: Paint = _paint("gaps", GREY, "falling")
+
 # One hue per micro-batch; neighbours differ most. Micro-batch n takes colour n modulo the length.
 MICRO_BATCHES = ("#3579bd", "#cf7a1c", "#1f9178", "#b8518f", "#8a6cb8", "#967333", "#2a94ad", "#c25b52")
 

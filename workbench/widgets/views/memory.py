@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, count_text
+from workbench.errors import InputError
+from workbench.profiler.places import ipu_of, variable_of
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg, tile_bytes
 from workbench.widgets.kit.base import View, picture_html, table_html
-from workbench.widgets.kit.palette import CATEGORIES, paint
+from workbench.widgets.kit.palette import CATEGORIES, GAPS, LIVENESS, MICRO_BATCHES, REGIONS, Paint, paint
 from workbench.widgets.kit.payload import pack
 from workbench.widgets.kit.selection import Selection
 
@@ -28,13 +31,57 @@ _MEASURED = {"peak": "live at its fullest step", "allocated": "allocated"}
 def payload(report: Report) -> tuple[dict[str, Any], bytes]:
     """Bytes by category, IPU and tile, and how the categories are painted."""
     names, size = tile_bytes.by_category(report)
-    layout, buffer = pack({"bytes": ("i4", size.reshape(-1))})
+    profile = report.profile
+    lives = np.stack([profile.arrays["always_live"], profile.arrays["live_peak"]])
+    places = profile.tile_map.places
+    layout, buffer = pack(
+        {"bytes": ("i4", size.reshape(-1)), "liveness": ("i4", lives.reshape(-1)), "row": ("i4", places[1])}
+    )
     about = tile_bytes.described(report.profile, report.ipu, names, _MEASURED[report.measure])
-    return {**about, "sentence": report.sentence, "layout": layout}, buffer
+    more = {"splits": SPLITS, "asked_for": list(ASKED_FOR), "liveness": list(LIVENESS.values()), "most": VARIABLES}
+    return {**about, **more, "sentence": report.sentence, "layout": layout}, buffer
+
+
+SPLITS = {
+    "category": "category, at each tile's fullest step",
+    "liveness": "liveness: always, and at most besides",
+    "allocated": "category as allocated, with gaps",
+    "region": "region of the tile's memory, as allocated",
+    "variables": "variables that were chosen",
+}
+ASKED_FOR = ("allocated", "region", "variables")  # what has to be worked out, or chosen, is sent when it is asked for
+VARIABLES = 12  # together
+
+
+def parts(report: Report, split: str, variables: Sequence[int] = ()) -> list[tuple[Paint, IntArray]]:
+    """What a tile's bar is made of, from below: how it is painted, and int64[tiles] of bytes on the report's IPU."""
+    if split == "variables":
+        return [_variable(report, variable, place) for place, variable in enumerate(variables)]
+    if split == "liveness":
+        return [(paint(LIVENESS, name), values) for name, values in report.by_liveness.items()]
+    if split == "region":
+        return [(paint(REGIONS, name), values) for name, values in report.by_region.items()]
+    found = report.with_gaps if split == "allocated" else report.by_category
+    return [(GAPS if name == "gaps" else paint(CATEGORIES, name), values) for name, values in found.items()]
+
+
+def _variable(report: Report, variable: int, place: int) -> tuple[Paint, IntArray]:
+    table, profile = report.profile.tables["variables"], report.profile
+    row = int(table["bytes_index"][variable]) if int(table["ipu"][variable]) == report.ipu else 0  # 0: no bytes
+    colour = MICRO_BATCHES[place % len(MICRO_BATCHES)]
+    return {"label": str(table["name"][variable]), "colour": colour, "pattern": ""}, profile.vector(row)
+
+
+def split_of(report: Report, split: str, variables: Sequence[int] = ()) -> tuple[dict[str, Any], bytes]:
+    """The parts of one IPU as they are sent."""
+    found = parts(report, split, variables)
+    values = [amount for _, amount in found]
+    layout, buffer = pack({"bytes": ("i4", np.concatenate(values) if values else [])})
+    return {"name": split, "ipu": report.ipu, "paints": [painted for painted, _ in found], "layout": layout}, buffer
 
 
 class MemoryView(View):
-    """The memory canvas; a click selects a tile, the legend hides a category."""
+    """The memory canvas; a click selects a tile, the legend hides a part. Splits that take work are sent when asked."""
 
     _esm = assets.stub("views/memory.js")
     _css = assets.style("views/memory")
@@ -42,6 +89,21 @@ class MemoryView(View):
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
         self.send_payload(*payload(report))
+        self.on_msg(lambda widget, message, buffers: self.hear(message))
+
+    def hear(self, message: Any) -> None:
+        """`{"split": name, "ipu": n, "variables": [ids], "asked": n}`; what nobody can ask is not answered."""
+        asked = message if isinstance(message, dict) else {}
+        if asked.get("split") not in ASKED_FOR:
+            return
+        profile, given = self._report.profile, asked.get("variables", [])
+        try:
+            ipu = ipu_of(profile, asked.get("ipu"))
+            variables = [variable_of(profile, each) for each in (given if isinstance(given, list) else [])[:VARIABLES]]
+        except InputError:
+            return
+        data, buffer = split_of(self._report.of(ipu=ipu), asked["split"], variables)
+        self.send({"split": data, "asked": asked.get("asked")}, buffers=[buffer])
 
 
 def widget(report: Report, selection: Selection | None = None) -> MemoryView:

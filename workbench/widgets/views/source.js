@@ -110,7 +110,7 @@ function go(view, place) {
 function pick(view, which) {
   const {columns, data} = view, mine = [...stepsOf(view, which)].sort((a, b) => columns.step_cycles[b] - columns.step_cycles[a]);
   if (!mine.length) return;
-  view.line = which;
+  Object.assign(view, {line: which, marked: new Set()});
   view.picked = true;
   const ids = [...new Set(mine.map((i) => columns.step[i]))];
   select(view.selection, {steps: ids, step: null, layer: commonLayer(new Set(mine.map((i) => data.strings[columns.step_layer[i]]))) || null, variable: null, position: null});

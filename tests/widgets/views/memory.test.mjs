@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import {orderOf, seriesOf, sumsOf} from "../../../workbench/widgets/views/memory.js";
+
+const DATA = {ipus: 2, tiles: 3, categories: [{label: "a"}, {label: "b"}], liveness: [{}, {}]};
+const COLUMNS = {bytes: Int32Array.of(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60), liveness: Int32Array.of(7, 7, 7, 8, 8, 8, 1, 1, 1, 2, 2, 2)};
+
+test("a split has its parts of the chosen IPU", () => {
+  const view = {data: DATA, columns: COLUMNS, split: "category", asked: null};
+  assert.deepEqual(seriesOf(view, 1).bytes.map((values) => [...values]), [[4, 5, 6], [40, 50, 60]]);
+  assert.deepEqual(seriesOf({...view, split: "liveness"}, 0).bytes.map((values) => [...values]), [[7, 7, 7], [1, 1, 1]]);
+});
+
+test("what the kernel works out is drawn for the IPU and the split that it is of, nothing before", () => {
+  const asked = {name: "region", ipu: 1, paints: [{}, {}], bytes: Int32Array.of(1, 2, 3, 4, 5, 6)}, view = {data: DATA, columns: COLUMNS, split: "region", asked};
+  assert.deepEqual(seriesOf(view, 1).bytes.map((values) => [...values]), [[1, 2, 3], [4, 5, 6]]);
+  assert.deepEqual(seriesOf(view, 0), {paints: [], bytes: []});
+  assert.deepEqual(seriesOf({...view, split: "allocated"}, 1), {paints: [], bytes: []});
+});
+
+test("hidden parts are in no sum", () => {
+  const series = {bytes: [Int32Array.of(1, 2), Int32Array.of(10, 20)]};
+  assert.deepEqual([...sumsOf(series, 2, new Set())], [11, 22]);
+  assert.deepEqual([...sumsOf(series, 2, new Set([0]))], [10, 20]);
+});
+
+test("tiles stand by number, by row of the plan, or the fullest first", () => {
+  const sums = Float64Array.of(5, 9, 5, 1), rows = [0, 1, 0, 1];
+  assert.deepEqual(orderOf("number", sums, rows), [0, 1, 2, 3]);
+  assert.deepEqual(orderOf("place", sums, rows), [0, 2, 1, 3]);
+  assert.deepEqual(orderOf("fullest", sums, rows), [1, 0, 2, 3]);
+});
