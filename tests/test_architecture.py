@@ -28,6 +28,7 @@ ROOMS = (
     "base.text",
     "errors",
     "base",
+    "engine.remembered",
     "engine.cost",
     "engine.target",
     "engine.options",

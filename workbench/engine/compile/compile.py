@@ -17,6 +17,7 @@ from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import Liveness, liveness
 from workbench.engine.options import NotedOptions, Options, answers_alike
 from workbench.engine.program import TileProgram, verify_program
+from workbench.engine.remembered import trim
 from workbench.engine.target import Target
 from workbench.engine.time.execute import costs_of, execute
 from workbench.engine.time.step_cost import StepCosts
@@ -74,6 +75,7 @@ def compile_graph(
     nothing kept.
     """
     refuse_large_values(graph)
+    trim()
     clock = Clock(progress)
     known = like.prepared if like is not None else None
     if known is not None and known.serves(graph, options):

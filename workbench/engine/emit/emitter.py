@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ from workbench.engine.program import (
 )
 from workbench.engine.program.moves import Move
 from workbench.engine.program.remote_buffers import RemoteBuffer
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Target
 
 if TYPE_CHECKING:
@@ -387,7 +387,7 @@ def _placed(source: Tensor, variable: int, wanted: Placement) -> Tensor:
     return Tensor(variables=(variable,), mapping=mapping, shape=source.shape, dtype=source.dtype, ipu=source.ipu)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _text(mapping: Placement) -> str:
     return str(mapping)
 

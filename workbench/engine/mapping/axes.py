@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from math import gcd, prod
 from typing import Protocol
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from workbench.base.arrays import IntArray
 from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, spread, whole
 from workbench.engine.mapping.types import Shape, all_distinct, check_tiles, row_major_strides, union
+from workbench.engine.remembered import remembered
 
 
 def common_dims(first: Sequence[int], second: Sequence[int]) -> Shape | None:
@@ -56,7 +56,7 @@ def group(dims: Sequence[int], coarse: Sequence[int]) -> list[Shape]:
     return groups
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def refine(grid: Grid, dims: Shape) -> Grid | None:
     """The same grid over `dims`, which refine its own; None where a cut falls across them."""
     if grid.dims == dims:
@@ -70,7 +70,7 @@ def refine(grid: Grid, dims: Shape) -> Grid | None:
     return grid_of_cuts(grid.shape, axes, dims=dims, first_tile=grid.first_tile, replicas=grid.replicas)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def axes_of_shape(grid: Grid) -> tuple[tuple[Cuts, ...], ...] | None:
     """The cuts that make up each axis of the grid's shape (none for an axis of size 1), or None."""
     if not grid.size:
@@ -83,7 +83,7 @@ def axes_of_shape(grid: Grid) -> tuple[tuple[Cuts, ...], ...] | None:
     return tuple(tuple(next(left) for _ in sizes) for sizes in group(dims, grid.shape))
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def folded_axes(grid: Grid) -> tuple[tuple[int, ...], ...] | None:
     """The axes of the grid's shape that are folded into each of its dims (size 1 axes left out); None if none nest."""
     axes = [axis for axis, size in enumerate(grid.shape) if size != 1]
@@ -209,7 +209,7 @@ class Cover:
         return last - first, filled[last] - filled[first]
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def cover_of(axis: Cuts) -> Cover:
     """The cover of an axis; grids share their axes, so most are met again."""
     return Cover(axis)
@@ -258,13 +258,13 @@ def product_within(lo: IntArray, hi: IntArray, dims: Sequence[int], sets: Sequen
     return product_below(hi, dims, sets)[0] - product_below(lo, dims, sets)[0]
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def copy_tiles(grid: Grid) -> IntArray:
     """Tile of each copy of each part: int64[parts × replicas], the replicas of a part together."""
     return spread([grid.part_tiles(), grid.replicas])
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def is_simple(grid: Grid) -> bool:
     """Whether no tile has two parts, and intervals rise along each axis: what the closed forms rest on."""
     if prod(grid.splits) == 0 or not grid.size:
@@ -275,7 +275,7 @@ def is_simple(grid: Grid) -> bool:
     return all_distinct(copy_tiles(grid))
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def grid_rows(grid: Grid) -> int:
     """Contiguous pieces of the flat index space that the parts of a grid and their copies are made of."""
     cut = max((axis for axis, part in enumerate(grid.axes) if not part.is_whole), default=0)

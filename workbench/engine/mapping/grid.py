@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -24,6 +24,7 @@ from workbench.engine.mapping.types import (
     shape_text,
 )
 from workbench.engine.mapping.types import row_major_strides as row_major
+from workbench.engine.remembered import remembered
 from workbench.errors import InputError
 
 
@@ -58,7 +59,7 @@ class Cuts:
         return _is_partition(self)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _is_partition(axis: Cuts) -> bool:
     if not len(axis.lo):
         return axis.size == 0
@@ -88,7 +89,7 @@ def cuts(size: int, lo: npt.ArrayLike, hi: npt.ArrayLike, offset: npt.ArrayLike)
     return Cuts(size=size, lo=frozen(first), hi=frozen(last), offset=frozen(shift - least)), least
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _recut(axis: Cuts) -> tuple[Cuts, int]:
     """`cuts` of an axis that most often is canonical already: it is kept, so that grids share their axes."""
     part, least = cuts(axis.size, axis.lo, axis.hi, axis.offset)
@@ -96,13 +97,13 @@ def _recut(axis: Cuts) -> tuple[Cuts, int]:
     return (axis, 0) if all(np.array_equal(new, old) for new, old in pairs) else (part, least)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _is_repeated(axis: Cuts) -> bool:
     """Whether several intervals are all the same."""
     return len(axis) > 1 and bool((axis.lo == axis.lo[0]).all() and (axis.hi == axis.hi[0]).all())
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _is_owner(grid: Grid) -> bool:
     return len(grid.replicas) == 1 and all(axis.is_partition for axis in grid.axes)
 

@@ -24,6 +24,7 @@ from workbench.engine.mapping.types import (
     runs_of_elements,
     shape_text,
 )
+from workbench.engine.remembered import remembered
 
 # Up to so many elements a list of runs is as quick.
 FEW_ELEMENTS = 16_384
@@ -149,7 +150,7 @@ def by_shape(view: Turned) -> tuple[Turned, list[tuple[int, ...]]] | None:
     return over(view, dims), groups
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def pulled(grid: Grid, view: Turned) -> tuple[Grid, Linear | Runs] | None:
     """A grid over the view as a grid over its base (and the base); None where cuts fall across the axes."""
     dims = common_dims(grid.dims, view.dims)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, ceil_div, frozen, shared
+from workbench.engine.remembered import remembered
 from workbench.errors import InputError
 
 Shape: TypeAlias = tuple[int, ...]
@@ -152,12 +153,12 @@ def intern(placement: M) -> M:
     return _interned_large(placement) if large else _interned(placement)  # type: ignore[return-value]
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def _elements_per_tile(placement: Placement, tiles: int) -> IntArray:
     return shared(placement.count(tiles))
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def _bytes_per_tile(placement: Placement, itemsize: int, tiles: int) -> IntArray:
     return shared(placement.elements_per_tile(tiles) * itemsize)
 

@@ -28,6 +28,7 @@ from workbench.engine.program import (
     TileProgram,
     VertexGroup,
 )
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Machine, Target
 from workbench.engine.time.exchange_cost import exchange_instructions, piece_instructions
 
@@ -250,7 +251,7 @@ class _Size(NamedTuple):
 _VERTICES = ("copied", "state", "entries", "runs")  # bytes of copies and of others, those others, runs
 
 
-@lru_cache(maxsize=50_000)
+@remembered(50_000)
 def _size_of(machine: Machine, vertex: str, arguments: Inputs, count: int) -> _Size:
     codelet = vertices.find(vertex)
     given = codelet.inputs(machine, dict(arguments))

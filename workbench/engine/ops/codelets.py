@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from workbench.engine import vertices
 from workbench.engine.emit import vertex_groups
 from workbench.engine.ops.expressions import Applied, Expression, Form, Operand
 from workbench.engine.program import VertexGroup
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Machine, targets
 from workbench.engine.vertices.popops import elements_per_load, vector_width
 from workbench.errors import InputError
@@ -44,7 +44,7 @@ SCALED_ADDS = {
 _ANY = targets["ipu2"].machine  # which types a codelet has is the same on all
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def knows(vertex: str, op: str, dtype: str) -> bool:
     """Whether PopLibs has this codelet for the operation and type."""
     try:

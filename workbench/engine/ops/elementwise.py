@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from workbench.engine.emit.context import Lowering
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Mapping, Placement, needed_by, reshape
@@ -12,6 +10,7 @@ from workbench.engine.ops import Family, register, same_type
 from workbench.engine.ops.codelets import expression_groups
 from workbench.engine.ops.expressions import Expression, expression_of, operations_of
 from workbench.engine.ops.pointwise import COMPUTE, is_pointwise, squeezed
+from workbench.engine.remembered import remembered
 
 
 class Elementwise(Family):
@@ -83,7 +82,7 @@ class Elementwise(Family):
         )
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _needs(mapping: Mapping, shape: tuple[int, ...], axes: tuple[int, ...]) -> Placement:
     return needed_by(mapping, shape, axes)
 

@@ -29,6 +29,7 @@ from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
 from workbench.engine.ops.reduce_tile import SUMS, TileReduction, emit_reductions, tile_reduction
 from workbench.engine.planner.reduction import stages
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Target
 
 OPERATIONS = {
@@ -163,7 +164,7 @@ class Partials:
         )
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def partials_of(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, ...]) -> Partials:
     """Where the partial results lie after each tile has reduced its own elements over `axes`."""
     if isinstance(mapping, Grid) and mapping.is_owner:
@@ -242,7 +243,7 @@ def _distinct(numbers: IntArray, limit: int) -> IntArray:
     return np.flatnonzero(marks).astype(np.int64)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def arrived_reduction(
     arrived: Placement, results: Mapping, dtypes: tuple[str, str], op: str, target: Target, *, inner: bool = False
 ) -> TileReduction:
@@ -356,7 +357,7 @@ def _fold(parts: Partials, tiles: int, start: int) -> tuple[Partials, Placement]
     return None if wanted is None else (Partials(held=held, depth=ahead[0], kept=parts.kept, result=held), wanted)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _intermediate_tiles(kept: tuple[int, ...], left: int, tiles: int, start: int) -> tuple[Grid, IntArray]:
     """Where `left` partials of each result are made, and the bounds of the results that one tile has; `start` chooses
     among the tiles at which they can begin.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from workbench.engine.emit import Emitter
 from workbench.engine.mapping import runs_of_elements
 from workbench.engine.ops.codelets import counted
 from workbench.engine.program import VertexGroup
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Machine
 from workbench.engine.vertices.popops import vector_width
 
@@ -111,7 +111,7 @@ def _splits(few: IntArray, depth: IntArray, per_cycle: int, workers: int) -> Int
     return splits
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def workers_of_a_result(results: int, depth: int, per_cycle: int, workers: int) -> int:
     """How many of the `workers` share one of `results` equal reductions of `depth` elements, the most over the results.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -21,6 +20,7 @@ from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts, res
 from workbench.engine.mapping.grid import whole
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops.windows import distinct_parts
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Rates
 from workbench.engine.vertices.popops import type_bytes
 
@@ -109,7 +109,7 @@ class RowPlan:
         return f"rows in {self.rows}, columns in {self.columns}, indices in {self.lookups} parts"
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def plan_rows(
     rows: int,
     columns: int,
@@ -310,7 +310,7 @@ class RowLayout:
     row_lengths: IntArray
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def layout_rows(plan: RowPlan, rows: int, columns: int, indices: int, grain: int) -> RowLayout:
     """Tile (row part, column part, lookup part) is number (row part · column parts + column part) · lookup parts + …"""
     parts = plan.lookups

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -22,6 +21,7 @@ from workbench.engine.mapping import Mapping, reshape, runs_of_elements, transpo
 from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.ops import Family, register
 from workbench.engine.program import VertexGroup
+from workbench.engine.remembered import remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _kept(tensor: Tensor, step: SortStep, others: int) -> Tensor:
     return replace(tensor, mapping=runs_of_elements((len(owners),), owners), shape=(len(owners),))
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def compared_together(size: int, distance: int, tiles: int) -> Mapping:
     """The mapping that has the elements of every pair on one tile, pairs in order and evenly over the tiles."""
     element = np.arange(size, dtype=np.int64)

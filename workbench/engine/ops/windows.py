@@ -7,7 +7,6 @@ exchange of every input byte a tile reads (poplibs@7eac0f26 lib/popnn/PoolPlan.c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -19,6 +18,7 @@ from workbench.engine.graph import Node
 from workbench.engine.mapping import Grid, Mapping, even_cuts, grid_of_cuts
 from workbench.engine.mapping.axes import axes_of_shape
 from workbench.engine.mapping.grid import Cuts
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Rates
 from workbench.engine.vertices.pooling import Mode, pool_cycles
 
@@ -101,7 +101,7 @@ class PoolPlan:
         return f"cut {'x'.join(map(str, self.splits))}, {self.chans_per_group} channels a group"
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def plan_pool(windows: Windows, mode: Mode, itemsize_bytes: int, tiles: int, rates: Rates) -> PoolPlan:
     """The cheapest cut of the outputs (of the inputs, for `max_grad`) over `tiles`."""
     shape = windows.inputs if mode == "max_grad" else windows.outputs

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as default
-from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -19,6 +18,7 @@ from workbench.engine.cost import Cost
 from workbench.engine.planner.method import Method
 from workbench.engine.planner.problem import ConvProblem, swapped_problem
 from workbench.engine.planner.variant import Variant
+from workbench.engine.remembered import remembered
 
 Pieces = tuple[IntArray, IntArray, IntArray]
 """Intervals of an axis: first elements, ends, tile offsets."""
@@ -105,7 +105,7 @@ class ConvPlan:
         )
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def axis_cuts(size: int, parts: int, grain: int = 1) -> AxisCuts:
     """Parts of ceil(grains / parts) whole grains each, the last ones smaller or empty, as PopLibs cuts.
 
@@ -152,7 +152,7 @@ def variant_of(plan: ConvPlan) -> Variant:
     return Variant(problem=problem, method=plan.method, swapped=plan.swapped, expanded=plan.expanded)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def cutting_of(plan: ConvPlan) -> Cutting:
     """The cuts of a plan."""
     problem = variant_of(plan).problem
@@ -166,7 +166,7 @@ def cutting_of(plan: ConvPlan) -> Cutting:
     return Cutting(problem=problem, cuts=cuts, strides=strides, order=order)
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def step_of(plan: ConvPlan) -> ConvPlan:
     """One serial step as a plan of its own: every part of a tile's channels is cut further, into a part per step."""
     cutting, variant = cutting_of(plan), variant_of(plan)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from typing import Literal
@@ -19,6 +18,7 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.base.dtypes import ITEMSIZE_BYTES
 from workbench.engine.graph import Node
+from workbench.engine.remembered import remembered
 
 Labels = tuple[str, ...]
 Pass = Literal["forward", "backward", "weight_update"]
@@ -175,7 +175,7 @@ def _partials(in_type: str, partials_type: str) -> str:
     return "float" if in_type == "float" else partials_type
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _dot(
     left: tuple[int, ...],
     right: tuple[int, ...],
@@ -213,7 +213,7 @@ def _name_free(names: list[str], shape: Sequence[int], role: str, sizes: dict[st
             count += 1
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _convolution(
     left: tuple[int, ...],
     right: tuple[int, ...],

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from workbench.base.arrays import IntArray, ceil_div, frozen
+from workbench.engine.remembered import remembered
 
 # Results of one tile that the vertex for one block of partials adds up together, poplibs@7eac0f26 ConvReduce.cpp:49.
 FAST_GRAIN = {"float": 4, "half": 8}
@@ -14,7 +15,7 @@ TWO_STAGES_FROM = 16
 THREE_STAGES_FROM = 125
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def stages(depth: int, multi_stage: bool) -> tuple[int, ...]:
     """Partials left after each intermediate stage of reducing `depth` of them to one; empty for a single step.
 
@@ -38,7 +39,7 @@ def _best(depth: int, count: int) -> tuple[tuple[int, ...], float]:
     return down if down[1] < up[1] else up
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def steps(depth: int, multi_stage: bool) -> tuple[int, ...]:
     """How many partials each step adds up, one step after the other; their product is at least the depth."""
     sums, left = [], depth

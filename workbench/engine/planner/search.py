@@ -26,6 +26,7 @@ from workbench.engine.planner.variant import (
     tables_of,
     variants_of,
 )
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Target
 
 # Steps over input and over output channels, never over both: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:3350, which
@@ -111,7 +112,7 @@ class PlanOf:
         return next(iter(bounds(self.target, settings_of(self.problem, options, self.proportion).proportion)), 0)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
     """The cheapest plan whose temporary bytes keep the bound of availableMemoryProportion.
 
@@ -190,7 +191,7 @@ class Promising:
         self.limit, self.cuts = limit, {number: _below(found, limit) for number, found in tried.items()}
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def promising_of(problem: ConvProblem, target: Target, settings: Settings) -> Promising:
     """What was kept of the searches that differ in their bounds alone."""
     return Promising()
@@ -353,7 +354,7 @@ def _by_bytes(choice: Choice) -> tuple[int, ...]:
     return (choice.order[1], choice.order[0], *choice.order[2:])
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _finished(problem: ConvProblem, choice: Choice, warning: str) -> ConvPlan:
     """The plan of a choice, with its cost as terms; one object for all bounds that lead to it."""
     variant, rules = choice.variant, choice.rules

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -15,6 +14,7 @@ from workbench.engine.planner.formulas import SHORTEST_RUN
 from workbench.engine.planner.plan import ConvPlan, Cutting, Pieces, cutting_of
 from workbench.engine.planner.problem import FieldAxis, Labels, Operands, Planned, swapped_problem
 from workbench.engine.planner.variant import parts_of_axis
+from workbench.engine.remembered import remembered
 
 AXIS_PENALTY = 1.25  # how much larger a part may be before one more axis is cut, and pieces become shorter
 INNER_PENALTY = 1.5  # the same for the innermost axis
@@ -170,7 +170,7 @@ def _shortest(lengths: IntArray) -> int:
     return int(real.max()) if len(real) else 1
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def cuts_for(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
     """Cuts of a box's axes into at most `count` parts together, for the smallest largest part.
 
@@ -264,7 +264,7 @@ class Places:
     stages: tuple[ReduceStage, ...]
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def places_of(
     plan: ConvPlan, planned: Planned, shapes: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], tiles: int
 ) -> Places:
@@ -323,7 +323,7 @@ def _stages(
     return tuple(found)
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def packed_places(plan: ConvPlan, planned: Planned, places: Places, tiles: int) -> Places:
     """The mappings of operands that were rearranged: channels of every tile filled up with zeros to whole blocks.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -14,6 +13,7 @@ from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.engine.planner.method import Layout, Method, Rules, Shares, layouts_of
 from workbench.engine.planner.methods import load
 from workbench.engine.planner.problem import ConvProblem
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Target
 from workbench.engine.vertices.sizes import Sizes, larger, smaller, where
 
@@ -61,7 +61,7 @@ def _named(role: str, sizes: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(f"{role}{index}" for index in range(len(sizes)))
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
     """Every method with every layout it can take, in order of precedence: of equal costs the first is chosen."""
     found: list[Variant] = []
@@ -73,7 +73,7 @@ def variants_of(problem: ConvProblem, target: Target) -> tuple[Variant, ...]:
     return tuple(sorted(found, key=lambda variant: variant.method.precedence))
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def parts_of_axis(size: int, grain: int, ratio: float = 1.0) -> tuple[int, ...]:
     """Numbers of parts worth trying: the least for each size of the largest part, sizes at least `ratio` apart.
 
@@ -116,7 +116,7 @@ class Table:
         return elements
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def table(axes: tuple[str, ...], sizes: tuple[int, ...], grains: tuple[int, ...]) -> Table:
     """All combinations of parts that stay within 2048 together."""
     ratio = 1.0 if len(axes) < 2 else COARSE_RATIO
@@ -142,7 +142,7 @@ def _largest_shares(rows: IntArray, sizes: Sequence[int], grains: Sequence[int])
     return shares
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def tables_of(variant: Variant) -> tuple[Table, ...]:
     """All cuts of each role, in the order of `ROLES`."""
     sizes = variant.problem.sizes()

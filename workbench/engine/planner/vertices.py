@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from workbench.base.arrays import IntArray
@@ -13,10 +11,11 @@ from workbench.engine.planner.method import OnTiles, Shares
 from workbench.engine.planner.plan import ConvPlan, cutting_of, variant_of
 from workbench.engine.planner.variant import shares_of
 from workbench.engine.program import VertexGroup
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Target
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def vertices_of(plan: ConvPlan, target: Target) -> tuple[VertexGroup, ...]:
     """The vertices that compute the partials, by tile; in one serial step if the plan has several."""
     cutting = cutting_of(plan)

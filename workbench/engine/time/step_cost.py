@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from math import ceil
 from typing import TypeAlias
 
@@ -28,6 +27,7 @@ from workbench.engine.program import (
     VertexGroup,
 )
 from workbench.engine.program.links import Topology, topology
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Machine, Target
 from workbench.engine.time.exchange_cost import exchange_cost
 from workbench.engine.time.trace import StepCost
@@ -195,7 +195,7 @@ def ring_cycles(
     return ceil(sent_bytes * streams * clock_hz / (links * bytes_per_second * efficiency))
 
 
-@lru_cache(maxsize=200_000)
+@remembered(200_000)
 def _vertex_flops(machine: Machine, name: str, arguments: tuple[tuple[str, object], ...]) -> int:
     codelet = vertices.find(name)
     return int(codelet.flops(**codelet.inputs(machine, dict(arguments))))

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, Literal
 
 from workbench.base.registry import Registry, import_folder
 from workbench.engine import cost
+from workbench.engine.remembered import remembered
 from workbench.engine.target import Machine
 
 Kind = Literal["multi", "supervisor", "worker"]
@@ -130,7 +131,7 @@ def find(name: str) -> Codelet:
     return load().get(name)
 
 
-@lru_cache(maxsize=200_000)
+@remembered(200_000)
 def _cycles(machine: Machine, name: str, arguments: cost.Inputs) -> int:
     codelet = find(name)
     return int(codelet.cycles(**codelet.inputs(machine, dict(arguments))))

@@ -17,6 +17,7 @@ from workbench.engine.mapping.transfer.by_lines import FlatRuns, grid_to_runs, r
 from workbench.engine.mapping.transfer.sweep import Counts, sweep
 from workbench.engine.mapping.turned import Turned, as_turned, pulled
 from workbench.engine.mapping.types import Demand, Linear, Mapping, Placement, Runs, all_distinct, owned
+from workbench.engine.remembered import remembered
 from workbench.errors import InputError
 
 # Above so many rows a sweep takes longer than a tenth of a second.
@@ -70,7 +71,7 @@ def transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transfe
     return _transfer(src, dst, itemsize, tiles)
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def _transfer(src: Mapping, dst: Placement, itemsize: int, tiles: int) -> Transfer:
     if not src.is_owner:
         raise InputError(f"a transfer from {src}", expected="a mapping in which every element has one owner")

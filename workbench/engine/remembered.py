@@ -1,0 +1,96 @@
+"""What was worked out once and is kept for who asks again, held to a budget of bytes between compiles.
+
+Within a compile nothing is forgotten but by the counts of `lru_cache`; between compiles what is kept is weighed, and
+where all of it weighs more than `BUDGET_BYTES`, what has long outgrown a compile's own use is forgotten.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import _lru_cache_wrapper, lru_cache, wraps
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+BUDGET_BYTES = 64 << 20  # of everything kept
+OUTGROWN = 2  # forgotten is what holds this many times what one compile put into it
+
+_OBJECT_BYTES = 64  # a small object of Python's with its place in a container
+_ENTRY_BYTES = 160  # the links of an entry
+_DEEPEST = 4
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """One function's results: their weight as they came, and how many there were after the compile that began them."""
+
+    results: _lru_cache_wrapper[object]
+    weight_bytes: int = 0
+    first: int = 0
+
+    def held_bytes(self) -> float:
+        """Bytes of the results that are still held, by the mean of all that came."""
+        info = self.results.cache_info()
+        return self.weight_bytes * info.currsize / info.misses if info.misses else 0.0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.results.cache_clear()
+        self.weight_bytes, self.first = 0, 0
+
+
+_EVERY: list[_Kept] = []
+
+
+def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Keep the latest `most` results of a function of hashable arguments, inside the budget of all that is kept."""
+
+    def keep(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def weighed(*arguments: P.args, **named: P.kwargs) -> T:
+            result = function(*arguments, **named)
+            held.weight_bytes += _ENTRY_BYTES + _weight((arguments, tuple(named.values()), result))
+            return result
+
+        results = lru_cache(maxsize=most)(weighed)
+        held = _Kept(results)
+        _EVERY.append(held)
+        return results  # type: ignore[return-value]  # typeshed's wrapper takes any hashable arguments
+
+    return keep
+
+
+def remembered_bytes() -> int:
+    """What everything kept weighs, about: arrays by their bytes, other objects by their count."""
+    return round(sum(each.held_bytes() for each in _EVERY))
+
+
+def trim() -> None:
+    """Between two compiles: where all weighs more than the budget, forget what outgrew a compile, heaviest first."""
+    weights = sorted(((each.held_bytes(), each) for each in _EVERY), key=lambda pair: pair[0], reverse=True)
+    total = sum(weight for weight, _ in weights)
+    for weight, each in weights:
+        count = each.results.cache_info().currsize
+        each.first = each.first or count
+        if total > BUDGET_BYTES and count >= OUTGROWN * each.first:
+            each.forget()
+            total -= weight
+
+
+def _weight(value: object, depth: int = 0) -> int:
+    """Bytes of a result, about."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes + _OBJECT_BYTES
+    if depth == _DEEPEST:
+        return _OBJECT_BYTES
+    if isinstance(value, tuple | list):
+        return _OBJECT_BYTES + sum(_weight(item, depth + 1) for item in value)
+    if dataclasses.is_dataclass(value):
+        fields = (getattr(value, field.name, None) for field in dataclasses.fields(value))
+        return _OBJECT_BYTES + sum(_weight(item, depth + 1) for item in fields)
+    return _OBJECT_BYTES
