@@ -39,6 +39,8 @@ RESULTS: Mapping[str, str] = {
     **{f"{OUTPUT}.{name}_gradients_kwargs": "none|dict" for name in ("compute", "apply")},
     **{f"{OPTIONS}.{name}_options": "none|dict" for name in ("convolution", "matmul", "slice")},
     "ipu.IPUOutfeedQueue.enqueue.tensors": "numpy scalar|numpy array",
+    **{f"ipu.IPUStrategyV1.{name}.args": "empty list|nested list" for name in ("run", "experimental_run_v2")},
+    **{f"ipu.IPUStrategyV1.{name}.kwargs": "none|dict" for name in ("run", "experimental_run_v2")},
     "ipu.IPUStrategyV1.reduce.value": f"none|true|{NUMBERS}|{ARRAYS}|dict",
     "ipu.IPUStrategyV1.experimental_distribute_dataset.dataset": f"{ARRAYS}|numpy objects|nested list|in itself",
     **{f"{PIPELINE}.{name}": "none|true" for name in OFFLOADED},

@@ -118,6 +118,12 @@ RESULTS: Mapping[str, str] = {
     "tf.Variable.eval.session": "",  # there is no default one
     # anything
     **each(("is_tensor.value", "Graph.add_to_collection.value"), EVERY),
+    "tf.function.func": "none|callable|class",
+    "tf.function.input_signature": "none|empty list",
+    "tf.function.autograph": "true",
+    **each(("function.jit_compile", "function.experimental_compile"), "none|true"),
+    "tf.TensorSpec.shape": "none|empty list",
+    "tf.TensorSpec.name": f"none|{TEXTS}",
     "tf.InteractiveSession.target": "empty text",
     "tf.InteractiveSession.config": "none",
     "tf.InteractiveSession.graph": "none",

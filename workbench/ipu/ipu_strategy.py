@@ -17,7 +17,7 @@ from workbench.errors import InputError, KindError
 from workbench.ipu.config._cpu import check_cpu
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
-from workbench.tf._graph.convert import is_symbolic, leaves
+from workbench.tf._graph.convert import check_depth, is_symbolic, leaves
 from workbench.tf._graph.dtypes import holds_numbers
 from workbench.tf.distribute import ReduceOp, get_strategy, opened
 
@@ -60,7 +60,7 @@ class IPUStrategyV1:
 
     @property
     def executables(self) -> tuple[Any, ...]:
-        """What was compiled for models of this strategy, in order."""
+        """What was compiled for models and functions of this strategy, in order."""
         return tuple(self._executables)
 
     @property
@@ -68,18 +68,19 @@ class IPUStrategyV1:
         """The profile of what was compiled last. An `InputError` before anything is."""
         if not self._executables:
             raise InputError(
-                "nothing was compiled yet", todo="call fit, evaluate or predict of a model made in scope()"
+                "nothing was compiled yet", todo="call fit, evaluate or predict of a model made in scope(), or run"
             )
         return self._executables[-1].profile
 
     def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
         """Call a function that is compiled whole on the strategy's IPU device, and return what it returns.
 
+        `args`, `kwargs`: a list and a dictionary of its arguments. `executables` and `profile` hold what was compiled.
         Errors: `ValueError` for `fn` that is no `tf.function`; `TypeError` for a float64 argument or result.
         """
         if not getattr(fn, "is_tf_function", False):
             raise InputError(
-                f"{getattr(fn, '__name__', fn)!r} is no tf.function",
+                f"{getattr(fn, '__name__', '')!r} is no tf.function: fn is {short(fn)}",
                 expected="a function that is compiled whole",
                 todo="write @tf.function above it; Model.fit, evaluate and predict need none",
             )
@@ -87,6 +88,7 @@ class IPUStrategyV1:
             raise InputError(
                 f"options is {short(options)}", expected="None: a strategy for IPUs has no options of a run"
             )
+        _check_arguments(args, kwargs)
         _check_types("an argument", (args, kwargs))
         with self.scope():
             made = fn(*args, **(kwargs or {}))
@@ -178,6 +180,18 @@ def _reduced(operation: ReduceOp, value: Any, axis: Any) -> Any:
     if isinstance(value, _graph.Tensor):
         return _graph.record("CrossReplica" + operation.name.title(), compute, value)
     return compute(value) if axis is not None or replicas_here() > 1 else value
+
+
+def _check_arguments(args: Any, kwargs: Any) -> None:
+    if not isinstance(args, list | tuple):
+        raise KindError(f"args is {short(args)}", expected="a list or tuple of the function's arguments")
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise KindError(f"kwargs is {short(kwargs)}", expected="a dictionary of arguments by name, or None")
+    for name, value in (("args", args), ("kwargs", kwargs)):
+        try:
+            check_depth(value)
+        except RecursionError as error:
+            raise InputError(f"{name} is {short(value)}: {error}", expected="tensors and objects") from None
 
 
 def _check_types(what: str, values: Any) -> None:

@@ -239,6 +239,10 @@ def check_signature(signature: Any) -> tuple[Any, ...] | None:
         return None
     if not isinstance(signature, list | tuple):
         raise KindError(f"input_signature is {short(signature)}", expected="a list of tf.TensorSpec")
+    try:
+        check_depth(signature)
+    except RecursionError as error:
+        raise InputError(f"input_signature is {short(signature)}: {error}", expected="tf.TensorSpec") from None
     for each in jax.tree_util.tree_leaves(tuple(signature)):
         if not isinstance(each, TensorSpec):
             raise KindError(f"input_signature holds {short(each)}", expected="tf.TensorSpec")
