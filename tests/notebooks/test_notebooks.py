@@ -111,8 +111,10 @@ def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     examples = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     assert len(examples) >= 4
     names: dict[str, Any] = {}
-    for example in examples:
-        exec(compile(example, "README.md", "exec"), names)
+    for number, example in enumerate(examples):
+        file = tmp_path / f"example_{number}.py"  # functions that are recorded are read from their source
+        file.write_text(example, encoding="utf-8")
+        exec(compile(example, str(file), "exec"), names)
 
 
 def test_the_readme_shows_a_small_picture() -> None:
