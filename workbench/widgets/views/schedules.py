@@ -1,19 +1,30 @@
-"""Schedules side by side as bars: cycles by what the IPUs do in them, and the fullest tile of every IPU."""
+"""Schedules side by side: their lanes under one time axis; cycles by what the IPUs do in them; the fullest tiles."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from workbench.base.units import cycles_text
 from workbench.widgets.face import Face, register
+from workbench.widgets.kit import assets, svg
+from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.detail import BUSY, Detail, Window
+from workbench.widgets.kit.palette import CAUSES, paint
+from workbench.widgets.kit.payload import pack
+from workbench.widgets.kit.selection import Selection
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from workbench.profiler.advice.schedules import ScheduleComparison
+    from workbench.profiler.advice.schedules import ScheduleComparison, Trial
+    from workbench.profiler.profile import Profile
 
 ROW = 30
-LEFT, RIGHT = 210, 900
+LEFT, RIGHT = 210, 860
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +48,6 @@ def bars(report: ScheduleComparison) -> dict[str, dict[str, float]]:
 
 def draw(report: ScheduleComparison) -> str:
     """The stored picture."""
-    from workbench.base.units import cycles_text
-    from workbench.widgets.kit import svg
-    from workbench.widgets.kit.palette import CAUSES, paint
-
     found = bars(report)
     causes = list(dict.fromkeys(cause for row in found.values() for cause in row))
     longest = max(sum(row.values()) for row in found.values())
@@ -60,24 +67,82 @@ def draw(report: ScheduleComparison) -> str:
 
 def html(report: ScheduleComparison) -> str:
     """Picture and table."""
-    from workbench.widgets.kit.base import picture_html, table_html
-
     return picture_html(report.sentence, draw(report), table_html(report.to_pandas()))
 
 
-def widget(report: ScheduleComparison, selection: Any = None) -> Any:
-    """The stored face as a widget; there is nothing to select."""
-    from ipywidgets import HTML
+BINS = 1_200  # parts of a lane's time
+MOST_BINS = 2_000_000  # of all lanes and causes together
 
-    return HTML(html(report))
+
+def payload(report: ScheduleComparison) -> tuple[dict[str, Any], bytes]:
+    """Each schedule that compiled: its numbers, and its IPUs' time by cause in bins over its own length."""
+    lanes = sum(profile.ipus for profile in report.profiles)
+    bins = max(1, min(BINS, MOST_BINS // max(1, lanes * len(BUSY))))
+    columns: dict[str, tuple[str, Any]] = {}
+    schedules = []
+    trials = [trial for trial in report.trials if trial.executable is not None]
+    for place, (trial, profile) in enumerate(zip(trials, report.profiles, strict=True)):
+        window = Window(first=0, last=profile.total_cycles, bins=bins, least=math.inf)
+        detail = Detail(profile)
+        found = np.stack([detail.lane(ipu, window).bins for ipu in range(profile.ipus)])
+        parts = np.clip(np.rint(found / max(window.each, 1e-9) * 255), 0, 255)
+        columns[f"bins{place}"] = ("u1", parts.reshape(-1))
+        schedules.append(_described(trial, profile, best=profile is report.best))
+    layout, buffer = pack(columns)
+    data = {
+        "sentence": report.sentence,
+        "layout": layout,
+        "bins": bins,
+        "busy": [CAUSES[cause] for cause in BUSY],
+        "causes": CAUSES,
+        "clock_hz": float(report.profiles[0].target["clock_hz"]),
+        "schedules": schedules,
+        "refused": [{"title": trial.title, "problem": trial.problem} for trial in report.trials if trial.problem],
+    }
+    return data, buffer
+
+
+def _described(trial: Trial, profile: Profile, *, best: bool) -> dict[str, Any]:
+    spent = profile.cycle_breakdown.groupby("cause", sort=False)["cycles"].sum()
+    return {
+        "title": trial.title,
+        "best": best,
+        "fits": profile.fits,
+        "ipus": profile.ipus,
+        "total_cycles": profile.total_cycles,
+        "bubble": float(profile.pipeline.bubbles()["fraction"]),
+        "max_tile_bytes": profile.max_tile_bytes,
+        "stash_bytes": int(profile.stages["stash_bytes"].sum()),
+        "spent": {str(cause): int(cycles) for cause, cycles in spent.items() if cycles},
+    }
+
+
+class SchedulesView(View):
+    """The lanes of every schedule under one time axis."""
+
+    _esm = assets.stub("views/schedules.js")
+    _css = assets.style("views/schedules")
+
+    def __init__(self, report: ScheduleComparison, selection: Selection | None = None) -> None:
+        super().__init__(report, selection)
+        self.send_payload(*payload(report))
+
+
+def widget(report: ScheduleComparison, selection: Selection | None = None) -> SchedulesView:
+    """The view in a notebook."""
+    return SchedulesView(report, selection)
+
+
+def stored(report: ScheduleComparison) -> dict[str, Any]:
+    """State of the view for a page without a kernel."""
+    data, buffer = payload(report)
+    return {"data": data, "buffer": buffer}
 
 
 def figure(report: ScheduleComparison) -> go.Figure:
     """The bars as a plain plotly figure, beside the bytes of the fullest tile of each IPU."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
-
-    from workbench.widgets.kit.palette import CAUSES, paint
 
     found = bars(report)
     chart = make_subplots(cols=2, subplot_titles=("cycles of a call, mean over the IPUs", "fullest tile, bytes"))
@@ -94,4 +159,4 @@ def figure(report: ScheduleComparison) -> go.Figure:
     return chart
 
 
-register(StillFace(name="schedules", title="Schedules", widget=widget, svg=draw, html=html, figure=figure))
+register(Face(name="schedules", title="Schedules", widget=widget, svg=draw, html=html, figure=figure, stored=stored))
