@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import workbench as wb
@@ -28,6 +29,7 @@ from workbench.errors import Cancelled, InputError, WorkbenchError
 from workbench.executable import compile_request, make_request
 from workbench.profiler.advice.diagnose import Diagnosis, diagnose
 from workbench.profiler.advice.levers import LEVELS, LEVERS, Change, Situation, joined
+from workbench.profiler.advice.levers.situation import accumulators_apart
 from workbench.profiler.advice.search.beliefs import Beliefs
 from workbench.profiler.advice.search.candidates import candidates
 from workbench.profiler.advice.search.trial import idle_changes, without_idle
@@ -152,6 +154,13 @@ def test_estimates_by_hand() -> None:
     assert dict(batches[2].arguments) == {"batch_size": 2, "gradient_accumulation_steps": 8}
     (again,), _ = LEVERS.get("recomputation").propose(situation)
     assert (again.estimated_bytes, again.numbers) == (12_000 - 1_600, "exact")  # half of the activation's 3,200 B
+
+
+def test_accumulation_buffers_are_told_from_optimizer_state_by_name() -> None:
+    names = ["w", "w/accumulator", "w/accumulator/loaded", "w/momentum", "accumulators/kernel"]
+    kinds = ["parameter", "optimizer", "optimizer", "optimizer", "parameter"]
+    found = accumulators_apart(pd.DataFrame({"name": names, "kind": kinds}))
+    assert found["kind"].tolist() == ["parameter", "accumulator", "accumulator", "optimizer", "parameter"]
 
 
 def test_any_divisor_of_a_batch_is_a_micro_batch() -> None:

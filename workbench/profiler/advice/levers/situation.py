@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 GROUPS = ("matmuls", "convolutions")
 PROPORTION = "{}.poplar_options.availableMemoryProportion"
+ACCUMULATORS = r"/accumulator(?:/|$)"  # in names of gradient accumulation buffers, whose kind is optimizer state's
 DRAWS = ("random_bits", "rng_bit_generator", "rng_uniform", "random_seed", "random_split", "threefry2x32")
+
+
+def accumulators_apart(variables: pd.DataFrame) -> pd.DataFrame:
+    """Rows of variables, the kind of gradient accumulation buffers being `"accumulator"`."""
+    buffers = variables["name"].astype(str).str.contains(ACCUMULATORS)
+    return variables.assign(kind=variables["kind"].astype(str).mask(buffers, "accumulator"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +55,7 @@ class Situation:
     def live(self) -> pd.DataFrame:
         """The variables live on the fullest tile at its peak, with their bytes there."""
         peak = self.profile.peak
-        return self.profile.live_variables(peak.step, peak.ipu, peak.tile)
+        return accumulators_apart(self.profile.live_variables(peak.step, peak.ipu, peak.tile))
 
     @cached_property
     def passing(self) -> pd.DataFrame:
@@ -63,7 +70,7 @@ class Situation:
 
     def whole_bytes(self, kind: str) -> int:
         """Bytes of all variables of a kind, over all tiles."""
-        variables = self.profile.variables
+        variables = accumulators_apart(self.profile.variables)
         return int(variables["bytes"][variables["kind"] == kind].sum())
 
     @cached_property
