@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from workbench.base.checked import checked
 from workbench.engine.target import Target, target, targets
+from workbench.errors import InputError
 from workbench.executable import Executable, Progress, compile_and_write, compile_request, make_request
 from workbench.executable.sources import check_source
 from workbench.executable.values import MOST_ROWS, check_names
@@ -66,7 +67,7 @@ def compile(
     `stages="auto"` compiles the split that `autosplit` finds over the IPUs that `config` selects; where it selects
     none, over the fewest on which the model fits.
     """
-    found = isinstance(stages, str) and stages == "auto"
+    found = _is_auto(stages)
     request = make_request(
         source,
         *inputs,
@@ -89,6 +90,19 @@ def compile(
         execution_profile=execution_profile,
     )
     return _write_found(request, progress) if found else compile_and_write(request, progress)
+
+
+def _is_auto(stages: Any) -> bool:
+    return isinstance(stages, str) and stages == "auto"
+
+
+def _in_found_stages(request: Any, ipus: Any, progress: Progress | None) -> Any:
+    """The request of the best split over so many IPUs."""
+    from workbench.base.whole import whole
+    from workbench.splits.find import autosplit
+
+    split = autosplit(request, compile_request, whole("ipus", ipus, least=2), progress=progress)
+    return split.executable.request
 
 
 def _write_found(request: Any, progress: Progress | None) -> Executable:
@@ -199,18 +213,23 @@ def compare_schedules(
 ) -> Comparison:
     """Pipeline schedules side by side, each with and without recomputation: time, bubble, memory per IPU.
 
-    `arguments` as in `wb.compile`. Without `stages`, the layers are spread evenly by number over `ipus`; without
-    `gradient_accumulation_steps`, there are four times the micro-batches that fill the pipeline. Traced once.
+    `arguments` as in `wb.compile`. Without `stages`, layers are spread evenly by number over `ipus`; `stages="auto"`
+    finds those of `wb.autosplit`. Without `gradient_accumulation_steps`, there are four times the micro-batches that
+    fill the pipeline. Traced once.
     """
     from workbench.executable.pipelines import in_even_stages
     from workbench.profiler.advice.schedules import compare_schedules as run
 
     check_names("wb.compare_schedules", arguments, _COMPILED_WITH)
     progress = arguments.pop("progress", None)
-    request = make_request(source, **{"mode": "training", **arguments})
+    if (found := _is_auto(arguments.get("stages"))) and ipus is None:
+        raise InputError("stages is 'auto', and ipus is not given", todo="give ipus=, the number of stages to find")
+    request = make_request(source, **{"mode": "training", **arguments, **({"stages": None} if found else {})})
     check_source(request)
+    if found:
+        request = _in_found_stages(request, ipus, progress)
     return run(
-        in_even_stages(request, ipus),
+        request if found else in_even_stages(request, ipus),
         lambda request, _, like: compile_request(request, progress, like),
         schedules,
         recomputation,

@@ -89,12 +89,72 @@ def test_recomputation_where_memory_asks_for_it() -> None:
     assert "recomputation=True" in split.code
 
 
+@functools.cache
+def deep_recomputed(*checkpoints: str) -> Any:
+    """Two stages of three blocks each, whose residuals are made again."""
+    return wb.profile(
+        deep,
+        batch_size=64,
+        mode="training",
+        target=small(),
+        stages=[0, 0, 0, 1, 1, 1],
+        gradient_accumulation_steps=16,
+        recomputation=True,
+        recomputation_checkpoints=checkpoints,
+    )
+
+
+def deep() -> Any:
+    import keras
+
+    def block(name: str) -> Any:
+        inner = [keras.layers.Dense(512, "gelu", name="wide"), keras.layers.Dense(32, name="narrow")]
+        return keras.Sequential([keras.Input((32,)), *inner], name=name)
+
+    return keras.Sequential([keras.Input((32,)), *(block(f"b{place}") for place in range(6))])
+
+
+def test_less_is_made_again_at_a_time_where_recomputation_is_not_enough() -> None:
+    """Of blocks with narrow results, which are kept, the wide inside of one is made again at a time."""
+    at_once, one_by_one = deep_recomputed().max_tile_bytes, deep_recomputed("*").max_tile_bytes
+    assert one_by_one < at_once
+    tight = small().replace(bytes_per_tile=(at_once + one_by_one) // 2 // 8 * 8)
+    split = wb.autosplit(deep, 2, batch_size=64, mode="training", target=tight)
+    assert split.fits
+    assert split.arguments["recomputation_checkpoints"] == ("*",)
+    given = [dict(attempt.arguments) for attempt in split.attempts]
+    assert {"recomputation": True} in given
+    assert not any("offload" in each for each in given)
+    assert "recomputation_checkpoints=('*',)" in split.code
+
+
+def test_only_what_a_program_holds_is_offloaded() -> None:
+    """Without memory for anything: SGD has two numbers of state, so the first offload is of what stages keep."""
+    tiny = small().replace(bytes_per_tile=8192)
+    split = wb.autosplit(deep, 2, batch_size=64, mode="training", optimizer="sgd", target=tiny)
+    assert not split.fits
+    given = [dict(attempt.arguments) for attempt in split.attempts]
+    assert all("optimizer_state" not in each.get("offload", ()) for each in given)
+    assert ("activations", "gradient_accumulation_buffers", "weights") in [each.get("offload") for each in given]
+    assert all(given.count(each) == 1 or not each for each in given)  # far over: one compile of each relief
+
+
 def test_stages_auto_over_the_ipus_of_the_configuration() -> None:
     config = wb.ipu.config.IPUConfig()
     config.auto_select_ipus = 2
     executable = wb.compile(uneven, batch_size=16, mode="training", target=small(), stages="auto", config=config)
     assert executable.profile.ipus == 2
     assert executable.profile.total_cycles == found().profile.total_cycles
+
+
+def test_schedules_of_the_stages_that_are_found() -> None:
+    arguments: dict[str, Any] = {"batch_size": 16, "target": small(), "stages": "auto"}
+    compared = wb.compare_schedules(uneven, 2, ("Grouped",), (False,), **arguments)
+    assert compared.profiles[0].total_cycles == found().profile.total_cycles
+    with pytest.raises(InputError, match="ipus is not given"):
+        wb.compare_schedules(uneven, **arguments)
+    with pytest.raises(InputError, match=r"stages is 'auto', which .* find.*wb\.autosplit"):
+        wb.sweep(uneven, {"stages": ["auto"]}, batch_size=16, target=small())
 
 
 def test_fewest_ipus_says_why_not_on_fewer() -> None:

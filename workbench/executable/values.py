@@ -41,6 +41,12 @@ def _several(name: str, value: Any, example: str) -> list[Any]:
 def _stages(name: str, value: Any) -> Any:
     if value is None:
         return None
+    if isinstance(value, str) and value == "auto":
+        raise InputError(
+            f"{name} is 'auto', which wb.compile, wb.profile and wb.compare_schedules find",
+            expected="a list",
+            todo=f"give {name}=wb.autosplit(model, ipus, ...)",
+        )
     example = f"[{value!r}]" if isinstance(value, str) else "[0, 0, 1], a stage for each layer"
     held = getattr(value, "stages", None)  # those of a split
     found = _several(name, held if isinstance(held, list | tuple) else value, example)

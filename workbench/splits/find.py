@@ -11,8 +11,9 @@ from typing import Any
 
 from workbench.engine.frontends.staging.chain import LayerChain, chain_of
 from workbench.errors import Cancelled, InputError, WorkbenchError
-from workbench.executable.pipelines import FILLINGS, devices_of, offload_options, recomputation_options
+from workbench.executable.pipelines import FILLINGS, OFFLOAD, devices_of, offload_options, recomputation_options
 from workbench.executable.sources import TRACING
+from workbench.profiler.advice.levers.situation import accumulators_apart
 from workbench.splits.costs import StageCosts, costs_of
 from workbench.splits.layout import Layout
 from workbench.splits.search import Cuts, along, best_cuts
@@ -21,11 +22,15 @@ from workbench.splits.split import Attempt, Split, check_stages, stages_of
 Progress = Callable[[str], None]
 Compile = Callable[[Any, Progress | None, Any], Any]
 
-# What memory may ask for besides, mildest first: each costs time, and leaves every number as it is.
+# What memory may ask for besides, mildest first: each costs time, and leaves every number as it is. With the results of
+# all layers kept no more is made again at a time than what lies in one of them.
 RELIEFS: tuple[dict[str, Any], ...] = (
     {"recomputation": True},
-    {"recomputation": True, "offload": ("optimizer_state",)},
-    {"recomputation": True, "offload": ("optimizer_state", "activations")},
+    {"recomputation": True, "recomputation_checkpoints": ("*",)},
+    {"offload": ("optimizer_state",)},
+    {"offload": ("optimizer_state", "activations")},
+    {"offload": ("optimizer_state", "activations", "gradient_accumulation_buffers")},
+    {"offload": ("optimizer_state", "activations", "gradient_accumulation_buffers", "weights")},
 )
 COMPILES = 8
 
@@ -91,19 +96,49 @@ class _Search:
     attempts: list[Attempt] = field(default_factory=list)
 
     def run(self) -> None:
-        """Without any relief, then with one after another until something fits."""
+        """Without any relief, then with one after another until something fits.
+
+        What is offloaded comes to the recomputation that left least, and only what the program holds.
+        """
+        self._settle({}, more=self.request.mode != "inference" and bool(self.reliefs))
+        first = self.attempts[0].profile
+        if first is None or first.meta.get("mode") != "training":
+            return
+        recomputed: list[Attempt] = []
+        for place, each in enumerate(self.reliefs):
+            if self.left <= 0 or any(one.profile is not None and one.profile.fits for one in self.attempts):
+                return
+            best = min(recomputed, key=lambda one: one.rank, default=None)
+            relief = self._useful(each if "recomputation" in each or best is None else {**best.arguments, **each})
+            if relief is None:
+                continue
+            before = len(self.attempts)
+            self._settle(relief, more=place + 1 < len(self.reliefs))
+            if "offload" not in relief:
+                recomputed += [one for one in self.attempts[before:] if one.profile is not None]
+
+    def _useful(self, relief: dict[str, Any]) -> dict[str, Any] | None:
+        """A relief with what is offloaded left out that there is not; None where it asks for nothing new."""
+        held = tuple(name for name in relief.get("offload", ()) if self._holds(OFFLOAD[name][1] or "stash"))
+        found = {name: value for name, value in relief.items() if name not in ("offload", "device_mapping")}
+        found |= {"offload": held} if held else {}
         asked = self.request.options
-        reliefs = [
-            each for each in self.reliefs if any(asked.get(name) != value for name, value in options_of(each).items())
-        ]
-        reliefs = reliefs if self.request.mode != "inference" else []
-        for place, relief in enumerate(({}, *reliefs)):
-            if any(each.profile is not None and each.profile.fits for each in self.attempts) or self.left <= 0:
-                return
-            self._settle(relief, more=place < len(reliefs))
-            first = self.attempts[0].profile
-            if first is not None and first.meta.get("mode") != "training":
-                return
+        if "recomputation_checkpoints" in found and asked.get("pipeline.recomputation_checkpoints"):
+            del found["recomputation_checkpoints"]  # they are given
+        known = [options_of(each.arguments) for each in self.attempts]
+        mapped = {"pipeline.device_mapping": self.layout.devices} if self.layout.devices else {}
+        if not found or any({**mapped, **options_of(found)} == each for each in known):
+            return None
+        return found if any(asked.get(name) != value for name, value in options_of(found).items()) else None
+
+    def _holds(self, kind: str) -> bool:
+        """Whether variables of a kind take enough of the tiles in any split to be worth a compile."""
+        for profile in (each.profile for each in self.attempts if each.profile is not None):
+            variables, target = accumulators_apart(profile.variables), profile.target
+            room = profile.ipus * int(target["tiles_per_ipu"]) * int(target["bytes_per_tile"])
+            if variables.loc[variables["kind"] == kind, "bytes"].sum() >= LEAST * room:
+                return True
+        return False
 
     def _settle(self, relief: dict[str, Any], more: bool) -> None:
         """Compile the best known cuts and those that follow from what it shows, until they are known already.
@@ -183,6 +218,7 @@ class _Search:
 
 FAR = 1.2  # bytes of a stage are expected to within a fifth
 IDLE = 2  # compiles in a row that were no better
+LEAST = 0.005  # of all tiles: what holds less is not offloaded
 WITHIN = 1.02  # stages expected to be slower by more than the search's own error of cycles are not tried
 
 
@@ -191,6 +227,8 @@ def options_of(relief: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "recomputation" in relief:
         found |= recomputation_options(relief["recomputation"])
+    if "recomputation_checkpoints" in relief:
+        found["pipeline.recomputation_checkpoints"] = tuple(relief["recomputation_checkpoints"])
     if "device_mapping" in relief:
         found["pipeline.device_mapping"] = tuple(relief["device_mapping"])
     return found | (offload_options(relief["offload"]) if "offload" in relief else {})

@@ -19,6 +19,7 @@ DEAR = 1.5  # stages are looked for where nothing that fits is cheaper than so m
 EACH = 5  # compiles of one number of stages
 SPREAD = 0.6  # stages are not tried where they have less than this share of the bytes that the program needs
 CARRIED = ("half_precision", "half_partials", "available_memory")  # levers that act the same on every stage
+_WHERE = ("pipeline.device_mapping", "pipeline.recomputation_checkpoints")  # said by the cuts, and by recomputation
 _SCHEDULE, _SEQUENTIAL = "pipeline.schedule", "Sequential"
 
 
@@ -108,7 +109,7 @@ def _split(trial: Trial, split: SplitFinder, carrier: Parts, how: Change, ipus: 
     trial.budget.used += len(attempts)
     for arguments, options, profile, problem in attempts:
         cut = ", ".join(arguments.get("stages", ()))
-        told = "".join(f", {name.rpartition('.')[2]}" for name in options)
+        told = "".join(f", {name.rpartition('.')[2]}" for name in options if name not in _WHERE)
         staged = Change(
             lever="stages",
             title=f"{ipus} stages cut after {cut}{told}",
