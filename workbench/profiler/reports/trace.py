@@ -183,8 +183,14 @@ class Trace(Report):
     def proportions(self, ipu: int = 0, cycles_from: int | None = None, cycles_to: int | None = None) -> dict[str, int]:
         """Cycles by cause inside a window, exact; they sum to its length."""
         first, last = self._range(ipu, cycles_from, cycles_to)
-        totals = self.profile.timeline.totals(first, last)
-        return {cause: cycles for (place, cause), cycles in totals.items() if place == ipu}
+        return self._by_ipu(first, last)[ipu]
+
+    def _by_ipu(self, first: int, last: int) -> list[dict[str, int]]:
+        """Cycles by cause of each IPU inside a window."""
+        found: list[dict[str, int]] = [{} for _ in range(self.profile.ipus)]
+        for (ipu, cause), cycles in self.profile.timeline.totals(first, last).items():
+            found[ipu][cause] = cycles
+        return found
 
     def tile_balance(self, ipu: int = 0, cycles_from: int | None = None, cycles_to: int | None = None) -> float:
         """Average over the compute steps of a window of the mean of their active tiles over the slowest, by cycles."""
@@ -201,7 +207,7 @@ class Trace(Report):
     @cached_property
     def data(self) -> dict[str, Any]:
         """JSON data: total cycles and the cycles by cause of every IPU."""
-        breakdown = [self.proportions(ipu) for ipu in range(self.profile.ipus)]
+        breakdown = self._by_ipu(0, self.profile.total_cycles)
         return {"total_cycles": self.profile.total_cycles, "ipus": self.profile.ipus, "by_cause": breakdown}
 
     @property

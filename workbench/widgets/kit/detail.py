@@ -21,6 +21,7 @@ from workbench.profiler.timeline import Enclosing, TimedNode, called, enclosing_
 from workbench.profiler.timeline.tree import Call
 
 BUSY = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
+_PLACE = {cause: number for number, cause in enumerate(BUSY)}
 MAX_RECTANGLES = 20_000
 
 FloatArray = npt.NDArray[np.float64]
@@ -99,16 +100,15 @@ class Detail:
         self.profile = profile
         steps = profile.tables["steps"]
         names = ("id", "layer", "direction", "cause", "ipu", "to_ipu")
-        place = {cause: number for number, cause in enumerate(BUSY)}
         self._causes: dict[int, str] = {}
         self._steps: dict[int, _Known] = {}
         for step, layer, direction, cause, *ipus in zip(*(steps[name].tolist() for name in names), strict=True):
             self._causes[step] = cause
-            self._steps[step] = _Known((layer, direction), place.get(cause, -1), (ipus[0], ipus[1]))
+            self._steps[step] = _Known((layer, direction), _PLACE.get(cause, -1), (ipus[0], ipus[1]))
         self._mixes: dict[tuple[TimedNode, str | None, str], _Mix] = {}
         self._busy: dict[tuple[TimedNode, int], tuple[int, ...]] = {}
         self._spans: dict[TimedNode, tuple[IntArray, IntArray]] = {}
-        self._rows: dict[tuple[TimedNode, int], _Row] = {}
+        self._rows: dict[TimedNode, dict[int, _Row]] = {}
 
     def lane(self, ipu: int, window: Window) -> Lane:
         """What one IPU does in a window."""
@@ -138,7 +138,9 @@ class Detail:
 
     def main_layer_of_call(self, call: Call, body: TimedNode) -> Layer:
         """The same of the call of a body."""
-        return self._mix_of_call(body, enclosing_of(call)).main
+        key = (body, call.for_layer, call.direction)
+        known = self._mixes.get(key)
+        return (known or self._mix_of_call(body, enclosing_of(call))).main
 
     def _mix(self, node: TimedNode) -> _Mix:
         if node.kind == "call":
@@ -168,6 +170,10 @@ class Detail:
                 found[layer] = found.get(layer, 0) + cycles
         else:
             for child in (node.children[node.arm],) if node.kind == "if" else node.children:
+                if child.kind == "step":
+                    layer = self._steps[child.step].layer
+                    found[layer] = found.get(layer, 0) + child.cycles * node.times
+                    continue
                 for key, cycles in self._mix(child).cycles.items():
                     found[key] = found.get(key, 0) + cycles * node.times
         return found
@@ -189,28 +195,44 @@ class Detail:
 
     def row(self, node: TimedNode, ipu: int) -> _Row:
         """The parts of a sequence that one IPU works in."""
-        found = self._rows.get((node, ipu))
+        found = self._rows.get(node)
         if found is None:
-            found = self._rows[node, ipu] = self._new_row(node, ipu)
+            found = self._rows[node] = self._rows_of_steps(node) if node.steps else self._rows_of_nodes(node)
+        return found[ipu]
+
+    def _rows_of_steps(self, node: TimedNode) -> dict[int, _Row]:
+        starts, cycles = self.spans(node)
+        known = [self._steps[step] for step in node.steps]
+        causes = np.array([each.cause for each in known], dtype=np.int64)
+        busy = (causes[:, None] == np.arange(len(BUSY))) * cycles[:, None].astype(np.float64)
+        found: dict[int, _Row] = {}
+        for ipu in node.ipus:
+            mine = [place for place, each in enumerate(known) if ipu in each.ipus]
+            found[ipu] = _row([node.steps[place] for place in mine], starts[mine], cycles[mine], busy[mine])
         return found
 
-    def _new_row(self, node: TimedNode, ipu: int) -> _Row:
+    def _rows_of_nodes(self, node: TimedNode) -> dict[int, _Row]:
+        """Of what works on many IPUs, as a column of a pipeline, the cycles of all are taken at once."""
         starts, cycles = self.spans(node)
-        members: Sequence[TimedNode | int]
-        if members := node.steps:
-            known = [self._steps[step] for step in node.steps]
-            places = np.array([place for place, each in enumerate(known) if ipu in each.ipus], dtype=np.int64)
-            causes = np.array([each.cause for each in known], dtype=np.int64)[places]
-            busy = (causes[:, None] == np.arange(len(BUSY))) * cycles[places, None].astype(np.float64)
-        else:
-            members = node.children
-            mine = [place for place, child in enumerate(node.children) if ipu in child.ipus]
-            places = np.array(mine, dtype=np.int64)
-            spent = [self.busy(node.children[place], ipu) for place in mine]
-            busy = np.array(spent, dtype=np.float64).reshape(-1, len(BUSY))
-        sums = np.cumsum(busy, axis=0) - busy
-        own = [members[place] for place in places.tolist()]
-        return _Row(members=own, starts=starts[places], cycles=cycles[places], busy=busy, sums=sums)
+        places: dict[int, list[int]] = {ipu: [] for ipu in node.ipus}
+        spent: dict[int, list[list[int]]] = {ipu: [] for ipu in node.ipus}
+        for place, child in enumerate(node.children):
+            rows = {ipu: [0] * len(BUSY) for ipu in child.ipus}
+            for (ipu, cause), amount in child.totals.items():
+                if cause in _PLACE and ipu in rows:
+                    rows[ipu][_PLACE[cause]] = amount
+            for ipu, row in rows.items():
+                places[ipu].append(place)
+                spent[ipu].append(row)
+        found: dict[int, _Row] = {}
+        for ipu, mine in places.items():
+            busy = np.array(spent[ipu], dtype=np.float64).reshape(-1, len(BUSY))
+            found[ipu] = _row([node.children[place] for place in mine], starts[mine], cycles[mine], busy)
+        return found
+
+
+def _row(members: Sequence[TimedNode | int], starts: IntArray, cycles: IntArray, busy: FloatArray) -> _Row:
+    return _Row(members=members, starts=starts, cycles=cycles, busy=busy, sums=np.cumsum(busy, axis=0) - busy)
 
 
 def _mixed(cycles: Counter[Layer]) -> _Mix:
@@ -226,6 +248,10 @@ class _Visit:
     lanes: Mapping[int, Lane]
     window: Window
     whole: list[tuple[int, int, int, tuple[int, ...]]] = field(default_factory=list)
+    _fine: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._fine = min(self.window.each, self.window.shortest)
 
     def node(self, node: TimedNode, start: int, context: Enclosing) -> None:
         """Add a node that stands at `start`."""
@@ -250,10 +276,6 @@ class _Visit:
         if not node.cycles or start >= self.window.last or start + node.cycles <= self.window.first:
             return []
         return [ipu for ipu in node.ipus if ipu in self.lanes]
-
-    @property
-    def _fine(self) -> float:
-        return min(self.window.each, self.window.shortest)
 
     def _step(self, node: TimedNode, start: int, context: Enclosing, mine: list[int]) -> None:
         layer = self.detail.main_layer(node.step)

@@ -104,7 +104,10 @@ def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
 
 def _proportions(report: Report, visible: tuple[float, float]) -> dict[str, int]:
     first, last = round(visible[0]), round(visible[1])
-    return _sums([report.proportions(ipu, first, last) for ipu in range(report.profile.ipus)])
+    found: dict[str, int] = {}
+    for (_, cause), cycles in report.profile.timeline.totals(first, last).items():
+        found[cause] = found.get(cause, 0) + cycles
+    return _sums([found])
 
 
 def _dearest(report: Report) -> list[dict[str, Any]]:
