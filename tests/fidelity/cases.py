@@ -71,6 +71,7 @@ FAMILIES: dict[str, Callable[[Case], Any]] = {
     "TUT4": products,
     "DOC": documented,
     "SIGLIP": vision,
+    "FP8": vision,
     "CFG": configuration_behaviour,
     "ERR": validation_error,
     "INEQ": inequality,

@@ -20,6 +20,7 @@ GROUPS = {
     "KLSTM": WHOLE,
     "CYC": WHOLE,
     "SIGLIP": WHOLE,
+    "FP8": "products of 8-bit floats",
     "VAL": "pipeline",
     "ORDER": "pipeline",
     "SCHED": "pipeline",

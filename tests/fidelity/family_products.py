@@ -34,14 +34,16 @@ PRODUCTS: Mapping[str, tuple[Shape, Shape]] = {
 
 
 def vision(case: Case) -> Any:
-    """Cycles by type of the operands; float16 is the one the engine has."""
-    name = case["id"].removeprefix("SIGLIP-")
+    """Cycles by type of the operands."""
+    family, _, name = case["id"].partition("-")
     if name == "xcode":
         code = _tower().profile.tiles["internal_exchange_code"]
         return {"avg": [None, round(float(code.mean()))], "max": [None, int(code.max())]}
     if name not in PRODUCTS:
-        return NotRun("its casts are between float16 and a type of 8 bits, which the engine has not")
-    return {"fp16": _cycles(*PRODUCTS[name])}
+        return NotRun("of which tensors its exchange, copies and casts are is not published")
+    if family == "FP8":
+        return {"fp8": _cycles(*PRODUCTS[name], "float8_e4m3fn")}
+    return {"fp16": _cycles(*PRODUCTS[name], "float16")}
 
 
 @cache
@@ -67,11 +69,13 @@ def _blocks() -> Any:
 
 
 @cache
-def _cycles(left: Shape, right: Shape) -> int:
+def _cycles(left: Shape, right: Shape, dtype: str) -> int:
+    from jax import numpy as jnp
+
     compiled = api.compile(
-        lambda a, b: a @ b,
-        struct(*left, dtype="float16"),
-        struct(*right, dtype="float16"),
+        lambda a, b: jnp.matmul(a, b, preferred_element_type="float16"),
+        struct(*left, dtype=dtype),
+        struct(*right, dtype=dtype),
         config=config(matmuls={"partialsType": "half"}),
         target="ipu21",
     ).compiled

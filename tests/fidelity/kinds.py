@@ -25,7 +25,7 @@ AMP_VERTEX = "poplin::ConvPartial1x1Out"
 
 # Kind -> the published numbers of it, by `name of the row/place in its answer`; the first that matches counts.
 RULES = {
-    "product": r"^(half|float) \d+x|^SIGLIP-(QKV|PV|out)|^TUT4-EX-ops\d/",
+    "product": r"^(half|float) \d+x|^(SIGLIP|FP8)-(QKV|PV|out)|^TUT4-EX-ops\d/",
     "exchange": r"^MV-.*exchange|^HALO-.*-parts/exchange|^SIGLIP-xchg/exchange",  # of a halo two rows state it
     "sync": r"^(MV|HALO)-.*sync",
     "host": r"^MV-.*host",

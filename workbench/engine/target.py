@@ -106,8 +106,10 @@ class Target:
     conv_units_half_input: int = 8  # PLIBS poplinCycleEstimators.cpp:1164-1196; half inputs, float partials
     conv_units_half_partials: int = 16  # the same table: half inputs, half partials (Mk2 and later)
     conv_units_float: int = 16  # the same table: float inputs and partials
+    # PLIBS lib/poplin/codelets (QUARTER, HALF, 16, 8): 8-bit floats with half partials, of C600 alone; 0: no such unit
+    conv_units_quarter: int = _or_0(0)
     conv_weight_load_bytes_per_cycle: int = 8  # PLIBS: charged unless use128BitConvUnitLoad
-    weights_per_conv_unit_bytes: int = 32  # PLIBS Target::getWeightsPerConvUnit: 16 half, 8 float
+    weights_per_conv_unit_bytes: int = 32  # PLIBS Target::getWeightsPerConvUnit: 32 quarter, 16 half, 8 float
     host_bytes_per_second: float = 7.98e9  # tutorial 6 on the IPU Model: 40 MB in 6,663,550 cycles at 1.33 GHz
     host_copy_bytes_per_second: float = 12.8e9  # not measured: one channel of DDR4-3200, read and written
     link_bytes_per_second: float = 17179869184.0  # PLIBS lib/poplibs_test/Util.cpp:360-430: 128 Gib/s per link
@@ -263,6 +265,7 @@ targets: Mapping[str, Target] = {
         name="ipu21",
         architecture="ipu21",
         clock_hz=1.5e9,  # STACK default clock of the C600
+        conv_units_quarter=16,
     ),
 }
 

@@ -30,7 +30,7 @@ def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
     """The problem of a node and its plan; equal problems are planned once."""
     group = "matmuls" if node.op == "dot_general" else "convolutions"
     partials_type = node.attr("partials_type") or lowering.options.get(f"{group}.poplar_options.partialsType")
-    planned = problem_of(node, partials_type)
+    planned = problem_of(node, partials_type, quarters=lowering.target.conv_units_quarter > 0)
     if group == "matmuls" and lowering.options.get("matmuls.clear_pass_type"):
         planned = replace(planned, problem=replace(planned.problem, direction="forward"))
     asked = PlanOf(problem=planned.problem, target=lowering.target, proportion=node.attr(PROPORTION))

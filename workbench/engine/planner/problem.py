@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from workbench.base.arrays import IntArray
-from workbench.base.dtypes import ITEMSIZE_BYTES
+from workbench.base.dtypes import DTYPE_WORDS, ITEMSIZE_BYTES
 from workbench.engine.graph import Node
 from workbench.engine.remembered import remembered
 
@@ -161,9 +161,15 @@ def type_word(dtype: str) -> str:
     return "half" if ITEMSIZE_BYTES[dtype] <= 2 else "float"
 
 
-def problem_of(node: Node, partials_type: str) -> Planned:
-    """The problem of a `dot_general` or `conv_general_dilated` node, partials added in `partials_type`."""
-    types = (type_word(node.operands[0].dtype), type_word(node.results[0].dtype))
+def problem_of(node: Node, partials_type: str, *, quarters: bool = False) -> Planned:
+    """The problem of a `dot_general` or `conv_general_dilated` node, partials added in `partials_type`.
+
+    `quarters`: whether the unit multiplies 8-bit floats as they are; else they are halves to it.
+    """
+    in_type = type_word(node.operands[0].dtype)
+    if quarters and all(DTYPE_WORDS[value.dtype] == "quarter" for value in node.operands[:2]):
+        in_type = "quarter"
+    types = (in_type, type_word(node.results[0].dtype))
     key = (node.operands[0].shape, node.operands[1].shape, node.results[0].shape, node.attrs)
     backward = node.origin.direction == "backward"
     if node.op == "dot_general":
@@ -172,7 +178,7 @@ def problem_of(node: Node, partials_type: str) -> Planned:
 
 
 def _partials(in_type: str, partials_type: str) -> str:
-    return "float" if in_type == "float" else partials_type
+    return {"float": "float", "quarter": "half"}.get(in_type, partials_type)
 
 
 @remembered(4096)

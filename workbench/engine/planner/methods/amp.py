@@ -52,7 +52,7 @@ class Amp(Method):
         if problem.field and not layout.expanded:
             heights += [height for height in (2, 4) if chans * height <= depth]
         kinds = [(height, problem.partials_type) for height in heights]
-        narrower = TYPE_BYTES[problem.out_type] < TYPE_BYTES[problem.partials_type]
+        narrower = problem.in_type != "quarter" and TYPE_BYTES[problem.out_type] < TYPE_BYTES[problem.partials_type]
         if narrower and chans <= depth and all(axis.kernel == 1 for axis in problem.field):
             kinds.insert(0, (1, problem.out_type))
         found = []
@@ -126,7 +126,7 @@ class Amp(Method):
 
         Source: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:610 (getMaxMACsPerCyclePerTile).
         """
-        return self.units * (4 if in_type == "half" else 1)
+        return self.units * {"quarter": 8, "half": 4}.get(in_type, 1)
 
     @property
     def grouping(self) -> int:
@@ -139,7 +139,9 @@ class Amp(Method):
 
 
 def units_of(in_type: str, partials_type: str, target: Target) -> int:
-    """Convolution units that multiply these types at once; the three figures are the target's."""
+    """Convolution units that multiply these types at once; the four figures are the target's."""
+    if in_type == "quarter":
+        return target.conv_units_quarter
     if in_type == "float":
         return target.conv_units_float
     return target.conv_units_half_partials if partials_type == "half" else target.conv_units_half_input

@@ -26,8 +26,8 @@ class HorizontalMac(Method):
 
     @classmethod
     def variants(cls, layout: Layout, target: Target) -> Sequence[HorizontalMac]:
-        """One, but not for kernels laid out as channels."""
-        if layout.expanded:
+        """One, but not for kernels laid out as channels, nor for 8-bit floats, which it does not multiply."""
+        if layout.expanded or layout.problem.in_type == "quarter":
             return []
         return [cls(in_block=4, out_block=2, partials_type=layout.problem.partials_type)]
 

@@ -33,9 +33,9 @@ class OuterProduct(Method):
 
     @classmethod
     def variants(cls, layout: Layout, target: Target) -> Sequence[OuterProduct]:
-        """One, for a single input channel and no field."""
+        """One, for a single input channel of halves or floats and no field."""
         problem = layout.problem
-        if prod(problem.in_chans) != 1 or problem.field:
+        if problem.in_type == "quarter" or prod(problem.in_chans) != 1 or problem.field:
             return []
         block = target.data_path_bytes // TYPE_BYTES[problem.in_type]
         return [cls(out_block=block, partials_type=problem.in_type)]
