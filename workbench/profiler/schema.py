@@ -47,6 +47,21 @@ LATER_COLUMNS: Mapping[tuple[str, str], int] = {
 LATER_TABLES: Mapping[str, int] = {"moves": 6, "placements": 6}
 LATER_ARRAYS: Mapping[str, int] = {"placement_numbers": 6}
 
+_LATER_WORDS: Mapping[int, tuple[str, ...]] = {
+    2: ("which operators share a body",),
+    3: ("what planners charged operators",),
+    4: ("which vertex a term of a step is of",),
+    5: (),
+    6: ("how exchanges are made up of pieces", "which tile sends to which"),
+}
+
+
+def not_recorded(version: int) -> str:
+    """What a file of a version does not hold, in a line; "" of this version's, which hold everything."""
+    lacking = [word for since, words in _LATER_WORDS.items() if since > version for word in words]
+    return f"not recorded in a file of version {version}: {', '.join(lacking)}" if lacking else ""
+
+
 # An address used by several categories at different steps counts for the first of this list.
 # Columns by table; the letter is the numpy kind: i int64, f float64, b bool, U text.
 SCHEMA: Mapping[str, Mapping[str, str]] = {

@@ -33,6 +33,7 @@ from workbench.profiler.schema import (
     Column,
     Stored,
     Table,
+    not_recorded,
     spoken,
     table,
 )
@@ -162,9 +163,18 @@ def _profile(archive: zipfile.ZipFile, head: Mapping[str, Any]) -> Profile:
     for name, shape in head["arrays"].items():
         if name not in later:
             arrays[name] = _numbers(archive, f"array/{name}.npy", "i", tuple(shape))
-    profile = Profile(meta=spoken(dict(head["meta"])), tables=tables, arrays=arrays, placing=_placing)
+    profile = Profile(meta=_meta(head["meta"], version), tables=tables, arrays=arrays, placing=_placing)
     validate(profile)
     return profile
+
+
+def _meta(stored: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """The JSON data, with a warning that says what an earlier version did not record."""
+    meta: dict[str, Any] = spoken(dict(stored))
+    lacking = not_recorded(version)
+    if lacking and isinstance(meta.get("warnings"), list):
+        meta["warnings"] = [*meta["warnings"], lacking]
+    return meta
 
 
 def _rows(head: Mapping[str, Any], name: str) -> int:
