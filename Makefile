@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times sweeps
 
-.PHONY: help lab test test-all hostile check golden stub corpus stability fidelity decide splits notebooks picture bench clean
+.PHONY: help lab test test-all hostile check reference golden stub corpus stability fidelity decide splits notebooks picture bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ check: $(VENV)/.test-ready ## ruff, mypy --strict and the import directions
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+reference: $(VENV)/.test-ready ## measure an example of each option, and write docs/reference.md and what the app shows behind ?
+	KERAS_BACKEND=jax $(BIN)/python -m tests.reference.write
 
 golden: $(VENV)/.test-ready ## write the golden files again; read the difference before committing it
 	$(BIN)/python -m pytest -q -m "not slow and not browser" --update-golden

@@ -112,3 +112,6 @@ class Offers:
 
     def to_json(self) -> str:
         """The verdict and the headline numbers as JSON."""
+
+    def to_model_explorer(self, path: str | Path) -> Path:
+        """Write the operators as a graph in the JSON of Model Explorer; returns the path."""

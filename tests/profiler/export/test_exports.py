@@ -112,3 +112,33 @@ def test_a_window_that_is_none_is_refused(window: dict[str, Any], tmp_path: Path
     with pytest.raises(InputError, match=next(name for name in reversed(window))):
         to_chrome_trace(handmade_profile(), tmp_path / "trace.json", **window)
     assert not list(tmp_path.iterdir())
+
+
+# Model Explorer
+
+
+@each_profile
+def test_a_graph_has_every_operator_and_leads_from_writers_to_readers(profile: Profile, tmp_path: Path) -> None:
+    path = profile.to("model_explorer", tmp_path / "graph.json")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    (graph,) = found["graphs"]
+    nodes = {node["id"]: node for node in graph["nodes"]}
+    operators = profile.operators.set_index("name")
+    assert list(nodes) == list(operators.index)
+    steps, variables = profile.tables["steps"], profile.tables["variables"]
+    operator_of = dict(zip(steps["id"].tolist(), steps["operator"].tolist(), strict=True))
+    name_of = dict(zip(variables["id"].tolist(), variables["name"].tolist(), strict=True))
+    accesses = profile.tables["accesses"]
+    does = {
+        (operator_of[step], bool(write), name_of[variable])
+        for step, variable, write in zip(accesses["step"], accesses["variable"], accesses["write"], strict=True)
+    }
+    for name, node in nodes.items():
+        attributes = {each["key"]: each["value"] for each in node["attrs"]}
+        assert node["namespace"] == operators.loc[name, "layer"]
+        assert attributes["cycles"] == str(operators.loc[name, "cycles"])
+        for edge in node["incomingEdges"]:
+            source, variable = edge["sourceNodeId"], edge["sourceNodeOutputId"]
+            assert source in nodes
+            assert (source, True, variable) in does
+            assert (name, False, variable) in does

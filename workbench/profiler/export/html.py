@@ -33,6 +33,9 @@ _STYLE = (
     "body{margin:0 auto;padding:20px 24px 40px;max-width:1560px;background:var(--wb-page);"
     "color:var(--jp-ui-font-color0,#16191d);font:14px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}"
     "h1{margin:0 0 2px;font-size:20px;font-weight:650}header p{margin:0 0 16px;color:var(--jp-ui-font-color2,#5b636c)}"
+    "h2{margin:0 0 6px;font-size:16px}pre{overflow:auto;padding:10px 12px;border-radius:6px;"
+    "border:1px solid var(--jp-border-color2,#dfe3e8);"
+    "background:var(--jp-layout-color0,#fff);font:12px/1.5 ui-monospace,monospace}"
     "main>section{margin:0 0 16px}img{max-width:100%;height:auto}td,th{padding:2px 10px;text-align:left}"
 )
 
@@ -45,19 +48,30 @@ def to_html(profile: Profile, path: str | Path) -> Path:
     return Path(path)
 
 
-def page(profile: Profile) -> str:
-    """The text of the file of a profile."""
-    names = face("html").shown(profile)
+def page(profile: Profile, besides: Mapping[str, Report] | None = None, code: str = "") -> str:
+    """The text of the file of a profile; with reports `besides` its own after its first, and the code that made it."""
+    first, *names = face("html").shown(profile)
     subtitle = (
         f"{profile.meta['mode']}, batch size {profile.meta['batch_size']}, target {profile.target['name']}; modelled"
     )
-    return page_of({name: getattr(profile, name) for name in names}, profile.name, subtitle)
+    own = {name: getattr(profile, name) for name in names}
+    return page_of({first: getattr(profile, first), **(besides or {}), **own}, profile.name, subtitle, code)
 
 
-def page_of(reports: Mapping[str, Report], title: str, subtitle: str) -> str:
-    """The text of a file that shows reports, each by the face of its name, under one another and linked."""
-    front = face("html")
+def page_of(reports: Mapping[str, Report], title: str, subtitle: str, code: str = "") -> str:
+    """The text of a file that shows reports, each by the face of its name, under one another and linked; then code."""
     packed = _fitting({name: _packed(name, report) for name, report in reports.items()})
+    text = _written(reports, packed, title, subtitle, code)
+    while packed and len(text.encode("utf-8")) > MAX_BYTES:
+        packed = _without_largest(packed)
+        text = _written(reports, packed, title, subtitle, code)
+    return text
+
+
+def _written(
+    reports: Mapping[str, Report], packed: Mapping[str, Mapping[str, str]], title: str, subtitle: str, code: str
+) -> str:
+    front = face("html")
     drawn = tuple(packed)
     sections = "".join(_section(name, report, name in packed) for name, report in reports.items())
     state = json.dumps(list(packed.values()))
@@ -66,7 +80,7 @@ def page_of(reports: Mapping[str, Report], title: str, subtitle: str) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"/>{_policy(script)}'
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
         f"<title>{markup(title)}</title><style>{_STYLE}{front.style(drawn)}</style></head><body>"
-        f"<header><h1>{markup(title)}</h1><p>{markup(subtitle)}</p></header><main>{sections}</main>"
+        f"<header><h1>{markup(title)}</h1><p>{markup(subtitle)}</p></header><main>{sections}{_code(code)}</main>"
         f'<script type="module">{script}</script>'
         "</body></html>\n"
     )
@@ -84,6 +98,12 @@ def _policy(script: str) -> str:
         "form-action 'none'",
     )
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}"/>'
+
+
+def _code(code: str) -> str:
+    if not code:
+        return ""
+    return f'<section id="code"><h2>Code</h2><pre tabindex="0" aria-label="Code">{markup(code)}</pre></section>'
 
 
 def _section(name: str, report: Report, drawn: bool) -> str:
@@ -106,6 +126,10 @@ def _fitting(packed: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
     """The views whose states fit together; the largest give way to their pictures."""
     left = dict(packed)
     while left and sum(len(part) for state in left.values() for part in state.values()) > MAX_BYTES - _PICTURE_BYTES:
-        largest = max(left, key=lambda name: sum(map(len, left[name].values())))
-        del left[largest]
+        left = _without_largest(left)
     return left
+
+
+def _without_largest(packed: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    largest = max(packed, key=lambda name: sum(map(len, packed[name].values())))
+    return {name: state for name, state in packed.items() if name != largest}

@@ -10,23 +10,30 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.base.text import shown
 from workbench.base.units import bytes_text
 from workbench.errors import InputError, WorkbenchError
 from workbench.executable import PHASES, compile_request
 from workbench.executable.reads import options_read
+from workbench.profiler.advice.compare import compare
 from workbench.profiler.advice.diagnose import cycles_per_sample, diagnose
 from workbench.profiler.advice.snippet import request_code
+from workbench.profiler.export.html import page
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
+from workbench.profiler.storage import profile_bytes
 from workbench.splits.by_hand import ByHand
 from workbench.widgets import linked
 from workbench.widgets.app.bar import Bar, asked_for
 from workbench.widgets.app.code import AppCode
-from workbench.widgets.app.history import Entry, History
+from workbench.widgets.app.history import KEPT, Entry, History
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.progress import AppProgress
+from workbench.widgets.app.reference import ReferencePanel
 from workbench.widgets.app.ribbon import Ribbon
 from workbench.widgets.app.run import AUTO, RunForm, compiled, request_of
+from workbench.widgets.app.share import Kept, SharePanel
+from workbench.widgets.app.share.panel import file_name
 from workbench.widgets.app.source import Choice, SourcePicker
 from workbench.widgets.app.task import Outcome, Progress, Task
 from workbench.widgets.app.trial import tried
@@ -71,7 +78,7 @@ class App(ipywidgets.VBox):
         self._before: Profile | None = None
         self._undone: _Before | None = None
         self._asked = ""  # the code of what is shown
-        self._ready = False
+        self._ready = self._keeping = False
         self._kept = uuid.uuid4().hex  # under it, a page remembers where the views of this app were zoomed to
         self.picker = SourcePicker(source, self._pick)
         self.run = RunForm(self._show_code)
@@ -82,14 +89,18 @@ class App(ipywidgets.VBox):
         self.cancel_button = self._button("Cancel", "stop", "Stop; nothing half-finished is kept", self.cancel)
         self.diagnose_button = self._button("Diagnose", "stethoscope", _DIAGNOSE, self.diagnose)
         self.history = History(self._show_again)
+        self.kept = Kept()
+        files = {"html": self._html_file, "profile": self._profile_file}
+        self.share = SharePanel(files, self.bring, self.keep, f"{self.kept.folder}")
+        self.reference = ReferencePanel()
         self.whatif = WhatIf(self._take_over, lambda: self._task is not None and self._task.running)
         self.results = ipywidgets.VBox()
         self._mending = ipywidgets.VBox()
         buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
         form = self._form()
         self.bar = Bar(buttons, self.progress, [form])
-        kept = [self.history.box, self.history.comparison, self.whatif]
-        super().__init__([self.bar.box, form, *kept, self._mending, self.results])
+        kept = [self.history.box, self.share, self.history.comparison, self.whatif]
+        super().__init__([self.bar.box, self.reference, form, *kept, self._mending, self.results])
         self.add_class("wb-app")
         self._ready = True
         self._show_code()
@@ -159,6 +170,26 @@ class App(ipywidgets.VBox):
         if self._task is not None:
             self._task.cancel()
 
+    def bring(self, profile: Profile) -> None:
+        """Show a profile that comes from a file, and put it into the history."""
+        if self._task is not None and self._task.running:
+            raise InputError("a compile is running", todo="wait for its end, or press Cancel")
+        self.history.add(profile, "")
+        self._show_again(self.history.entries[-1])
+
+    def keep(self, on: bool) -> str:
+        """Keep every result, those of now too, in the notebook's folder, and show those that were kept before; or keep
+        no more. What could not be read, a line each."""
+        if not on:
+            self._keeping = False
+            return ""
+        earlier, problems = self.kept.read(KEPT)
+        for each in self.history.entries:
+            self.kept.keep(each.profile)
+        self._keeping = True
+        self.history.take(earlier)
+        return "\n".join(problems)
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until nothing runs; False when it still does after so many seconds."""
         return self._task is None or self._task.wait(seconds)
@@ -197,6 +228,7 @@ class App(ipywidgets.VBox):
             self.code.code, self.code.problem = _code(choice, request), ""
             asked = asked_for(choice.name, request)
         current = self.history.current
+        self.share.say(ready=current is not None, code=self.code.code if not self.code.problem else "")
         changed = current is not None and bool(self.code.problem or self.code.code != self._asked)
         self.bar.say_form(asked, changed=changed)
         self.bar.say_shown(None if current is None else current.profile)
@@ -295,13 +327,42 @@ class App(ipywidgets.VBox):
         self._draw(profile)
         self.options.panel.show_reads(options_read(self.executable))
         self.whatif.of(self.executable)
+        known = any(each.profile is profile for each in self.history.entries)
         self.history.add(profile, self._asked)
         self._show_code()
+        if self._keeping and not known:
+            self._keep_on_disk(profile)
         text = "fits" if profile.fits else "does not fit; Diagnose looks for what makes it fit"
         if self._before is not None:
             text += f". {difference(self._before, profile)}"
         self.progress.end(f"{profile.name} {text}")
         self._enable()
+
+    def _keep_on_disk(self, profile: Profile) -> None:
+        try:
+            self.kept.keep(profile)
+        except (WorkbenchError, OSError) as error:
+            self._keeping = False
+            self.share.say(keeping=False, problem=f"results are kept no more: {shown(str(error))}")
+
+    def _html_file(self) -> tuple[str, str, bytes]:
+        entry = self._shown_entry()
+        besides: dict[str, Any] = {}
+        if self.diagnosis is not None and entry.profile is self.profile:
+            besides["diagnosis"] = self.diagnosis
+        if self.history.compared is not None:
+            besides["comparison"] = compare(*(each.profile for each in self.history.compared))
+        text = page(entry.profile, besides, entry.asked)
+        return file_name(entry.profile.name, "html"), "text/html", text.encode("utf-8")
+
+    def _profile_file(self) -> tuple[str, str, bytes]:
+        profile = self._shown_entry().profile
+        return file_name(profile.name, "wbprofile"), "application/octet-stream", profile_bytes(profile)
+
+    def _shown_entry(self) -> Entry:
+        if self.history.current is None:
+            raise InputError("there is no result yet", todo="press Compile, or load a profile")
+        return self.history.current
 
     def _tried(self, name: str, rows: list[dict[str, Any]]) -> None:
         self.options.panel.show_tried(name, rows)

@@ -76,7 +76,7 @@ def said_of(profile: Profile) -> str:
         profile.name,
         str(meta["mode"]),
         None if meta["mode"] == "function" else int(meta["batch_size"]),
-        int(meta["samples_per_call"]),
+        meta.get("samples_per_call"),
         profile.ipus * int(meta["replicas"]),
     )
     changed = dict(meta["config_changed"])
@@ -93,11 +93,12 @@ def asked_for(name: str, request: Any) -> str:
     return ", ".join(_words(name, mode, batch, batch * steps * request.replicas, ipus))
 
 
-def _words(name: str, mode: str, batch: int | None, samples: int, ipus: int) -> list[str]:
+def _words(name: str, mode: str, batch: int | None, samples: int | None, ipus: int) -> list[str]:
     words = [name, mode]
     if batch is not None:
         update = "a weight update" if mode == "training" else "a call"
-        words.append(f"batch size {batch:,} ({samples:,} {'sample' if samples == 1 else 'samples'} to {update})")
+        many = "samples" if samples is None else f"{samples:,} {'sample' if samples == 1 else 'samples'}"
+        words.append(f"batch size {batch:,} ({many} to {update}{' not recorded' if samples is None else ''})")
     return [*words, f"{ipus:,} IPUs"] if ipus > 1 else words
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ipywidgets
@@ -55,6 +55,20 @@ class History:
             self.entries = [*self.entries, found][-KEPT:]
         self.mark(found)
 
+    def take(self, profiles: Sequence[Profile]) -> None:
+        """Put results of another session before those that are kept; what is shown stays."""
+        earlier: list[Entry] = []
+        for profile in profiles:
+            before = earlier[-1].profile if earlier else None
+            earlier.append(Entry(0, profile, "", told_apart(before, profile)))
+        kept = {id(each): number for number, each in enumerate([*earlier, *self.entries], start=1)}
+        renamed = [replace(each, number=kept[id(each)]) for each in [*earlier, *self.entries]]
+        shown = None if self.current is None else self.current.profile
+        self.entries = renamed[-KEPT:]
+        self._count = len(renamed)
+        self.current = next((each for each in self.entries if each.profile is shown), None)
+        self.close()
+
     def mark(self, entry: Entry) -> None:
         """Say which result is shown."""
         self.current = entry
@@ -84,9 +98,9 @@ class History:
             linked.close(each)
 
     def _draw(self) -> None:
-        """One chip says nothing that the results do not."""
-        gone = self.box.children
-        self.box.children = [self._chip(each) for each in self.entries] if len(self.entries) > 1 else []
+        """One chip says nothing that the results do not, unless it is of no result that is shown."""
+        gone, said = self.box.children, len(self.entries) == 1 and self.entries[0] is self.current
+        self.box.children = [] if said else [self._chip(each) for each in self.entries]
         for each in gone:
             linked.close(each)
 
@@ -134,9 +148,9 @@ def told_apart(before: Profile | None, after: Profile) -> str:
 def _asked(profile: Profile) -> dict[str, str]:
     meta = profile.meta
     found = {"mode": str(meta["mode"]), "batch size": str(meta["batch_size"]), "IPUs": str(profile.ipus)}
-    found["samples a call"] = str(meta["samples_per_call"])
-    if int(meta["samples_per_call"]) == int(meta["batch_size"]):
-        found.pop("samples a call")
+    samples = meta.get("samples_per_call")  # files of earlier versions do not say
+    if samples is not None and samples != meta["batch_size"]:
+        found["samples a call"] = str(samples)
     return found | {name.rpartition(".")[2]: str(value) for name, value in dict(meta["config_changed"]).items()}
 
 

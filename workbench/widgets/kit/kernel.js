@@ -235,13 +235,14 @@ export function axisY(ctx, t, box, y, values, text, label) {
 export function tip(plot) {
   const box = h("div", {class: "wb-tip", "aria-hidden": "true"});
   plot.append(box);
-  const hide = () => { box.style.display = "none"; };
+  // The document is only listened to while there is something to hide: else it would hold every view there ever was.
+  const hide = () => { box.style.display = "none"; document.removeEventListener("scroll", hide, {capture: true}); };
   plot.addEventListener("keydown", hide, true);
   plot.addEventListener("wheel", hide, {passive: true});
-  document.addEventListener?.("scroll", () => { if (box.isConnected) hide(); }, {capture: true, passive: true});
   return (x, y, lines) => {
-    box.style.display = lines ? "block" : "none";
-    if (!lines) return;
+    if (!lines) return hide();
+    box.style.display = "block";
+    document.addEventListener("scroll", hide, {capture: true, passive: true});
     box.replaceChildren(...lines.map((text, i) => h(i ? "div" : "strong", {text})));
     const right = x + 14 + box.offsetWidth > plot.clientWidth;
     box.style.left = `${Math.max(0, right ? x - 14 - box.offsetWidth : x + 14)}px`;

@@ -1,0 +1,28 @@
+"""Sharing in the real JupyterLab: results are kept in the notebook's folder if the user says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready
+from workbench.profiler.storage import load_profile
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_history_is_kept_in_the_notebooks_folder(run_app: RunApp, lab_folder: Path) -> None:
+    lab = run_app(START)
+    page = lab.page
+    choose_ready(page, "mlp")
+    keep = page.get_by_role("checkbox", name="keep every result in workbench-history/")
+    keep.focus()
+    page.keyboard.press("Space")
+    page.get_by_text("every result is kept in workbench-history").wait_for()
+    button(page, "Compile").click()
+    page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
+    page.wait_for_timeout(1_000)
+    (path,) = (lab_folder / "workbench-history").glob("*.wbprofile")
+    assert load_profile(path).name == "mlp"
+    path.unlink()
