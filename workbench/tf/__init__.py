@@ -4,8 +4,9 @@ A small namespace, not a framework: operations record functions of `keras.ops` a
 what is placed on an IPU goes through the compiler of every other source, so that `session.profile` shows it. Keras and
 JAX are loaded with the first name that is used.
 
-`_names` is the table of public names; `_graph` records, `_ops` are what is recorded, `_session` runs it, and `_hooks`
-are told what stands above. Of `ipu`, only `config` and `devices` are imported. Tests: tests/tf, and tests/ipu.
+`_names` is the table of public names; `_graph` records, `_ops` are what is recorded, `_session` runs it, `_function`
+makes programs of Python functions (`tf.function`), and `_hooks` are told what stands above. Of `ipu`, only `config` and
+`devices` are imported. Tests: tests/tf, and tests/ipu.
 """
 
 from __future__ import annotations

@@ -225,6 +225,30 @@ def test_a_concrete_function_takes_its_tensors() -> None:
         scaled.get_concrete_function(tf.TensorSpec([None], tf.float32), 3.0)
 
 
+def test_functions_of_keras_read_variables_when_the_program_runs() -> None:
+    held = keras.Variable([1.0, 2.0])
+    read = tf.function(lambda x: keras.ops.sum(keras.ops.square(held)) + keras.ops.sum(x * held) + 2.0 * held[1])
+    x = np.ones(2, np.float32)
+    assert float(read(x)) == 1 + 4 + 1 + 2 + 4
+    held.assign([2.0, 3.0])
+    assert float(read(x)) == 4 + 9 + 2 + 3 + 6
+
+
+def test_a_gradient_through_a_loop_needs_a_count() -> None:
+    held = tf.Variable(2.0)
+
+    @tf.function
+    def power(x: Any, n: Any) -> Any:
+        with tf.GradientTape() as tape:
+            for _ in tf.range(n):
+                x = x * held
+        return tape.gradient(x, held)
+
+    assert float(power(np.float32(1), 3)) == 12
+    with pytest.raises(ValueError, match=r"only the running program knows.*tf\.range of a Python number"):
+        power(np.float32(1), np.int32(3))
+
+
 @pytest.mark.parametrize("compiled", [None, False, True])
 def test_whole_or_one_by_one_a_host_gives_the_same(compiled: bool | None) -> None:
     held = tf.Variable(1.0)
@@ -280,6 +304,7 @@ def test_a_function_inside_another_is_part_of_it() -> None:
         (lambda: tf.function(lambda x: x)(), TypeError, "missing a required argument"),
         (lambda: tf.function(lambda x: x)(each for each in [1]), TypeError, "is a generator.*from_generator"),
         (lambda: tf.function(lambda: object())(), TypeError, "returned <object"),
+        (lambda: tf.function(lambda x: x.numpy())(np.ones(2)), AttributeError, "no numpy.*return it from the function"),
         (lambda: tf.function(lambda x: x)(tf.placeholder(tf.float32, [])), ValueError, "a tensor of a graph"),
         (lambda: tf.function(lambda x: x)(np.array(["text"])), TypeError, "an array of numbers"),
     ],

@@ -14,12 +14,14 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import keras
 from malt.core import converter
 from malt.impl import api
 from malt.operators import py_builtins, variables
 from malt.pyct import errors
 
-from workbench.tf._function import expressions, lines, statements
+from workbench.tf._function import expressions, keras_calls, lines, statements
 from workbench.tf._ops.math import OPERATIONS
 
 LOGGER = logging.getLogger("workbench.tf")
@@ -89,6 +91,8 @@ def converted_call(
     builtin = expressions.BUILTINS.get(function) if _hashable(function) else None
     if builtin is not None:
         return builtin(*args, **named)
+    if _of_variables_of_keras(function, args, named):
+        return keras_calls.of_variables(function, args, named)
     target, given = _target(function, args)
     made = _converted(target) if target is not None else None
     return function(*args, **named) if made is None else made(*given, **named)
@@ -105,6 +109,13 @@ _AROUND: dict[Any, Callable[..., Any]] = {
 
 def _hashable(function: Any) -> bool:
     return isinstance(function, type | types.BuiltinFunctionType | types.FunctionType)
+
+
+def _of_variables_of_keras(function: Any, args: Any, named: Any) -> bool:
+    """Whether it is a function of Keras that computes with variables: Keras itself would take their values of now."""
+    if not isinstance(function, types.FunctionType) or not function.__module__.startswith("keras."):
+        return False
+    return any(isinstance(each, keras.Variable) for each in jax.tree_util.tree_leaves((args, named)))
 
 
 def _target(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:

@@ -347,6 +347,11 @@ def _stands_for(each: Any) -> Variable | None:
     return found
 
 
+def of_variables(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """A function of Keras that is given variables of Keras, as one operation of their values."""
+    return _record(function.__name__, function, args, kwargs)
+
+
 # -- variables ------------------------------------------------------------------------------------------
 
 
@@ -393,4 +398,4 @@ def _no_draw(original: Any) -> Any:
     return next
 
 
-__all__ = ["recorded"]
+__all__ = ["of_variables", "recorded"]

@@ -21,7 +21,7 @@ import numpy as np
 from workbench.base.checked import checked
 from workbench.base.source.lines import calling_line
 from workbench.base.text import short
-from workbench.errors import InputError, KindError, StateError
+from workbench.errors import InputError, KindError, StateError, WorkbenchError
 from workbench.tf._graph.dtypes import DType, as_dtype
 from workbench.tf._graph.shapes import UNKNOWN, TensorShape
 from workbench.tf._graph.stand_ins import types_of
@@ -233,6 +233,10 @@ def _capture(tensor: Tensor, graph: Graph) -> None:
         graph.captures.append(tensor)
 
 
+class NoValueError(WorkbenchError, AttributeError):
+    """What only an array has, asked of a tensor that gets its value when a program runs."""
+
+
 class Tensor(keras.KerasTensor):  # type: ignore[misc]
     """A value of a graph: `shape`, `dtype` and the operation that makes it. Shape None: nobody knows its rank."""
 
@@ -271,6 +275,14 @@ class Tensor(keras.KerasTensor):  # type: ignore[misc]
         text = ", ".join("?" if size is None else str(size) for size in sizes)
         shape = "<unknown>" if self.shape is UNKNOWN else f"({text})"
         return f'<tf.Tensor "{self.name}" shape={shape} dtype={self._dtype}>'
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "numpy":
+            raise NoValueError(
+                f"{self.name} has no numpy(): it gets its value when the program runs",
+                todo="return it from the function, or evaluate it in a session",
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __bool__(self) -> bool:
         raise KindError(

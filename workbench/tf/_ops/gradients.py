@@ -108,7 +108,16 @@ def gradient_operation(asked: GradientOf, given: Sequence[Tensor], name: str) ->
     def compute(run: Running, values: Sequence[Any]) -> Sequence[Any]:
         made = values[: len(targets)]
         seeds = list(values[-len(given) :]) if given else [jnp.ones(each.shape, each.dtype) for each in made]
-        return list(run.pullback(asked)(seeds)[0])
+        try:
+            return list(run.pullback(asked)(seeds)[0])
+        except ValueError as error:
+            if "lax.while_loop" not in str(error):
+                raise
+        raise InputError(
+            "a gradient goes through a loop whose number of turns only the running program knows",
+            expected="a loop whose turns are counted when the program is built",
+            todo="loop over tf.range of a Python number, or over ipu.loops.repeat",
+        )
 
     tensors = [each for each in sources if isinstance(each, Tensor)]
     read = frozenset(each for each in sources if isinstance(each, Variable))
