@@ -69,6 +69,14 @@ def test_steps_without_a_line_have_that_of_their_layer() -> None:
     assert lines["cycles"].to_dict() == dict.fromkeys(("stages.py:2", "stages.py:3"), 4 * (600 + 1_000 + 2 * 200) + 150)
 
 
+def test_lines_of_cells_are_named_as_the_notebook_names_them() -> None:
+    report = handmade_pipeline().source
+    data, _ = source.payload(report)
+    assert sorted(data["lines"]) == ["Cell In[7], line 2", "Cell In[7], line 3"]
+    assert sorted(report.lines["source"]) == ["stages.py:2", "stages.py:3"]
+    assert "Cell In[7], line 2" in source.html(report)
+
+
 def test_only_a_profile_that_names_lines_shows_it() -> None:
     profile = handmade_pipeline()
     meta = {name: value for name, value in profile.meta.items() if name != "layer_lines"}

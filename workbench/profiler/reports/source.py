@@ -97,6 +97,16 @@ class Source(Report):
         ]
 
     @cached_property
+    def titles(self) -> dict[str, str]:
+        """Each line as people know it: `"model.py:12"`, `"Cell In[3], line 12"`."""
+        names = {about["file"]: about["name"] for about in self.files}
+        found = {}
+        for line in self.lines["source"]:
+            file, number = file_and_number(line)
+            found[line] = line if names[file] == file else f"{names[file]}, line {number}"
+        return found
+
+    @cached_property
     def _texts(self) -> Mapping[str, str]:
         return {
             f"{file}:{number}": text
@@ -132,8 +142,9 @@ class Source(Report):
         if self.lines.empty:
             return "No step names a line of code"
         first, count = self.lines.iloc[0], len(self.lines)
+        title, cycles = self.titles[first["source"]], cycles_text(int(first["cycles"]))
         return (
-            f"{count} line{'s' * (count > 1)} of code; {first['source']} takes {cycles_text(int(first['cycles']))} "
+            f"{count} line{'s' * (count > 1)} of code; {title} takes {cycles} "
             f"({percent_text(first['fraction'])}) with at most {bytes_text(int(first['peak_bytes']))} on a tile; "
             f"{percent_text(self.unattributed_cycles / max(1, self.total_cycles))} belong to no line"
         )

@@ -54,7 +54,7 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
         "sentence": report.sentence,
         "layout": layout,
         "files": [{"file": about["file"], "name": about["name"]} for about in report.files],
-        "lines": lines["source"].tolist(),
+        "lines": [report.titles[line] for line in lines["source"]],
         "texts": texts.values,
         "strings": names.values,
         "total_cycles": report.total_cycles,
@@ -89,7 +89,8 @@ def stored(report: Report) -> dict[str, Any]:
 def html(report: Report) -> str:
     """Picture and table, the dearest lines first."""
     columns = ["source", "text", "cycles", "fraction", "peak_bytes", "code_bytes"]
-    return picture_html(report.sentence, draw(report), table_html(report.lines[columns]))
+    lines = report.lines[columns].assign(source=list(report.titles.values()))
+    return picture_html(report.sentence, draw(report), table_html(lines))
 
 
 def draw(report: Report) -> str:
@@ -140,7 +141,10 @@ def figure(report: Report) -> go.Figure:
     chart = go.Figure()
     chart.add_bar(
         x=[*lines["cycles"].tolist(), rest],
-        y=[*lines["source"].tolist(), "other lines and no line" if len(report.lines) > BARS else "no line"],
+        y=[
+            *(report.titles[line] for line in lines["source"]),
+            "other lines and no line" if len(report.lines) > BARS else "no line",
+        ],
         orientation="h",
         hovertext=[*lines["text"].tolist(), ""],
     )
