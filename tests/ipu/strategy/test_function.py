@@ -170,6 +170,7 @@ def test_what_a_strategy_refuses_to_run(twins: Twins) -> None:
     assert strategy.executables == without.executables == ()
 
 
+@pytest.mark.slow
 def test_the_custom_training_loop_of_the_user_guide(
     twins: Twins, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

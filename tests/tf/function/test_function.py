@@ -100,7 +100,9 @@ def test_gradients_of_variables_of_both_kinds() -> None:
     np.testing.assert_array_equal(second, [1, 10])
 
 
-@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "RMSprop", "Nadam"])
+@pytest.mark.parametrize(
+    "optimizer", ["Adam", *(pytest.param(each, marks=pytest.mark.slow) for each in ("SGD", "RMSprop", "Nadam"))]
+)
 def test_optimizers_of_keras_update_variables_of_both_kinds(optimizer: str) -> None:
     def run(variables: list[Any], made: Any) -> None:
         @tf.function
