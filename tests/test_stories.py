@@ -1,0 +1,71 @@
+"""The table of stories: its tests are there and are run; those in a browser meet every pair of screen and hand."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from itertools import combinations, product
+from pathlib import Path
+
+import pytest
+
+from tests.browser.driver import FIRST, OTHERS
+from tests.stories import BROWSER, STORIES, Story
+
+ROOT = Path(__file__).parents[1]
+SIDES = {"width": (1280, 1920), "theme": ("light", "dark"), "hand": ("mouse", "keyboard")}
+TESTS = [(story, test) for story in STORIES for test in story.tests]
+
+
+@cache
+def functions(path: str) -> dict[str, ast.FunctionDef]:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def function_of(test: str) -> ast.FunctionDef | None:
+    path, _, name = test.partition("::")
+    return functions(path).get(name) if (ROOT / path).exists() else None
+
+
+def screens_of(test: str) -> list[tuple[int, str]]:
+    """The widths and themes a test is run at: all where it takes them, else the first."""
+    function = function_of(test)
+    assert function is not None
+    every = any(argument.arg == "screens" for argument in function.args.args)
+    return [*FIRST, *OTHERS] if every else [*FIRST]
+
+
+def test_there_are_twenty_five() -> None:
+    assert [story.number for story in STORIES] == list(range(1, 26))
+    assert len({story.text for story in STORIES}) == 25
+
+
+def test_which_have_no_test_yet() -> None:
+    assert all(bool(story.tests) != bool(story.lacks) for story in STORIES)
+    assert [story.number for story in STORIES if story.lacks] == [20]
+
+
+@pytest.mark.parametrize(("story", "test"), TESTS, ids=[f"{story.number}: {test}" for story, test in TESTS])
+def test_its_test_is_there_and_runs(story: Story, test: str) -> None:
+    function = function_of(test)
+    assert function is not None, f"{test} is not there"
+    said = {each.attr for line in function.decorator_list for each in ast.walk(line) if isinstance(each, ast.Attribute)}
+    assert not said & {"skip", "xfail"}
+    body = ast.unparse(function)
+    assert "pytest.skip" not in body
+    assert story.kind != BROWSER or test.startswith("tests/browser/")
+
+
+def test_every_pair_of_a_screen_and_a_hand_is_met() -> None:
+    """Of width, theme and hand, over the stories that are told in a browser."""
+    met = set()
+    for story in STORIES:
+        assert bool(story.hand) == (story.kind == BROWSER)
+        for test in story.tests if story.hand else ():
+            for (width, theme), hand in product(screens_of(test), story.hand):
+                met.add((width, theme, hand))
+    for (first, values), (second, others) in combinations(SIDES.items(), 2):
+        places = [list(SIDES).index(side) for side in (first, second)]
+        pairs = {(row[places[0]], row[places[1]]) for row in met}
+        assert pairs == set(product(values, others)), f"{first} and {second}"
