@@ -37,7 +37,7 @@ def test_exports_are_known_by_two_names(tmp_path: Path) -> None:
 def test_an_unknown_export_lists_those_there_are() -> None:
     with pytest.raises(WorkbenchError) as caught:
         handmade_profile().to("pdf", "a.pdf")
-    assert str(caught.value) == "unknown export 'pdf'. Expected: one of: chrome_trace, csv, html, json."
+    assert str(caught.value) == "unknown export 'pdf'. Expected: one of: chrome_trace, csv, html, json, model_explorer."
 
 
 def test_an_unknown_name_is_no_attribute() -> None:
