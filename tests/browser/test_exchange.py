@@ -34,20 +34,21 @@ def test_a_tile_and_a_step(screens: Screens, run_views: Callable[..., NotebookPa
     panel.get_by_text(re.compile(r"the step waits for it")).wait_for()  # the busiest tile is the first that is shown
     for screen in lab.on(screens):
         lab.screenshot(f"exchange-{screen}")
-    first = panel.locator("h4").inner_text()
+    facts = panel.locator("p").first  # the step's number, among others
+    first, name = facts.inner_text(), panel.locator("h4").inner_text()
     canvas = view.locator("canvas.wb-canvas")
     canvas.focus()
     canvas.press("]")
-    expect(panel.locator("h4")).not_to_have_text(first)
+    expect(facts).not_to_have_text(first)
     canvas.press("[")
-    expect(panel.locator("h4")).to_have_text(first)
+    expect(facts).to_have_text(first)
     panel.get_by_text(re.compile(r"the step waits for it")).wait_for()
     canvas.press("ArrowRight")
     panel.get_by_text(re.compile(r"the step waits for tile \d+")).wait_for()
     panel.get_by_role("table").nth(0).get_by_text("← decides").wait_for()
     canvas.press("b")
     panel.get_by_text(re.compile(r"the step waits for it")).wait_for()
-    page.get_by_role("region", name=re.compile("^Trace")).get_by_text(first.split("/")[0]).first.wait_for()
+    page.get_by_role("region", name=re.compile("^Trace")).get_by_text(name.split("/")[0]).first.wait_for()
     rows = panel.get_by_role("region", name="The other ends of its arrows").locator("tbody tr")
     into = sum(
         int(row.locator("td").nth(2).inner_text().replace(",", ""))

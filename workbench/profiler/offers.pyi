@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from workbench.profiler.advice.explanation import Explanation
+from workbench.profiler.reports.chips import Chips
 from workbench.profiler.reports.exchange import Exchange
 from workbench.profiler.reports.insights import Insights
 from workbench.profiler.reports.liveness_view import LivenessView
@@ -19,6 +20,10 @@ from workbench.profiler.reports.trace import Trace
 from workbench.profiler.reports.xray import Xray
 
 class Offers:
+    @property
+    def chips(self) -> Chips:
+        """All IPUs of a program side by side: how full each one's fullest tile is, and how long it waits."""
+
     @property
     def exchange(self) -> Exchange:
         """An exchange seen: which tile sends how much to which in one step, in how many pieces, and the cycles that

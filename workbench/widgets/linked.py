@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import ipywidgets
@@ -10,16 +12,55 @@ from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets.face import views as faces_of_a_profile
+from workbench.widgets.kit import assets
 from workbench.widgets.kit.base import with_html
+from workbench.widgets.kit.library import Drawn
 from workbench.widgets.kit.selection import Selection
+
+
+class Unseen(Drawn):
+    """Room that a view will take; the page says when it comes into sight."""
+
+    _esm = assets.stub("kit/unseen.js")
+
+
+class Later(ipywidgets.Box):
+    """A view that is made, and sent what it shows, when the page first sees it."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._view = make, None
+        self._room = Unseen()
+        self._room.on_msg(lambda widget, message, buffers: self._hear(message))
+        super().__init__([self._room])
+        self.layout.display = "block"
+
+    def _hear(self, message: Any) -> None:
+        if isinstance(message, dict) and message.get("seen") is True:
+            self.see()
+
+    def see(self) -> Any:
+        """The view, in its place."""
+        if self._view is None:
+            self._view = self._make()
+            self.children = [self._view]
+            self._room.close()
+        return self._view
 
 
 class Linked(ipywidgets.VBox):
     """Views of `profile` under one another; `selection` is what they share. Stored, it shows their pictures."""
 
-    def __init__(self, profile: Profile, names: tuple[str, ...], children: list[Any], selection: Selection) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        names: tuple[str, ...],
+        children: list[Any],
+        selection: Selection,
+        made: Mapping[str, Later],
+    ) -> None:
         super().__init__(children)
         self.selection = selection
+        self._made = made
         self.profile, self._names = profile, names
 
     @property
@@ -27,6 +68,15 @@ class Linked(ipywidgets.VBox):
         """The title of the tab that is open, "" without tabs."""
         tabs = self.children[-1] if self.children else None
         return str(tabs.titles[tabs.selected_index or 0]) if isinstance(tabs, ipywidgets.Tab) and tabs.titles else ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the reports that are shown, in order."""
+        return self._names
+
+    def view(self, name: str) -> Any:
+        """The view of a report by its name, made if it has not been seen."""
+        return self._made[name].see()
 
     def html(self) -> str:
         """The stored faces of all the views, stacked."""
@@ -48,7 +98,8 @@ def names_of(*names: str) -> tuple[str, ...]:
 
 
 def views(profile: Profile, *names: str) -> Linked:
-    """The named views under one another: what is chosen in one is chosen in all."""
+    """The named views under one another: what is chosen in one is chosen in all. Over those of several IPUs stands a
+    strip of all IPUs, which chooses the one they show; a view is made when it is first seen."""
     if not isinstance(profile, Profile):
         raise InputError(
             f"views was given {profile!r}",
@@ -56,9 +107,24 @@ def views(profile: Profile, *names: str) -> Linked:
             todo="give executable.profile, wb.profile(...) or wb.load_profile(path)",
         )
     chosen = names_of(*names) or shown(profile)
-    selection = Selection()
-    children = [face(name).widget(getattr(profile, name), selection=selection) for name in chosen]
-    return Linked(profile, chosen, children, selection)
+    if profile.ipus > 1 and STRIP not in chosen:
+        chosen = (STRIP, *chosen)
+    return _linked(profile, chosen, Selection())
+
+
+STRIP = "chips"
+HEAD = (STRIP, "summary")  # what stands over the tabs
+
+
+def _linked(profile: Profile, names: tuple[str, ...], selection: Selection) -> Linked:
+    made = {name: Later(partial(_made, profile, name, selection)) for name in names}
+    for name in names[: 1 + (names[0] == STRIP)]:
+        made[name].see()
+    return Linked(profile, names, list(made.values()), selection, made)
+
+
+def _made(profile: Profile, name: str, selection: Selection) -> Any:
+    return face(name).widget(getattr(profile, name), selection=selection)
 
 
 def shown(profile: Profile) -> tuple[str, ...]:
@@ -67,17 +133,24 @@ def shown(profile: Profile) -> tuple[str, ...]:
 
 
 def profile_view(profile: Profile, tab: str = "", selection: Selection | None = None) -> Linked:
-    """The summary, and the other views as tabs, all linked. `tab`: the title of the one to open, if it is there;
-    `selection`: what is chosen at the start."""
+    """The strip of IPUs where there are several, the summary, and the other views as tabs, all linked.
+
+    `tab`: the title of the one to open, if it is there; `selection`: what is chosen at the start. The view of a tab is
+    made when it is first seen.
+    """
     names = shown(profile)
     selection = Selection() if selection is None else selection
-    made = [face(name).widget(getattr(profile, name), selection=selection) for name in names]
-    tabs = ipywidgets.Tab(made[1:], titles=[face(name).title for name in names[1:]])
+    made = {name: Later(partial(_made, profile, name, selection)) for name in names}
+    head = [name for name in names if name in HEAD]
+    below = [name for name in names if name not in HEAD]
+    tabs = ipywidgets.Tab([made[name] for name in below], titles=[face(name).title for name in below])
     if tab in tabs.titles:
         tabs.selected_index = tabs.titles.index(tab)
-    elif not profile.fits and "xray" in names:  # the picture that explains an out-of-memory
-        tabs.selected_index = names.index("xray") - 1
-    return Linked(profile, names, [made[0], tabs], selection)
+    elif not profile.fits and "xray" in below:  # the picture that explains an out-of-memory
+        tabs.selected_index = below.index("xray")
+    for name in (*head, below[tabs.selected_index or 0]):
+        made[name].see()
+    return Linked(profile, names, [*(made[name] for name in head), tabs], selection, made)
 
 
 def close(box: Any) -> None:

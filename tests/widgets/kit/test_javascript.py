@@ -128,7 +128,11 @@ def test_a_view_carries_a_stub(node: str, name: str) -> None:
 
 def test_a_session_brings_its_javascript_once() -> None:
     """Bytes of JavaScript in the state of all widgets of an app, and of every view of three profiles."""
-    opened = [App(), *(linked.profile_view(handmade_pipeline()) for _ in range(3))]
+    profiles = [linked.profile_view(handmade_pipeline()) for _ in range(3)]
+    for each in profiles:
+        for name in each.names:
+            each.view(name)
+    opened = [App(), *profiles]
     widgets = list(_widgets_of(opened))
     libraries = {id(each.library) for each in widgets}
     assert len(libraries) == 1

@@ -78,9 +78,10 @@ report = profile.longest
 print(type(report.widget()).__name__, "longest steps" in report.svg(), type(report.figure()).__name__)
 print(sorted(report._repr_mimebundle_()))
 linked = wb.views(profile, "long", "memory")
-print([type(each).__name__ for each in linked.children], linked.children[0].selection is linked.children[1].selection)
+made = [linked.view(name) for name in linked.names]
+print([type(each).__name__ for each in made], made[0].selection is made[1].selection)
 whole = wb.views(profile)
-print(json.dumps([type(each).__name__ for each in whole.children]))
+print(json.dumps([type(whole.view(name)).__name__ for name in whole.names]))
 print(sys.modules["workbench.widgets.linked"].profile_view(profile).children[1].titles[:3])
 profile.to("html", sys.argv[2])
 """

@@ -69,12 +69,44 @@ def test_a_chosen_variable_is_shown_on_the_plan() -> None:
 def test_a_chosen_tile_is_shown_in_the_liveness() -> None:
     profile = handmade_profile()
     views = linked.views(profile, "liveness", "trace")
-    assert views.children[0].selection is views.children[1].selection is views.selection
-    assert views.children[0].data["tile"] == 3
+    liveness = views.view("liveness_view")
+    assert liveness.selection is views.view("trace").selection is views.selection
+    assert liveness.data["tile"] == 3
     views.selection.tile = 5
-    assert views.children[0].data["tile"] == 5
-    views.children[0].mode = "ipu"
-    assert views.children[0].data["tile"] is None
+    assert liveness.data["tile"] == 5
+    liveness.mode = "ipu"
+    assert liveness.data["tile"] is None
+
+
+def test_a_view_is_made_when_the_page_first_sees_it() -> None:
+    views = linked.views(handmade_pipeline())
+    assert views.names[:2] == ("chips", "summary")
+    place = views.names.index("trace")
+    (strip,), (summary,), (trace,) = (views.children[number].children for number in (0, 1, place))
+    assert [type(each).__name__ for each in (strip, summary, trace)] == ["ChipsView", "SummaryView", "Unseen"]
+    for message in ({"seen": 1}, {"seen": False}, [], {}):
+        trace._handle_custom_msg(message, [])
+    assert views.children[place].children == (trace,)
+    trace._handle_custom_msg({"seen": True}, [])
+    assert views.children[place].children == (views.view("trace"),)
+    assert type(views.view("trace")).__name__ == "TraceView"
+    assert trace.comm is None
+
+
+def test_views_that_are_named_are_made_at_once_under_the_strip() -> None:
+    views = linked.views(handmade_pipeline(), "liveness", "trace")
+    made = [type(each.children[0]).__name__ for each in views.children]
+    assert made == ["ChipsView", "LivenessView", "TraceView"]
+
+
+def test_a_profile_s_tabs_are_made_when_they_are_opened() -> None:
+    shown = linked.profile_view(handmade_pipeline(), "Trace")
+    strip, summary, tabs = shown.children
+    made = {title: type(each.children[0]).__name__ for title, each in zip(tabs.titles, tabs.children, strict=True)}
+    assert [type(each.children[0]).__name__ for each in (strip, summary)] == ["ChipsView", "SummaryView"]
+    assert made.pop("Trace") == "TraceView"
+    assert set(made.values()) == {"Unseen"}
+    assert shown.tab == "Trace"
 
 
 def test_trace_answers_a_window_and_shows_tiles_when_steps_are_few() -> None:
@@ -140,6 +172,6 @@ def test_four_ipus_of_five_thousand_steps_stay_within_the_budget() -> None:
 
 def test_an_unknown_view_is_named() -> None:
     with pytest.raises(
-        ValueError, match=r"^there is no view 'heat'. Expected: one of: code, exchange, insights, liveness, memory,"
+        ValueError, match=r"^there is no view 'heat'. Expected: one of: code, exchange, insights, ipus, liveness,"
     ):
         linked.views(handmade_profile(), "heat")

@@ -53,7 +53,7 @@ test("colours on the ramp", () => {
 });
 
 test("bytes of tiles by category, hidden ones left out", () => {
-  const view = {data: {ipus: 2, tiles: 2, categories: [{}, {}]}, columns: {bytes: [1, 2, 3, 4, 10, 20, 30, 40]}};
+  const view = {data: {ipus: 2, held: [0, 1], tiles: 2, categories: [{}, {}]}, columns: {bytes: [1, 2, 3, 4, 10, 20, 30, 40]}};
   assert.deepEqual(bytesOfTile(view, 1, 0), [3, 30]);
   assert.deepEqual([...totals(view, 0)], [11, 22]);
   assert.deepEqual([...totals(view, 0, new Set([1]))], [1, 2]);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,21 +12,29 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.reports.memory import Memory
 from workbench.widgets.kit.palette import CATEGORIES, paint
 
+MOST_HELD = 8  # IPUs that a view is sent at once; of more it is sent the chosen one, and another when it is chosen
 
-def by_category(memory: Memory) -> tuple[list[str], IntArray]:
-    """Categories that have bytes on any IPU, in order, and int64[categories, ipus, tiles]."""
+
+def held(profile: Profile, ipu: int) -> list[int]:
+    """The IPUs that a view of one of them is sent."""
+    return list(range(profile.ipus)) if profile.ipus <= MOST_HELD else [ipu]
+
+
+def by_category(memory: Memory, ipus: Sequence[int]) -> tuple[list[str], IntArray]:
+    """Categories that have bytes on any IPU, in order, and of `ipus` int64[categories, ipus, tiles]."""
     profile = memory.profile
     found = [memory.of(ipu=ipu).by_category for ipu in range(profile.ipus)]
     names = [name for name in profile.memory_categories if any(name in part for part in found)]
     nothing = np.zeros(profile.arrays["always_live"].shape[1], dtype=np.int64)
-    rows = [[part.get(name, nothing) for part in found] for name in names]
-    return names, np.array(rows, dtype=np.int64).reshape(len(names), profile.ipus, len(nothing))
+    rows = [[found[ipu].get(name, nothing) for ipu in ipus] for name in names]
+    return names, np.array(rows, dtype=np.int64).reshape(len(names), len(ipus), len(nothing))
 
 
 def described(profile: Profile, ipu: int, names: list[str], measured: str) -> dict[str, Any]:
     """The JSON part that both views share."""
     return {
         "ipu": ipu,
+        "held": held(profile, ipu),
         "ipus": profile.ipus,
         "tiles": int(profile.arrays["always_live"].shape[1]),
         "capacity_bytes": int(profile.target["bytes_per_tile"]),

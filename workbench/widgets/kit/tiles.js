@@ -1,16 +1,18 @@
 // What the two views over tiles share: numbers of a tile by category, and the panel about the chosen one.
 import {bytesText, choice, h, percentText, select, table, wholeText} from "./kernel.js";
 
+// Where the tiles of an IPU begin in a column that holds those of the IPUs that were sent, of so many categories before.
+export const startOf = ({held, tiles}, ipu, category = 0) => (category * held.length + Math.max(0, held.indexOf(ipu))) * tiles;
+
 export function bytesOfTile({data, columns}, ipu, tile) {
-  const {ipus, tiles} = data;
-  return data.categories.map((_, c) => columns.bytes[(c * ipus + ipu) * tiles + tile]);
+  return data.categories.map((_, c) => columns.bytes[startOf(data, ipu, c) + tile]);
 }
 
 // Sum over the categories that are not hidden, for each tile of one IPU.
 export function totals({data, columns}, ipu, hidden = new Set()) {
   const sums = new Float64Array(data.tiles);
   data.categories.forEach((_, c) => {
-    const from = (c * data.ipus + ipu) * data.tiles;
+    const from = startOf(data, ipu, c);
     if (!hidden.has(c)) for (let tile = 0; tile < data.tiles; tile++) sums[tile] += columns.bytes[from + tile];
   });
   return sums;
@@ -22,7 +24,11 @@ export function largestTile(sums) {
   return best;
 }
 
-export const ipuOf = (view) => Math.min(view.data.ipus - 1, view.selection.get("ipu") ?? view.data.ipu);
+// The chosen IPU, or until its tiles have come the one that is there.
+export function ipuOf({data, selection}) {
+  const chosen = selection.get("ipu");
+  return data.held.includes(chosen) ? chosen : data.ipu;
+}
 
 export function tileOf(view) {
   const chosen = view.selection.get("tile");
@@ -36,7 +42,7 @@ export function chooseTile(view, tile) {
 export function ipuChoice(view) {
   const {data} = view;
   if (data.ipus < 2) return null;
-  const entries = [...Array(data.ipus).keys()].map((ipu) => [String(ipu), `IPU ${ipu}`]);
+  const entries = (view.model.get("live") ? [...Array(data.ipus).keys()] : data.held).map((ipu) => [String(ipu), `IPU ${ipu}`]);
   return choice("IPU", entries, String(ipuOf(view)), (ipu) => select(view.selection, {ipu: Number(ipu), tile: null}));
 }
 

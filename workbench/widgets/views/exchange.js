@@ -110,10 +110,11 @@ function draw(view, ctx, width, height, t) {
 // Every step that moves bytes, in the order of the program: the cycles it takes in all, and which is chosen.
 function strip(view, ctx, width, height, t) {
   const {columns, data, now} = view, count = columns.step.length, x = scale(0, Math.max(1, count), 0, width);
-  const most = columns.total_cycles.reduce((a, b) => Math.max(a, b), 1), y = scale(0, most, height - 1, 3);
+  // A copy from the host that takes longer than any exchange is cut off, so that the exchanges can be told apart.
+  const between = [...columns.total_cycles].filter((_, at) => columns.senders[at] && columns.receivers[at]), most = (between.length ? between : [...columns.total_cycles]).reduce((a, b) => Math.max(a, b), 1), y = scale(0, most, height - 1, 3);
   for (let at = 0; at < count; at++) {
     ctx.fillStyle = data.causes[columns.cause[at]].colour;
-    const tall = Math.max(1, height - y(columns.total_cycles[at]));
+    const tall = Math.max(1, Math.min(height - 3, height - y(columns.total_cycles[at])));
     ctx.fillRect(x(at), height - tall, Math.max(1, x(1) - (x(1) > 4 ? 1 : 0)), tall);
   }
   if (now < 0) return;
@@ -253,8 +254,8 @@ function load(view) {
 async function render({model, el}) {
   const view = {model, selection: await selectionOf(model), live: model.get("live"), shown: "partners", hidden: new Set()};
   const ui = (view.ui = frame(el, {title: "Exchange", sentence: model.get("data").sentence, side: true, height: 430}));
-  ui.strip = h("canvas", {class: "wb-strip", "aria-hidden": "true"});
-  ui.controls = h("div", {class: "wb-player"});
+  ui.strip = h("canvas", {class: "wb-exchange-strip", "aria-hidden": "true"});
+  ui.controls = h("div", {class: "wb-exchange-tools"});
   ui.plot.append(ui.controls, h("p", {class: "wb-exchange-said", text: "Every step that moves bytes, in the order of the program, by the cycles it takes in all"}), ui.strip);
   load(view);
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));

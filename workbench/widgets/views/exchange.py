@@ -15,7 +15,7 @@ from workbench.profiler.exchanges.arrows import Arrows
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
-from workbench.widgets.kit.palette import BAD, CAUSES, RAMP
+from workbench.widgets.kit.palette import BAD, CAUSES, RAMP, Paint
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views import tile_map
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     from workbench.profiler.reports.exchange import Exchange as Report
 
-WAYS = {"in": {"label": "comes in", "colour": "#cf7a1c"}, "out": {"label": "goes out", "colour": "#3579bd"}}
+WAYS: dict[str, Paint] = {
+    "in": {"label": "comes in", "colour": "#cf7a1c", "pattern": ""},
+    "out": {"label": "goes out (dashed)", "colour": "#3579bd", "pattern": "vertical"},
+}
 STORED_ARROWS = 6_000  # of a page without a kernel: 48 kB
 STORED_TILES = 24
 PICTURE_ARROWS = 60
@@ -181,6 +184,7 @@ def draw(report: Report) -> str:
     if report.step < 0:
         picture.text(16, 60, report.untold.capitalize())
         return str(picture)
+    picture.legend(16, 46, WAYS.values(), 944)
     column, row = report.profile.tile_map.of(ipu=report.ipu).places
     values = _by_partner(report) if not report.untold else report.vectors["received"] + report.vectors["sent"]
     shape = (int(row.max(initial=0)) + 1, int(column.max(initial=0)) + 1)

@@ -1,5 +1,5 @@
 import {axisX, axisY, bytesText, button, choice, frame, h, hatch, panZoom, place, scale, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
-import {chooseTile, ipuChoice, ipuOf, tileOf, tilePanel} from "../kit/tiles.js";
+import {chooseTile, ipuChoice, ipuOf, startOf, tileOf, tilePanel} from "../kit/tiles.js";
 
 const LEFT = 78, TOP = 16, BELOW = 42;
 
@@ -7,7 +7,7 @@ const ORDERS = {number: "by number", place: "row by row of the floor plan", full
 
 // What bars are made of on an IPU: {paints, bytes: part after part, tiles of each}; nothing as long as the kernel has not answered.
 export function seriesOf(view, ipu) {
-  const {data, columns, split, asked} = view, cut = (all, count) => Array.from({length: count}, (_, part) => all.subarray((part * data.ipus + ipu) * data.tiles, (part * data.ipus + ipu + 1) * data.tiles));
+  const {data, columns, split, asked} = view, cut = (all, count) => Array.from({length: count}, (_, part) => all.subarray(startOf(data, ipu, part), startOf(data, ipu, part) + data.tiles));
   if (split === "category") return {paints: data.categories, bytes: cut(columns.bytes, data.categories.length)};
   if (split === "liveness") return {paints: data.liveness, bytes: cut(columns.liveness, 2)};
   if (!asked || asked.name !== split || asked.ipu !== ipu) return {paints: [], bytes: []};

@@ -30,9 +30,10 @@ _MEASURED = {"peak": "live at its fullest step", "allocated": "allocated"}
 
 def payload(report: Report) -> tuple[dict[str, Any], bytes]:
     """Bytes by category, IPU and tile, and how the categories are painted."""
-    names, size = tile_bytes.by_category(report)
     profile = report.profile
-    lives = np.stack([profile.arrays["always_live"], profile.arrays["live_peak"]])
+    shown = tile_bytes.held(profile, report.ipu)
+    names, size = tile_bytes.by_category(report, shown)
+    lives = np.stack([profile.arrays["always_live"][shown], profile.arrays["live_peak"][shown]])
     places = profile.tile_map.places
     layout, buffer = pack(
         {"bytes": ("i4", size.reshape(-1)), "liveness": ("i4", lives.reshape(-1)), "row": ("i4", places[1])}
@@ -88,8 +89,16 @@ class MemoryView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
+        self.selection.observe(self._follow, "ipu")
         self.send_payload(*payload(report))
         self.on_msg(lambda widget, message, buffers: self.hear(message))
+
+    def _follow(self, change: Any) -> None:
+        """Send another IPU's tiles when it is chosen, where not all are sent at once."""
+        chosen = self.selection.ipu
+        if chosen is not None and chosen < self._report.profile.ipus and chosen not in self.data["held"]:
+            self._report = self._report.of(ipu=chosen)
+            self.send_payload(*payload(self._report))
 
     def hear(self, message: Any) -> None:
         """`{"split": name, "ipu": n, "variables": [ids], "asked": n}`; what nobody can ask is not answered."""

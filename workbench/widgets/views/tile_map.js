@@ -1,16 +1,16 @@
 import {floor, legend, mark, numbers, paint, tileByKey} from "../kit/floor.js";
 import {bytesText, choice, cyclesText, frame, h, place, selectionOf, surface, tip, unpack, watch} from "../kit/kernel.js";
-import {chooseTile, ipuChoice, ipuOf, tileOf, tilePanel, tileTable, totals} from "../kit/tiles.js";
+import {chooseTile, ipuChoice, ipuOf, startOf, tileOf, tilePanel, tileTable, totals} from "../kit/tiles.js";
 
 const TOP = 22, LEFT = 34, LEGEND = 62;
 
 // One number a tile of the chosen measure, and how it is written.
 export function measured(view, ipu) {
-  const {data, columns} = view, from = ipu * data.tiles;
+  const {data, columns} = view, from = startOf(data, ipu);
   if (view.measure === "total") return {values: totals(view, ipu), text: bytesText, binary: true, label: `bytes ${data.measured}`};
   if (view.measure === "cycles") return {values: columns.cycles.subarray(from, from + data.tiles), text: cyclesText, label: "cycles busy in one call of the program"};
   if (view.measure === "variable") return {values: columns.variable.subarray(from, from + data.tiles), text: bytesText, binary: true, label: `bytes of ${data.variable}`};
-  const start = (Number(view.measure) * data.ipus + ipu) * data.tiles;
+  const start = startOf(data, ipu, Number(view.measure));
   return {values: columns.bytes.subarray(start, start + data.tiles), text: bytesText, binary: true, label: `bytes of ${data.categories[Number(view.measure)].label}`};
 }
 
@@ -62,12 +62,12 @@ function furnish(view, model) {
   scaleFrom.firstChild.checked = view.fromZero;
   view.ui.tools.replaceChildren(...[choice("colour", entries, view.measure, (value) => { view.measure = value; furnish(view, model); view.canvas.redraw(); }), scaleFrom, ipuChoice(view)].filter(Boolean));
   view.ui.setTable(() => tileTable(view));
-  const extra = columns.cycles ? [`${cyclesText(columns.cycles[ipuOf(view) * data.tiles + tileOf(view)])} busy in one call of the program`] : [];
+  const extra = columns.cycles ? [`${cyclesText(columns.cycles[startOf(data, ipuOf(view)) + tileOf(view)])} busy in one call of the program`] : [];
   tilePanel(view, extra);
 }
 
 async function render({model, el}) {
-  const view = {selection: await selectionOf(model), measure: "total", fromZero: false};
+  const view = {model, selection: await selectionOf(model), measure: "total", fromZero: false};
   const load = () => { view.data = model.get("data"); view.columns = unpack(view.data.layout, model.get("buffer")); };
   load();
   const ui = (view.ui = frame(el, {title: "Tile map", sentence: view.data.sentence, side: true, height: Math.min(380, TOP + LEGEND + 8 + 64 * view.data.plan.rows)}));

@@ -49,15 +49,16 @@ def busy_cycles(profile: Profile) -> IntArray:
 def payload(report: Report, variable: int | None = None) -> tuple[dict[str, Any], bytes]:
     """Bytes by category, busy cycles, and where one variable is kept."""
     profile = report.profile
-    names, size = tile_bytes.by_category(profile.memory)
-    busy = busy_cycles(profile)
+    shown = tile_bytes.held(profile, report.ipu)
+    names, size = tile_bytes.by_category(profile.memory, shown)
+    busy = busy_cycles(profile)[shown]
     columns: dict[str, tuple[str, Any]] = {"bytes": ("i4", size.reshape(-1)), "cycles": ("f8", busy.reshape(-1))}
     about = tile_bytes.described(profile, report.ipu, names, "live at its fullest step")
     if variable is not None:
         table = profile.tables["variables"]
         kept = np.zeros((profile.ipus, about["tiles"]), dtype=np.int64)
         kept[table["ipu"][variable]] = profile.vector(table["bytes_index"][variable])
-        columns["variable"] = ("i4", kept.reshape(-1))
+        columns["variable"] = ("i4", kept[shown].reshape(-1))
         about["variable"] = str(table["name"][variable])
     layout, buffer = pack(columns)
     return {**about, "sentence": report.sentence, "layout": layout, "plan": plan(report), "ramp": list(RAMP)}, buffer
@@ -72,7 +73,15 @@ class TileMapView(View):
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
         self.selection.observe(self._refresh, "variable")
+        self.selection.observe(self._follow, "ipu")
         self._refresh()
+
+    def _follow(self, change: Any) -> None:
+        """Send another IPU's tiles when it is chosen, where not all are sent at once."""
+        chosen = self.selection.ipu
+        if chosen is not None and chosen < self._report.profile.ipus and chosen not in self.data["held"]:
+            self._report = self._report.of(self._report.quantity, self._report.item, ipu=chosen)
+            self._refresh()
 
     def _refresh(self, change: Any = None) -> None:
         self.send_payload(*payload(self._report, self.selection.variable))

@@ -1,0 +1,82 @@
+"""All IPUs of a program side by side: how full each one's fullest tile is, and how long it waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from workbench.base.units import percent_text
+from workbench.profiler.profile import Profile
+from workbench.profiler.registry import report
+from workbench.profiler.report import Report
+
+
+@report("chips")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chips(Report):
+    """A row per IPU of one replica. Bytes are what its fullest tile needs at that tile's fullest step; the cycles in
+    which an IPU is busy and in which it waits sum to the call's."""
+
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Chips:
+        """The IPUs of a profile."""
+        return cls(profile=profile)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes of a tile."""
+        return int(self.profile.target["bytes_per_tile"])
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """`ipu, fullest_tile, tile_bytes, bytes` (over its tiles)`, stages, busy_cycles, waiting_cycles`."""
+        arrays, spent = self.profile.arrays, self.profile.tables["cycle_breakdown"]
+        needed = arrays["always_live"] + arrays["live_peak"]
+        waits = np.array([str(cause).startswith("idle_") for cause in spent["cause"]], bool)
+        by_ipu = [
+            np.bincount(spent["ipu"][chosen], spent["cycles"][chosen], self.profile.ipus).astype(np.int64)
+            for chosen in (~waits, waits)
+        ]
+        stages = self.profile.tables["stages"]
+        on: list[list[str]] = [[] for _ in range(self.profile.ipus)]
+        for stage, ipu in zip(stages["stage"].tolist(), stages["ipu"].tolist(), strict=True):
+            on[ipu].append(str(stage))
+        return pd.DataFrame(
+            {
+                "ipu": np.arange(self.profile.ipus),
+                "fullest_tile": needed.argmax(axis=1),
+                "tile_bytes": needed.max(axis=1),
+                "bytes": needed.sum(axis=1),
+                "stages": [", ".join(each) for each in on],
+                "busy_cycles": by_ipu[0],
+                "waiting_cycles": by_ipu[1],
+            }
+        )
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """JSON data: the columns by name, and what they are held against."""
+        columns = {str(name): self.rows[name].tolist() for name in self.rows.columns}
+        return {"capacity_bytes": self.capacity_bytes, "total_cycles": self.profile.total_cycles, **columns}
+
+    @property
+    def sentence(self) -> str:
+        """The fullest IPU, and the one that waits longest."""
+        rows, total = self.rows, max(1, self.profile.total_cycles)
+        full, idle = int(rows["tile_bytes"].to_numpy().argmax()), int(rows["waiting_cycles"].to_numpy().argmax())
+        count = f"{len(rows)} IPUs" if len(rows) > 1 else "One IPU"
+        memory, waiting = rows["tile_bytes"][full] / self.capacity_bytes, rows["waiting_cycles"][idle] / total
+        return (
+            f"{count}: the fullest is {full}, its fullest tile {percent_text(memory)} full; "
+            f"{idle} waits longest, {percent_text(waiting)} of the call"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows."""
+        return self.rows.copy(deep=False)
