@@ -87,6 +87,23 @@ def test_pictures_by_keys_say_the_change_of_a_tile(page: Page, reports: tuple[Co
         page.keyboard.press("s")
 
 
+def test_traces_on_one_axis_say_the_change_of_every_cause(page: Page, reports: tuple[Comparison, Comparison]) -> None:
+    canvas = page.locator("canvas.wb-canvas").first
+    canvas.focus()
+    page.keyboard.press("4")
+    for report in reports:
+        first, other = (profile.cycle_breakdown.groupby("cause")["cycles"].sum() for profile in report.profiles)
+        expected = other.sub(first, fill_value=0)
+        total = report.profiles[1].total_cycles - report.profiles[0].total_cycles
+        assert number(page.locator(".wb-change").inner_text().removesuffix(" cycles")) == total
+        shown = page.locator(".wb-side table").first.locator("tbody tr").all()
+        assert len(shown) == len(expected)
+        found = [number(row.locator("td").nth(3).inner_text()) for row in shown]
+        assert sorted(found) == sorted(expected.tolist())
+        page.screenshot(path=Path(__file__).parents[2] / "build" / "screens" / "comparison-traces.png")
+        page.keyboard.press("s")
+
+
 def test_rows_are_found_sorted_and_walked_by_keys(page: Page) -> None:
     all_rows = rows(page, "variables")
     page.locator(".wb-listed input[type=search]").fill(all_rows[0][0])

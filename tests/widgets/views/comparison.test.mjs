@@ -3,7 +3,7 @@ import test from "node:test";
 
 import {grouped, matching, sorted} from "../../../workbench/widgets/kit/grid.js";
 import {bytesText, percentText} from "../../../workbench/widgets/kit/kernel.js";
-import {changes, rowsOf, series, signed, whyOf} from "../../../workbench/widgets/views/comparison.js";
+import {causesOf, changes, lanesOf, rowsOf, series, signed, whyOf} from "../../../workbench/widgets/views/comparison.js";
 
 const VIEW = {
   data: {strings: ["x", "y"], tables: {layers: {keys: ["layer"], amounts: ["cycles"], rows: 2}}, why: [["x", "compute", "cycles", -5]], capacity_bytes: [100, 200]},
@@ -35,6 +35,23 @@ test("programs of two lengths are each laid out from their start to their end", 
   assert.deepEqual([0, 1, 2, 3].map((i) => drawn.before[drawn.at(drawn.before, i)]), [1, 1, 2, 2]);
   assert.deepEqual([0, 1, 2, 3].map((i) => drawn.after[drawn.at(drawn.after, i)]), [5, 6, 7, 8]);
   assert.deepEqual([drawn.capacity, series({...VIEW, swapped: true}).capacity], [200, 100]);
+});
+
+const LANES = {
+  data: {lanes: {ipus: [0, 1], causes: [{}, {}], totals: [4, 6], spent: {a: [{compute: 3, idle_fill: 1}], b: [{compute: 4, sync: 2}, {compute: 6}]}}},
+  columns: {a_lanes: Uint8Array.from([1, 2, 3, 4]), b_lanes: Uint8Array.from([1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0])}, swapped: false,
+};
+
+test("each IPU has a lane before and one after, where it is there", () => {
+  assert.deepEqual(lanesOf(LANES).map(({side, ipu, later, many}) => [side, ipu, later, many]), [["a", 0, 0, 2], ["b", 0, 1, 3], ["b", 1, 1, 3]]);
+  assert.deepEqual([...lanesOf(LANES)[2].bins], [4, 0, 5, 0, 6, 0]);
+  assert.deepEqual(lanesOf({...LANES, swapped: true}).map(({side, later}) => [side, later]), [["b", 0], ["a", 1], ["b", 0]]);
+});
+
+test("a swap flips the sign of every cause's change", () => {
+  const there = causesOf(LANES), back = causesOf({...LANES, swapped: true});
+  assert.deepEqual(there.map(({cause, change}) => [cause, change]), [["compute", 7], ["sync", 2], ["idle_fill", -1]]);
+  assert.deepEqual(back.map(({cause, change}) => [cause, change]), [["compute", -7], ["sync", -2], ["idle_fill", 1]]);
 });
 
 const ROWS = [{name: "conv", group: "a", cycles: 5}, {name: "Dense 10", group: "b", cycles: 9}, {name: "Dense 9", group: "a", cycles: 5}];

@@ -12,6 +12,7 @@ import pytest
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.evil import evil_profile
+from tests.widgets.large import large_profile
 from tests.widgets.views.payloads import columns
 from workbench.widgets.views import comparison
 
@@ -49,6 +50,37 @@ def test_rows_of_tables_are_those_of_the_report() -> None:
         for amount in about["amounts"]:
             moved = sent[f"{name}_{amount}_b"] - sent[f"{name}_{amount}_a"]
             assert moved.tolist() == frame[f"{amount} change"].tolist()
+
+
+@pytest.mark.parametrize(("first", "other"), PAIRS)
+def test_traces_of_both_are_on_one_axis(first: Any, other: Any) -> None:
+    report = wb.compare(first(), other())
+    data, buffer = comparison.payload(report)
+    sent, lanes = columns(data, buffer), data["lanes"]
+    causes = len(lanes["causes"])
+    for side, profile in zip("ab", report.profiles, strict=True):
+        mine = [ipu for ipu in lanes["ipus"] if ipu < profile.ipus]
+        assert len(lanes["spent"][side]) == len(mine)
+        spent = profile.cycle_breakdown
+        for ipu, found in zip(mine, lanes["spent"][side], strict=True):
+            of_ipu = spent[spent["ipu"] == ipu].groupby("cause")["cycles"].sum()
+            assert found == of_ipu.to_dict()
+            assert sum(found.values()) == profile.total_cycles
+        # Every bin is as long on both sides; what is drawn sums to the cycles in which the IPU is busy.
+        bins = sent[f"{side}_lanes"].reshape(len(mine), -1, causes)
+        assert bins.shape[1] == -(-profile.total_cycles // lanes["each"])
+        for ipu, parts in zip(mine, bins, strict=True):
+            busy = spent[(spent["ipu"] == ipu) & ~spent["cause"].str.startswith("idle_")]["cycles"].sum()
+            drawn = parts.sum() / 255 * lanes["each"]
+            assert drawn == pytest.approx(busy, rel=0.02)
+    assert lanes["totals"] == [profile.total_cycles for profile in report.profiles]
+
+
+def test_of_many_ipus_the_chosen_one_s_trace_is_sent() -> None:
+    report = wb.compare(large_profile(ipus=12, steps=60), large_profile(ipus=12, steps=84))
+    data, buffer = comparison.payload(report, 1, 7)
+    assert data["lanes"]["ipus"] == [7]
+    assert len(columns(data, buffer)["a_lanes"]) <= comparison.LANE_BINS * len(data["lanes"]["causes"])
 
 
 def test_a_swap_negates_the_picture_of_the_tiles() -> None:

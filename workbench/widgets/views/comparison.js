@@ -1,4 +1,4 @@
-import {axisX, axisY, button, bytesText, choice, clipText, countText, cyclesText, font, frame, h, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {axisX, axisY, button, bytesText, choice, clipText, countText, cyclesText, font, frame, h, hatch, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
 import {secondsText} from "../kit/lanes.js";
 import {grid} from "../kit/grid.js";
 import {cellOf, tileAt} from "../kit/floor.js";
@@ -140,13 +140,88 @@ function scaleOf(ctx, t, {paint}, highest, y, wide) {
   });
 }
 
+// Of each IPU that is shown its lane before and its lane after, each [{x parts by cause}] as sent: {side, ipu, row, bins}.
+export function lanesOf({data, columns, swapped}) {
+  const {ipus, spent, causes} = data.lanes, found = [];
+  ipus.forEach((ipu, row) => sides(swapped).forEach((side, later) => {
+    const count = spent[side].length;
+    if (row >= count) return;
+    const all = columns[`${side}_lanes`], long = all.length / count;
+    found.push({side, later, ipu, bins: all.subarray(row * long, (row + 1) * long), many: long / causes.length});
+  }));
+  return found;
+}
+
+// Cycles by cause of the IPUs that are shown, before, after and later minus earlier, the largest change first.
+export function causesOf({data, swapped}) {
+  const {spent} = data.lanes, sums = sides(swapped).map((side) => {
+    const all = {};
+    for (const own of spent[side]) for (const [cause, cycles] of Object.entries(own)) all[cause] = (all[cause] ?? 0) + cycles;
+    return all;
+  });
+  return [...new Set(sums.flatMap(Object.keys))].map((cause) => ({cause, before: sums[0][cause] ?? 0, after: sums[1][cause] ?? 0, change: (sums[1][cause] ?? 0) - (sums[0][cause] ?? 0)})).sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
+}
+
+const endsOf = ({data, swapped}) => (swapped ? [...data.lanes.totals].reverse() : data.lanes.totals);
+
+// Both traces on one axis of cycles: of each IPU before over after.
+function drawLanes(view, ctx, width, height, t) {
+  const {data} = view, {each, causes} = data.lanes, lanes = lanesOf(view), ends = endsOf(view), {from, to} = view.at;
+  const box = (view.box = {x: LEFT, y: TOP, w: width - LEFT - 14, h: height - TOP - BELOW}), x = (view.x = scale(from, to, box.x, box.x + box.w));
+  const pitch = Math.min(58, box.h / Math.max(1, lanes.length)), paints = causes.map(({colour, pattern}) => hatch(ctx, pattern, colour, t.paper));
+  lanes.forEach(({side, later, ipu, bins, many}, number) => {
+    const y = box.y + number * pitch + (later ? 0 : 4), high = pitch - (later ? 8 : 4), end = ends[later];
+    font(ctx, t, 11, later ? 600 : 400);
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    ctx.fillStyle = later ? t.text : t.muted;
+    if (high > 6) ctx.fillText(data.lanes.ipus.length > 1 ? `${ipu} ${later ? "after" : "before"}` : later ? "after" : "before", 8, y + high / 2);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(box.x, y, box.w, high);
+    ctx.clip();
+    ctx.fillStyle = t.line;
+    ctx.globalAlpha = 0.6;
+    ctx.fillRect(x(0), y, x(end) - x(0), high);
+    ctx.globalAlpha = later ? 1 : 0.65;
+    for (let bin = Math.max(0, Math.floor(from / each)); bin < Math.min(many, Math.ceil(to / each)); bin++) {
+      let top = y;
+      causes.forEach((_, cause) => {
+        const part = bins[bin * causes.length + cause] / 255;
+        if (!part) return;
+        ctx.fillStyle = paints[cause];
+        ctx.fillRect(x(bin * each), top, x((bin + 1) * each) - x(bin * each) + 0.4, part * high);
+        top += part * high;
+      });
+    }
+    ctx.globalAlpha = 1;
+    ctx.restore();
+    const stop = x(end);
+    if (stop >= box.x && stop <= box.x + box.w) { ctx.fillStyle = t.text; ctx.fillRect(Math.round(stop) - 1, y - 2, 2, high + 4); }
+    ctx.fillStyle = side === "a" ? t.muted : t.accent;
+    ctx.fillRect(box.x - 4, y, 3, high);
+  });
+  axisX(ctx, t, {...box, h: Math.min(box.h, lanes.length * pitch)}, x, ticks(from, to, box.w / 110), countText, `cycles since the start; before ends at ${cyclesText(ends[0])}, after at ${cyclesText(ends[1])}`);
+}
+
+// The panel of the traces: what the change of the call is made of.
+function lanePanel(view) {
+  const {data, ui} = view, ends = endsOf(view), change = ends[1] - ends[0], of = data.lanes.ipus.length > 1 ? `${data.lanes.ipus.length} IPUs together` : `IPU ${data.lanes.ipus[0]}`;
+  const heading = `The call: ${signed(change, cyclesText)}`;
+  ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {class: "wb-change", text: `${signed(change, wholeText)} cycles`}), h("p", {text: `Cycles of ${of} by cause:`}),
+    table([{label: "cause", mark: ({cause}) => data.lanes.paints[cause], text: ({cause}) => data.lanes.paints[cause]?.label ?? cause}, {label: "before", number: true, text: ({before}) => wholeText(before)}, {label: "after", number: true, text: ({after}) => wholeText(after)}, {label: "change", number: true, text: (row) => signed(row.change, wholeText)}], causesOf(view)),
+    h("h4", {text: "Why: the largest parts"}), ...reasons(view));
+  ui.announce(heading);
+}
+
 function draw(view, ...args) {
-  (view.picture === "tiles" ? drawPlan : drawSeries)(view, ...args);
+  ({tiles: drawPlan, trace: drawLanes}[view.picture] ?? drawSeries)(view, ...args);
 }
 
 const nameOf = (view, side) => `${side === "a" ? 0 : view.data.place}: ${view.data.names[side === "a" ? 0 : 1]}`;
 
 function panel(view) {
+  if (view.picture === "trace") return lanePanel(view);
   const {data, columns, ui, swapped} = view, drawn = series(view), [from, to] = sides(swapped);
   if (!drawn.length) return ui.panel.replaceChildren(h("p", {text: "Nothing is drawn on this IPU."}));
   const moved = view.picture !== "liveness" ? changes(drawn.before, drawn.after) : null;
@@ -209,7 +284,7 @@ function listed(view) {
 function furnish(view) {
   const {data, ui, model} = view, swap = () => { view.swapped = !view.swapped; view.chosen = -1; furnish(view); };
   const ask = (place, ipu) => model.send?.({place, ipu}), live = model.get("live");
-  const pictures = {liveness: "Liveness", memory: "Memory", tiles: "Tile map"};
+  const pictures = {liveness: "Liveness", memory: "Memory", tiles: "Tile map", trace: "Trace"};
   ui.say(data.sentences[view.swapped ? 1 : 0]);
   ui.tools.replaceChildren(...[
     ...Object.entries(pictures).map(([name, text]) => button(text, () => show(view, name), {"aria-pressed": String(view.picture === name)})),
@@ -219,13 +294,13 @@ function furnish(view) {
   ].filter(Boolean));
   view.swap = swap;
   const [from, to] = sides(view.swapped);
-  ui.legend.replaceChildren(...(view.picture === "tiles" ? [h("span", {text: "orange +: more bytes after; blue −: fewer"})] : [h("span", {text: `filled: after, ${nameOf(view, to)}`}), h("span", {text: `dashed line: before, ${nameOf(view, from)}`})]));
+  ui.legend.replaceChildren(...(view.picture === "trace" ? data.lanes.causes.map((paint) => h("span", {class: "wb-key"}, swatch(paint), h("span", {text: paint.label}))) : view.picture === "tiles" ? [h("span", {text: "orange +: more bytes after; blue −: fewer"})] : [h("span", {text: `filled: after, ${nameOf(view, to)}`}), h("span", {text: `dashed line: before, ${nameOf(view, from)}`})]));
   ui.setTable(() => {
     const drawn = series({...view, picture: "memory"}), moved = changes(drawn.before, drawn.after), tiles = [...moved.keys()];
     return grid({label: "Bytes of every tile", rows: tiles, columns: [{label: "tile", number: true, value: (i) => i, text: String}, {label: "before (bytes)", number: true, value: (i) => drawn.before[i] ?? 0, text: (i) => wholeText(drawn.before[i] ?? 0)},
       {label: "after (bytes)", number: true, value: (i) => drawn.after[i] ?? 0, text: (i) => wholeText(drawn.after[i] ?? 0)}, {label: "change (bytes)", number: true, value: (i) => Math.abs(moved[i]), text: (i) => signed(moved[i], wholeText)}], sort: {column: 3, down: true}}).root;
   });
-  Object.assign(view.at, {from: 0, to: Math.max(1, series(view).length)});
+  Object.assign(view.at, {from: 0, to: spanOf(view)});
   cards(view);
   panel(view);
   listed(view);
@@ -238,7 +313,10 @@ function show(view, picture) {
   furnish(view);
 }
 
+const spanOf = (view) => Math.max(1, view.picture === "trace" ? Math.max(...view.data.lanes.totals) : series(view).length);
+
 function choose(view, at) {
+  if (view.picture === "trace") return;
   view.chosen = Math.max(0, Math.min(series(view).length - 1, at));
   if (view.picture !== "liveness") select(view.selection, {tile: view.chosen, ipu: view.data.ipu});
   panel(view);
@@ -251,13 +329,16 @@ function hear(view) {
   const {canvas} = view.ui, hover = tip(view.ui.plot);
   canvas.addEventListener("keydown", (event) => {
     const rows = view.picture === "tiles" ? view.data.plan.rows : 1, by = {ArrowLeft: -rows, ArrowRight: rows, ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10}[event.key];
-    if (by) choose(view, view.chosen + by);
+    const wide = view.at.to - view.at.from, aside = view.picture === "trace" && {ArrowLeft: -0.15, ArrowRight: 0.15}[event.key];
+    if (aside) view.zoom.set(view.at.from + aside * wide, view.at.to + aside * wide);
+    else if (by) choose(view, view.chosen + by);
     else if (event.key === "s") view.swap();
-    else if ("123".includes(event.key)) show(view, ["liveness", "memory", "tiles"][Number(event.key) - 1]);
+    else if ("1234".includes(event.key)) show(view, ["liveness", "memory", "tiles", "trace"][Number(event.key) - 1]);
     else { if (view.picture !== "tiles") view.zoom.key(event); return; }
     event.preventDefault();
   });
   canvas.addEventListener("pointermove", (event) => {
+    if (view.picture === "trace") return hover();
     const [px, py] = place(event, canvas), at = under(view, px, py), drawn = series(view);
     if (at < 0 || at >= drawn.length) return hover();
     const before = drawn.before[drawn.at(drawn.before, at)] ?? 0, after = drawn.after[drawn.at(drawn.after, at)] ?? 0;
@@ -277,8 +358,8 @@ async function render({model, el}) {
   ui.root.insertBefore(view.list, ui.root.querySelector("details"));
   view.box = {x: LEFT, y: TOP, w: 1, h: 1};
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
-  view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, Math.max(1, series(view).length)], least: () => Math.min(4, series(view).length), area: () => view.box, moved: () => view.canvas.redraw(),
-    pick: (px, py) => { const at = under(view, px, py); if (at >= 0) choose(view, at); ui.canvas.focus(); }});
+  view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, spanOf(view)], least: () => Math.min(view.picture === "trace" ? 50 : 4, spanOf(view)), area: () => view.box, moved: () => view.canvas.redraw(),
+    pick: (px, py) => { const at = view.picture === "trace" ? -1 : under(view, px, py); if (at >= 0) choose(view, at); ui.canvas.focus(); }});
   hear(view);
   furnish(view);
   const off = watch(model, ["data"], () => { load(); furnish(view); });

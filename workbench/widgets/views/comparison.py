@@ -7,6 +7,7 @@ what was sent, so that swapping the sides flips every sign.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from workbench.profiler.advice.compare import AMOUNTS, KEYS, TABLES, Comparison
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
-from workbench.widgets.kit.palette import ACCENT
+from workbench.widgets.kit.detail import BUSY, Detail, Window
+from workbench.widgets.kit.palette import ACCENT, CAUSES
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views.tile_map import plan
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 LESS, MORE = ACCENT, "#cf7a1c"
 SHOWN = 1_000  # rows of a table that are sent, the largest changes; .table(name) has all
 COLUMNS = 480  # steps of a stored picture
+MOST_LANES = 8  # IPUs whose traces are drawn at once; of more, the chosen one
+LANE_BINS = 600  # of the longer program
 # What a headline counts, and which way is better.
 HEADS: Mapping[str, tuple[str, str, int]] = {
     "max_tile_bytes": ("Fullest tile", "bytes", -1),
@@ -50,6 +54,7 @@ def payload(report: Comparison, place: int = 1, ipu: int = 0) -> tuple[dict[str,
     columns: dict[str, tuple[str, Any]] = {}
     for side, profile in zip("ab", sides, strict=True):
         columns |= {f"{side}_{name}": column for name, column in _side(profile, ipu, names).items()}
+    lanes = _lanes(sides, ipu, columns)
     tables = {name: _table(report, name, place, columns, names) for name in TABLES}
     layout, buffer = pack(columns)
     largest = max(sides, key=lambda each: each.arrays["always_live"].shape[1])
@@ -67,6 +72,7 @@ def payload(report: Comparison, place: int = 1, ipu: int = 0) -> tuple[dict[str,
         "ipus": max(each.ipus for each in sides),
         "capacity_bytes": [int(each.target["bytes_per_tile"]) for each in sides],
         "plan": plan(largest.tile_map),
+        "lanes": lanes,
         "tables": tables,
         "why": _why(report, place),
         "options": [
@@ -78,6 +84,40 @@ def payload(report: Comparison, place: int = 1, ipu: int = 0) -> tuple[dict[str,
         "paint": {"less": LESS, "more": MORE},
     }
     return data, buffer
+
+
+def _lanes(sides: tuple[Profile, Profile], ipu: int, columns: dict[str, tuple[str, Any]]) -> dict[str, Any]:
+    """What the IPUs of both do over time, and the cycles of each by cause.
+
+    The parts of each bin by cause go into `columns`, u1[ipus, bins, causes] with 255 for all of it; the bins of both
+    are as long, so that one axis holds them.
+    """
+    most = max(each.ipus for each in sides)
+    shown = list(range(most)) if most <= MOST_LANES else [ipu]
+    each = max(1, math.ceil(max(profile.total_cycles for profile in sides) / LANE_BINS))
+    spent: dict[str, list[dict[str, int]]] = {}
+    for side, profile in zip("ab", sides, strict=True):
+        mine = [number for number in shown if number < profile.ipus]
+        bins = max(1, math.ceil(profile.total_cycles / each))
+        window = Window(first=0, last=bins * each, bins=bins, least=math.inf)
+        found = [lane.bins for lane in Detail(profile).lanes(window, mine)]
+        parts = np.clip(np.rint(np.array(found) / window.each * 255), 0, 255)
+        columns[f"{side}_lanes"] = ("u1", parts.reshape(-1))
+        table = profile.tables["cycle_breakdown"]
+        rows = zip(*(table[name].tolist() for name in ("ipu", "cause", "cycles")), strict=True)
+        by_ipu: list[dict[str, int]] = [{} for _ in range(profile.ipus)]
+        for number, cause, cycles in rows:
+            by_ipu[number][cause] = by_ipu[number].get(cause, 0) + cycles
+        spent[side] = [by_ipu[number] for number in mine]
+    return {
+        "ipus": shown,
+        "each": each,
+        "totals": [profile.total_cycles for profile in sides],
+        "clocks": [float(profile.target["clock_hz"]) for profile in sides],
+        "causes": [CAUSES[cause] for cause in BUSY],
+        "paints": CAUSES,
+        "spent": spent,
+    }
 
 
 def tile_bytes(profile: Profile, ipu: int) -> IntArray:
