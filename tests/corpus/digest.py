@@ -11,6 +11,8 @@ Left out, because they differ without the program being another one:
   it is edited); whether one is named stays in, and so the text of the report `source` is out;
 - `meta.layer_lines` and `meta.sources`: where layers were made, and the text there;
 - `arrays.per_tile`: the numbered vectors, which stand where they are used;
+- what exchanges are made of: `moves`, `placements` and their numbers, and of steps `moves`, `fragments_index` and
+  `shared_index`. Bytes and cycles of every tile stay in, to which they are held by tests/profiler/reports;
 - `meta.formulas`, which says in words what the terms' formulas are, and numbers taken apart as text: their wording;
 - the lines of the summary with the engine's version and with what the fidelity table says.
 
@@ -29,6 +31,7 @@ import numpy as np
 DIGITS = 12
 META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "formulas", "passes", "layer_lines", "sources")
 CALLED_FROM = 10  # in a call of the control tree, where the lines of its callers begin
+OF_EXCHANGES = ("moves", "placements", "placement_numbers", "fragments_index", "shared_index")
 LINES_LEFT_OUT = ("Engine ", "Error ", "The verdict is in doubt")
 REPORTS = (
     "summary",
@@ -76,10 +79,13 @@ def digest(values: Column) -> str:
 def columns(profile: Any) -> Tables:
     """All that is digested, by table and column; see above."""
     vectors = [digest(row) for row in profile.arrays["per_tile"]]
-    found: Tables = {name: _resolved(table, vectors) for name, table in profile.tables.items()}
+    found: Tables = {
+        name: _resolved(table, vectors) for name, table in profile.tables.items() if name not in OF_EXCHANGES
+    }
     if "source" in found.get("steps", {}):
         found["steps"]["source"] = [bool(text) for text in found["steps"]["source"]]
-    found["arrays"] = {name: values for name, values in profile.arrays.items() if name != "per_tile"}
+    left_out = ("per_tile", *OF_EXCHANGES)
+    found["arrays"] = {name: values for name, values in profile.arrays.items() if name not in left_out}
     found["meta"] = {name: [value] for name, value in profile.meta.items() if name not in META_LEFT_OUT}
     trace = profile.meta["trace"]
     found["meta"]["trace"] = [{name: _without_lines(part) for name, part in trace.items()}]
@@ -104,6 +110,7 @@ def _resolved(table: Mapping[str, Any], vectors: Sequence[str]) -> dict[str, Any
     return {
         name: [vectors[number] for number in values] if name.endswith("_index") else values
         for name, values in table.items()
+        if name not in OF_EXCHANGES
     }
 
 
