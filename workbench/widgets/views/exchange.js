@@ -155,7 +155,7 @@ function tell(view) {
       {label: "way", text: ({way}) => (way === "in" ? "← from" : "→ to")},
       {label: "tile", number: true, text: ({tile: other}) => String(other)},
       {label: "bytes", number: true, text: ({bytes}) => wholeText(bytes), bar: ({bytes}) => bytes / all},
-    ], partners, {most: 300, pick: ({tile: other}) => go(view, columns.step[now], other)})) : "",
+    ], partners, {most: 3000, pick: ({tile: other}) => go(view, columns.step[now], other)})) : "",
     h("p", {text: "The arrows choose a tile, b the busiest; , and . the step before and after; [ and ] the exchange that takes more and less."}));
   const sentence = `Exchange ${name} (step ${columns.step[now]}, ${cyclesText(columns.cycles[now])}): ${lines[0]} ${lines[1]}`;
   ui.say(sentence);
