@@ -99,7 +99,8 @@ def names_of(*names: str) -> tuple[str, ...]:
 
 def views(profile: Profile, *names: str) -> Linked:
     """The named views under one another: what is chosen in one is chosen in all. Over those of several IPUs stands a
-    strip of all IPUs, which chooses the one they show; a view is made when it is first seen."""
+    strip of all IPUs, which chooses the one they show. Without names all are shown, and each is made when it is first
+    seen."""
     if not isinstance(profile, Profile):
         raise InputError(
             f"views was given {profile!r}",
@@ -109,16 +110,17 @@ def views(profile: Profile, *names: str) -> Linked:
     chosen = names_of(*names) or shown(profile)
     if profile.ipus > 1 and STRIP not in chosen:
         chosen = (STRIP, *chosen)
-    return _linked(profile, chosen, Selection())
+    return _linked(profile, chosen, chosen if names else tuple(name for name in chosen if name in HEAD), Selection())
 
 
 STRIP = "chips"
 HEAD = (STRIP, "summary")  # what stands over the tabs
 
 
-def _linked(profile: Profile, names: tuple[str, ...], selection: Selection) -> Linked:
+def _linked(profile: Profile, names: tuple[str, ...], seen: tuple[str, ...], selection: Selection) -> Linked:
+    """The views of `names`, of which `seen` are made at once."""
     made = {name: Later(partial(_made, profile, name, selection)) for name in names}
-    for name in names[: 1 + (names[0] == STRIP)]:
+    for name in seen:
         made[name].see()
     return Linked(profile, names, list(made.values()), selection, made)
 
