@@ -23,7 +23,7 @@ def to_model_explorer(profile: Profile, path: str | Path) -> Path:
     from the operator that wrote a variable last to one that reads it, out of an output of the variable's name.
     """
     with whole_file(path, text=True) as file:
-        json.dump(graphs(profile), file)
+        file.write(json.dumps(graphs(profile)))
     return Path(path)
 
 
