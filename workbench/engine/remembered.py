@@ -16,6 +16,7 @@ import numpy as np
 
 BUDGET_BYTES = 64 << 20  # of everything kept
 OUTGROWN = 2  # forgotten is what holds this many times what one compile put into it
+ALL_WEIGHED, THEN_EACH = 16, 16  # of a function's results the first, and each so many later, as weighing takes time
 
 _OBJECT_BYTES = 64  # a small object of Python's with its place in a container
 _ENTRY_BYTES = 160  # the links of an entry
@@ -27,21 +28,30 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class _Kept:
-    """One function's results: their weight as they came, and how many there were after the compile that began them."""
+    """One function's results: how many came, the weight of those that were weighed, and how many there were after the
+    compile that began them."""
 
     results: _lru_cache_wrapper[object]
+    came: int = 0
+    weighed: int = 0
     weight_bytes: int = 0
     first: int = 0
 
+    def weigh(self, kept: tuple[object, ...]) -> None:
+        """A result came, with its arguments."""
+        self.came += 1
+        if self.came <= ALL_WEIGHED or self.came % THEN_EACH == 0:
+            self.weighed += 1
+            self.weight_bytes += _ENTRY_BYTES + _weight(kept)
+
     def held_bytes(self) -> float:
-        """Bytes of the results that are still held, by the mean of all that came."""
-        info = self.results.cache_info()
-        return self.weight_bytes * info.currsize / info.misses if info.misses else 0.0
+        """Bytes of the results that are still held, by the mean of those that were weighed."""
+        return self.weight_bytes * self.results.cache_info().currsize / self.weighed if self.weighed else 0.0
 
     def forget(self) -> None:
         """Begin anew."""
         self.results.cache_clear()
-        self.weight_bytes, self.first = 0, 0
+        self.came, self.weighed, self.weight_bytes, self.first = 0, 0, 0, 0
 
 
 _EVERY: list[_Kept] = []
@@ -54,7 +64,7 @@ def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
         @wraps(function)
         def weighed(*arguments: P.args, **named: P.kwargs) -> T:
             result = function(*arguments, **named)
-            held.weight_bytes += _ENTRY_BYTES + _weight((arguments, tuple(named.values()), result))
+            held.weigh((arguments, tuple(named.values()), result))
             return result
 
         results = lru_cache(maxsize=most)(weighed)
