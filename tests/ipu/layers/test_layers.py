@@ -173,28 +173,6 @@ def test_inference_of_them_is_keras_own() -> None:
     np.testing.assert_allclose(executable.run(ids), made(ids), atol=1e-5)
 
 
-def test_a_mask_is_not_live_between_the_passes() -> None:
-    """Keras' own dropout keeps its mask for the backward pass; this one draws it again."""
-
-    def peak(dropout: Any) -> int:
-        model = keras.Sequential(
-            [
-                keras.Input((256,)),
-                keras.layers.Dense(256),
-                dropout,
-                keras.layers.Dense(64, "tanh"),
-                keras.layers.Dense(1),
-            ]
-        )
-        model.compile("sgd", "mse")
-        profile = wb.compile(model, batch_size=256, mode="training", target=MACHINE).profile
-        masks = profile.variables[profile.variables["name"].str.contains("bernoulli|random|lt|select", regex=True)]
-        return int(masks["bytes"].sum())
-
-    assert peak(layers.Dropout(0.5)) != 0
-    assert peak(keras.layers.Dropout(0.5)) != 0
-
-
 @pytest.mark.parametrize(
     ("call", "told"),
     [

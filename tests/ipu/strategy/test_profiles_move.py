@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
 from tests.ipu.strategy.twins import Twins, configure, four_layers, functional
+from workbench import ipu
+from workbench.ipu.config import IPUConfig
+from workbench.ipu.ipu_strategy import IPUStrategy
+from workbench.ipu.ops.pipelining_ops import RecomputationMode
 
 
 def shares(profile: Any, batches: int) -> tuple[float, float, float]:
@@ -60,3 +65,66 @@ def test_a_pipeline_runs_all_updates_of_an_execution_in_one_program(twins: Twins
     held = {step.ahead for step in twins.strategy.executables[1].program.steps if hasattr(step, "ahead")}
     assert held == {queues.get("depth", 3)}
     np.testing.assert_array_less(0, copies.total_cycles)
+
+
+def trained(layers: list[Any], stages: list[int] | None = None, **options: Any) -> Any:
+    """The profile of one execution of a Sequential model of these layers, of inputs of 64, on 16 tiles an IPU."""
+    config = IPUConfig()
+    config.auto_select_ipus = 2 if stages else 1
+    config.ipu_model.tiles_per_ipu = 16
+    config.allow_recompute = bool(stages)
+    config.configure_ipu_system()
+    strategy, batches = IPUStrategy(), 4 if stages else 1
+    with strategy.scope():
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((64,)), *layers])
+        model.compile("sgd", "mse", steps_per_execution=batches)
+    if stages:
+        model.set_pipeline_stage_assignment(stages)
+        model.set_pipelining_options(batches, **options)
+    x, y = np.zeros((256 * batches, 64), "float32"), np.zeros((256 * batches, 4), "float32")
+    model.fit(x, y, batch_size=256, verbose=0)
+    return strategy.profile
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_system")
+def test_dropout_draws_its_mask_again_and_keeps_none() -> None:
+    def profile(kind: Any) -> Any:
+        layers = [
+            *(keras.layers.Dense(64, "tanh"), kind(0.5, name="first")),
+            *(keras.layers.Dense(64, "tanh"), kind(0.5, name="second")),
+            *(keras.layers.Dense(512, "tanh"), keras.layers.Dense(4)),  # the widest last: the peak is at the turn
+        ]
+        return trained(layers)
+
+    ours, theirs = profile(ipu.keras.layers.Dropout), profile(keras.layers.Dropout)
+    held, draws = [], []
+    for each in (ours, theirs):
+        steps, variables = each.steps, each.variables
+        turn = int(steps[steps.direction == "backward"].id.min())
+        assert steps[steps.id == each.peak.step].direction.item() == "backward"
+        assert {"first", "second"}.isdisjoint(steps[steps.id == each.peak.step].layer)
+        across = variables[(variables.first_step < turn) & (variables.last_step >= turn)]
+        held.append(int(across[(across["dtype"] == "bool") & (across["shape"] == "(256, 64)")].bytes.sum()))
+        draws.append(int((steps.name.str.endswith("/random_bits") & (steps.kind == "OnTileExecute")).sum()))
+    assert held == [0, 2 * 256 * 64]
+    assert draws == [4, 2]
+    fallen = theirs.tiles.total_bytes.sum() - ours.tiles.total_bytes.sum()
+    assert fallen >= held[1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_system")
+@pytest.mark.parametrize("mode", ["RecomputeAndBackpropagateInterleaved", "RecomputeThenBackpropagate"])
+def test_a_checkpoint_lowers_the_peak_where_passes_are_interleaved_alone(mode: str) -> None:
+    def profile(marked: bool) -> Any:
+        deep = [keras.layers.Dense(64, "tanh") for _ in range(8)]
+        if marked:
+            deep.insert(4, ipu.keras.layers.RecomputationCheckpoint())
+        layers = [*deep, keras.layers.Dense(4)]
+        stages = [0] * len(deep) + [1]
+        return trained(layers, stages, recomputation_mode=RecomputationMode[mode])
+
+    plain, marked = (int(profile(each).tiles.query("ipu == 0").total_bytes.max()) for each in (False, True))
+    assert marked < plain if mode == "RecomputeAndBackpropagateInterleaved" else marked == plain
