@@ -72,6 +72,26 @@ def test_a_configuration_in_force_is_replaced_with_a_warning(caplog: pytest.LogC
     assert "Resetting" in caplog.text
 
 
+def test_frozen_options_are_made_once_for_what_they_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert current_options() is current_options()
+    config = IPUConfig()
+    config.ipu_model.tiles_per_ipu = 16
+    config.configure_ipu_system()
+    first = current_options()
+    assert first.get("ipu_model.tiles_per_ipu") == 16
+    config.ipu_model.tiles_per_ipu = 8  # of the configuration that was given, not of the one in force
+    assert current_options() is first
+    config.configure_ipu_system()
+    assert current_options().get("ipu_model.tiles_per_ipu") == 8
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=4")
+    assert current_options().get("ipu_model.tiles_per_ipu") == 4
+    monkeypatch.delenv("TF_POPLAR_FLAGS")
+    ipu.devices.use("bow-pod16")
+    assert current_options().get("ipu_model.version") != first.get("ipu_model.version")
+    ipu.config.reset_ipu_configuration()
+    assert current_options().get("ipu_model.tiles_per_ipu") != 8
+
+
 def test_without_devices_there_is_no_configuration_to_get() -> None:
     for configure in (lambda: None, IPUConfig().configure_ipu_system):
         configure()

@@ -20,6 +20,8 @@ from workbench.ipu.config import _freeze
 from workbench.ipu.config._attributes import LOGGER, Attribute, AttributeMetadata, OptionTypeError
 from workbench.ipu.config._base import ConfigBase, document
 from workbench.ipu.config._cpu import check_cpu
+from workbench.ipu.config._flags import Flags, flags
+from workbench.ipu.config._state import STATE
 
 
 def _declared() -> tuple[Attribute, ...]:
@@ -65,6 +67,7 @@ class IPUConfig(ConfigBase):
 
 
 _in_force: list[IPUConfig] = []  # the one that was configured last, if one was
+_frozen: list[tuple[tuple[IPUConfig | None, Flags, str], Options]] = []  # its options, and all they were made of
 IPUConfig.__doc__ = f"{IPUConfig.__doc__}\n\n{document(IPUConfig())}"
 
 
@@ -110,7 +113,10 @@ def get_ipu_config(session: Any = None) -> list[IPUConfig]:
 
 def current_options() -> Options:
     """The frozen options of the configuration configured last; defaults when none was."""
-    return (in_force() or IPUConfig()).freeze()
+    read = (in_force(), flags(), STATE.system)
+    if not _frozen or _frozen[0][0][0] is not read[0] or _frozen[0][0][1:] != read[1:]:
+        _frozen[:] = [(read, (read[0] or IPUConfig()).freeze())]
+    return _frozen[0][1]
 
 
 def in_force() -> IPUConfig | None:
