@@ -13,6 +13,9 @@ HOME = ("engine", "widgets")  # their functions are told what each of a kind is 
 
 # Nothing here depends on them, and a program that says them means what happens anyway.
 UNREAD = {
+    **dict.fromkeys(
+        (f"base/source/made_at.py find_spec {name}" for name in ("path", "target")), "the interface of Python's finders"
+    ),
     "ipu/dataset_extractor.py import_variables is_input": "variables are inputs and outputs of a program both",
     "ipu/ipu_outfeed_queue.py dequeue wait_for_completion": "no program is running when Python goes on",
     "ipu/ipu_strategy.py non_slot_devices var_list": "one device has all variables",
@@ -25,6 +28,9 @@ UNREAD = {
             )
         ),
         "the interface of Keras' layers: training and inference are alike",
+    ),
+    "ipu/keras/_extensions/pipelined.py set_pipeline_stage_assignment pipeline_stage_assignment": (
+        "a model whose layers call each other in Python refuses whatever it is given"
     ),
     "ipu/utils.py export_dataset_to_file apply_options": "a dataset's options change no element",
     **{
