@@ -6,7 +6,7 @@ import {bytesText, percentText} from "../../../workbench/widgets/kit/kernel.js";
 import {causesOf, changes, lanesOf, rowsOf, series, signed, whyOf} from "../../../workbench/widgets/views/comparison.js";
 
 const VIEW = {
-  data: {strings: ["x", "y"], tables: {layers: {keys: ["layer"], amounts: ["cycles"], rows: 2}}, why: [["x", "compute", "cycles", -5]], capacity_bytes: [100, 200]},
+  data: {strings: ["x", "y"], tables: {layers: {keys: ["layer"], amounts: ["cycles"], rows: 2}}, why: [["x", "compute", "cycles", -5, "y"]], capacity_bytes: [100, 200]},
   columns: {layers_layer: [1, 0], layers_status: [1, 0], layers_cycles_a: [0, 7], layers_cycles_b: [9, 3], a_worst: [1, 2], b_worst: [5, 6, 7, 8], a_tiles: [1, 1], b_tiles: [1, 4]},
   picture: "liveness", swapped: false,
 };
@@ -26,6 +26,7 @@ test("a swap flips every sign and turns added into removed", () => {
   const there = rowsOf(VIEW, "layers"), back = rowsOf({...VIEW, swapped: true}, "layers");
   assert.deepEqual(there.map((row) => [row.keys[0], row.status, row.amounts[0].change]), [["y", "added", 9], ["x", "changed", -4]]);
   assert.deepEqual(back.map((row) => [row.keys[0], row.status, row.amounts[0].change]), [["y", "removed", -9], ["x", "changed", 4]]);
+  assert.equal(whyOf(VIEW)[0].origin, "y");
   assert.deepEqual([whyOf(VIEW)[0].change, whyOf({...VIEW, swapped: true})[0].change], [-5, 5]);
 });
 

@@ -87,9 +87,12 @@ class Comparison(Report):
     def why(self) -> pd.DataFrame:
         """What the differences of cycles and of the fullest tile's bytes are made of, the largest part first.
 
-        `profile, layer, cause, category, cycles, bytes`: a row has a cause and cycles (the mean over the IPUs), or a
-        category and bytes on the fullest tile. All cycles of a profile sum to the change of `total_cycles`, all
+        `profile, layer, cause, category, cycles, bytes, origin`: a row has a cause and cycles (the mean over the IPUs),
+        or a category and bytes on the fullest tile. All cycles of a profile sum to the change of `total_cycles`, all
         bytes to that of `max_tile_bytes`; what no layer, cause or category accounts for is in the rows "remainder".
+        `origin` is the layer whose change a row comes of: its own, or that of a layer whose results it reads in another
+        shape or type; "" where neither changed, and only its place, its plan or the code that it shares did. An
+        operation that is fused with one of the next layer counts as another.
         """
         return why(self.profiles)
 
@@ -98,6 +101,8 @@ class Comparison(Report):
         rows = self.why
         rows = rows[(rows["profile"] == place) & (rows[amount] != 0) & (rows[of] != REMAINDER)]
         named = rows["layer"].where(rows["layer"] != "", "no layer") + ", " + rows[of].str.replace("_", " ")
+        elsewhere = (rows["origin"] != "") & (rows["origin"] != rows["layer"])
+        named = named.mask(elsewhere, named + ", as " + rows["origin"] + " changed")
         told = [f"{_signed(value, amount == 'bytes')} {name}" for name, value in zip(named, rows[amount], strict=True)]
         return "; ".join(told[:LARGEST])
 

@@ -1,7 +1,7 @@
 """Why two profiles differ: cycles by layer and cause, bytes of the fullest tile by layer and category.
 
 Parts are rows that a profile has: what its steps take, what an IPU waits, what is live on its fullest tile at its
-peak. What they leave of the difference is a row of its own.
+peak. What they leave of the difference is a row of its own. Beside each stands the layer whose change it comes of.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from workbench.profiler.advice.origins import origins
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from workbench.profiler.profile import Profile
 
 REMAINDER = "remainder"
-COLUMNS = ["profile", "layer", "cause", "category", "cycles", "bytes"]
+COLUMNS = ["profile", "layer", "cause", "category", "cycles", "bytes", "origin"]
 _KEYS = ["layer", "of"]
 
 
@@ -25,7 +27,7 @@ def why(profiles: Sequence[Profile]) -> pd.DataFrame:
 
     A row has a cause and cycles, or a category and bytes. The cycles of a profile's rows, those of the remainder among
     them, sum to the difference of `total_cycles`; the bytes to that of `max_tile_bytes`. Rows without a change are left
-    out but for the two remainders.
+    out but for the two remainders. `origin` is the layer whose change a row comes of, as `origins` finds it.
     """
     first = profiles[0]
     cycles, sizes = _cycles(first), _bytes(first)
@@ -35,6 +37,8 @@ def why(profiles: Sequence[Profile]) -> pd.DataFrame:
         parts.append(moved.rename(columns={"of": "cause", "change": "cycles"}).assign(profile=place, category=""))
         moved = _moved(sizes, _bytes(other), float(other.max_tile_bytes - first.max_tile_bytes))
         parts.append(moved.rename(columns={"of": "category", "change": "bytes"}).assign(profile=place, cause=""))
+        of = origins(first, other)
+        parts[-2:] = [each.assign(origin=[of.get(layer, "") for layer in each["layer"]]) for each in parts[-2:]]
     found = pd.concat(parts, ignore_index=True)
     return found.fillna({"cycles": 0.0, "bytes": 0.0})[COLUMNS]
 

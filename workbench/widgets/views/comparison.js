@@ -34,7 +34,7 @@ export function rowsOf({data, columns, swapped}, name) {
   }));
 }
 
-export const whyOf = ({data, swapped}) => data.why.map(([layer, of, unit, change]) => ({layer, of, unit, change: swapped ? 0 - change : change}));
+export const whyOf = ({data, swapped}) => data.why.map(([layer, of, unit, change, origin]) => ({layer, of, unit, origin, change: swapped ? 0 - change : change}));
 
 // What is drawn: two series over tiles or over places, each from its own start to its own end where `own`.
 export function series({data, columns, swapped, picture}) {
@@ -266,6 +266,7 @@ function listed(view) {
   } else if (name === "why") {
     rows = whyOf(view).filter(({change}) => change);
     columns = [{label: "layer", text: (row) => row.layer || "(none)"}, {label: "cause or category", text: (row) => row.of.replaceAll("_", " ")}, {label: "of", text: (row) => row.unit, wide: "80px"},
+      {label: "by a change of", text: (row) => row.origin || "(none)"},
       {label: "change", number: true, wide: "140px", value: (row) => Math.abs(row.change), text: (row) => signed(row.change, TEXTS[row.unit]), tone: (row) => tone(row.change)}];
   } else {
     const {keys, amounts} = data.tables[name];

@@ -175,10 +175,10 @@ def _table(
 
 
 def _why(report: Comparison, place: int) -> list[list[Any]]:
-    """Layer, cause or category, unit and change of each part."""
+    """Layer, cause or category, unit, change and origin of each part."""
     rows = [row for row in report.data["why"] if row["profile"] == place]
     return [
-        [row["layer"], row["cause"] or row["category"], unit, float(row[unit])]
+        [row["layer"], row["cause"] or row["category"], unit, float(row[unit]), row["origin"]]
         for row in rows
         for unit in ("cycles", "bytes")
         if row["cause" if unit == "cycles" else "category"]
