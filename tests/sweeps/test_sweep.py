@@ -101,14 +101,14 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert kept >= 2
     again = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
     assert (again.table["compile_seconds"] == 0).sum() == kept
-    pd.testing.assert_frame_equal(told(again), told(swept()))
+    pd.testing.assert_frame_equal(told(again), told(swept()), check_exact=True)
     third = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
     assert third.how == "all known before"
     damaged = next(folder.glob("*.wbprofile"))
     damaged.write_bytes(b"no profile")
     mended = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
     assert (mended.table["compile_seconds"] > 0).sum() == 1
-    pd.testing.assert_frame_equal(told(mended), told(swept()))
+    pd.testing.assert_frame_equal(told(mended), told(swept()), check_exact=True)
 
 
 def test_a_full_disk_ends_a_sweep_and_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_a_full_disk_ends_a_sweep_and_loses_no_row(tmp_path: Path, monkeypatch: 
     monkeypatch.undo()
     again = wb.sweep("mlp", GRID, progress=lambda text: None, **arguments)
     assert (again.table["compile_seconds"] == 0).sum() == 2  # none is compiled twice
-    pd.testing.assert_frame_equal(told(again), told(swept()))
+    pd.testing.assert_frame_equal(told(again), told(swept()), check_exact=True)
 
 
 def test_what_fails_is_a_row() -> None:
@@ -154,7 +154,7 @@ def test_on_an_executor_the_table_is_the_same() -> None:
     with ThreadPoolExecutor(2) as executor:
         found = wb.sweep("mlp", GRID, mode="training", target=small(), executor=executor, progress=lambda text: None)
     assert found.how == "on ThreadPoolExecutor"
-    pd.testing.assert_frame_equal(told(found), told(swept()))
+    pd.testing.assert_frame_equal(told(found), told(swept()), check_exact=True)
 
 
 class Breaking(ThreadPoolExecutor):
@@ -175,7 +175,7 @@ def test_what_a_lost_worker_held_is_done_again() -> None:
     with Breaking(2) as executor:
         found = wb.sweep("mlp", GRID, mode="training", target=small(), executor=executor, progress=lambda text: None)
     assert Breaking.ended == 1
-    pd.testing.assert_frame_equal(told(found), told(swept()))
+    pd.testing.assert_frame_equal(told(found), told(swept()), check_exact=True)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_processes_give_the_same_table_and_survive_a_kill(monkeypatch: pytest.Mo
     monkeypatch.setattr(running, "workers", lambda: 2)
     found = wb.sweep("mlp", GRID, mode="training", target=small(), progress=lambda text: None)
     assert found.how == "on 2 processes"
-    pd.testing.assert_frame_equal(told(found), told(swept()))
+    pd.testing.assert_frame_equal(told(found), told(swept()), check_exact=True)
 
     killed: list[int] = []
 
@@ -255,7 +255,7 @@ def test_processes_give_the_same_table_and_survive_a_kill(monkeypatch: pytest.Mo
     monkeypatch.setattr(running, "workers", lambda: 1)
     alone = wb.sweep("mlp", grid, mode="training", target=small(), progress=lambda text: None)
     assert len(again.table) == 12
-    pd.testing.assert_frame_equal(told(again), told(alone))  # no row is lost, none is there twice
+    pd.testing.assert_frame_equal(told(again), told(alone), check_exact=True)  # no row is lost, none is there twice
 
 
 @pytest.mark.slow
@@ -286,4 +286,4 @@ def test_a_dask_scheduler_with_two_workers_gives_the_same_table() -> None:
         found = wb.sweep(
             "mlp", GRID, mode="training", target=small(), executor=client.get_executor(), progress=lambda text: None
         )
-    pd.testing.assert_frame_equal(told(found), told(swept()))
+    pd.testing.assert_frame_equal(told(found), told(swept()), check_exact=True)
