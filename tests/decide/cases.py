@@ -1,8 +1,7 @@
 """Thirty programs that do not fit, drawn by seeds: ten small models, each too large in three ways.
 
-Half of the cases are drawn from a seed that was chosen after the search was finished: digits of its commit's name. Two
-things were mended since, one of them by what two of these cases showed (what compiles share that do not fit): of the
-search as it was then 28 first fixes fitted and 26 cost at most a tenth more than the cheapest of the lattice.
+Half of the cases are drawn from a seed that was chosen when the search was finished: the digits of the name of the last
+commit that changed it. None of those cases was looked at before.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-SEED, LATER_SEED = 2026, 0xDF20FCA
+SEED, LATER_SEED = 2026, 0xA58F77A
 WAYS = ("activations", "state", "inference")
 # How much too large: what keeps every operation frees little, and less fits nothing of the lattice.
 LEAST = {"any": 0.55, "reassociated": 0.65, "exact": 0.93}
@@ -24,7 +23,7 @@ LEVELS = ("any", "any", "any", "reassociated", "reassociated", "exact")
 class Case:
     """A model by name and width, what it is compiled with, and the share of its own bytes that a tile has.
 
-    `later`: drawn from the seed that was chosen later.
+    `later`: drawn from the seed that was chosen when the search was finished.
     """
 
     model: str

@@ -1,8 +1,7 @@
 """First fixes against every point of a lattice: the committed tables, and what of them is compiled anew.
 
-Wanted were 29 of 30 that fit and 27 that cost at most a tenth more than the cheapest of the lattice; 28 and 26 do. Of
-the two that do not fit, nothing of the lattice fits one; of the other, 4 points of 180 do, and the search finds none in
-24 compiles. Two cost 1.11 and 1.28 times the cheapest.
+Wanted are 29 of 30 that fit and 27 that cost at most a tenth more than the cheapest of the lattice, and so many do. Of
+the one that does not fit nothing of the lattice does; two cost 1.11 and 1.70 times the cheapest.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tests.decide import resnet
 from tests.decide.cases import MODELS, WAYS, Case, drawn
 from tests.decide.write import cheapest, found, near, ratio, stored
 
-CASES = 30
+CASES, FIT, NEAR_BY = 30, 29, 27
 ANEW = "cnn, inference"  # the case whose lattice is compiled again
 WITHIN = 1.05  # of the lattice's best, at full size
 
@@ -31,13 +30,13 @@ def test_the_table_is_of_the_cases_that_are_drawn() -> None:
 
 
 def test_first_fixes_fit_and_cost_little_more_than_the_cheapest_of_the_lattice() -> None:
-    """All but one fit where anything is known to; all but three of those cost at most a tenth more than the least."""
+    """All fit where anything is known to; all but two of those cost at most a tenth more than the least."""
     rows = stored()
     fits = [bool(row["first"] and row["first"]["fits"]) for row in rows]
     mendable = [fit or row["lattice"]["best"] is not None for fit, row in zip(fits, rows, strict=True)]
-    assert sum(mendable) == CASES - 1
-    assert sum(fits) >= sum(mendable) - 1
-    assert sum(map(near, rows)) >= sum(mendable) - 3
+    assert fits == mendable
+    assert sum(fits) >= FIT
+    assert sum(map(near, rows)) >= NEAR_BY
     assert median(row["first"]["compiles_to_first"] for row in rows if row["first"]["fits"]) < 3
 
 
