@@ -266,10 +266,16 @@ function setMarks(view, marks) {
   view.toggle.setAttribute("aria-pressed", Boolean(marks));
   view.canvas.redraw();
   clearTimeout(view.measured);
+  view.measured = null;
   if (!marks) return panel(view);
-  const [from, to] = rangeOf(...view.marks, view.data.total_cycles);
-  view.measured = setTimeout(() => { panel(view); if (view.live) view.model.send({range: [from, to]}); }, WAIT_MS);
+  view.measured = setTimeout(() => measured(view), WAIT_MS);
   return undefined;
+}
+
+function measured(view) {
+  view.measured = null;
+  panel(view);
+  if (view.live && view.marks) view.model.send({range: rangeOf(...view.marks, view.data.total_cycles)});
 }
 
 const toggleMarks = (view) => setMarks(view, view.marks ? null : [view.at.from + (view.at.to - view.at.from) / 3, view.at.to - (view.at.to - view.at.from) / 3]);
@@ -291,12 +297,24 @@ function load(view, model) {
 function moved(view, model) {
   view.canvas?.redraw();
   clearTimeout(view.later);
-  view.later = setTimeout(() => {
-    panel(view);
-    if (!view.live) return;
-    model.set("window", [view.at.from, view.at.to]);
-    model.save_changes();
-  }, WAIT_MS);
+  view.later = setTimeout(() => arrived(view, model), WAIT_MS);
+}
+
+function arrived(view, model) {
+  view.later = null;
+  panel(view);
+  if (!view.live) return;
+  model.set("window", [view.at.from, view.at.to]);
+  model.save_changes();
+}
+
+// A released drag is told at once: on a slow machine the panel would still say where it was on the way.
+function settle(view, model) {
+  const {later, measured: measuring} = view;
+  clearTimeout(later);
+  clearTimeout(measuring);
+  if (later) arrived(view, model);
+  if (measuring) measured(view);
 }
 
 function keys(view) {
@@ -338,7 +356,7 @@ async function render({model, el}) {
   const ui = (view.ui = frame(el, {title: "Trace", sentence: data.sentence, side: true}));
   ui.root.classList.add("wb-trace");
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
-  drags(view, ui.canvas, (from, to) => setMarks(view, from === null ? null : [from, to]));
+  drags(view, ui.canvas, (from, to) => setMarks(view, from === null ? null : [from, to]), () => settle(view, model));
   view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, data.total_cycles], least: () => Math.min(20, data.total_cycles), area: () => view.box,
     moved: () => moved(view, model), pick: (px, py) => pick(view, px, py)});
   ui.tools.replaceChildren(button("−", () => view.zoom.step(1 / 0.6), {title: "Zoom out, key: -", "aria-label": "Zoom out"}),

@@ -124,7 +124,7 @@ export function drawMap(view, ctx, height, t) {
 
 // In the small picture a drag moves the part in view; outside of it, a drag chooses another part and a click goes there.
 // In the lanes a drag with Shift held measures a range. Both come before the canvas' own pan.
-export function drags(view, canvas, measure) {
+export function drags(view, canvas, measure, settle) {
   let held = null;
   const take = (event) => { event.stopImmediatePropagation(); event.preventDefault(); };
   canvas.addEventListener("pointerdown", (event) => {
@@ -136,22 +136,27 @@ export function drags(view, canvas, measure) {
     held = {onMap, at, px, inside: onMap && at >= view.at.from && at <= view.at.to && view.at.to - view.at.from < view.data.total_cycles, from: view.at.from, wide: view.at.to - view.at.from, moved: false};
     canvas.setPointerCapture(event.pointerId);
   }, true);
-  canvas.addEventListener("pointermove", (event) => {
-    if (!held) return;
-    take(event);
+  const follow = (event) => {
     const [px] = place(event, canvas), at = (held.onMap ? view.mapX : view.x).invert(px);
     held.moved ||= Math.abs(px - held.px) > 3;
     if (!held.moved) return;
     if (!held.onMap) measure(held.at, at);
     else if (held.inside) view.zoom.set(held.from + at - held.at, held.from + at - held.at + held.wide);
     else view.zoom.set(Math.min(at, held.at), Math.max(at, held.at));
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    take(event);
+    follow(event);
   }, true);
   canvas.addEventListener("pointerup", (event) => {
     if (!held) return;
     take(event);
+    follow(event);
     if (!held.moved && held.onMap && !held.inside) view.zoom.set(held.at - held.wide / 2, held.at + held.wide / 2);
     if (!held.moved && !held.onMap) measure(null);
     held = null;
+    settle();
   }, true);
   canvas.addEventListener("pointercancel", () => { held = null; }, true);
 }
