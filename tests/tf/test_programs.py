@@ -31,7 +31,8 @@ PRINTED = {
     "outfeed_enqueue_tensor": "[1. 2. 3.] 20",
     "outfeed_enqueue_tuple": "[np.float32(20.0), np.float32(40.0)]",
     "outfeed_enqueue_dictionary": "{'output_1': np.float32(20.0), 'output_2': np.float32(40.0)}",
-    # four classes that look alike: the loss goes to ln 4
+    # Four classes that look alike: the loss goes to ln 4. Elements are below 1: with those up to 3 the loss jumps from
+    # update 20 on, and last bits of the sums decide where it ends
     "infeed_training_loop": "True",
     # 0 + 1 + 2 + 3 and four ones
     "selection_order": "[array([6., 4.], dtype=float32)]",
