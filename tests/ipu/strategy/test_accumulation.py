@@ -20,7 +20,7 @@ def updates_by_hand(twins: Twins, model: Any, batches: int, combine: Any) -> Non
         outputs, _ = model.stateless_call(values, [], x)
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)(y, outputs)
 
-    for start in range(0, 48, 8):
+    for start in range(0, len(twins.x), 8):
         values = [each.value for each in model.trainable_variables]
         gradients.append(jax.grad(loss)(values, twins.x[start : start + 8], twins.y[start : start + 8]))
         if len(gradients) == batches:
@@ -40,6 +40,21 @@ def test_an_update_has_the_gradients_of_its_batches(twins: Twins, method: str, c
     updates_by_hand(twins, theirs, 3, combine)
     assert_alike(ours, theirs)
     assert int(ours.optimizer.iterations) == 2
+
+
+@pytest.mark.slow
+def test_ten_batches_are_one_update_by_the_sum_of_their_gradients(twins: Twins) -> None:
+    rows = np.arange(80) % 48
+    twins.x, twins.y = twins.x[rows], twins.y[rows]
+    twins.x[48:] *= 0.5  # ten batches, none of them twice
+    ours, theirs = twins.made(functional, here=True, steps_per_execution=10), twins.made(functional, here=False)
+    ours.set_gradient_accumulation_options(10)
+    start = ours.get_weights()
+    twins.fitted(ours, epochs=1, shuffle=False)
+    updates_by_hand(twins, theirs, 10, np.sum)
+    assert_alike(ours, theirs)
+    assert int(ours.optimizer.iterations) == 1
+    assert all(np.abs(now - then).max() > 1e-3 for now, then in zip(ours.get_weights(), start, strict=True))
 
 
 def test_accumulators_have_the_bytes_of_the_parameters(twins: Twins) -> None:

@@ -1,5 +1,6 @@
 """Callbacks of batches come once an execution, or asynchronously once a step."""
 
+import threading
 from typing import Any
 
 import keras
@@ -40,14 +41,30 @@ def test_evaluation_and_prediction_are_heard_too(twins: Twins) -> None:
     model.set_asynchronous_callbacks(True)
     outputs: list[Any] = []
     tested: list[int] = []
-    hears = keras.callbacks.LambdaCallback(
-        on_predict_batch_end=lambda batch, logs: outputs.append(logs["outputs"]),
-        on_test_batch_end=lambda batch, logs: tested.append(batch),
-    )
-    model.evaluate(twins.x, twins.y, batch_size=8, verbose=0, callbacks=[hears])
-    whole = model.predict(twins.x, batch_size=8, verbose=0, callbacks=[hears])
-    assert tested in ([0, 1, 2, 3, 4, 5], [])  # LambdaCallback has no test hooks in some versions
-    np.testing.assert_array_equal(np.concatenate(outputs) if outputs else whole, whole)
+
+    class Hears(keras.callbacks.Callback):
+        def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+            outputs.append(logs["outputs"])
+
+        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+            tested.append(batch)
+
+    model.evaluate(twins.x, twins.y, batch_size=8, verbose=0, callbacks=[Hears()])
+    assert tested == [0, 1, 2, 3, 4, 5]
+    whole = model.predict(twins.x, batch_size=8, verbose=0, callbacks=[Hears()])
+    assert len(outputs) == 6
+    np.testing.assert_array_equal(np.concatenate(outputs), whole)
+
+
+def test_two_hundred_steps_of_an_execution_have_logs_of_their_own(twins: Twins) -> None:
+    model = twins.made(functional, here=True, steps_per_execution=200)
+    model.set_asynchronous_callbacks(True)
+    twins.x, twins.y = (np.concatenate([each] * 34)[:1600] for each in (twins.x, twins.y))
+    heard = Heard()
+    twins.fitted(model, epochs=1, callbacks=[heard])
+    assert [batch for batch, _ in heard.batches] == list(range(200))
+    losses = [logs["loss"] for _, logs in heard.batches]
+    assert len(set(losses)) == 200
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -56,6 +73,7 @@ def test_a_failing_callback_leaves_the_model_usable(twins: Twins, asynchronous: 
     model.set_asynchronous_callbacks(asynchronous)
     with pytest.raises(KeyError, match="a callback of mine"):
         twins.fitted(model, callbacks=[Heard(fails_at=2)])
+    assert "outfeed poll" not in {thread.name for thread in threading.enumerate()}
     assert all(np.isfinite(each).all() for each in model.get_weights())
     twins.fitted(model)
 

@@ -39,6 +39,18 @@ def test_evaluation_prediction_and_weights_of_samples_are_keras_own(twins: Twins
 
 
 @pytest.mark.slow
+def test_fifty_steps_in_an_execution_are_fifty_of_one(twins: Twins) -> None:
+    twins.x, twins.y = (np.concatenate([each] * 9)[:400] for each in (twins.x, twins.y))
+    made = [twins.made(functional, here=True, steps_per_execution=steps) for steps in (1, 50)]
+    histories = [twins.fitted(each) for each in made]
+    assert histories[0] == pytest.approx(histories[1], rel=1e-6)
+    assert_alike(*made, rtol=1e-6)
+    assert [int(each.optimizer.iterations) for each in made] == [100, 100]
+    loops = [set(run.profile.steps.query("kind == 'StreamCopy'").times) for run in twins.strategy.executables]
+    assert loops == [{1}, {50}]
+
+
+@pytest.mark.slow
 def test_a_schedule_adam_and_dropout_go_on_over_executions(twins: Twins) -> None:
     def build() -> Any:
         return keras.Sequential([keras.layers.Dropout(0.3, seed=5), keras.layers.Dense(3)])
