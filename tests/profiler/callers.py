@@ -1,7 +1,7 @@
 """For whom a program does what, by the plainest way: every call of the tile program followed, every turn multiplied.
 
 It knows the engine's tree and the costs of its steps, and nothing of profiles. `operators` of a shared body with parts
-are told to it, by the operator that its call names.
+are told to it, by the operator that its call names; `made` are the lines of layers, to which steps without one belong.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ class Truth:
     total: int = 0
 
 
-def truth_of(compiled: Compiled, operators: Mapping[str, Sequence[str]] | None = None) -> Truth:
+def truth_of(
+    compiled: Compiled, operators: Mapping[str, Sequence[str]] | None = None, made: Mapping[str, str] | None = None
+) -> Truth:
     """The truth of a compiled program."""
-    walk = _Walk(compiled, operators or {})
+    walk = _Walk(compiled, operators or {}, made or {})
     walk.node(compiled.program.entry, Around(), 1)
     walk.found.positions = {ipu: [] for ipu in range(compiled.program.ipus)}
     walk.place(compiled.program.entry, Around())
@@ -45,9 +47,9 @@ def truth_of(compiled: Compiled, operators: Mapping[str, Sequence[str]] | None =
 
 
 class _Walk:
-    def __init__(self, compiled: Compiled, operators: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, compiled: Compiled, operators: Mapping[str, Sequence[str]], made: Mapping[str, str]) -> None:
         self.program, self.costs = compiled.program, compiled.trace.steps
-        self.operators = operators
+        self.operators, self.made = operators, made
         self.found = Truth()
 
     def node(self, node: Program, around: Around, times: int) -> None:
@@ -83,7 +85,7 @@ class _Walk:
             operator = operator.replace(":forward", ":recompute")
         self.found.layers[layer, "recompute" if again else own.direction] += cycles
         self.found.operators[operator] += cycles
-        self.found.sources[source] += cycles * len(step.ipus)
+        self.found.sources[source or self.made.get(layer, "")] += cycles * len(step.ipus)
         self.found.total += cycles
 
     def length(self, node: Program) -> int:

@@ -171,18 +171,32 @@ def test_models_that_repeat_blocks(function: Any, training: bool) -> None:
     holds(executable)
 
 
-def pipeline(draw: Any) -> Any:
+def dense(name: str, units: int = 16) -> Any:
+    import keras
+
+    return keras.layers.Dense(units, "tanh", name=name)
+
+
+def norm(name: str) -> Any:
+    import keras
+
+    return keras.layers.LayerNormalization(name=name)
+
+
+def last_line(function: Any) -> str:
+    return f"test_callers.py:{max(number for *_, number in function.__code__.co_lines() if number)}"
+
+
+def pipeline(draw: Any) -> tuple[Any, dict[str, str]]:
+    """A pipeline that trains, and the line at which each of its layers was made."""
     import keras
 
     names = [f"{draw(st.sampled_from(['x', 'y']))}_{number}" for number in range(draw(st.integers(4, 7)))]
-    kinds = [draw(st.sampled_from(["Dense", "Dense", "norm"])) for _ in names]
+    kinds = [draw(st.sampled_from([dense, dense, norm])) for _ in names]
 
     def build() -> Any:
-        made = [
-            keras.layers.Dense(16, "tanh", name=name) if kind == "Dense" else keras.layers.LayerNormalization(name=name)
-            for name, kind in zip(names, kinds, strict=True)
-        ]
-        return keras.Sequential([keras.Input((16,)), *made, keras.layers.Dense(4, name="out")])
+        made = [kind(name) for name, kind in zip(names, kinds, strict=True)]
+        return keras.Sequential([keras.Input((16,)), *made, dense("out", 4)])
 
     cut = draw(st.integers(1, len(names) - 1))
     options = {
@@ -192,20 +206,20 @@ def pipeline(draw: Any) -> Any:
         "gradient_accumulation_steps": draw(st.sampled_from([4, 8])),
     }
     target = wb.target("ipu2", tiles_per_ipu=4)
-    return wb.compile(build, batch_size=2, mode="training", optimizer="sgd", loss="mse", target=target, **options)
+    executable = wb.compile(build, batch_size=2, mode="training", optimizer="sgd", loss="mse", target=target, **options)
+    return executable, {"out": last_line(dense)} | dict(zip(names, map(last_line, kinds), strict=True))
 
 
 @settings(max_examples=3)
 @given(data=st.data())
 def test_pipelines_that_compute_again(data: st.DataObject) -> None:
-    executable = pipeline(data.draw)
-    holds(executable)
+    holds(*pipeline(data.draw))
 
 
-def holds(executable: Any) -> None:
+def holds(executable: Any, made: Mapping[str, str] | None = None) -> None:
     """All agree with the tree of the program; the operators of parts are matched by the word they are named for."""
     compiled, profile = executable.compiled, executable.profile
-    truth = truth_of(compiled)
+    truth = truth_of(compiled, made=made)
     steps = profile.steps
     truth.operators = Counter(plain(steps.groupby("operator")["total_cycles"].sum()))
     assert list(wrong(profile, truth)) == []
