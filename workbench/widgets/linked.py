@@ -138,7 +138,7 @@ def profile_view(profile: Profile, tab: str = "", selection: Selection | None = 
     """The strip of IPUs where there are several, the summary, and the other views as tabs, all linked.
 
     `tab`: the title of the one to open, if it is there; `selection`: what is chosen at the start. The view of a tab is
-    made when it is first seen.
+    made when it is first opened.
     """
     names = shown(profile)
     selection = Selection() if selection is None else selection
@@ -152,7 +152,14 @@ def profile_view(profile: Profile, tab: str = "", selection: Selection | None = 
         tabs.selected_index = below.index("xray")
     for name in (*head, below[tabs.selected_index or 0]):
         made[name].see()
+    tabs.observe(lambda change: _opened(made, below, change["new"]), "selected_index")
     return Linked(profile, names, [*(made[name] for name in head), tabs], selection, made)
+
+
+def _opened(made: Mapping[str, Later], names: list[str], number: int | None) -> None:
+    """Make the view of a tab that was opened: a page tells what is in sight, and its room may be below the fold."""
+    if number is not None:
+        made[names[number]].see()
 
 
 def close(box: Any) -> None:

@@ -107,6 +107,10 @@ def test_a_profile_s_tabs_are_made_when_they_are_opened() -> None:
     assert made.pop("Trace") == "TraceView"
     assert set(made.values()) == {"Unseen"}
     assert shown.tab == "Trace"
+    tabs.selected_index = tabs.titles.index("Liveness")
+    (opened,) = tabs.children[tabs.selected_index].children
+    assert type(opened).__name__ == "LivenessView"
+    assert opened.selection is shown.selection
 
 
 def test_trace_answers_a_window_and_shows_tiles_when_steps_are_few() -> None:
