@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from workbench.engine import remembered as module
-from workbench.engine.remembered import _ENTRY_BYTES, _OBJECT_BYTES, remembered, remembered_bytes, trim
+from workbench.engine.remembered import LINK_BYTES, OBJECT_BYTES, remembered, remembered_bytes, trim
 
 ELEMENTS = 1000
-KEY_BYTES = _ENTRY_BYTES + 4 * _OBJECT_BYTES  # links; arguments without and with names, a number, and all together
-ENTRY_BYTES = KEY_BYTES + _OBJECT_BYTES + 8 * ELEMENTS
+KEY_BYTES = LINK_BYTES + 4 * OBJECT_BYTES  # links; arguments without and with names, a number, and all together
+ENTRY_BYTES = KEY_BYTES + OBJECT_BYTES + 8 * ELEMENTS
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what a test makes is kept, within ten of its arrays."""
-    monkeypatch.setattr(module, "_EVERY", [])
+    monkeypatch.setattr(module, "EVERY", [])
     monkeypatch.setattr(module, "BUDGET_BYTES", 10 * ENTRY_BYTES)
 
 
@@ -98,4 +98,4 @@ def test_fields_and_parts_weigh_too() -> None:
         return tuple(np.zeros(count, dtype=np.int32) for _ in range(2))
 
     parts(5)
-    assert remembered_bytes() == KEY_BYTES + _OBJECT_BYTES + 2 * (_OBJECT_BYTES + 20)
+    assert remembered_bytes() == KEY_BYTES + OBJECT_BYTES + 2 * (OBJECT_BYTES + 20)

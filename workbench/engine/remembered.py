@@ -18,8 +18,8 @@ BUDGET_BYTES = 64 << 20  # of everything kept
 OUTGROWN = 2  # forgotten is what holds this many times what one compile put into it
 ALL_WEIGHED, THEN_EACH = 16, 16  # of a function's results the first, and each so many later, as weighing takes time
 
-_OBJECT_BYTES = 64  # a small object of Python's with its place in a container
-_ENTRY_BYTES = 160  # the links of an entry
+OBJECT_BYTES = 64  # a small object of Python's with its place in a container
+LINK_BYTES = 160  # the links of an entry
 _DEEPEST = 4
 
 P = ParamSpec("P")
@@ -42,7 +42,7 @@ class _Kept:
         self.came += 1
         if self.came <= ALL_WEIGHED or self.came % THEN_EACH == 0:
             self.weighed += 1
-            self.weight_bytes += _ENTRY_BYTES + _weight(kept)
+            self.weight_bytes += LINK_BYTES + _weight(kept)
 
     def held_bytes(self) -> float:
         """Bytes of the results that are still held, by the mean of those that were weighed."""
@@ -54,7 +54,7 @@ class _Kept:
         self.came, self.weighed, self.weight_bytes, self.first = 0, 0, 0, 0
 
 
-_EVERY: list[_Kept] = []
+EVERY: list[_Kept] = []
 
 
 def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -69,7 +69,7 @@ def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
         results = lru_cache(maxsize=most)(weighed)
         held = _Kept(results)
-        _EVERY.append(held)
+        EVERY.append(held)
         return results  # type: ignore[return-value]  # typeshed's wrapper takes any hashable arguments
 
     return keep
@@ -77,12 +77,12 @@ def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def remembered_bytes() -> int:
     """What everything kept weighs, about: arrays by their bytes, other objects by their count."""
-    return round(sum(each.held_bytes() for each in _EVERY))
+    return round(sum(each.held_bytes() for each in EVERY))
 
 
 def trim() -> None:
     """Between two compiles: where all weighs more than the budget, forget what outgrew a compile, heaviest first."""
-    weights = sorted(((each.held_bytes(), each) for each in _EVERY), key=lambda pair: pair[0], reverse=True)
+    weights = sorted(((each.held_bytes(), each) for each in EVERY), key=lambda pair: pair[0], reverse=True)
     total = sum(weight for weight, _ in weights)
     for weight, each in weights:
         count = each.results.cache_info().currsize
@@ -95,12 +95,12 @@ def trim() -> None:
 def _weight(value: object, depth: int = 0) -> int:
     """Bytes of a result, about."""
     if isinstance(value, np.ndarray):
-        return value.nbytes + _OBJECT_BYTES
+        return value.nbytes + OBJECT_BYTES
     if depth == _DEEPEST:
-        return _OBJECT_BYTES
+        return OBJECT_BYTES
     if isinstance(value, tuple | list):
-        return _OBJECT_BYTES + sum(_weight(item, depth + 1) for item in value)
+        return OBJECT_BYTES + sum(_weight(item, depth + 1) for item in value)
     if dataclasses.is_dataclass(value):
         fields = (getattr(value, field.name, None) for field in dataclasses.fields(value))
-        return _OBJECT_BYTES + sum(_weight(item, depth + 1) for item in fields)
-    return _OBJECT_BYTES
+        return OBJECT_BYTES + sum(_weight(item, depth + 1) for item in fields)
+    return OBJECT_BYTES

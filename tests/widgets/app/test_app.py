@@ -222,7 +222,7 @@ def test_the_bar_says_what_is_shown_and_what_the_form_asks_for(app: App) -> None
 
 def test_the_form_folds_away(app: App) -> None:
     app.run.batch_size.value = 4
-    form = app.children[1]
+    form = app.children[2]
     assert form.layout.display is None
     app.bar.fold.value = False
     assert form.layout.display == "none"

@@ -3,7 +3,7 @@ import test from "node:test";
 
 import {orderOf, seriesOf, sumsOf} from "../../../workbench/widgets/views/memory.js";
 
-const DATA = {ipus: 2, tiles: 3, categories: [{label: "a"}, {label: "b"}], liveness: [{}, {}]};
+const DATA = {ipus: 2, held: [0, 1], tiles: 3, categories: [{label: "a"}, {label: "b"}], liveness: [{}, {}]};
 const COLUMNS = {bytes: Int32Array.of(1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60), liveness: Int32Array.of(7, 7, 7, 8, 8, 8, 1, 1, 1, 2, 2, 2)};
 
 test("a split has its parts of the chosen IPU", () => {

@@ -178,7 +178,9 @@ def problem_of(node: Node, partials_type: str, *, quarters: bool = False) -> Pla
 
 
 def _partials(in_type: str, partials_type: str) -> str:
-    return {"float": "float", "quarter": "half"}.get(in_type, partials_type)
+    if in_type == "float":
+        return in_type
+    return "half" if in_type == "quarter" else partials_type
 
 
 @remembered(4096)

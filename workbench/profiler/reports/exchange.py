@@ -79,14 +79,14 @@ class Exchange(Report):
         found = np.flatnonzero(self.profile.tables["steps"]["id"] == self.step)
         return int(found[0]) if len(found) else -1
 
-    def of_step(self, column: str) -> Any:
+    def _of_step(self, column: str) -> Any:
         """What the table of steps says of this one."""
         return self.profile.tables["steps"][column][self._row]
 
     @property
     def ipu(self) -> int:
         """The IPU of the step."""
-        return int(self.of_step("ipu")) if self.step >= 0 else 0
+        return int(self._of_step("ipu")) if self.step >= 0 else 0
 
     @cached_property
     def vectors(self) -> dict[str, IntArray]:
@@ -95,7 +95,7 @@ class Exchange(Report):
         names = {"sent": "sent", "received": "received", "shared": "shared", "pieces": "fragments", "cycles": "cycles"}
         if self.step < 0:
             return {name: np.zeros(self.profile.arrays["always_live"].shape[1], np.int64) for name in names}
-        return {name: self.profile.vector(int(self.of_step(f"{column}_index"))) for name, column in names.items()}
+        return {name: self.profile.vector(int(self._of_step(f"{column}_index"))) for name, column in names.items()}
 
     @cached_property
     def busiest_tile(self) -> int:
@@ -106,14 +106,14 @@ class Exchange(Report):
     @cached_property
     def arrows(self) -> Arrows | None:
         """Which tile sends how much to which; None where `untold` says why."""
-        return kept_arrows(self.profile).of(int(self.of_step("moves"))) if self.step >= 0 else None
+        return kept_arrows(self.profile).of(int(self._of_step("moves"))) if self.step >= 0 else None
 
     @property
     def untold(self) -> str:
         """Why there are no arrows; "" where there are."""
         if self.step < 0:
             return "no step of this program moves bytes between tiles"
-        if cause := ELSEWHERE.get(str(self.of_step("cause"))):
+        if cause := ELSEWHERE.get(str(self._of_step("cause"))):
             return f"the other end is {cause}, not a tile of this IPU"
         return "" if self.arrows is not None else NOT_RECORDED
 
@@ -135,7 +135,7 @@ class Exchange(Report):
         terms = self.profile.tables["terms"]
         rows = np.flatnonzero((terms["step"] == self.step) & (terms["formula"] == TRANSFER))
         found = json.loads(terms["inputs"][rows[0]]) if len(rows) else None
-        return found if found and int(self.of_step("fragments_index")) else None
+        return found if found and int(self._of_step("fragments_index")) else None
 
     @property
     def latency_cycles(self) -> int:
@@ -215,12 +215,12 @@ class Exchange(Report):
             "ipu": self.ipu,
             "step": self.step,
             "tile": tile,
-            "name": str(self.of_step("name")),
-            "layer": str(self.of_step("layer")),
-            "cause": str(self.of_step("cause")),
-            "step_cycles": int(self.of_step("cycles")),
+            "name": str(self._of_step("name")),
+            "layer": str(self._of_step("layer")),
+            "cause": str(self._of_step("cause")),
+            "step_cycles": int(self._of_step("cycles")),
             "latency_cycles": self.latency_cycles,
-            "times": int(self.of_step("times")),
+            "times": int(self._of_step("times")),
             "busiest_tile": self.busiest_tile,
             **{f"{name}_bytes": int(known[name][tile]) for name in ("sent", "received", "shared")},
             "pieces": int(known["pieces"][tile]),
