@@ -71,7 +71,8 @@ def end_of(call: Any, argument: str, value: Any) -> tuple[str, Any]:
 
 def told_in_rows(result: Any) -> tuple[str, Any]:
     """Problems of a sweep, or a plan, stand in its rows: where all have one, it is what was told."""
-    rows = getattr(result, "rows", None) or getattr(result, "uses", None) or ()
+    both = (getattr(result, name, ()) for name in ("rows", "uses"))  # of an exchange they are numbers
+    rows = next((each for each in both if isinstance(each, list | tuple) and each), ())
     problems = [getattr(row, "problem", "") for row in rows]
     if problems and all(problems):
         return "ours", problems[0]
