@@ -20,6 +20,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MAX_NOTEBOOK_BYTES = 1_000_000
 MAX_FILE_BYTES = 2_000_000
 GENERATED = re.compile(r"\.(pyc|pkl|pickle|so|whl|wbprofile)$|(^|/)(build|\.venv|__pycache__)/")
+EARLIER = "tests/data/profiles/version_"  # what earlier versions wrote, which this one has to read
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -110,7 +111,7 @@ def test_range_has_two_ends(requirement: Requirement) -> None:
 
 def test_no_generated_and_no_heavy_file() -> None:
     files = tracked_files()
-    assert [name for name in files if GENERATED.search(name)] == []
+    assert [name for name in files if GENERATED.search(name) and not name.startswith(EARLIER)] == []
     sizes = {name: (ROOT / name).stat().st_size for name in files if (ROOT / name).is_file()}
     assert {name: size for name, size in sizes.items() if size > MAX_FILE_BYTES} == {}
 
