@@ -115,6 +115,24 @@ def test_junk_anywhere_in_its_description(path: tuple[Any, ...], junk: Any) -> N
         shown(found)
 
 
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63), 10**400, float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("path", [("total_cycles",), ("target", "clock_hz"), ("pipeline", "micro_batches"), ("new",)])
+def test_numbers_that_nothing_can_be_computed_of(path: tuple[str, ...], number: float) -> None:
+    meta = copy.deepcopy(META)
+    inner = meta
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = number
+    assert loaded(rewritten(meta=meta)) is None
+
+
+@pytest.mark.parametrize("count", [None, 1.5, "4", -1, True, [4]])
+def test_a_pipeline_has_whole_micro_batches(count: Any) -> None:
+    meta = copy.deepcopy(META)
+    meta["pipeline"]["micro_batches"] = count
+    assert loaded(rewritten(meta=meta)) is None
+
+
 NUMBERS = [(table, key) for table, columns in SCHEMA.items() for key, kind in columns.items() if kind == "i"]
 WORDS = [(table, key) for table, columns in SCHEMA.items() for key, kind in columns.items() if kind == "U"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -32,6 +33,7 @@ class Stored(Protocol):
         """Numbers of tiles by name."""
 
 
+MOST = (1 << 63) - 1  # the largest whole number of a file
 FORMAT = "workbench profile"
 FORMAT_VERSION = 6
 # Columns that files of a version before have not: empty text, or 0, when they are read.
@@ -245,3 +247,25 @@ def _is_plain_ascii(value: list[Any]) -> bool:
 def plain(values: Mapping[str, Any]) -> Any:
     """Values as they come back from a file, so that a loaded profile equals the one that was saved."""
     return json.loads(json.dumps(values))
+
+
+def parsed(text: str | bytes) -> Any:
+    """JSON of a file: whole numbers of 64 bits and finite ones, as all that is computed of them takes; ValueError."""
+    try:
+        return json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
+    except RecursionError as error:
+        raise ValueError("JSON is nested too deeply") from error
+
+
+def _whole(text: str) -> int:
+    found = int(text) if len(text) < len(str(MOST)) + 2 else MOST + 1
+    if abs(found) > MOST:
+        raise ValueError(f"the whole number {text[:40]} has more than 64 bits")
+    return found
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(f"the number {text[:40]} is not finite")
+    return found

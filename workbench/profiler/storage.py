@@ -34,6 +34,7 @@ from workbench.profiler.schema import (
     Stored,
     Table,
     not_recorded,
+    parsed,
     spoken,
     table,
 )
@@ -140,7 +141,7 @@ def _damaged(named: str) -> ProfileFileError:
 
 
 def _head(archive: zipfile.ZipFile, named: str) -> dict[str, Any]:
-    head = json.loads(archive.read(HEAD))
+    head = parsed(archive.read(HEAD))
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise _damaged(named)
     version = head.get("version")
@@ -191,7 +192,7 @@ def _placing(profile: Stored, ipu: int) -> Placer:
 def _table(archive: zipfile.ZipFile, name: str, rows: int, version: int) -> Table:
     if LATER_TABLES.get(name, 1) > version:
         return table(name, dict.fromkeys(SCHEMA[name], ()))
-    texts = json.loads(archive.read(f"text/{name}.json"))
+    texts = parsed(archive.read(f"text/{name}.json"))
     columns: dict[str, Any] = {}
     for key, kind in SCHEMA[name].items():
         if LATER_COLUMNS.get((name, key), 1) > version:

@@ -5,7 +5,6 @@ A profile that passes can be shown by every report; what does not is a `ValueErr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from workbench.base.categories import MEMORY_CATEGORIES
 from workbench.base.causes import CAUSES
 from workbench.profiler.exchanges.placements import MOST_ELEMENTS, placements_of
-from workbench.profiler.schema import ARRAYS, Column, Stored
+from workbench.profiler.schema import ARRAYS, Column, Stored, parsed
 from workbench.profiler.timeline.tree import DIRECTIONS, MOST_UNROLLED, Controlled
 
 NONE = -1
@@ -106,7 +105,11 @@ META: Mapping[str, Any] = {
             "required": ["entry", "functions"],
             "properties": {"entry": {"type": "array"}, "functions": {"type": "object"}},
         },
-        "pipeline": {"type": "object"},
+        "pipeline": {
+            "type": "object",
+            "properties": dict.fromkeys(("stages", "micro_batches", "updates"), _COUNT),
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        },
         "layer_lines": {"type": "object", "additionalProperties": {"type": "string"}},
         "sources": {
             "type": "object",
@@ -253,9 +256,9 @@ def _tables(profile: Stored) -> None:
 def _terms(terms: Mapping[str, Column], formulas: Any) -> None:
     """What the numbers of steps were computed from: numbers by name, some with formulas of their own."""
     for text in set(terms["inputs"].tolist()):
-        _numbers_by_name(_read(text))
+        _numbers_by_name(parsed(text))
     for text in set(terms["of"].tolist()) - {""}:
-        parts = _read(text)
+        parts = parsed(text)
         if not isinstance(parts, list):
             raise ValueError("the terms of a step are no list")
         for part in parts:
@@ -266,13 +269,6 @@ def _terms(terms: Mapping[str, Column], formulas: Any) -> None:
             _numbers_by_name(part["inputs"])
             if not isinstance(part["formula"], str) or part["formula"] not in formulas:
                 raise ValueError("a row names something that is not there")
-
-
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise ValueError("terms of a step are nested too deeply") from error
 
 
 def _numbers_by_name(found: Any) -> None:

@@ -5,7 +5,6 @@ Whatever a file says is checked before anything is made of it, and what would ta
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -16,7 +15,7 @@ import numpy as np
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.base.whole import whole
 from workbench.errors import InputError
-from workbench.profiler.schema import Table
+from workbench.profiler.schema import Table, parsed
 
 MOST_ELEMENTS = 1 << 48  # of a tensor: no sum of bytes is beyond 64 bits
 MOST_ROWS = 40_000_000  # of intervals that are listed one by one
@@ -92,7 +91,7 @@ def placements_of(table: Table, numbers: IntArray, tiles: int) -> tuple[Placemen
 
 
 def _head(text: str) -> dict[str, Any]:
-    found = json.loads(text)
+    found = parsed(text)
     if not isinstance(found, dict):
         raise ValueError("a mapping is not described")
     return found
