@@ -70,6 +70,19 @@ def test_two_results_are_compared_the_earlier_first_and_closed_again(app: App) -
     assert app.history.comparison.children == ()
 
 
+def test_a_chip_that_is_pressed_as_the_row_is_drawn_again_is_told_of_it(app: App) -> None:
+    compiled(app, 4)
+    compiled(app, 8)
+    pressed = app.history.box.children[0].children[0]
+    app.history.box.children[0].children[1].click()
+    app.history.close()
+    assert app.history.box.children[0].children[0] is pressed
+    pressed.click()
+    assert [len(each.children) for each in app.history.box.children] == [1, 2]
+    app.history.box.children[1].children[0].click()
+    assert [len(each.children) for each in app.history.box.children] == [2, 1]
+
+
 def test_the_open_tab_stays_over_compiles(app: App) -> None:
     compiled(app, 4)
     shown = app.results.children[0]

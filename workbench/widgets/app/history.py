@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import ipywidgets
 
@@ -41,6 +40,7 @@ class History:
         self.compared: tuple[Entry, Entry] | None = None
         self._count = 0
         self._show = show
+        self._chips: list[_Chip] = []
         self.box = ipywidgets.Box()
         self.box.add_class("wb-app-history")
         self.comparison = ipywidgets.VBox()
@@ -98,31 +98,52 @@ class History:
             linked.close(each)
 
     def _draw(self) -> None:
-        """One chip says nothing that the results do not, unless it is of no result that is shown."""
-        gone, said = self.box.children, len(self.entries) == 1 and self.entries[0] is self.current
-        self.box.children = [] if said else [self._chip(each) for each in self.entries]
-        for each in gone:
-            linked.close(each)
+        """One chip says nothing that the results do not, unless it is of no result that is shown.
 
-    def _chip(self, entry: Entry) -> Any:
-        button = ipywidgets.Button(description=label(entry), tooltip=f"Show result {entry.number} again")
-        button.add_class("wb-app-chip")
-        button.on_click(lambda _: self._show(entry))
-        parts = [button]
-        if entry is self.current:
-            button.add_class("wb-app-now")
-        else:
-            against = ipywidgets.Button(
-                description=f"Compare result {entry.number} with what is shown",
-                icon="balance-scale",
-                tooltip=f"Compare result {entry.number} with what is shown",
-            )
-            against.add_class("wb-app-icon")
-            against.on_click(lambda _: self.compare(entry))
-            parts.append(against)
+        A chip stays the widget that it is: one that is made anew while it is pressed is never told of it.
+        """
+        kept = {chip.entry: chip for chip in self._chips}
+        self._chips = [
+            kept.pop(each) if each in kept else _Chip(each, self._show, self.compare) for each in self.entries
+        ]
+        for chip in self._chips:
+            chip.mark(chip.entry is self.current)
+        said = len(self.entries) == 1 and self.entries[0] is self.current
+        self.box.children = [] if said else [chip.box for chip in self._chips]
+        for chip in kept.values():
+            chip.close()
+
+
+class _Chip:
+    """A result to press; beside it, unless it is the one that is shown, what holds it against that."""
+
+    def __init__(self, entry: Entry, show: Callable[[Entry], None], against: Callable[[Entry], None]) -> None:
+        self.entry = entry
+        self._button = ipywidgets.Button(description=label(entry), tooltip=f"Show result {entry.number} again")
+        self._button.add_class("wb-app-chip")
+        self._button.on_click(lambda _: show(entry))
         if not entry.profile.fits:
-            button.add_class("wb-app-over")
-        return ipywidgets.HBox(parts)
+            self._button.add_class("wb-app-over")
+        compared = f"Compare result {entry.number} with what is shown"
+        self._against = ipywidgets.Button(description=compared, icon="balance-scale", tooltip=compared)
+        self._against.add_class("wb-app-icon")
+        self._against.on_click(lambda _: against(entry))
+        self.box = ipywidgets.HBox([self._button])
+
+    def mark(self, current: bool) -> None:
+        """Say whether it is the result that is shown."""
+        if current:
+            self._button.add_class("wb-app-now")
+        else:
+            self._button.remove_class("wb-app-now")
+        wanted = (self._button,) if current else (self._button, self._against)
+        if self.box.children != wanted:
+            self.box.children = wanted
+
+    def close(self) -> None:
+        """Take it out of the kernel and the page."""
+        linked.close(self.box)
+        linked.close(self._against)
 
 
 def label(entry: Entry) -> str:
