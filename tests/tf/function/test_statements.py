@@ -173,6 +173,14 @@ def test_functions_that_a_function_calls_are_converted_too() -> None:
     assert [float(tf.function(lambda x: by(x))(np.float32(x))) for x in (-3.0, 1.0, 5.0)] == [9.0, 3.0, 5.0]
 
 
+def test_a_function_of_no_module_is_called_as_it_is() -> None:
+    made: dict[str, Any] = {}
+    exec("def doubled(x):\n    return x + x", {}, made)
+    doubled = made["doubled"]
+    doubled.__module__ = None
+    assert float(tf.function(lambda x: doubled(x) + 1.0)(np.float32(2.0))) == 5.0
+
+
 def read_after_one_branch(x: Any) -> Any:
     if x > 0:
         y = x

@@ -113,7 +113,7 @@ def _hashable(function: Any) -> bool:
 
 def _of_variables_of_keras(function: Any, args: Any, named: Any) -> bool:
     """Whether it is a function of Keras that computes with variables: Keras itself would take their values of now."""
-    if not isinstance(function, types.FunctionType) or not function.__module__.startswith("keras."):
+    if not isinstance(function, types.FunctionType) or not (function.__module__ or "").startswith("keras."):
         return False
     return any(isinstance(each, keras.Variable) for each in jax.tree_util.tree_leaves((args, named)))
 

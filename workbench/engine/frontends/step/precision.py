@@ -136,7 +136,8 @@ def _findable(model: Any) -> Iterator[None]:
     try:
         for owner in [model, *(layer for _, layer in walk_layers(model))]:
             for value in [owner, *vars(owner).values()]:
-                if isinstance(value, types.FunctionType) and not value.__module__.startswith("keras."):
+                # code that ran without a name is of no module
+                if isinstance(value, types.FunctionType) and not (value.__module__ or "").startswith("keras."):
                     before.append((value, value.__name__))
                     value.__name__ = f"function_{len(before)}"
                     found[value.__name__] = value

@@ -87,8 +87,7 @@ class ModelExtension(PipelinedExtension):
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
         """What is reported of metrics that every replica has: "NONE" (the last one's), "LIST", "SUM" or "MEAN".
 
-        What a layer remembers beside its weights, as a batch normalisation its moving mean, each replica has of its own
-        batches; the model keeps the first replica's. Errors: `ValueError` for another method.
+        Errors: `ValueError` for another method.
         """
         self._set_options(metrics=ReplicatedMetricReductionMethod.parse(replicated_metric_reduction_method))
 
@@ -185,7 +184,7 @@ class ModelExtension(PipelinedExtension):
     def _check_optimizer(self) -> None:
         """Gradients that are added up reach an optimizer by `apply`: a `minimize` of its own is never called."""
         own = getattr(type(self.optimizer), "minimize", None)
-        if own is not None and not own.__module__.startswith("keras."):
+        if own is not None and not (own.__module__ or "").startswith("keras."):
             raise InputError(
                 f"the optimizer of the model {self.name!r}, {type(self.optimizer).__name__}, has a minimize of its own",
                 expected="an optimizer without one where gradients are accumulated or stages are pipelined",
