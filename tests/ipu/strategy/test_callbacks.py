@@ -78,6 +78,41 @@ def test_a_failing_callback_leaves_the_model_usable(twins: Twins, asynchronous: 
     twins.fitted(model)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("fails_at", [1, 4])
+def test_a_dataset_that_fails_midway_ends_the_thread_and_raises_its_own_error(twins: Twins, fails_at: int) -> None:
+    """In the first execution of three batches, or in the second. Callbacks are told of every batch before it, the model
+    keeps what it had before that execution.
+    """
+    model = twins.made(functional, here=True, steps_per_execution=3)
+    model.set_asynchronous_callbacks(True)
+    told = Heard()
+    failure = OSError("the disk is gone")
+
+    class Broken(keras.utils.PyDataset):
+        def __len__(self) -> int:
+            return 6
+
+        def __getitem__(self, index: int) -> Any:
+            if index == fails_at:
+                raise failure
+            return twins.x[8 * index : 8 * index + 8], twins.y[8 * index : 8 * index + 8]
+
+    whole = twins.made(functional, here=True, steps_per_execution=3)
+    whole.fit(twins.x[:24], twins.y[:24], batch_size=8, shuffle=False, verbose=0)
+    fresh = twins.made(functional, here=True)
+    with pytest.raises(OSError, match="the disk is gone") as raised:
+        model.fit(Broken(), shuffle=False, verbose=0, callbacks=[told])
+    assert raised.value is failure
+    assert "outfeed poll" not in {thread.name for thread in threading.enumerate()}
+    assert [batch for batch, _ in told.batches] == list(range(fails_at))
+    for now, then in zip(model.get_weights(), (whole if fails_at == 4 else fresh).get_weights(), strict=True):
+        np.testing.assert_allclose(now, then, rtol=1e-6)
+    history = twins.fitted(model, callbacks=[told])
+    assert all(np.isfinite(each) for each in history.values())
+    assert [batch for batch, _ in told.batches][-12:] == [*range(6), *range(6)]
+
+
 def test_what_is_no_yes_or_no_is_refused(twins: Twins) -> None:
     with pytest.raises(ValueError, match="asynchronous is 3"):
         twins.made(functional, here=True).set_asynchronous_callbacks(3)

@@ -21,6 +21,49 @@ def test_training_is_keras_own(twins: Twins, build: Any) -> None:
     assert len(twins.strategy.executables) == 1
 
 
+class Losses(keras.callbacks.Callback):
+    """The loss of each batch by itself: `fit` tells the mean since the metrics were last reset."""
+
+    def __init__(self, alone: bool = True) -> None:
+        super().__init__()
+        self.alone = alone
+        self.losses: list[float] = []
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if self.alone:
+            self.model.reset_metrics()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.losses.append(float(logs["loss"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_the_first_ten_losses_are_keras_own_one_by_one(twins: Twins, optimizer: str) -> None:
+    """Each batch's own in executions of one; the means that callbacks are told asynchronously in an execution of 12."""
+    alone, means = [Losses(), Losses()], [Losses(alone=False), Losses(alone=False)]
+    for steps, heard in ((1, alone), (12, means)):
+        pair = [
+            twins.made(
+                functional,
+                here=here,
+                steps_per_execution=steps if here else 1,
+                optimizer=keras.optimizers.get({"class_name": optimizer, "config": {"learning_rate": 0.05}}),
+            )
+            for here in (True, False)
+        ]
+        pair[0].set_asynchronous_callbacks(steps > 1)
+        told = [twins.fitted(each, batch_size=4, callbacks=[hears]) for each, hears in zip(pair, heard, strict=True)]
+        assert told[0] == pytest.approx(told[1], rel=1e-5)
+        assert_alike(*pair)
+    for ours, theirs in (alone, means):
+        assert len(ours.losses) == len(theirs.losses) == 24
+        assert len(set(ours.losses)) == 24
+        np.testing.assert_allclose(ours.losses[:10], theirs.losses[:10], rtol=1e-5)
+    # The mean of the first ten losses is what the tenth callback of the first epoch was told.
+    assert np.mean(alone[0].losses[:10]) == pytest.approx(means[0].losses[9], rel=1e-5)
+
+
 def test_evaluation_prediction_and_weights_of_samples_are_keras_own(twins: Twins) -> None:
     ours, theirs = twins.made(functional, here=True, steps_per_execution=3), twins.made(functional, here=False)
     weights = np.linspace(0, 2, 48).astype("float32")
