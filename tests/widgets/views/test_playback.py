@@ -15,6 +15,7 @@ from tests.widgets.kit.javascript import evaluate
 from tests.widgets.views.payloads import columns
 from workbench.errors import InputError
 from workbench.profiler.report import face
+from workbench.widgets.kit.frames import BLOCK, block_of, frames
 from workbench.widgets.kit.payload import pack
 from workbench.widgets.kit.selection import Selection
 from workbench.widgets.views import playback
@@ -82,13 +83,13 @@ def test_at_any_places_there_lives_what_lives_at_each(made: Any) -> None:
 def test_the_page_puts_together_the_same_frames(made: Any, node: str) -> None:
     report = made().playback
     blocks = []
-    for number in range(-(-len(report.steps) // playback.BLOCK)):
-        layout, buffer = pack(playback.frames(report, playback.block_of(report, number)))
+    for number in range(-(-len(report.steps) // BLOCK)):
+        layout, buffer = pack(frames(report, block_of(report, number)))
         sent = columns({"layout": layout}, buffer)
         blocks.append({name: values.tolist() for name, values in sent.items()})
     tiles = report.profile.arrays["always_live"].shape[1]
     source = f"""
-        import {{Frames}} from "WIDGETS/views/playback.js";
+        import {{Frames}} from "WIDGETS/kit/frames.js";
         const frames = new Frames({tiles}, 1000);
         for (const block of {blocks!r}) frames.take(block);
         const told = [];
@@ -114,7 +115,7 @@ def test_a_view_sends_the_block_that_is_asked_for_and_follows_the_ipu() -> None:
     assert view.data["ipu"] == 0
     told: list[Any] = []
     view.send = lambda content, buffers=None: told.append((content, buffers))
-    last = (len(profile.playback.of(ipu=0).steps) - 1) // playback.BLOCK
+    last = (len(profile.playback.of(ipu=0).steps) - 1) // BLOCK
     for other in (
         {"block": last + 1, "ipu": 0},
         {"block": 0, "ipu": 1},
@@ -128,7 +129,7 @@ def test_a_view_sends_the_block_that_is_asked_for_and_follows_the_ipu() -> None:
     ((content, buffers),) = told
     sent = columns(content, buffers[0])
     assert content["block"] == last
-    assert sent["place"].tolist() == list(playback.block_of(profile.playback.of(ipu=0), last))
+    assert sent["place"].tolist() == list(block_of(profile.playback.of(ipu=0), last))
     selection.ipu = 1
     assert view.data["ipu"] == 1
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, count_text
-from workbench.base.whole import whole
-from workbench.errors import InputError
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
+from workbench.widgets.kit.frames import BLOCK, block_number, block_of, frames, spread, whole_numbers
 from workbench.widgets.kit.palette import CAUSES, RAMP
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
     from workbench.profiler.reports.playback import Playback as Report
 
-BLOCK = 64  # positions that are sent at once
 STORED = 24  # frames of a page without a kernel
 PICTURES = 6  # of the still picture
 
@@ -39,7 +36,7 @@ def payload(report: Report, places: Sequence[int]) -> tuple[dict[str, Any], byte
         "name": ("i4", names.indexes(table["name"])),
         "layer": ("i4", layers.indexes(table["layer"])),
         "cause": ("u1", [causes.index(each) for each in table["cause"]]),
-        **{name: _whole(table[name].to_numpy()) for name in _NUMBERS},
+        **{name: whole_numbers(table[name].to_numpy()) for name in _NUMBERS},
     }
     layout, buffer = pack(columns | frames(report, places))
     data = {
@@ -67,64 +64,6 @@ _NUMBERS = (
 )
 
 
-def _whole(values: IntArray) -> tuple[str, Any]:
-    """A column of whole numbers in as few bytes as they need."""
-    return ("i4" if np.abs(values).max(initial=0) < 2**31 else "f8"), values
-
-
-def frames(report: Report, places: Sequence[int]) -> dict[str, tuple[str, Any]]:
-    """The frames at rising positions as columns: of each its `place` and the numbers of four vectors.
-
-    `live` is the difference to the frame before, of the first the whole. A vector is its runs of equal tiles: number v
-    has those from `runs[v]` to `runs[v + 1]`, each `ends` in front of that tile and has one of `values`.
-    """
-    rows = report.step_rows[np.asarray(places, dtype=np.int64)]
-    vectors = report.profile.arrays["per_tile"]
-    live = report.live_at(places)
-    found = _Runs()
-    columns: dict[str, tuple[str, Any]] = {
-        "place": ("i4", list(places)),
-        "live": ("i4", [found.number(each) for each in np.diff(live, axis=0, prepend=0)]),
-        **{
-            name: ("i4", [found.number(vectors[each]) for each in index[rows]])
-            for name, index in report.vectors.items()
-        },
-    }
-    return columns | found.columns()
-
-
-class _Runs:
-    """Vectors kept once each, as runs of equal tiles."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
-        self._ends: list[IntArray] = []
-        self._values: list[IntArray] = []
-
-    def number(self, vector: IntArray) -> int:
-        """The number of a vector, kept if it is new."""
-        content = vector.tobytes()
-        found = self._numbers.get(content)
-        if found is None:
-            found = self._numbers[content] = len(self._ends)
-            ends = np.append(np.flatnonzero(np.diff(vector)) + 1, len(vector))
-            self._ends.append(ends)
-            self._values.append(vector[ends - 1])
-        return found
-
-    def columns(self) -> dict[str, tuple[str, Any]]:
-        """What `frames` sends of them."""
-        runs = np.concatenate([[0], np.cumsum([len(each) for each in self._ends])])
-        values = np.concatenate([*self._values, np.zeros(0, dtype=np.int64)])
-        ends = np.concatenate([*self._ends, np.zeros(0, dtype=np.int64)])
-        return {"runs": ("i4", runs), "ends": ("i4", ends), "values": _whole(values)}
-
-
-def block_of(report: Report, number: int) -> range:
-    """The positions of a block."""
-    return range(min(number * BLOCK, len(report.steps)), min((number + 1) * BLOCK, len(report.steps)))
-
-
 class PlaybackView(View):
     """The player; the browser asks for the frames that it comes to, a block at a time."""
 
@@ -148,10 +87,9 @@ class PlaybackView(View):
     def _send_block(self, message: Any) -> None:
         if not isinstance(message, dict) or "block" not in message or message.get("ipu") != self._report.ipu:
             return
-        try:
-            number = whole("block", message["block"], least=0, most=max(0, len(self._report.steps) - 1) // BLOCK)
-        except InputError:
-            return  # nothing that the page asks for
+        number = block_number(self._report, message["block"])
+        if number is None:
+            return
         layout, buffer = pack(frames(self._report, block_of(self._report, number)))
         self.send({"block": number, "ipu": self._report.ipu, "layout": layout}, buffers=[buffer])
 
@@ -161,16 +99,9 @@ def widget(report: Report, selection: Selection | None = None) -> PlaybackView:
     return PlaybackView(report, selection)
 
 
-def chosen(report: Report, most: int) -> list[int]:
-    """Positions spread over the program, that of the report among them."""
-    count = len(report.steps)
-    spread = np.linspace(0, max(0, count - 1), max(1, min(most - 1, count))).round().astype(int).tolist()
-    return sorted({*spread, report.position}) if count else []
-
-
 def stored(report: Report) -> dict[str, Any]:
     """State of the view for a page without a kernel: frames spread over the program."""
-    data, buffer = payload(report, chosen(report, STORED))
+    data, buffer = payload(report, spread(report, STORED))
     return {"data": data, "buffer": buffer}
 
 
@@ -183,7 +114,7 @@ def html(report: Report) -> str:
 def draw(report: Report) -> str:
     """The stored picture: floor plans of the live bytes at places spread over the program, and the bytes over it."""
     picture = svg.Picture(960, 470, f"Playback of IPU {report.ipu}: live bytes of each tile as the program runs")
-    places = chosen(report, PICTURES)
+    places = spread(report, PICTURES)
     if not places:
         picture.text(16, 60, "Nothing runs there")
         return str(picture)
@@ -218,7 +149,7 @@ def figure(report: Report) -> go.Figure:
     """The floor plan of live bytes as a plotly figure with a slider over places of the program."""
     import plotly.graph_objects as go
 
-    places = chosen(report, PICTURES)
+    places = spread(report, PICTURES)
     plan = report.profile.tile_map.of(ipu=report.ipu)
     column, row = plan.places
     grids = []
