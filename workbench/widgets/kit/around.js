@@ -48,7 +48,7 @@ export function here(words, places) {
 function placesOf(el) {
   const root = el.closest(".jp-OutputArea") ?? document, tabs = [...root.querySelectorAll('[role="tab"]')].map((tab) => ({kind: "view", label: tab.textContent.trim(), go: () => { tab.dispatchEvent(new MouseEvent("mousedown", {bubbles: true})); tab.click(); }}));
   const views = [...root.querySelectorAll("section.wb[aria-label]:not(.wb-drawer)")].filter((view) => view.offsetParent).map((view) => ({kind: "view", label: view.getAttribute("aria-label"), go: () => { view.scrollIntoView({block: "nearest"}); view.querySelector("canvas")?.focus(); }}));
-  const commands = [...el.querySelectorAll(".wb-head button")].map((each) => ({kind: "command", label: each.textContent, go: () => each.click()}));
+  const commands = [...el.querySelectorAll(".wb-head button")].map((each) => ({kind: "command", label: each.getAttribute("aria-label") ?? each.textContent, go: () => each.click()}));
   const known = new Set();
   return [...tabs, ...views, ...commands].filter(({kind, label}) => label && !known.has(kind + label) && known.add(kind + label));
 }

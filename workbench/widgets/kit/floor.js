@@ -38,13 +38,18 @@ export function floor(plan, tiles, x0, y0, width, height) {
     const column = Math.floor((px - x0) / group) * plan.lanes + Math.floor(inside / cell.w);
     return inside >= plan.lanes * cell.w ? -1 : tileAt(plan, column, Math.floor((py - y0) / cell.h), tiles);
   };
-  return {at, under, cell, plan, tiles, x0, y0, bottom: y0 + plan.rows * cell.h};
+  const last = at((plan.columns - 1) * plan.rows);
+  return {at, under, cell, plan, tiles, x0, y0, right: last.x + cell.w, bottom: y0 + plan.rows * cell.h};
 }
 
 // The cells, coloured between low and high.
-export function paint(ctx, {at, cell}, values, ramp, low, high) {
+export function paint(ctx, {at, cell, x0, y0, right, bottom}, values, ramp, low, high) {
   const gap = cell.w > 5 ? 1 : 0.4;
   const colours = new Map();
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(x0, y0, right - x0, bottom - y0);
+  ctx.clip();
   for (let tile = 0; tile < values.length; tile++) {
     const {x, y, w, h: tall} = at(tile), value = values[tile];
     let colour = colours.get(value);
@@ -52,6 +57,7 @@ export function paint(ctx, {at, cell}, values, ramp, low, high) {
     ctx.fillStyle = colour;
     ctx.fillRect(x, y, w - gap, tall - gap);
   }
+  ctx.restore();
 }
 
 // A frame around the chosen tile.
@@ -64,33 +70,47 @@ export function mark(ctx, t, {at}, tile) {
   }
 }
 
-// The number of each column's first tile over it, and of few tiles each one's in its cell.
-export function numbers(ctx, t, {at, cell, plan, tiles, x0, y0}) {
+// The number of each column's first tile over it, and each tile's in its cell where there is room; of large cells the value too.
+export function numbers(ctx, t, {at, cell, plan, tiles, x0, y0, right = Infinity, bottom, zoom = 1}, values, text) {
   font(ctx, t, 10);
   ctx.fillStyle = t.muted;
   ctx.textAlign = "left";
   ctx.textBaseline = "bottom";
-  const every = Math.max(plan.lanes, Math.ceil(34 / cell.w));
-  for (let column = 0; column < plan.columns; column += every) ctx.fillText(String(column * plan.rows), at(column * plan.rows).x, y0 - 4);
+  const every = cell.w > 34 ? 1 : Math.max(plan.lanes, Math.ceil(34 / cell.w));
+  for (let column = 0; column < plan.columns; column += every) {
+    const {x} = at(column * plan.rows);
+    if (x >= x0 - 1 && x < right - 8) ctx.fillText(String(column * plan.rows), x, y0 - 4);
+  }
   ctx.save();
-  ctx.translate(x0 - 22, y0 + (plan.rows * cell.h) / 2);
+  ctx.translate(x0 - 22, (y0 + bottom) / 2);
   ctx.rotate(-Math.PI / 2);
   ctx.textAlign = "center";
-  ctx.fillText(plan.rows * cell.h > 200 ? "tiles, in number order down each column" : "tiles", 0, 6);
+  ctx.fillText(bottom - y0 > 200 ? "tiles, in number order down each column" : "tiles", 0, 6);
   ctx.restore();
-  if (cell.w > 26 && cell.h > 16 && tiles <= 256) {
-    ctx.textAlign = "center";
-    ctx.textBaseline = "middle";
-    for (let tile = 0; tile < tiles; tile++) {
-      const {x, y, w, h: tall} = at(tile);
-      ctx.fillStyle = "#000";
-      ctx.globalAlpha = 0.55;
-      ctx.fillRect(x + 2, y + 2, 20, 13);
-      ctx.globalAlpha = 1;
-      ctx.fillStyle = "#fff";
-      ctx.fillText(String(tile), x + 12, y + 9, Math.min(w, tall * 2));
-    }
+  if (!(cell.w > 26 && cell.h > 16 && (tiles <= 256 || zoom > 1))) return;
+  const words = values && cell.w > 52 && cell.h > 32;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(x0, y0, Math.min(right, ctx.canvas.clientWidth) - x0, bottom - y0);
+  ctx.clip();
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (let tile = 0; tile < tiles; tile++) {
+    const {x, y, w, h: tall} = at(tile);
+    if (x + w < x0 || y + tall < y0 || x > right || y > bottom) continue;
+    inCell(ctx, String(tile), x + 2, y + 2, 20, Math.min(w, tall * 2));
+    if (words) inCell(ctx, shortText(text(values[tile])), x + 2, y + 17, w - 6, w - 10);
   }
+  ctx.restore();
+}
+
+function inCell(ctx, text, x, y, wide, most) {
+  ctx.fillStyle = "#000";
+  ctx.globalAlpha = 0.55;
+  ctx.fillRect(x, y, wide, 13);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = "#fff";
+  ctx.fillText(text, x + wide / 2, y + 7, most);
 }
 
 // The colours with their numbers, `w` wide, and what they are under it.

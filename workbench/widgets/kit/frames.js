@@ -46,3 +46,25 @@ export function doing(cause, parts, way) {
   if (!MOVING.has(cause)) return {values: parts.compute, text: cyclesText, label: "no tile computes or exchanges in this step"};
   return {values: parts[way], text: bytesText, binary: true, label: `bytes each tile ${way === "sent" ? "sends" : "receives"} in this step`};
 }
+
+// The programs of the IPUs whose frames have come; told as {ipu, positions, position, fullest_bytes, names}, with columns.
+export class Programs {
+  constructor(tiles) { this.tiles = tiles; this.of = new Map(); }
+
+  take(told, columns) {
+    const known = this.of.get(told.ipu) ?? {frames: new Frames(this.tiles), names: new Map(), steps: new Map()};
+    known.frames.take(columns);
+    columns.place.forEach((place, i) => { known.names.set(place, told.names[i]); known.steps.set(place, columns.step[i]); });
+    this.of.set(told.ipu, {...known, count: told.positions, fullest: told.fullest_bytes, peak: told.position});
+  }
+
+  // The place of a step of an IPU's program, of no step that of its peak; null where it has not come.
+  placeOf(ipu, step, position) {
+    const program = this.of.get(ipu);
+    if (!program) return null;
+    if (step === null || step === undefined) return program.peak;
+    if (position !== null && position !== undefined && program.steps.get(position) === step) return position;
+    const places = [...program.steps].filter(([, each]) => each === step).map(([place]) => place);
+    return places.length ? Math.min(...places) : null;
+  }
+}

@@ -61,12 +61,14 @@ export function tilePanel(view, extra = []) {
   ui.announce(`${heading}: ${text}`);
 }
 
-export function tileTable(view) {
+// `more`: columns of what is shown besides, by the first of which the tiles are then ordered.
+export function tileTable(view, more = []) {
   const {data} = view, ipu = ipuOf(view), sums = totals(view, ipu);
-  const used = data.categories.map((_, c) => c);
+  const used = data.categories.map((_, c) => c), by = more.length ? more[0].values : sums;
   return table([
     {label: "tile", number: true, text: (tile) => String(tile)},
+    ...more.map(({label, values}) => ({label, number: true, text: (tile) => wholeText(values[tile])})),
     {label: `${data.measured} (bytes)`, number: true, text: (tile) => wholeText(sums[tile])},
     ...used.map((c) => ({label: `${data.categories[c].label} (bytes)`, number: true, text: (tile) => wholeText(bytesOfTile(view, ipu, tile)[c])})),
-  ], [...sums.keys()].sort((a, b) => sums[b] - sums[a]), {caption: `Tiles of IPU ${ipu}, fullest first`, most: 100, pick: (tile) => chooseTile(view, tile), chosen: (tile) => tile === view.selection.get("tile")});
+  ], [...sums.keys()].sort((a, b) => by[b] - by[a]), {caption: `Tiles of IPU ${ipu}, ${more.length ? "highest" : "fullest"} first`, most: 100, pick: (tile) => chooseTile(view, tile), chosen: (tile) => tile === view.selection.get("tile")});
 }

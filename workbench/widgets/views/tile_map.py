@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text
+from workbench.errors import InputError
+from workbench.profiler.places import ipu_of
 from workbench.widgets.face import Face, register
-from workbench.widgets.kit import assets, svg, tile_bytes
+from workbench.widgets.kit import assets, frames, svg, tile_bytes
 from workbench.widgets.kit.base import View, picture_html, table_html
 from workbench.widgets.kit.palette import RAMP
 from workbench.widgets.kit.payload import pack
@@ -19,10 +22,12 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from workbench.profiler.profile import Profile
+    from workbench.profiler.reports.playback import Playback
     from workbench.profiler.reports.tile_map import TileMap as Report
 
 # osmarks/ipu-stack@ce7c7e94 ipu-target topology.rs: four lanes of tiles make one of the chip's columns (C600).
 LANES = 4
+STORED = 8  # frames of a page without a kernel
 
 
 def plan(report: Report) -> dict[str, int]:
@@ -46,8 +51,10 @@ def busy_cycles(profile: Profile) -> IntArray:
     return found
 
 
-def payload(report: Report, variable: int | None = None) -> tuple[dict[str, Any], bytes]:
-    """Bytes by category, busy cycles, and where one variable is kept."""
+def payload(
+    report: Report, variable: int | None = None, more: Mapping[str, tuple[str, Any]] | None = None
+) -> tuple[dict[str, Any], bytes]:
+    """Bytes by category, busy cycles, where one variable is kept, and more columns."""
     profile = report.profile
     shown = tile_bytes.held(profile, report.ipu)
     names, size = tile_bytes.by_category(profile.memory, shown)
@@ -60,21 +67,66 @@ def payload(report: Report, variable: int | None = None) -> tuple[dict[str, Any]
         kept[table["ipu"][variable]] = profile.vector(table["bytes_index"][variable])
         columns["variable"] = ("i4", kept[shown].reshape(-1))
         about["variable"] = str(table["name"][variable])
+    layout, buffer = pack({**columns, **(more or {})})
+    return {
+        **about,
+        "sentence": report.sentence,
+        "layout": layout,
+        "plan": plan(report),
+        "ramp": list(RAMP),
+        "block": frames.BLOCK,
+    }, buffer
+
+
+def program(report: Report, message: Any) -> tuple[dict[str, Any], bytes] | None:
+    """The frames that a page asks for, None for nonsense: `{"ipu": n, "block": n}`, or `"step": id, "position": n` for
+    the block of a chosen step, and its place; of none, or of one that does not run there, of the fullest place."""
+    profile = report.profile
+    try:
+        playback = profile.playback.of(ipu=ipu_of(profile, message.get("ipu")))
+    except InputError:
+        return None
+    if not len(playback.steps):
+        about, columns = frames.program(playback, [])
+    else:
+        at = None if "block" in message else _place(playback, message.get("step"), message.get("position"))
+        number = frames.block_number(playback, message["block"] if at is None else at // frames.BLOCK)
+        if number is None:
+            return None
+        about, columns = frames.program(playback, frames.block_of(playback, number))
+        about |= {"block": number, "at": at}
     layout, buffer = pack(columns)
-    return {**about, "sentence": report.sentence, "layout": layout, "plan": plan(report), "ramp": list(RAMP)}, buffer
+    return {**about, "layout": layout}, buffer
+
+
+def _place(playback: Playback, step: Any, position: Any) -> int:
+    """The position where it is one of the step; else the step's first, else the fullest."""
+    places = np.flatnonzero(playback.steps == step) if type(step) is int else []
+    if not len(places):
+        return playback.position
+    return int(position) if type(position) is int and position in places else int(places[0])
 
 
 class TileMapView(View):
-    """The floor plan; a click or the arrows select a tile; a selected variable can be shown on it."""
+    """The floor plan; a click or the arrows select a tile; a selected variable, or what tiles hold and do at a step of
+    the program, can be shown on it."""
 
     _esm = assets.stub("views/tile_map.js")
-    _css = assets.style("views/tile_map")
+    _css = assets.style("views/tile_map", "views/playback")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
         self.selection.observe(self._refresh, "variable")
         self.selection.observe(self._follow, "ipu")
+        self.on_msg(lambda widget, message, buffers: self.hear(message))
         self._refresh()
+
+    def hear(self, message: Any) -> None:
+        """`{"program": {...}}` is answered with frames, see `program`; what nobody can ask is not answered."""
+        asked = message.get("program") if isinstance(message, dict) else None
+        told = program(self._report, asked) if isinstance(asked, dict) else None
+        if told is not None:
+            self.send({"program": told[0]}, buffers=[told[1]])
 
     def _follow(self, change: Any) -> None:
         """Send another IPU's tiles when it is chosen, where not all are sent at once."""
@@ -93,9 +145,11 @@ def widget(report: Report, selection: Selection | None = None) -> TileMapView:
 
 
 def stored(report: Report) -> dict[str, Any]:
-    """State of the view for a page without a kernel."""
-    data, buffer = payload(report)
-    return {"data": data, "buffer": buffer}
+    """State of the view for a page without a kernel: with frames spread over the program of its IPU."""
+    playback = report.profile.playback.of(ipu=report.ipu)
+    about, columns = frames.program(playback, frames.spread(playback, STORED))
+    data, buffer = payload(report, more=columns)
+    return {"data": {**data, "program": about}, "buffer": buffer}
 
 
 def html(report: Report) -> str:

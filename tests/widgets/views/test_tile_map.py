@@ -1,0 +1,99 @@
+"""The tile map at a step of the program: what is sent is what the program holds and does there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from tests.widgets.kit.javascript import evaluate
+from tests.widgets.views.payloads import columns
+from workbench.profiler.report import face
+from workbench.widgets.kit.frames import BLOCK
+from workbench.widgets.views import tile_map
+
+EVERY = pytest.mark.parametrize("make", [handmade_profile, handmade_pipeline])
+
+
+def asked(view: Any, message: Any) -> list[Any]:
+    told: list[Any] = []
+    view.send = lambda content, buffers=None: told.append((content["program"], buffers[0]))
+    view._handle_custom_msg(message, [])
+    return told
+
+
+@EVERY
+def test_the_page_shows_the_bytes_and_cycles_of_each_place(make: Any, node: str) -> None:
+    profile = make()
+    for ipu in range(profile.ipus):
+        report = profile.playback.of(ipu=ipu)
+        ((told, buffer),) = asked(face("tile_map").widget(profile.tile_map), {"program": {"ipu": ipu, "block": 0}})
+        sent = {name: values.tolist() for name, values in columns(told, buffer).items()}
+        about = {name: told[name] for name in ("ipu", "positions", "position", "fullest_bytes", "names")}
+        source = f"""
+            import {{Programs}} from "WIDGETS/kit/frames.js";
+            import {{measured}} from "WIDGETS/views/tile_map.js";
+            const programs = new Programs(16), found = [];
+            programs.take({about!r}, {sent!r});
+            for (let now = 0; now < {len(report.steps)}; now++)
+              for (const part of ["live", "compute", "sent", "received"]) {{
+                const view = {{programs, live: true, now, columns: {{}}, measure: `step_${{part}}`}};
+                view.data = {{tiles: 16, held: [0, 1]}};
+                found.push([...measured(view, {ipu}).values]);
+              }}
+            console.log(JSON.stringify(found));
+        """
+        drawn = np.array(evaluate(node, source)).reshape(len(report.steps), 4, 16)
+        curve = profile.liveness_view.of(ipu=ipu)
+        assert drawn[:, 0].sum(axis=1).tolist() == (curve.live_bytes + curve.always_live_bytes).tolist()
+        assert drawn[:, 0].max(axis=1).tolist() == curve.worst_tile_bytes.tolist()
+        for place, step in enumerate(report.steps.tolist()):
+            for way, values in zip(("sent", "received"), drawn[place, 2:], strict=True):
+                assert values.tolist() == profile.tile_map.of(way, step, ipu=ipu).values.tolist()
+            computed = profile.tile_map.of("cycles", step, ipu=ipu).values
+            causes = profile.tables["steps"]["cause"][profile.tables["steps"]["id"] == step]
+            assert drawn[place, 1].tolist() == (computed if causes[0] == "compute" else 0 * computed).tolist()
+
+
+@EVERY
+def test_a_chosen_step_is_found_where_it_is_chosen(make: Any) -> None:
+    profile = make()
+    view = face("tile_map").widget(profile.tile_map)
+    for ipu in range(profile.ipus):
+        steps = profile.playback.of(ipu=ipu).steps
+        for place, step in enumerate(steps.tolist()):
+            ((told, _),) = asked(view, {"program": {"ipu": ipu, "step": step, "position": place}})
+            assert (told["at"], told["ipu"], told["positions"]) == (place, ipu, len(steps))
+            ((told, _),) = asked(view, {"program": {"ipu": ipu, "step": step, "position": None}})
+            assert told["at"] == np.flatnonzero(steps == step)[0]
+        for nothing in (None, 10**6, "0"):
+            ((told, _),) = asked(view, {"program": {"ipu": ipu, "step": nothing, "position": 0}})
+            assert told["at"] == profile.liveness_view.of(ipu=ipu).peak_position
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {},
+        "program",
+        {"program": 1},
+        {"program": {}},
+        {"program": {"ipu": 1, "block": 0}},
+        {"program": {"ipu": 0, "block": -1}},
+        {"program": {"ipu": 0, "block": 1}},
+        {"program": {"ipu": True, "block": "0"}},
+    ],
+)
+def test_nonsense_is_not_answered(message: Any) -> None:
+    assert asked(face("tile_map").widget(handmade_profile().tile_map), message) == []
+
+
+def test_a_page_without_a_kernel_has_frames_spread_over_the_program() -> None:
+    report = handmade_profile().tile_map
+    state = tile_map.stored(report)
+    sent, program = columns(state["data"], state["buffer"]), state["data"]["program"]
+    assert {0, program["position"], program["positions"] - 1} <= set(sent["place"].tolist())
+    assert len(sent["place"]) == len(program["names"]) <= tile_map.STORED
+    assert state["data"]["block"] == BLOCK
