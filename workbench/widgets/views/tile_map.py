@@ -101,10 +101,10 @@ def program(report: Report, message: Any) -> tuple[dict[str, Any], bytes] | None
 
 def _place(playback: Playback, step: Any, position: Any) -> int:
     """The position where it is one of the step; else the step's first, else the fullest."""
-    places = np.flatnonzero(playback.steps == step) if type(step) is int else []
-    if not len(places):
+    places = np.flatnonzero(playback.steps == step).tolist() if type(step) is int else []
+    if not places:
         return playback.position
-    return int(position) if type(position) is int and position in places else int(places[0])
+    return position if type(position) is int and position in places else int(places[0])
 
 
 class TileMapView(View):
