@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import functools
+import json
 import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -15,11 +18,12 @@ import pandas as pd
 import pytest
 
 import workbench as wb
+from tests.sweeps import interrupted
 from workbench.base.files import whole_file
 from workbench.errors import InputError, OptionError
 from workbench.sweeps import run as running
 from workbench.sweeps import store
-from workbench.sweeps.sweep import Sweep
+from workbench.sweeps.sweep import MEASURED, Sweep
 
 GRID = {"batch_size": [2, 4], "hidden": [32, 64]}
 PROPORTION = "convolutions.poplar_options"
@@ -150,6 +154,20 @@ def test_what_fails_is_a_row() -> None:
     assert "1 could not be compiled" in sweep.sentence
 
 
+def test_where_every_point_fails_the_columns_are_there() -> None:
+    grid = {"stages": [["nosuch"], ["neither"]]}
+    failed = wb.sweep("mlp", grid, batch_size=2, mode="training", target=small(), columns=["fragmentation"])
+    assert list(failed.table) == ["stages", *MEASURED, "fragmentation", "compile_seconds", "problem"]
+    assert failed.table["fits"].isna().all()
+    assert failed.pareto().empty
+    assert failed.best is None
+    assert "0 fit, 2 could not be compiled" in str(failed)
+    assert [row["fits"] for row in failed.data["rows"]] == [None, None]
+    assert failed.svg().startswith("<svg")
+    for kind in ("pareto", "curves", "parallel"):
+        assert failed.figure(kind).to_dict()["layout"]
+
+
 def test_on_an_executor_the_table_is_the_same() -> None:
     with ThreadPoolExecutor(2) as executor:
         found = wb.sweep("mlp", GRID, mode="training", target=small(), executor=executor, progress=lambda text: None)
@@ -256,6 +274,21 @@ def test_processes_give_the_same_table_and_survive_a_kill(monkeypatch: pytest.Mo
     alone = wb.sweep("mlp", grid, mode="training", target=small(), progress=lambda text: None)
     assert len(again.table) == 12
     pd.testing.assert_frame_equal(told(again), told(alone), check_exact=True)  # no row is lost, none is there twice
+
+
+@pytest.mark.slow
+def test_an_interrupt_of_processes_loses_no_row_and_makes_none_twice(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.sweeps.interrupted", str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, start_new_session=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["stopped"] == len(found["kept"]) == interrupted.STOPPED_AT
+    rows = found["rows"]
+    assert sum(row.pop("compile_seconds") == 0 for row in rows) == len(found["kept"])
+    assert len(found["files"]) == len(rows) == 8
+    assert found["how"] == "on 2 processes"
+    alone = interrupted.sweep(None, lambda text: None).data["rows"]
+    assert rows == [{name: value for name, value in row.items() if name != "compile_seconds"} for row in alone]
 
 
 @pytest.mark.slow

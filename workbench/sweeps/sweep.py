@@ -48,11 +48,13 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sweep(Report):
-    """A row for each point, in the order of the grid. `how`: where they were compiled; `folder`: where profiles lie."""
+    """A row for each point, in the order of the grid. `columns`: what is asked of each profile; `how`: where they were
+    compiled; `folder`: where profiles lie."""
 
     name: ClassVar[str] = "sweep"
     rows: tuple[Row, ...]
     axes: tuple[str, ...]
+    columns: tuple[str, ...]
     store: Store
     how: str
 
@@ -60,18 +62,17 @@ class Sweep(Report):
     def table(self) -> pd.DataFrame:
         """A column for each axis, then `fits, max_tile_bytes, margin_bytes, total_cycles, seconds (of a call),
         samples_per_second`, the columns that were asked for, `compile_seconds` (0 for what was kept) and `problem`."""
-        found = [
+        found: list[dict[str, Any]] = [
             {
                 **{axis: _plain(row.point.get(axis)) for axis in self.axes},
+                **dict.fromkeys(self.columns),
                 **row.values,
                 "compile_seconds": row.compile_seconds,
                 "problem": row.problem,
             }
             for row in self.rows
         ]
-        columns = list(dict.fromkeys(name for row in found for name in row))
-        columns.sort(key=lambda name: name in ("compile_seconds", "problem"))
-        return pd.DataFrame(found, columns=columns).convert_dtypes()
+        return pd.DataFrame(found).convert_dtypes()
 
     @property
     def folder(self) -> Path:
@@ -97,8 +98,11 @@ class Sweep(Report):
             raise InputError(
                 f"profiles lie in {str(self.folder)!r} and in {str(other.folder)!r}", expected="one folder"
             )
-        axes = tuple(dict.fromkeys((*self.axes, *other.axes)))
-        return replace(self, rows=(*self.rows, *other.rows), axes=axes)
+        axes, columns = (
+            tuple(dict.fromkeys((*mine, *others)))
+            for mine, others in ((self.axes, other.axes), (self.columns, other.columns))
+        )
+        return replace(self, rows=(*self.rows, *other.rows), axes=axes, columns=columns)
 
     def pareto(self) -> pd.DataFrame:
         """The rows that fit and that no other that fits beats in cycles a sample and in bytes at once; the fastest
@@ -176,6 +180,20 @@ def sweep(
         raise InputError("a program made by hand has no arguments to sweep", todo="make a program for each point")
     points = points_of(grid)
     kinds = kinds_of(points, source)
+    asked = checked_requests(source, points, kinds, arguments)
+    running = _Running(points=points, requests=asked, store=Store(folder), wanted=wanted, progress=progress)
+    runner = Runner(executor=executor)
+    for done in runner.run(running.groups(), running.left):
+        running.finish(done)
+    rows = tuple(row for row in running.rows if row is not None)
+    how = runner.how if any(row.compile_seconds for row in rows) else "all known before"
+    return Sweep(rows=rows, axes=tuple(kinds), columns=tuple(wanted), store=running.store, how=how)
+
+
+def checked_requests(
+    source: Any, points: Sequence[Point], kinds: Mapping[str, str], arguments: Mapping[str, Any]
+) -> list[Any]:
+    """The request of each point. Errors: `InputError` and `OptionError` for a value of no use at any of them."""
     for name in kinds:
         if name in arguments:
             raise InputError(f"{name} is {short(arguments[name])}, and the grid varies it", todo=f"leave {name} out")
@@ -183,13 +201,7 @@ def sweep(
     asked = [requests.of(point) for point in points]
     for request in asked:
         check_source(request)
-    running = _Running(points=points, requests=asked, store=Store(folder), wanted=wanted, progress=progress)
-    runner = Runner(executor=executor)
-    for done in runner.run(running.groups(), running.left):
-        running.finish(done)
-    rows = tuple(row for row in running.rows if row is not None)
-    how = runner.how if any(row.compile_seconds for row in rows) else "all known before"
-    return Sweep(rows=rows, axes=tuple(kinds), store=running.store, how=how)
+    return asked
 
 
 def _columns(columns: Any) -> dict[str, Callable[[Profile], Any]]:
@@ -320,4 +332,4 @@ def _plain(value: Any) -> Any:
     return getattr(value, "name", None) or str(value)
 
 
-__all__ = ["Row", "Sweep", "sweep"]
+__all__ = ["Row", "Sweep", "checked_requests", "sweep"]

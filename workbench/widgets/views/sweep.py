@@ -19,9 +19,7 @@ KINDS = ("pareto", "curves", "parallel")
 
 def measured(report: Sweep) -> pd.DataFrame:
     """The rows with a profile; `row`, `name` (what was asked) and `cost` (microseconds of a sample, else of a call)."""
-    table = (
-        report.table[report.table["fits"].notna()].copy() if "fits" in report.table else report.table.iloc[:0].copy()
-    )
+    table = report.table[report.table["fits"].notna()].copy()
     table.insert(0, "row", table.index)
     table.insert(1, "name", [", ".join(f"{a}={table.loc[i, a]}" for a in report.axes) for i in table.index])
     per_second = table["samples_per_second"].astype(float) if len(table) else table["row"].astype(float)
@@ -128,7 +126,7 @@ TITLES = {"cost": "microseconds of a sample", "max_tile_bytes": "bytes of the fu
 
 def _dimension(table: pd.DataFrame, name: str) -> dict[str, Any]:
     values = table[name]
-    if values.map(lambda value: isinstance(value, int | float) and not isinstance(value, bool)).all():
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return {"label": TITLES.get(name, name), "values": values.astype(float).tolist()}
     texts = values.map(str)
     known = list(dict.fromkeys(texts))
