@@ -174,13 +174,15 @@ def diagnose(
     row as it is measured; a notebook shows them meanwhile. Errors: `InputError`.
     """
     from workbench.base.whole import whole
-    from workbench.ipu.devices import number_of_ipus
+    from workbench.ipu.devices import check_ipus, number_of_ipus
     from workbench.profiler.advice.diagnose import diagnose as run
     from workbench.splits.offered import stages_found
     from workbench.sweeps.measure import measure_on
     from workbench.widgets.growing import growing
 
     most = min(_MOST_IPUS, number_of_ipus()) if ipus is None else whole("ipus", ipus)
+    if ipus is not None and isinstance(executable, Executable):
+        check_ipus(most, executable.request.target, what="diagnose: fixes on all of ipus")
     measure, width = measure_on(executor)
     with growing() as so_far:
         return run(
@@ -271,13 +273,15 @@ def fewest_ipus(
     the optimizer's state alone exceed is not compiled.
     """
     from workbench.base.whole import whole
-    from workbench.ipu.devices import number_of_ipus
+    from workbench.ipu.devices import check_ipus, number_of_ipus
     from workbench.splits.fewest import fewest_ipus as find
 
     check_names("wb.fewest_ipus", arguments, _COMPILED_WITH)
     request = make_request(source, **arguments)
     check_source(request)
     last = number_of_ipus() if most is None else whole("most", most)
+    if most is not None:
+        check_ipus(last, request.target, what="fewest_ipus: stages on the most")
     return find(request, compile_request, last, whole("compiles", compiles), progress)
 
 
@@ -309,6 +313,12 @@ def plan(
     try:
         request = make_request(source, **{"mode": "training", "target": described.target_name, **arguments})
         check_source(request)
+        if request.mode == "inference":
+            raise InputError(
+                "mode is 'inference', and wb.plan is for training",
+                expected="'training'",
+                todo="leave mode out; wb.autosplit cuts a model for inference",
+            )
         return find(
             request,
             compile_request,

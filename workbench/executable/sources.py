@@ -43,6 +43,14 @@ def check_source(request: Request) -> None:
     refuse_foreign(request, door.what, door.takes)
     if door.calls_with:
         _check_call(request.source, request.inputs, door.calls_with)
+    if request.precision is not None:
+        from workbench.engine.frontends.step.building import check_precision
+
+        check_precision(request.precision)
+    if isinstance(request.optimizer, str):
+        from workbench.engine.frontends.step.losses import as_optimizer
+
+        as_optimizer(request.optimizer)
 
 
 def trace_source(request: Request) -> Source:

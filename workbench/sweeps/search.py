@@ -9,7 +9,7 @@ from workbench.base.text import short
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.sweeps.points import kinds_of
-from workbench.sweeps.sweep import Progress, Sweep, sweep
+from workbench.sweeps.sweep import Progress, Sweep, checked_requests, sweep
 
 OBJECTIVES: dict[str, Callable[[Profile], float]] = {
     "samples_per_second": lambda profile: -profile.samples_per_second,
@@ -36,7 +36,8 @@ def search(
         raise InputError("wb.search needs Optuna", todo="pip install 'workbench[search]'") from None
     chosen = _checked(space)
     cost = _objective(objective)
-    kinds_of([dict.fromkeys(chosen)], source)
+    kinds = kinds_of([dict.fromkeys(chosen)], source)
+    checked_requests(source, _values_of(space), kinds, arguments)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
     found: Sweep | None = None
@@ -80,6 +81,12 @@ def _checked(space: Any) -> dict[str, Callable[[Any, str], Any]]:
     if not isinstance(space, Mapping) or not space:
         raise InputError(f"space is {space!r}", expected="names with lists, or with pairs (low, high)")
     return {name: _choice(name, values) for name, values in space.items()}
+
+
+def _values_of(space: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Points at which each value of a list, and both ends of a range, are there once."""
+    first = {name: values[0] for name, values in space.items()}
+    return [{**first, name: value} for name, values in space.items() for value in values]
 
 
 def _choice(name: str, values: Any) -> Callable[[Any, str], Any]:

@@ -59,8 +59,7 @@ class Built:
 
 def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = ()) -> Built:
     """Build what `source` names; a live model in another precision is copied."""
-    if precision is not None and not (isinstance(precision, str) and precision in PRECISIONS):
-        raise InputError(f"precision is {precision!r}", expected="one of: " + ", ".join(PRECISIONS))
+    check_precision(precision)
     if isinstance(source, str):
         source = ready(source)
     check_no_layer(source)
@@ -96,6 +95,12 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
         targets=_targets(inputs),
         assumptions=tuple(assumptions),
     )
+
+
+def check_precision(precision: Any) -> None:
+    """An `InputError` for what is the name of no precision."""
+    if precision is not None and not (isinstance(precision, str) and precision in PRECISIONS):
+        raise InputError(f"precision is {precision!r}", expected="one of: " + ", ".join(PRECISIONS))
 
 
 def unseeded_generator() -> Any:
