@@ -1,0 +1,239 @@
+"""Each kind of bad input is named, argument, layer or option, and leaves model and strategy as they were."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from tests.ipu.strategy.twins import Twins, configure, four_layers, functional, in_scopes
+from workbench import ipu, tf
+from workbench.errors import UnsupportedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bad:
+    """What is done with a model, and what the error of this kind has to name."""
+
+    names: str
+    done: Callable[[Twins, Any], Any]
+    kind: type[Exception] = ValueError
+    build: Callable[[], Any] = functional
+    steps: int = 1
+    ipus: int = 1
+    told: bool = True  # whether the model can tell its options: not while a call strays from the stages of others
+    set_before: Callable[[Any], Any] = lambda model: model.set_infeed_queue_options(prefetch_depth=4)
+
+
+def fit(twins: Twins, model: Any, **more: Any) -> Any:
+    return model.fit(**{"x": twins.x, "y": twins.y, "batch_size": 8, "verbose": 0, **more})
+
+
+def fit_dataset(change: Callable[[Any], Any]) -> Callable[[Twins, Any], Any]:
+    def done(twins: Twins, model: Any) -> Any:
+        return model.fit(change(tf.data.Dataset.from_tensor_slices((twins.x, twins.y))), verbose=0)
+
+    return done
+
+
+def accumulate(model: Any) -> None:
+    model.set_gradient_accumulation_options(4)
+
+
+def in_two_stages(batches: int | None) -> Callable[[Any], None]:
+    def done(model: Any) -> None:
+        model.set_pipeline_stage_assignment([0, 0, 1, 1])
+        model.set_pipelining_options(batches)
+
+    return done
+
+
+def staged_as(*stages: int) -> Callable[[Twins, Any], Any]:
+    """Set after an assignment that stands: it has to stay."""
+
+    def done(twins: Twins, model: Any) -> Any:
+        return model.set_pipeline_stage_assignment(list(stages))
+
+    return done
+
+
+def backward_call(twins: Twins, model: Any) -> Any:
+    assignment = model.get_pipeline_stage_assignment()
+    assignment[0].pipeline_stage = 1
+    return model.set_pipeline_stage_assignment(assignment)
+
+
+class OwnTrainStep(keras.Sequential):
+    def train_step(self, state: Any, data: Any) -> Any:
+        return super().train_step(state, data)
+
+
+def own_train_step() -> Any:
+    return OwnTrainStep([keras.Input((6,)), *four_layers().layers])
+
+
+def nested(twins: Twins, model: Any) -> Any:
+    with twins.strategy.scope(), ipu.keras.PipelineStage(0), ipu.keras.PipelineStage(1):
+        pass
+
+
+def negative(twins: Twins, model: Any) -> Any:
+    with twins.strategy.scope(), ipu.keras.PipelineStage(-1):
+        pass
+
+
+def outside_a_strategy(twins: Twins, model: Any) -> Any:
+    with ipu.keras.PipelineStage(0):
+        pass
+
+
+def strayed() -> Any:
+    inputs = keras.Input((6,))
+    with ipu.keras.PipelineStage(0):
+        x = keras.layers.Dense(5)(inputs)
+    return keras.Model(inputs, keras.layers.Dense(3, name="stray")(x))
+
+
+def scaled(value: Any) -> Any:
+    return value * 2
+
+
+def old_with_validation(twins: Twins, model: Any) -> Any:
+    with twins.strategy.scope():
+        old = ipu.keras.Sequential([keras.layers.Dense(3)])
+        old.compile("sgd", "mse")
+    return old.fit(twins.x, twins.x[:, :3], batch_size=8, validation_split=0.5)
+
+
+def old_replacing(twins: Twins, model: Any) -> Any:
+    with twins.strategy.scope():
+        return ipu.keras.Sequential([keras.layers.Dense(3)], layer_replacement=True)
+
+
+def unset(model: Any) -> None:
+    """Nothing was set before."""
+
+
+CASES: dict[str, Bad] = {
+    "no multiple of the accumulation": Bad(
+        names="steps_per_execution.* multiple of", done=fit, steps=6, set_before=accumulate
+    ),
+    "no divisor of the batches": Bad(names="steps_per_execution 4, which does not divide 6 batches", done=fit, steps=4),
+    "no steps for an endless dataset": Bad(
+        names="give steps_per_epoch to fit", done=fit_dataset(lambda samples: samples.batch(8).repeat())
+    ),
+    "a partial batch": Bad(names="drop_remainder=True", done=fit_dataset(lambda samples: samples.batch(9))),
+    "a partial batch of arrays": Bad(
+        names="batch_size that divides", done=lambda twins, model: fit(twins, model, batch_size=9)
+    ),
+    "a generator": Bad(
+        names="Python generator.*from_generator", done=fit_dataset(lambda samples: (each for each in samples.batch(8)))
+    ),
+    "too few IPUs": Bad(
+        names="the model 'sequential.*needs 2 IPUs", done=fit, build=four_layers, steps=6, set_before=in_two_stages(6)
+    ),
+    "run_eagerly": Bad(
+        names="run_eagerly=True",
+        kind=RuntimeError,
+        done=fit,
+        set_before=lambda model: setattr(model, "run_eagerly", True),
+    ),
+    "a pipeline without accumulation": Bad(
+        names="gradient_accumulation_steps_per_replica",
+        done=fit,
+        build=four_layers,
+        steps=6,
+        ipus=2,
+        set_before=in_two_stages(None),
+    ),
+    "a train_step that cannot be cut by accumulation": Bad(
+        names="train_step of the model",
+        kind=RuntimeError,
+        done=fit,
+        build=own_train_step,
+        steps=6,
+        set_before=lambda model: model.set_gradient_accumulation_options(3),
+    ),
+    "a train_step that cannot be cut into stages": Bad(
+        names="train_step of the model",
+        kind=RuntimeError,
+        done=fit,
+        build=own_train_step,
+        steps=6,
+        ipus=2,
+        set_before=in_two_stages(6),
+    ),
+    "a skipped stage": Bad(
+        names="'dense.*' is on stage 2", done=staged_as(0, 0, 2, 2), build=four_layers, set_before=in_two_stages(6)
+    ),
+    "a missing first stage": Bad(
+        names="'dense.*' is on stage 1", done=staged_as(1, 1, 1, 1), build=four_layers, set_before=in_two_stages(6)
+    ),
+    "a backward stage": Bad(
+        names="'dense.*' is on stage 0", done=staged_as(0, 1, 0, 1), build=four_layers, set_before=in_two_stages(6)
+    ),
+    "a backward call": Bad(
+        names="'second' is on stage 0 and takes what 'first' makes on 1",
+        done=backward_call,
+        build=in_scopes,
+        set_before=unset,
+    ),
+    "a nested PipelineStage": Bad(names=r"PipelineStage\(1\) is opened inside", kind=RuntimeError, done=nested),
+    "a strayed PipelineStage": Bad(
+        names="outside the scope of an IPUStrategy", kind=RuntimeError, done=outside_a_strategy
+    ),
+    "a PipelineStage of no number": Bad(names="stage.* is -1", done=negative),
+    "a call outside the stages": Bad(
+        names="the call of 'stray' is in no PipelineStage", done=fit, build=strayed, set_before=unset, told=False
+    ),
+    "a fn that is no tf.function": Bad(
+        names=r"'scaled' is no tf\.function", done=lambda twins, model: twins.strategy.run(scaled, (np.float32(3),))
+    ),
+    "float64 inputs": Bad(
+        names="argument .* is float64",
+        kind=TypeError,
+        done=lambda twins, model: twins.strategy.run(tf.function(scaled), (np.float64(3),)),
+    ),
+    "an option that an old class does not have": Bad(
+        names="'validation_split'", kind=UnsupportedError, done=old_with_validation
+    ),
+    "an option of an old class that does nothing here": Bad(
+        names="layer_replacement", kind=UnsupportedError, done=old_replacing
+    ),
+}
+
+
+def state_of(model: Any, told: bool) -> list[Any]:
+    """Options with the stages, steps, counts and weights."""
+    weights = [each.tolist() for each in model.get_weights()]
+    options = model.get_config().get("ipu_options") if told else None
+    return [options, model.steps_per_execution, int(model.optimizer.iterations), model.run_eagerly, weights]
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_named_and_nothing_is_half_set(twins: Twins, case: str) -> None:
+    bad = CASES[case]
+    configure(bad.ipus)
+    model = twins.made(bad.build, here=True, steps_per_execution=bad.steps)
+    bad.set_before(model)
+    before = state_of(model, bad.told)
+    with pytest.raises(bad.kind, match=bad.names):
+        bad.done(twins, model)
+    assert state_of(model, bad.told) == before
+    assert not twins.strategy.executables
+    assert tf.distribute.get_strategy() is None
+    outside = functional()
+    assert not hasattr(outside, "set_pipelining_options")  # no scope stayed open
+
+
+@pytest.mark.slow
+def test_a_model_that_was_refused_trains_once_it_is_mended(twins: Twins) -> None:
+    ours, theirs = (twins.made(functional, here=here, steps_per_execution=4 if here else 1) for here in (True, False))
+    with pytest.raises(ValueError, match="steps_per_execution 4"):
+        fit(twins, ours)
+    ours.steps_per_execution = 3
+    ours.train_function = None
+    assert twins.fitted(ours) == pytest.approx(twins.fitted(theirs), rel=1e-5)
