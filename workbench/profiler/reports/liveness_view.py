@@ -88,6 +88,30 @@ class LivenessView(Report):
         found[table["position"][chosen]] = table[name][chosen]
         return found
 
+    @cached_property
+    def over_ipus(self) -> pd.DataFrame:
+        """A row per IPU: `ipu, positions, always_live_bytes`, where most is live on all its tiles together
+        (`peak_position, peak_step, peak_name, peak_bytes`) and on one (`fullest_position, fullest_tile,
+        fullest_tile_bytes`), always-live bytes included; -1 and "" where nothing runs."""
+        return pd.DataFrame([self.of(ipu=ipu)._highest() for ipu in range(self.profile.ipus)])
+
+    def _highest(self) -> dict[str, Any]:
+        runs = len(self.steps) > 0
+        peak, full = self.peak_position, int(self.worst_tile_bytes.argmax()) if runs else 0
+        held = self.profile.arrays["always_live"][self.ipu]
+        return {
+            "ipu": self.ipu,
+            "positions": len(self.steps),
+            "always_live_bytes": self.always_live_bytes,
+            "peak_position": peak if runs else -1,
+            "peak_step": int(self.steps[peak]) if runs else -1,
+            "peak_name": self.step_names[peak] if runs else "",
+            "peak_bytes": self.always_live_bytes + int(self.live_bytes.max(initial=0)),
+            "fullest_position": full if runs else -1,
+            "fullest_tile": int(self.worst_tile[full] if runs else held.argmax()),
+            "fullest_tile_bytes": int(self.worst_tile_bytes[full] if runs else held.max()),
+        }
+
     @property
     def peak_position(self) -> int:
         """The first position with most live bytes."""

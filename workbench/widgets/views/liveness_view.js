@@ -1,5 +1,7 @@
 import {axisX, axisY, button, bytesText, choice, clipText, font, frame, groupByPath, h, hatch, isUnder, panZoom, place, scale, select, selectionOf, shortText, surface, swatch, table, ticks, tip, unpack, watch, wholeText} from "../kit/kernel.js";
+import {chooseStretch, drawLanes, furnishLanes, laneKey, tipOf, under} from "./liveness_lanes.js";
 
+const NOTHING = "Nothing runs on this IPU, so nothing is live.";
 const LEFT = 78, TOP = 14, BANDS = 40, BELOW = 42;
 
 // Highest point of `values` within [first, last]; the leftmost of equals.
@@ -35,9 +37,16 @@ export function ceiling(most, capacity) {
 }
 
 function draw(view, ctx, width, height, t) {
+  if (view.data.lanes) return drawLanes(view, ctx, width, height, t);
   const {data, columns, at} = view, {live, step} = columns;
-  const box = (view.box = {x: LEFT, y: TOP, w: width - LEFT - 14, h: height - TOP - BANDS - BELOW});
-  const x = (view.x = scale(at.from, at.to, box.x, box.x + box.w));
+  view.box = {x: LEFT, y: TOP, w: width - LEFT - 14, h: height - TOP - BANDS - BELOW};
+  view.x = scale(at.from, at.to, LEFT, width - 14);
+  if (!live.length) {
+    font(ctx, t, 12);
+    ctx.fillStyle = t.muted;
+    return ctx.fillText(NOTHING, LEFT, TOP + 20);
+  }
+  const {box, x} = view;
   const most = view.most, {drawn, top} = ceiling(most, data.capacity_bytes);
   const y = scale(0, top, box.y + box.h, box.y);
   axisY(ctx, t, box, y, ticks(0, top, box.h / 44, true), (value) => shortText(bytesText(value)), `bytes ${data.per}`);
@@ -63,7 +72,7 @@ function draw(view, ctx, width, height, t) {
   ctx.restore();
   const stop = Math.max(1, (at.to - at.from) / Math.max(1, ticks(0, 1, box.w / 90).length));
   const shown = [...new Set(ticks(at.from, at.to, Math.min(box.w / 90, (at.to - at.from) / Math.min(1, stop))).map(Math.round))];
-  axisX(ctx, t, {...box, h: box.h + BANDS}, (value) => x(value + 0.5), shown.filter((value) => value < step.length), wholeText, `place in the program of IPU ${data.ipu} (its steps in order, loops once)`);
+  return axisX(ctx, t, {...box, h: box.h + BANDS}, (value) => x(value + 0.5), shown.filter((value) => value < step.length), wholeText, `place in the program of IPU ${data.ipu} (its steps in order, loops once)`);
 }
 
 function area(ctx, {x, y, first, last, column, base, height}, t, style) {
@@ -169,6 +178,7 @@ function cursor(view, ctx, box, t) {
 
 function panel(view) {
   const {data, columns, selection, ui} = view;
+  if (view.peak < 0) { ui.panel.replaceChildren(h("p", {text: NOTHING})); return; }
   const at = view.chosen < 0 ? view.peak : view.chosen;
   const rows = liveAt(columns, at), most = columns.variable_bytes[rows[0]] || 1;
   const sum = data.always_live_bytes + columns.live[at];
@@ -189,6 +199,7 @@ function panel(view) {
 }
 
 function choose(view, position) {
+  if (view.peak < 0) return;
   view.chosen = Math.max(0, Math.min(view.columns.live.length - 1, position));
   const {data, columns, at} = view, wide = at.to - at.from;
   if (view.chosen < at.from || view.chosen >= at.to) view.zoom.set(view.chosen - wide / 2, view.chosen + wide / 2);
@@ -198,27 +209,30 @@ function choose(view, position) {
 }
 
 // A click means the highest step under the finger: with many steps a pixel, the peak is still hit exactly.
-function pick(view, px) {
+function pick(view, px, py) {
+  if (view.data.lanes) return chooseStretch(view, under(view, px, py));
   const reach = 4, last = view.columns.live.length - 1;
   const from = Math.max(0, Math.floor(view.x.invert(px - reach))), to = Math.min(last, Math.floor(view.x.invert(px + reach)));
   const exact = Math.max(0, Math.min(last, Math.floor(view.x.invert(px))));
   const narrow = view.x(1) - view.x(0) >= 2 * reach;
   const nearPeak = view.peak >= from && view.peak <= to;
-  choose(view, nearPeak && !narrow ? view.peak : narrow ? exact : highest(view.columns.live, Math.min(from, last), Math.max(to, 0)));
+  return choose(view, nearPeak && !narrow ? view.peak : narrow ? exact : highest(view.columns.live, Math.min(from, last), Math.max(to, 0)));
 }
 
 function load(view, model) {
   const data = (view.data = model.get("data"));
   const columns = (view.columns = unpack(data.layout, model.get("buffer")));
+  view.chosen = -1;
+  if (data.lanes) { view.peak = -1; Object.assign(view.at, {from: 0, to: 1}); return; }
   view.rowOf = new Map(data.variables.id.map((id, row) => [id, row]));
   view.peak = columns.live.length ? highest(columns.live, 0, columns.live.length - 1) : -1;
   view.most = columns.live.length ? Math.max(data.always_live_bytes + columns.live[view.peak], columns.fullest ? columns.fullest[highest(columns.fullest, 0, columns.live.length - 1)] : 0) : 0;
-  view.chosen = -1;
   Object.assign(view.at, {from: 0, to: Math.max(1, columns.live.length)});
 }
 
 function keys(view) {
   view.ui.canvas.addEventListener("keydown", (event) => {
+    if (view.data.lanes) { laneKey(view, event); return; }
     const by = {ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10}[event.key];
     if (by || event.key === "p") {
       choose(view, event.key === "p" || view.chosen < 0 ? view.peak : view.chosen + by);
@@ -231,6 +245,7 @@ function hover(view, show) {
   const {ui} = view;
   ui.canvas.addEventListener("pointermove", (event) => {
     const [px, py] = place(event, ui.canvas), {data, columns} = view;
+    if (data.lanes) { const stretch = view.x ? under(view, px, py) : -1; return stretch < 0 ? show() : show(px, py, tipOf(view, stretch)); }
     const at = Math.floor(view.x.invert(px));
     if (px < view.box.x || at < 0 || at >= columns.live.length) return show();
     return show(px, py, [data.names[columns.name[at]], `step ${columns.step[at]}, at place ${wholeText(at)}`,
@@ -242,9 +257,12 @@ function hover(view, show) {
 
 function furnish(view, model) {
   const {data, ui, columns} = view;
+  const scopes = [["tile", "one tile"], ["ipu", "whole IPU"], ...(data.ipus > 1 ? [["ipus", "all IPUs"]] : [])];
+  const over = model.get("live") && choice("over", scopes, model.get("mode"), (mode) => { model.set("mode", mode); model.save_changes(); });
+  if (data.lanes) { furnishLanes(view, over); return; }
   ui.say(data.sentence);
   ui.tools.replaceChildren(...[
-    model.get("live") && choice("over", [["tile", "one tile"], ["ipu", "whole IPU"]], model.get("mode"), (mode) => { model.set("mode", mode); model.save_changes(); }),
+    over,
     model.get("live") && data.ipus > 1 && choice("IPU", [...Array(data.ipus).keys()].map((i) => [String(i), `IPU ${i}`]), String(data.ipu), (ipu) => select(view.selection, {ipu: Number(ipu), tile: null, position: null})),
     button("Go to peak", () => choose(view, view.peak), {title: "Key: p"}),
   ].filter(Boolean));
@@ -264,22 +282,23 @@ function furnish(view, model) {
 
 async function render({model, el}) {
   const selection = await selectionOf(model);
-  const view = {selection, at: {from: 0, to: 1}};
+  const view = {selection, at: {from: 0, to: 1}, measure: "live", row: 0};
   load(view, model);
-  if (view.peak < 0) {
-    el.replaceChildren(h("section", {class: "wb"}, h("p", {class: "wb-empty", text: "Nothing runs on this IPU, so nothing is live."})));
+  if (view.peak < 0 && !view.data.lanes) {
+    el.replaceChildren(h("section", {class: "wb"}, h("p", {class: "wb-empty", text: NOTHING})));
     return undefined;
   }
   const ui = (view.ui = frame(el, {title: "Liveness", sentence: view.data.sentence, side: true, height: 360}));
   view.canvas = surface(ui.canvas, (...args) => draw(view, ...args));
-  view.zoom = panZoom(ui.canvas, view.at, {span: () => [0, Math.max(1, view.columns.live.length)], least: () => Math.min(4, view.columns.live.length),
-    area: () => view.box, moved: () => view.canvas.redraw(), pick: (px) => pick(view, px)});
+  view.zoom = panZoom(ui.canvas, view.at, {span: () => (view.data.lanes ? [0, 1] : [0, Math.max(1, view.columns.live.length)]), least: () => (view.data.lanes ? 1 : Math.min(4, view.columns.live.length)),
+    area: () => view.box ?? {x: LEFT, w: 100}, moved: () => view.canvas.redraw(), pick: (px, py) => pick(view, px, py)});
   hover(view, tip(ui.plot));
   keys(view);
   furnish(view, model);
   const offs = [
     watch(model, ["data"], () => { load(view, model); furnish(view, model); view.canvas.redraw(); }),
-    watch(selection, ["step", "position", "variable", "layer"], () => {
+    watch(selection, ["ipu", "step", "position", "variable", "layer"], () => {
+      if (view.data.lanes) { furnish(view, model); view.canvas.redraw(); return; }
       const step = selection.get("step"), shown = selection.get("position");
       const known = shown !== null && view.columns.step[shown] === step ? shown : view.columns.step.indexOf(step);
       if (step !== null && selection.get("ipu") !== null && selection.get("ipu") !== view.data.ipu) view.chosen = -1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from workbench.profiler.memory import live_bytes
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
-from workbench.widgets.kit.palette import CATEGORIES, DIRECTIONS, GREY, Paint, paint
+from workbench.widgets.kit.palette import CATEGORIES, DIRECTIONS, GREY, RAMP, Paint, paint
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from workbench.profiler.reports.liveness_view import LivenessView as Report
 
 MAX_POINTS = 20_000
+BINS = 120  # stretches of each IPU's program, where all IPUs are shown
 ALWAYS: Paint = {"label": "always live", "colour": GREY, "pattern": "rising"}
 LIVE: Paint = {"label": "comes and goes", "colour": "#26967d", "pattern": ""}
 
@@ -70,6 +72,47 @@ def payload(report: Report) -> tuple[dict[str, Any], bytes]:
     return data, buffer
 
 
+def lanes(report: Report) -> tuple[dict[str, Any], bytes]:
+    """What the canvas draws of all IPUs: a lane each, at most `BINS` stretches of its program, in each the most bytes
+    that are live on all tiles together (`live`) and on one (`full`), and the place, step and name of that."""
+    table, names = report.over_ipus, Names()
+    found: dict[str, list[IntArray]] = {name: [] for name in ("first", "live", "full", "full_tile")}
+    found |= {f"{measure}_{name}": [] for measure in ("live", "full") for name in ("at", "step", "name")}
+    for ipu in range(report.profile.ipus):
+        mine = report.of(ipu=ipu)
+        count = len(mine.steps)
+        edges = np.linspace(0, count, min(BINS, count) + 1).astype(np.int64)
+        found["first"].append(edges[:-1])
+        for measure, values in (("live", mine.live_bytes + mine.always_live_bytes), ("full", mine.worst_tile_bytes)):
+            at = np.array([a + int(values[a:b].argmax()) for a, b in pairwise(edges.tolist())], dtype=np.int64)
+            found[measure].append(values[at])
+            found[f"{measure}_at"].append(at)
+            found[f"{measure}_step"].append(mine.steps[at])
+            found[f"{measure}_name"].append(np.array(names.indexes(mine.there.name[at]), dtype=np.int64))
+            if measure == "full":
+                found["full_tile"].append(mine.worst_tile[at])
+    columns = {name: ("f8" if name == "live" else "i4", np.concatenate(values)) for name, values in found.items()}
+    starts = np.cumsum([0, *(len(each) for each in found["first"])])
+    layout, buffer = pack({"start": ("i4", starts), **columns})
+    fullest = table.iloc[int(table["fullest_tile_bytes"].to_numpy().argmax())]
+    sentence = (
+        f"Liveness of {len(table)} IPUs: the fullest tile is {fullest['fullest_tile']} of IPU {fullest['ipu']}, with "
+        f"{bytes_text(fullest['fullest_tile_bytes'])} at place {fullest['fullest_position']} of its program"
+    )
+    data = {
+        "sentence": sentence,
+        "layout": layout,
+        "ipus": len(table),
+        "lanes": table.to_dict("list"),
+        "names": names.values,
+        "capacity_bytes": int(report.profile.target["bytes_per_tile"]),
+        "tiles": int(report.profile.target["tiles_per_ipu"]),
+        "colours": {"always": ALWAYS, "live": LIVE},
+        "ramp": list(RAMP),
+    }
+    return data, buffer
+
+
 def capacity_bytes(report: Report) -> int:
     """Bytes of one tile, or of all tiles of an IPU."""
     target = report.profile.target
@@ -90,11 +133,14 @@ def _variables(report: Report) -> tuple[IntArray, IntArray, dict[str, IntArray]]
 
 
 class LivenessView(View):
-    """The liveness canvas; follows the selection's IPU and tile, and shows the fullest tile until one is chosen."""
+    """The liveness canvas; follows the selection's IPU and tile, and shows the fullest tile until one is chosen.
+
+    `mode`: "tile", "ipu" (all its tiles together) or "ipus" (a lane for each).
+    """
 
     _esm = assets.stub("views/liveness_view.js")
     _css = assets.style("views/liveness_view")
-    mode = traitlets.Enum(("tile", "ipu"), "tile").tag(sync=True)
+    mode = traitlets.Enum(("tile", "ipu", "ipus"), "tile").tag(sync=True)
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
@@ -103,9 +149,13 @@ class LivenessView(View):
 
     @traitlets.observe("mode")
     def _refresh(self, change: Any = None) -> None:
+        if self.mode == "ipus":  # whatever is chosen
+            if "lanes" not in self.data:
+                self.send_payload(*lanes(self._report))
+            return
         ipu, tile = place(self._report, self.selection)
         chosen = tile if self.mode == "tile" else None
-        if change is None or (ipu, chosen) != (self.data["ipu"], self.data["tile"]):
+        if change is None or "lanes" in self.data or (ipu, chosen) != (self.data["ipu"], self.data["tile"]):
             self.send_payload(*payload(self._report.of(ipu=ipu, tile=chosen)))
 
 
