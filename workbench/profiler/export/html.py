@@ -39,6 +39,9 @@ _STYLE = (
     "main>section{margin:0 0 16px}img{max-width:100%;height:auto}td,th{padding:2px 10px;text-align:left}"
 )
 
+# Heads of views are of the third level, as they are below the heads of a notebook.
+_VIEWS = '<h2 style="position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%)">Views</h2>'
+
 
 @export("html")
 def to_html(profile: Profile, path: str | Path) -> Path:
@@ -80,7 +83,7 @@ def _written(
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"/>{_policy(script)}'
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
         f"<title>{markup(title)}</title><style>{_STYLE}{front.style(drawn)}</style></head><body>"
-        f"<header><h1>{markup(title)}</h1><p>{markup(subtitle)}</p></header><main>{sections}{_code(code)}</main>"
+        f"<header><h1>{markup(title)}</h1><p>{markup(subtitle)}</p></header><main>{_VIEWS}{sections}{_code(code)}</main>"
         f'<script type="module">{script}</script>'
         "</body></html>\n"
     )

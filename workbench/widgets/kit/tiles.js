@@ -53,7 +53,7 @@ export function tilePanel(view, extra = []) {
   const heading = `${chosen ? "Tile" : "Fullest tile:"} ${tile} of IPU ${ipu}`;
   const text = `${bytesText(sum)} ${data.measured}, ${percentText(sum / data.capacity_bytes)} of ${bytesText(data.capacity_bytes)}`;
   ui.panel.replaceChildren(h("h4", {text: heading}), h("p", {text}), ...extra.map((line) => h("p", {text: line})),
-    h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": "Bytes by category"}, table([
+    h("div", {class: "wb-scroll", tabindex: 0, role: "region", "aria-label": `${ui.root.getAttribute("aria-label")}: bytes by category`}, table([
       {label: "category", mark: (c) => data.categories[c], text: (c) => data.categories[c].label},
       {label: "bytes", number: true, text: (c) => wholeText(bytes[c]), bar: (c) => bytes[c] / bytes[rows[0]]},
       {label: "share", number: true, text: (c) => percentText(bytes[c] / sum)},

@@ -271,7 +271,7 @@ function listed(view) {
   } else {
     const {keys, amounts} = data.tables[name];
     rows = rowsOf(view, name);
-    columns = [...keys.map((label, i) => ({label, text: (row) => row.keys[i], wide: label === "ipu" ? "56px" : "30%"})), {label: "", text: (row) => row.status, wide: "76px"},
+    columns = [...keys.map((label, i) => ({label, text: (row) => row.keys[i], wide: label === "ipu" ? "56px" : "30%"})), {label: "status", text: (row) => row.status, wide: "76px"},
       ...amounts.flatMap((amount, i) => ["before", "after", "change"].map((part) => ({label: `${amount.replace("temporary_bytes", "temp. bytes").replaceAll("_", " ")}, ${part}`, number: true, value: (row) => (part === "change" ? Math.abs(row.amounts[i][part]) : row.amounts[i][part]),
         text: (row) => (part === "change" ? signed(row.amounts[i][part], number) : number(row.amounts[i][part])), tone: (row) => (part === "change" ? tone(row.amounts[i][part]) : "")})))];
   }
