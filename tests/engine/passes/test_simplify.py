@@ -9,11 +9,13 @@ import pytest
 
 from tests.engine.evaluate import evaluate
 from tests.engine.small_graphs import before_and_after
+from workbench.engine.compile import compile_graph
 from workbench.engine.graph import Graph, GraphBuilder, Input, Output, Value, verify_graph
 from workbench.engine.graph.origin import Origin
 from workbench.engine.options import options
 from workbench.engine.passes.norm_moments import norm_moments
-from workbench.engine.passes.simplify import simplify
+from workbench.engine.passes.simplify import simplify, told_of_vectors
+from workbench.engine.target import target
 
 F32 = "float32"
 
@@ -73,6 +75,15 @@ def test_dot_strength_leaves_products_of_matrices_and_obeys_its_option() -> None
     assert ops(simplify(dot((3, 5), (5, 6), ((1,), (0,))), options())) == ["dot_general"]
     off = options({"optimizations.math.dot_strength": False})
     assert ops(simplify(dot((3, 5), (5,), ((1,), (0,))), off)) == ["dot_general"]
+
+
+def test_products_with_a_vector_are_told_while_they_are_made_sums() -> None:
+    weak, strong = dot((1, 5), (5, 6), ((1,), (0,))), dot((3, 5), (5, 6), ((1,), (0,)))
+    assert told_of_vectors(strong, options()) == ()
+    assert told_of_vectors(weak, options({"optimizations.math.dot_strength": False})) == ()
+    (told,) = compile_graph(weak, target("ipu2"), options()).graph.assumptions
+    assert told.startswith("1 product with a vector")
+    assert "optimizations.math.dot_strength = False" in told
 
 
 def test_dot_strength_adds_halves_up_in_single_precision() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from workbench.engine.compile.phases import Phase
@@ -67,6 +67,8 @@ def prepare(
         with timed(graph_pass.name) as changed:
             run = partial(graph_pass.apply, options=read)
             after = remembered.apply(graph_pass.name, run, graph) if graph_pass.per_function else run(graph)
+            if told := graph_pass.told(graph, read):
+                after = replace(after, assumptions=(*after.assumptions, *told))
             nodes, graph = _nodes(graph), verify_graph(after, known=graph)
             changed.append(f"{nodes} → {_nodes(graph)} nodes")
     with timed("in_place") as changed:

@@ -72,9 +72,10 @@ class MergeRemoteBuffersBehaviour(Enum):
 class SchedulingAlgorithm(Enum):
     """How the order of operations is found.
 
-    `CHOOSE_BEST`: several ways are tried and the lowest predicted peak wins. `CLUSTERING`: groups of operations are
-    moved together. `POST_ORDER`: the graph walked from its results. `LOOK_AHEAD`: a bounded search past stretches of
-    high liveness. `SHORTEST_PATH`: what is nearest to the result first.
+    `CHOOSE_BEST`: several ways are tried and the lowest predicted peak wins; predicted from whole buffers, as the
+    driver does, so that another may have the lower fullest tile. `CLUSTERING`: groups of operations are moved together.
+    `POST_ORDER`: the graph walked from its results. `LOOK_AHEAD`: a bounded search past stretches of high liveness.
+    `SHORTEST_PATH`: what is nearest to the result first.
     """
 
     CHOOSE_BEST = 0

@@ -27,7 +27,7 @@ from workbench.engine.passes.rematerialise import rematerialise
 from workbench.engine.passes.reuse import reuse
 from workbench.engine.passes.schedule import schedule
 from workbench.engine.passes.shard import shard
-from workbench.engine.passes.simplify import simplify
+from workbench.engine.passes.simplify import simplify, told_of_vectors
 from workbench.engine.passes.sums_of_casts import sums_of_casts
 
 
@@ -37,13 +37,15 @@ class GraphPass:
 
     A pass that reads options has `configured` in place of `run`. `per_function`: it makes of a function, and of the
     options, the same in every graph, so that what it made is remembered (`by_function.py`). `again` says why a second
-    run would change what the first made, of a pass whose second run does.
+    run would change what the first made, of a pass whose second run does. `told`: what the user is told of it, from
+    the graph it is given.
     """
 
     name: str
     reason: str
     run: Callable[[Graph], Graph] | None = None
     configured: Callable[[Graph, Options], Graph] | None = None
+    told: Callable[[Graph, Options], tuple[str, ...]] = lambda graph, options: ()
     per_function: bool = False
     again: str = ""
 
@@ -65,6 +67,7 @@ PIPELINE: tuple[GraphPass, ...] = (
     GraphPass(
         name="simplify",
         configured=simplify,
+        told=told_of_vectors,
         per_function=True,
         reason="early: what it makes is combined and fused like the rest",
     ),

@@ -35,6 +35,21 @@ def simplify(graph: Graph, options: Options) -> Graph:
     return rewrite(graph, partial(_first, rules), OPS)
 
 
+def told_of_vectors(graph: Graph, options: Options) -> tuple[str, ...]:
+    """A sentence on the products with a vector that become sums: with them one sample may take longer than two."""
+    if not options.get("optimizations.math.dot_strength"):
+        return ()
+    weak = {node for function in graph.functions.values() for node in function.nodes if is_weak(node)}
+    if not weak:
+        return ()
+    made = (
+        "1 product with a vector is made an element-wise product"
+        if len(weak) == 1
+        else (f"{len(weak)} products with a vector are made element-wise products")
+    )
+    return (f"{made} and a sum, as the driver does by default; as matmuls: optimizations.math.dot_strength = False",)
+
+
 def _first(rules: Sequence[Rule], node: Node, writer: Writer) -> Sequence[Value] | None:
     for rule in rules:
         found = rule(node, writer)
@@ -43,18 +58,23 @@ def _first(rules: Sequence[Rule], node: Node, writer: Writer) -> Sequence[Value]
     return None
 
 
+def is_weak(node: Node) -> bool:
+    """Whether a node is a dot product of which one operand has only batch and contracted axes."""
+    if node.op != "dot_general" or not node.results[0].elements or not all(value.elements for value in node.operands):
+        return False
+    return not all(_Side(node, number).outer for number in (0, 1))
+
+
 def weaker_dot(node: Node, writer: Writer, *, partials: str) -> list[Value] | None:
-    """A dot product of which one operand has only batch and contracted axes: a product and a sum.
+    """A weak dot product is a product and a sum.
 
     The sum is float32, as the driver's. Where `partials` ask for half it is of the products' type: its vertices and
     partials are float all the same, only the two casts around it go. Axes of size 1 count for nothing, as the driver
     drops them first.
     """
-    if node.op != "dot_general" or not node.results[0].elements:
+    if not is_weak(node):
         return None
     sides = [_Side(node, number) for number in (0, 1)]
-    if all(side.outer for side in sides) or not all(value.elements for value in node.operands):
-        return None
     result = node.results[0]
     full, vector = sorted(sides, key=lambda side: -len(side.outer))
     terms = full.turned(writer, result.dtype)
