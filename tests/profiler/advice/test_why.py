@@ -10,6 +10,7 @@ import pytest
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.profiler.advice.compare import compare
+from workbench.profiler.advice.moved import moved
 from workbench.profiler.advice.origins import origins
 from workbench.profiler.advice.why import COLUMNS, REMAINDER
 
@@ -76,8 +77,9 @@ def planted() -> list[tuple[int, dict[str, Any]]]:
 
 @pytest.mark.slow
 def test_planted_changes_are_found_where_they_are() -> None:
-    """What comes of the changed layer's change is the most; of layers that did not change, and read what they read,
-    nothing comes: a row of theirs has no origin, and none lies before the change."""
+    """What comes of the changed layer's change is the most. Layers that did not change, and whose inputs and code did
+    not, hold 0; one that holds anything says through what, and none lies before the change."""
+    still = 0
     arguments: dict[str, Any] = {"batch_size": 8, "mode": "inference", "target": wb.target("ipu2", tiles_per_ipu=16)}
     before = wb.profile(net(None), **arguments)
     for place, change in planted():
@@ -87,14 +89,19 @@ def test_planted_changes_are_found_where_they_are() -> None:
         by = {of: rows[rows["origin"] == f"d{place}"].groupby("layer")[of].sum() for of in ("cycles", "bytes")}
         # What reads another width or type takes part in the change; nothing further on does.
         assert set(by["cycles"].index) <= {f"d{place}", f"d{place + 1}"}
-        elsewhere = rows[(rows["origin"] == "") & (rows["layer"] != "")].groupby("layer")[["cycles", "bytes"]].sum()
-        assert not elsewhere.loc[elsewhere.index.isin([f"d{each}" for each in range(place)]), "cycles"].any()
+        elsewhere = rows[(rows["origin"] == "") & (rows["layer"] != "")]
+        assert not elsewhere.loc[elsewhere["layer"].isin([f"d{each}" for each in range(place)]), "cycles"].any()
+        same = {layer for layer, word in moved(before, after).items() if word in ("", "place")} - {f"d{place}"}
+        assert not rows.loc[rows["layer"].isin(same), "cycles"].any(), (place, change)
+        assert set(elsewhere.loc[elsewhere["cycles"] != 0, "through"]) <= {"code", "inputs"}
+        still += len(same)
         for amount, of in (("cycles", "cause"), ("bytes", "category")):
             left = rows.loc[rows[of] == REMAINDER, amount].abs().sum()
             assert left <= MOST_LEFT * rows[amount].abs().sum(), (place, change, amount, left)
         assert rows.groupby("origin")["cycles"].sum().abs().idxmax() == f"d{place}", (place, change)
         by_layer = rows[rows["layer"] != ""].groupby("layer")["bytes"].sum()
         assert by_layer.abs().idxmax() == f"d{place}", (place, change, by_layer)
+    assert still > 2 * PAIRS  # so that what is held to 0 are many
 
 
 def test_an_origin_is_the_layer_that_changed_or_none() -> None:
@@ -109,10 +116,16 @@ def test_an_origin_is_the_layer_that_changed_or_none() -> None:
     assert rows.loc[rows["layer"] == "out", "cycles"].sum() != 0
     assert set(rows.loc[rows["layer"] == "out", "origin"]) == {""}
     assert "d3, compute, as d2 changed" in compare(before, narrower).reasons
+    # out's product has d2's new shape, and is done by the same code since.
+    assert set(rows.loc[rows["layer"] == "out", "through"]) == {"code"}
+    assert "out, compute, by the code that it shares" in compare(before, narrower).reasons
+    assert set(rows.loc[rows["origin"] != "", "through"]) == {""}
     # Another batch is no layer's change, though every shape is another; nor is another proportion of memory.
     larger = wb.profile(net(None), **{**arguments, "batch_size": 16})
     assert not any(origins(before, larger).values())
+    assert {word for layer, word in moved(before, larger).items() if layer} == {"plan"}
     config = wb.ipu.config.IPUConfig()
     config.matmuls.poplar_options["availableMemoryProportion"] = 0.05
     tight = wb.profile(net(None), **arguments, config=config)
     assert not any(origins(before, tight).values())
+    assert not any(moved(before, wb.profile(net(None), **arguments)).values())

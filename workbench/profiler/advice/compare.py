@@ -13,6 +13,7 @@ from workbench.base.files import whole_file
 from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
+from workbench.profiler.advice.moved import WORDS
 from workbench.profiler.advice.why import REMAINDER, why
 from workbench.profiler.export.html import page_of
 from workbench.profiler.profile import Profile
@@ -87,12 +88,14 @@ class Comparison(Report):
     def why(self) -> pd.DataFrame:
         """What the differences of cycles and of the fullest tile's bytes are made of, the largest part first.
 
-        `profile, layer, cause, category, cycles, bytes, origin`: a row has a cause and cycles (the mean over the IPUs),
-        or a category and bytes on the fullest tile. All cycles of a profile sum to the change of `total_cycles`, all
-        bytes to that of `max_tile_bytes`; what no layer, cause or category accounts for is in the rows "remainder".
+        `profile, layer, cause, category, cycles, bytes, origin, through`: a row has a cause and cycles (the mean over
+        the IPUs), or a category and bytes on the fullest tile. All cycles of a profile sum to the change of
+        `total_cycles`, all bytes to that of `max_tile_bytes`; what no layer, cause or category accounts for is in the
+        rows "remainder".
         `origin` is the layer whose change a row comes of: its own, or that of a layer whose results it reads in another
-        shape or type; "" where neither changed, and only its place, its plan or the code that it shares did. An
-        operation that is fused with one of the next layer counts as another.
+        shape or type; "" where neither changed. Of such a layer `through` is what of it is different: its "plan", the
+        "code" that it shares with others, where its "inputs" lie, or the "place" of its other variables; where none is,
+        it takes what it took. An operation that is fused with one of the next layer counts as another.
         """
         return why(self.profiles)
 
@@ -103,6 +106,7 @@ class Comparison(Report):
         named = rows["layer"].where(rows["layer"] != "", "no layer") + ", " + rows[of].str.replace("_", " ")
         elsewhere = (rows["origin"] != "") & (rows["origin"] != rows["layer"])
         named = named.mask(elsewhere, named + ", as " + rows["origin"] + " changed")
+        named = named.mask(rows["through"] != "", named + ", by " + rows["through"].map(WORDS))
         told = [f"{_signed(value, amount == 'bytes')} {name}" for name, value in zip(named, rows[amount], strict=True)]
         return "; ".join(told[:LARGEST])
 

@@ -46,7 +46,7 @@ def _reads(profile: Profile) -> Reads:
     What stands in a shared body is its callers': they copy what they read into it, and that counts.
     """
     steps, variables, accesses = (profile.tables[name] for name in ("steps", "variables", "accesses"))
-    row = _rows(steps["id"])[accesses["step"]]
+    row = rows_of(steps["id"])[accesses["step"]]
     inner = _in_bodies(profile)[row]
     shared = np.unique(accesses["variable"][inner])
     outside = ~inner & ~accesses["write"] & (steps["direction"] == "forward")[row]
@@ -54,7 +54,7 @@ def _reads(profile: Profile) -> Reads:
     found: dict[str, set[tuple[str, str, str]]] = {}
     for layer in steps["layer"][steps["direction"] == "forward"].tolist():
         found.setdefault(layer, set())
-    of = _rows(variables["id"])
+    of = rows_of(variables["id"])
     for step, read in zip(row[outside].tolist(), of[accesses["variable"][outside]].tolist(), strict=True):
         layer, source = str(steps["layer"][step]), str(variables["layer"][read])
         if source != layer:
@@ -63,7 +63,7 @@ def _reads(profile: Profile) -> Reads:
     return {layer: frozenset(each) for layer, each in found.items()}
 
 
-def _rows(ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def rows_of(ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The row of each id."""
     found = np.zeros(int(ids.max(initial=-1)) + 1, dtype=np.int64)
     found[ids] = np.arange(len(ids))
@@ -91,4 +91,4 @@ def _made_of(profile: Profile) -> dict[str, list[tuple[Any, ...]]]:
     return {layer: sorted(each, key=repr) for layer, each in found.items()}
 
 
-__all__ = ["origins"]
+__all__ = ["origins", "rows_of"]

@@ -1,7 +1,8 @@
 """Why two profiles differ: cycles by layer and cause, bytes of the fullest tile by layer and category.
 
 Parts are rows that a profile has: what its steps take, what an IPU waits, what is live on its fullest tile at its
-peak. What they leave of the difference is a row of its own. Beside each stands the layer whose change it comes of.
+peak. What they leave of the difference is a row of its own. Beside each stands the layer whose change it comes of, or
+through what a layer that did not change takes part in it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from workbench.profiler.advice.moved import moved
 from workbench.profiler.advice.origins import origins
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
 REMAINDER = "remainder"
-COLUMNS = ["profile", "layer", "cause", "category", "cycles", "bytes", "origin"]
+COLUMNS = ["profile", "layer", "cause", "category", "cycles", "bytes", "origin", "through"]
 _KEYS = ["layer", "of"]
 
 
@@ -27,20 +29,24 @@ def why(profiles: Sequence[Profile]) -> pd.DataFrame:
 
     A row has a cause and cycles, or a category and bytes. The cycles of a profile's rows, those of the remainder among
     them, sum to the difference of `total_cycles`; the bytes to that of `max_tile_bytes`. Rows without a change are left
-    out but for the two remainders. `origin` is the layer whose change a row comes of, as `origins` finds it.
+    out but for the two remainders. `origin` is the layer whose change a row comes of, as `origins` finds it; `through`,
+    of a layer that did not change, what of it is different, as `moved` finds it.
     """
     first = profiles[0]
     cycles, sizes = _cycles(first), _bytes(first)
     parts = []
     for place, other in enumerate(profiles[1:], start=1):
-        moved = _moved(cycles, _cycles(other), other.total_cycles - first.total_cycles)
-        parts.append(moved.rename(columns={"of": "cause", "change": "cycles"}).assign(profile=place, category=""))
-        moved = _moved(sizes, _bytes(other), float(other.max_tile_bytes - first.max_tile_bytes))
-        parts.append(moved.rename(columns={"of": "category", "change": "bytes"}).assign(profile=place, cause=""))
-        of = origins(first, other)
-        parts[-2:] = [each.assign(origin=[of.get(layer, "") for layer in each["layer"]]) for each in parts[-2:]]
-    found = pd.concat(parts, ignore_index=True)
-    return found.fillna({"cycles": 0.0, "bytes": 0.0})[COLUMNS]
+        found = _moved(cycles, _cycles(other), other.total_cycles - first.total_cycles)
+        spent = found.rename(columns={"of": "cause", "change": "cycles"}).assign(profile=place, category="")
+        found = _moved(sizes, _bytes(other), float(other.max_tile_bytes - first.max_tile_bytes))
+        held = found.rename(columns={"of": "category", "change": "bytes"}).assign(profile=place, cause="")
+        of, through = origins(first, other), moved(first, other)
+        for each in (spent, held):
+            each["origin"] = [of.get(layer, "") for layer in each["layer"]]
+            each["through"] = ["" if of.get(layer) else through.get(layer, "") for layer in each["layer"]]
+            parts.append(each)
+    whole = pd.concat(parts, ignore_index=True)
+    return whole.fillna({"cycles": 0.0, "bytes": 0.0})[COLUMNS]
 
 
 def _cycles(profile: Profile) -> pd.Series[float]:

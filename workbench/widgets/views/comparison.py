@@ -16,6 +16,7 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, count_text
 from workbench.profiler.advice.compare import AMOUNTS, KEYS, TABLES, Comparison
+from workbench.profiler.advice.moved import WORDS
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -175,10 +176,16 @@ def _table(
 
 
 def _why(report: Comparison, place: int) -> list[list[Any]]:
-    """Layer, cause or category, unit, change and origin of each part."""
+    """Layer, cause or category, unit, change, and the change that each part comes of."""
     rows = [row for row in report.data["why"] if row["profile"] == place]
     return [
-        [row["layer"], row["cause"] or row["category"], unit, float(row[unit]), row["origin"]]
+        [
+            row["layer"],
+            row["cause"] or row["category"],
+            unit,
+            float(row[unit]),
+            row["origin"] or WORDS.get(row["through"], ""),
+        ]
         for row in rows
         for unit in ("cycles", "bytes")
         if row["cause" if unit == "cycles" else "category"]
