@@ -53,7 +53,7 @@ def check(notebook: Any) -> None:
     assert len(ported) == 19
     for each in ported.values():
         assert each["equal"] == "True"
-        assert float(each["largest difference"]) < 1e-6
+        assert float(each["apart"]) < 1e-6
         assert int(each["updates (old)"]) == int(each["updates (new)"]) > 0
     assert {name: int(ported[name]["updates (new)"]) for name in UPDATES} == UPDATES
 
