@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, Page
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.base.units import bytes_text, cycles_text
 from workbench.profiler.advice.compare import AMOUNTS, Comparison
 
 pytestmark = pytest.mark.browser
@@ -41,6 +43,10 @@ def number(text: str) -> float:
 
 def rows(page: Page, name: str) -> list[list[str]]:
     page.locator(".wb-listed select").first.select_option(name)
+    return rows_in_sight(page)
+
+
+def rows_in_sight(page: Page) -> list[list[str]]:
     found = page.locator(".wb-listed tbody tr:not([aria-hidden])").all()
     return [row.locator("td").all_inner_texts() for row in found]
 
@@ -85,6 +91,51 @@ def test_pictures_by_keys_say_the_change_of_a_tile(page: Page, reports: tuple[Co
             assert number(said) == sign * (sizes[1][tile] - sizes[0][tile])
             page.keyboard.press("ArrowDown")
         page.keyboard.press("s")
+
+
+def test_curves_and_tables_say_the_change_of_every_place_and_tile(
+    page: Page, reports: tuple[Comparison, Comparison]
+) -> None:
+    """Liveness place by place, memory tile by tile, and each part of the reasons."""
+    canvas = page.locator("canvas.wb-canvas").first
+    page.get_by_text("Data table").first.click()
+    ipu = reports[0].profiles[0].peak.ipu
+    canvas.focus()
+    page.keyboard.press("1")
+    for report in reports:
+        curves = [profile.liveness_view.of(ipu=ipu).worst_tile_bytes for profile in report.profiles]
+        length = max(len(curve) for curve in curves)
+        canvas.focus()
+        for _ in range(length):
+            page.keyboard.press("ArrowLeft")
+        for place in range(length):
+            assert page.locator(".wb-side h4").first.inner_text() == f"Place {place} of IPU {ipu}"
+            said = number(page.locator(".wb-change").inner_text().partition("(")[2].removesuffix(" B)"))
+            # Of programs of two lengths as far on their way.
+            before, after = (int(curve[int((place + 0.5) * len(curve) / length)]) for curve in curves)
+            assert said == after - before
+            page.keyboard.press("ArrowRight")
+        arrays = [profile.arrays for profile in report.profiles]
+        sizes = [(each["always_live"] + each["live_peak"])[ipu].tolist() for each in arrays]
+        shown = page.locator(".wb-data tbody tr:not([aria-hidden])").all()
+        cells = [[number(cell) for cell in row.locator("td").all_inner_texts()] for row in shown]
+        tiles = range(len(sizes[0]))
+        expected = [[tile, sizes[0][tile], sizes[1][tile], sizes[1][tile] - sizes[0][tile]] for tile in tiles]
+        assert sorted(cells) == expected
+        reasons = Counter((each[0], each[1].replace(" ", "_"), each[-1]) for each in rows(page, "why"))
+        page.locator(".wb-listed .wb-window").press("End")  # the last rows, of more than are in sight at once
+        expected_reasons = Counter(_reasons(report))
+        reasons |= Counter((each[0], each[1].replace(" ", "_"), each[-1]) for each in rows_in_sight(page))
+        assert reasons == expected_reasons
+        page.get_by_role("button", name="Swap").click()
+
+
+def _reasons(report: Comparison) -> Iterator[tuple[str, str, str]]:
+    """Layer, cause or category, and the change as the page writes it, of every part that changes."""
+    for _, row in report.why.iterrows():
+        for unit, of, text in (("cycles", "cause", cycles_text), ("bytes", "category", bytes_text)):
+            if row[of] and row[unit]:
+                yield row["layer"] or "(none)", row[of], f"{'+' if row[unit] > 0 else '−'}{text(abs(row[unit]))}"
 
 
 def test_traces_on_one_axis_say_the_change_of_every_cause(page: Page, reports: tuple[Comparison, Comparison]) -> None:

@@ -25,25 +25,44 @@ class Unseen(Drawn):
 
 
 class Later(ipywidgets.Box):
-    """A view that is made, and sent what it shows, when the page first sees it."""
+    """A view that is made, and sent what it shows, when the page first sees it; `at_once` it is made without room.
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make, self._view = make, None
-        self._room = Unseen()
-        self._room.on_msg(lambda widget, message, buffers: self._hear(message))
-        super().__init__([self._room])
+    A page that is told of a widget's end while it still loads it says after two seconds that this failed: so the room
+    is closed when the page has spoken for it.
+    """
+
+    def __init__(self, make: Callable[[], Any], *, at_once: bool = False) -> None:
+        self._make = make
+        self._view: Any = None
+        self.room: Unseen | None = None
+        self._loaded = False
+        super().__init__([])
         self.layout.display = "block"
+        if at_once:
+            self.see()
+            return
+        room = Unseen()
+        self.room = room
+        room.on_msg(lambda widget, message, buffers: self._hear(message))
+        self.children = [room]
 
     def _hear(self, message: Any) -> None:
+        self._loaded = True
         if isinstance(message, dict) and message.get("seen") is True:
             self.see()
+        self._leave_room()
+
+    def _leave_room(self) -> None:
+        if self._view is not None and self._loaded and self.room is not None:
+            self.room.close()
+            self.room = None
 
     def see(self) -> Any:
         """The view, in its place."""
         if self._view is None:
             self._view = self._make()
             self.children = [self._view]
-            self._room.close()
+            self._leave_room()
         return self._view
 
 
@@ -119,9 +138,7 @@ HEAD = (STRIP, "summary")  # what stands over the tabs
 
 def _linked(profile: Profile, names: tuple[str, ...], seen: tuple[str, ...], selection: Selection) -> Linked:
     """The views of `names`, of which `seen` are made at once."""
-    made = {name: Later(partial(_made, profile, name, selection)) for name in names}
-    for name in seen:
-        made[name].see()
+    made = {name: Later(partial(_made, profile, name, selection), at_once=name in seen) for name in names}
     return Linked(profile, names, list(made.values()), selection, made)
 
 
@@ -142,16 +159,17 @@ def profile_view(profile: Profile, tab: str = "", selection: Selection | None = 
     """
     names = shown(profile)
     selection = Selection() if selection is None else selection
-    made = {name: Later(partial(_made, profile, name, selection)) for name in names}
     head = [name for name in names if name in HEAD]
     below = [name for name in names if name not in HEAD]
-    tabs = ipywidgets.Tab([made[name] for name in below], titles=[face(name).title for name in below])
-    if tab in tabs.titles:
-        tabs.selected_index = tabs.titles.index(tab)
+    titles = [face(name).title for name in below]
+    opened = 0
+    if tab in titles:
+        opened = titles.index(tab)
     elif not profile.fits and "xray" in below:  # the picture that explains an out-of-memory
-        tabs.selected_index = below.index("xray")
-    for name in (*head, below[tabs.selected_index or 0]):
-        made[name].see()
+        opened = below.index("xray")
+    seen = (*head, below[opened])
+    made = {name: Later(partial(_made, profile, name, selection), at_once=name in seen) for name in names}
+    tabs = ipywidgets.Tab([made[name] for name in below], titles=titles, selected_index=opened)
     tabs.observe(lambda change: _opened(made, below, change["new"]), "selected_index")
     return Linked(profile, names, [*(made[name] for name in head), tabs], selection, made)
 
@@ -169,6 +187,6 @@ def close(box: Any) -> None:
     """
     for child in getattr(box, "children", ()):
         close(child)
-    for part in (box, *(getattr(box, name, None) for name in ("selection", "layout", "style"))):
+    for part in (box, *(getattr(box, name, None) for name in ("selection", "layout", "style", "room"))):
         if isinstance(part, ipywidgets.Widget):
             part.close()

@@ -93,6 +93,25 @@ def test_a_view_is_made_when_the_page_first_sees_it() -> None:
     assert trace.comm is None
 
 
+def test_a_room_is_closed_when_the_page_has_loaded_it() -> None:
+    """Else the page says after two seconds that it failed to."""
+    shown = linked.profile_view(handmade_pipeline())
+    strip, summary, tabs = shown.children
+    assert strip.room is summary.room is tabs.children[0].room is None  # made at once, they never had one
+    other = tabs.children[1]
+    room = other.room
+    tabs.selected_index = 1
+    assert other.children == (other.see(),)
+    assert room.comm is not None
+    room._handle_custom_msg({"loaded": True}, [])
+    assert room.comm is other.room is None
+    waiting = tabs.children[2]
+    room = waiting.room
+    tabs.selected_index = 2
+    linked.close(shown)
+    assert room.comm is None  # nor does it outlive its box
+
+
 def test_views_that_are_named_are_made_at_once_under_the_strip() -> None:
     views = linked.views(handmade_pipeline(), "liveness", "trace")
     made = [type(each.children[0]).__name__ for each in views.children]

@@ -1,4 +1,4 @@
-// Room for a view that has not been seen: it says once when it is in sight, or nearly.
+// Room for a view that has not been seen: it says that it is there, and once when it is in sight, or nearly.
 import {h} from "./kernel.js";
 
 export const NEAR = "600px 0px";
@@ -6,6 +6,7 @@ export const NEAR = "600px 0px";
 function render({model, el}) {
   const room = h("div", {class: "wb-unseen", style: {minHeight: "340px"}, "aria-busy": "true"});
   el.replaceChildren(room);
+  model.send({loaded: true}); // who closes it before that is heard as a failure
   const watcher = new IntersectionObserver((entries) => {
     if (!entries.some(({isIntersecting}) => isIntersecting)) return;
     watcher.disconnect();
