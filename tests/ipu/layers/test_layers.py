@@ -31,6 +31,31 @@ def test_groups_with_a_stride_are_channels_modulo_the_groups() -> None:
     np.testing.assert_allclose(layer(X), wanted, atol=1e-5)
 
 
+def exchanged_bytes(rows: int, strided: bool) -> int:
+    """What tiles receive in the norm of 4 samples of rows x rows places and 32 channels, in two groups, on 64 tiles."""
+    norm = layers.GroupNormalization(groups=2, strided_channel_grouping=strided, name="norm")
+    made = keras.Sequential([keras.Input((rows, rows, 32)), norm])
+    machine = wb.target("ipu2", tiles_per_ipu=64)
+    steps = wb.compile(made, batch_size=4, mode="inference", target=machine).profile.steps
+    inside = steps[(steps.layer == "norm") & (steps.kind == "DoExchange")]
+    return int((inside.bytes_received * inside.times).sum())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strided", [True, False], ids=["strided", "consecutive"])
+def test_groups_are_summed_where_their_channels_lie(strided: bool) -> None:
+    """Four times the places on as many tiles take the same bytes: nothing of what is normalised is rearranged.
+
+    A tile has places of one sample, and sends two sums of two groups; back come their mean and deviation, and a factor
+    and an offset for each of 32 channels. What a tile has already is not sent.
+    """
+    sums, statistics, weights = 64 * 2 * 2 * 4, 64 * 2 * 2 * 4, 64 * 32 * 2 * 4
+    for rows in (8, 16):
+        found = exchanged_bytes(rows, strided)
+        assert found <= sums + statistics + weights
+        assert found == pytest.approx(sums + statistics + weights, rel=0.01)
+
+
 def test_consecutive_groups_are_keras_own() -> None:
     layer = layers.GroupNormalization(groups=3, strided_channel_grouping=False)
     np.testing.assert_allclose(layer(X), keras.layers.GroupNormalization(3)(X), atol=1e-5)

@@ -106,7 +106,8 @@ class GroupNormalization(_Norm):
     """Norms over groups of channels and all their places, each sample apart.
 
     `groups`: how many; `channels_axis`: 1 or the last dimension. With `strided_channel_grouping` channel c is in group
-    c mod groups, which needs no rearranging on the chip; weights trained with consecutive groups do not carry over.
+    c mod groups; weights trained with consecutive groups do not carry over. Either way groups are summed where their
+    channels lie and nothing is rearranged; of blocks of channels, strided groups have sums on more tiles.
     Errors: `InputError` for channels that are not a multiple of the groups.
     """
 
