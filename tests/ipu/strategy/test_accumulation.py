@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from tests.ipu.strategy.twins import Twins, assert_alike, functional
+from tests.ipu.strategy.twins import Twins, assert_alike, configure, functional
 from workbench.ipu.config import IPUConfig
 
 
@@ -158,6 +158,38 @@ def test_two_replicas_with_n_batches_are_one_with_twice_as_many(twins: Twins, st
     np.testing.assert_allclose(
         both.predict(twins.x, batch_size=8, verbose=0), alone.predict(twins.x, batch_size=8, verbose=0), 1e-5, 1e-6
     )
+
+
+@pytest.mark.slow
+def test_replicas_keep_statistics_of_their_own_batches(twins: Twins) -> None:
+    """What a batch normalisation remembers of six batches: alone all of them in turn, on two IPUs the first replica's,
+    every other one. Gamma and beta are as before: each batch was normalised by itself on either.
+    """
+
+    def normalised() -> Any:
+        statistics = keras.layers.BatchNormalization(momentum=0.5)
+        return keras.Sequential([keras.Input((6,)), statistics, keras.layers.Dense(3)])
+
+    def remembered(batches: Any) -> Any:
+        mean = np.zeros(6)
+        for batch in batches:
+            mean = 0.5 * mean + 0.5 * batch.mean(axis=0)
+        return mean
+
+    def trained(steps: int) -> Any:
+        model = twins.made(normalised, here=True, steps_per_execution=6)
+        model.set_gradient_accumulation_options(steps)
+        twins.fitted(model, epochs=1, shuffle=False)
+        return model
+
+    alone = trained(2)
+    configure(2)
+    both = trained(1)
+    batches = twins.x.reshape(6, 8, 6)
+    np.testing.assert_allclose(alone.layers[0].moving_mean, remembered(batches), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(both.layers[0].moving_mean, remembered(batches[::2]), rtol=1e-5, atol=1e-6)
+    for own, other in zip(both.trainable_variables, alone.trainable_variables, strict=True):
+        np.testing.assert_allclose(own.value, other.value, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow

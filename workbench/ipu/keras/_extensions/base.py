@@ -87,7 +87,8 @@ class ModelExtension(PipelinedExtension):
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
         """What is reported of metrics that every replica has: "NONE" (the last one's), "LIST", "SUM" or "MEAN".
 
-        Errors: `ValueError` for another method.
+        What a layer remembers beside its weights, as a batch normalisation its moving mean, each replica has of its own
+        batches; the model keeps the first replica's. Errors: `ValueError` for another method.
         """
         self._set_options(metrics=ReplicatedMetricReductionMethod.parse(replicated_metric_reduction_method))
 
