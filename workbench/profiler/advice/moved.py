@@ -31,7 +31,7 @@ _HELD = ("parameter", "state", "optimizer")
 def moved(before: Profile, after: Profile) -> dict[str, str]:
     """By layer of both profiles the first of `WORDS` that is different; "" where none is."""
     sides = [_told(each) for each in (before, after)]
-    layers = [layer for layer in sides[1]["place"] if layer in sides[0]["place"]]
+    layers = [layer for layer in sides[1]["place"] if layer and layer in sides[0]["place"]]
     return {layer: next((word for word in WORDS if _differ(sides, word, layer)), "") for layer in layers}
 
 
