@@ -28,6 +28,11 @@ def function_of(test: str) -> ast.FunctionDef | None:
     return functions(path).get(name) if (ROOT / path).exists() else None
 
 
+def decorators_of(function: ast.FunctionDef) -> set[str]:
+    lines = function.decorator_list
+    return {each.attr for line in lines for each in ast.walk(line) if isinstance(each, ast.Attribute)}
+
+
 def screens_of(test: str) -> list[tuple[int, str]]:
     """The widths and themes a test is run at: all where it takes them, else the first."""
     function = function_of(test)
@@ -49,8 +54,7 @@ def test_every_story_has_tests() -> None:
 def test_its_test_is_there_and_runs(story: Story, test: str) -> None:
     function = function_of(test)
     assert function is not None, f"{test} is not there"
-    said = {each.attr for line in function.decorator_list for each in ast.walk(line) if isinstance(each, ast.Attribute)}
-    assert not said & {"skip", "xfail"}
+    assert not decorators_of(function) & {"skip", "xfail"}
     body = ast.unparse(function)
     assert "pytest.skip" not in body
     assert story.kind != BROWSER or test.startswith("tests/browser/")
