@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.base.text import literal
+from workbench.errors import WorkbenchError
 from workbench.executable import options_of
 from workbench.executable.configured import defaults, text_of
 from workbench.ipu.config import form_options
@@ -112,10 +113,13 @@ class OptionsForm:
         self.restore(defaults().with_values(values))
 
     def _moved(self, name: str, value: Any) -> None:
-        if not self._following:
-            self._options = self._options.with_values({name: value})
-            self._show()
-            self._changed()
+        if self._following:
+            return
+        try:
+            self.set({name: value})
+        except WorkbenchError as error:
+            self.restore(self._options)
+            self.panel.refuse(name, error)
 
     def _show(self) -> None:
         changed = dict(self._options.changed)

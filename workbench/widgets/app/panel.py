@@ -56,6 +56,10 @@ class OptionPanel(Drawn):
         known = {each["name"] for each in self.rows}
         self._say(values={name: text_of(value) for name, value in options.changed if name in known}, problems={})
 
+    def refuse(self, name: str, error: WorkbenchError) -> None:
+        """Say at the row of an option why a value is none."""
+        self._say(problems={**self.state["problems"], name: _told(error)})
+
     def show_reads(self, reads: Mapping[str, str] | None) -> None:
         """Where the last compile read each option; None where that is not known."""
         self._say(reads=None if reads is None else dict(reads), tried={})
@@ -77,14 +81,14 @@ class OptionPanel(Drawn):
         try:
             self._set(name, value_of(found(name), content.get("value")))
         except WorkbenchError as error:
-            self._say(problems={**self.state["problems"], name: _told(error)})
+            self.refuse(name, error)
 
     def _on_try(self, content: Mapping[str, Any]) -> None:
         name = str(content.get("name"))
         try:
             self._try(found(name).name)
         except WorkbenchError as error:
-            self._say(problems={**self.state["problems"], name: _told(error)})
+            self.refuse(name, error)
 
     def _on_write(self, content: Mapping[str, Any]) -> None:
         write = WRITERS.get(str(content.get("format")), as_toml)

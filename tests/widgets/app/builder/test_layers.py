@@ -78,6 +78,12 @@ def test_other_shapes_are_errors(text: str) -> None:
         read_shape(text)
 
 
+@pytest.mark.parametrize("text", ["9" * 30, "9" * 5_000, "65536, 65536", "0" * 40 + "1"])
+def test_shapes_of_more_than_a_model_holds_are_errors(text: str) -> None:
+    with pytest.raises(InputError, match="at most 2,147,483,648 elements"):
+        read_shape(text)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_stand_and_hold_what_keras_says(preset: str) -> None:
     text, layers = PRESETS[preset]

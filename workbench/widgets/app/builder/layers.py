@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workbench.base.text import literal
+from workbench.base.text import literal, short
 from workbench.errors import InputError
 from workbench.widgets.app.builder.kinds import KINDS, Shape
 
@@ -161,13 +161,17 @@ PRESETS: Mapping[str, tuple[str, tuple[Layer, ...]]] = {
 
 
 def read_shape(text: str) -> tuple[int, ...]:
-    """`"28, 28, 1"` → `(28, 28, 1)`; `InputError` for anything but positive whole numbers."""
+    """`"28, 28, 1"` → `(28, 28, 1)`; `InputError` for anything but positive whole numbers, and for more than `MOST`."""
     parts = [part.strip() for part in text.strip(" ()").rstrip(",").split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+    if not all(part.isdecimal() and part.strip("0") for part in parts):
         raise InputError(
-            f"the input shape is {text!r}", expected="positive whole numbers without the batch, such as 64 or 28, 28, 1"
+            f"the input shape is {short(text)}",
+            expected="positive whole numbers without the batch, such as 64 or 28, 28, 1",
         )
-    return tuple(int(part) for part in parts)
+    # Python reads no number of thousands of digits.
+    if any(len(part) > len(str(MOST)) for part in parts) or _elements(tuple(map(int, parts))) > MOST:
+        raise InputError(f"the input shape is {short(text)}", expected=f"at most {MOST:,} elements a sample")
+    return tuple(map(int, parts))
 
 
 def reordered(layers: Sequence[Layer], order: Sequence[int | None]) -> list[Layer]:
