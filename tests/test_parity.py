@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.node_ids import decorators_of, function_of
 from tests.parity import ROWS, Row
 from tests.profiler.handmade import handmade_pipeline
-from tests.test_stories import decorators_of, function_of
 from workbench.profiler.registry import exports
 from workbench.profiler.report import face
 

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
 from itertools import combinations, product
-from pathlib import Path
 
 import pytest
 
 from tests.browser.driver import FIRST, OTHERS
+from tests.node_ids import decorators_of, function_of
 from tests.stories import BROWSER, STORIES, Story
 
-ROOT = Path(__file__).parents[1]
 SIDES = {"width": (1280, 1920), "theme": ("light", "dark"), "hand": ("mouse", "keyboard")}
 TESTS = [(story, test) for story in STORIES for test in story.tests]
-
-
-@cache
-def functions(path: str) -> dict[str, ast.FunctionDef]:
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
-def function_of(test: str) -> ast.FunctionDef | None:
-    path, _, name = test.partition("::")
-    return functions(path).get(name) if (ROOT / path).exists() else None
-
-
-def decorators_of(function: ast.FunctionDef) -> set[str]:
-    lines = function.decorator_list
-    return {each.attr for line in lines for each in ast.walk(line) if isinstance(each, ast.Attribute)}
 
 
 def screens_of(test: str) -> list[tuple[int, str]]:
