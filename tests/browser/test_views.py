@@ -44,6 +44,11 @@ def test_a_profile_shows_its_verdict_and_draws_every_tab(
             assert lab.picture(canvas).is_drawn(colours=12, filled=0.1), title
             lab.screenshot(f"view-{title.lower().replace(' ', '-')}-{screen}")
         assert len(canvas.get_attribute("aria-label") or "") > 20
+    labels = page.locator(".wb-tabs .lm-TabBar-tabLabel")
+    assert labels.count() >= 10
+    for screen in lab.on(screens):
+        cut = labels.evaluate_all("all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)")
+        assert cut == [], screen
     assert lab.websocket_bytes < 2_000_000
 
 

@@ -170,6 +170,7 @@ def profile_view(profile: Profile, tab: str = "", selection: Selection | None = 
     seen = (*head, below[opened])
     made = {name: Later(partial(_made, profile, name, selection), at_once=name in seen) for name in names}
     tabs = ipywidgets.Tab([made[name] for name in below], titles=titles, selected_index=opened)
+    tabs.add_class("wb-tabs")
     tabs.observe(lambda change: _opened(made, below, change["new"]), "selected_index")
     return Linked(profile, names, [*(made[name] for name in head), tabs], selection, made)
 

@@ -176,7 +176,7 @@ function load(view) {
 async function render({model, el}) {
   const view = {model, selection: await selectionOf(model), live: model.get("live"), way: "received", rate: 4, playing: null};
   const ui = (view.ui = frame(el, {title: "Player", sentence: model.get("data").sentence, side: true, height: 520}));
-  ui.strip = h("canvas", {class: "wb-strip", "aria-hidden": "true"});
+  ui.strip = h("canvas", {class: "wb-film", "aria-hidden": "true"});
   ui.controls = h("div", {class: "wb-player"});
   ui.plot.append(ui.controls, ui.strip);
   load(view);

@@ -105,7 +105,7 @@ function chosen({selection}, each) {
 // A bar of a branch's part of the program, by cause.
 function bar(view, each) {
   const part = Math.min(1, share(view, each)), causes = each.causes.length ? each.causes : [[each.kind, 1]], all = causes.reduce((sum, [, cycles]) => sum + cycles, 0) || 1;
-  return h("div", {class: "wb-share", "aria-hidden": "true"}, ...causes.map(([cause, cycles]) => h("span", {style: {width: `${(100 * part * cycles) / all}%`, background: view.data.kinds[cause].colour}})));
+  return h("div", {class: "wb-branch-share", "aria-hidden": "true"}, ...causes.map(([cause, cycles]) => h("span", {style: {width: `${(100 * part * cycles) / all}%`, background: view.data.kinds[cause].colour}})));
 }
 
 function line(view, [row, level], number) {

@@ -224,7 +224,7 @@ async function render({model, el}) {
   load(view);
   const ui = (view.ui = frame(el, {title: "Source", sentence: data.sentence, height: STRIP}));
   view.rows = h("div", {class: "wb-code-rows", role: "presentation"});
-  view.box = h("div", {class: "wb-code", tabindex: 0, role: "listbox", "aria-label": "Code: arrows walk, n and p go to lines with steps, Enter lights up a line's steps", onscroll: () => fill(view), onkeydown: (event) => key(view, event)}, view.rows);
+  view.box = h("div", {class: "wb-code-box", tabindex: 0, role: "listbox", "aria-label": "Code: arrows walk, n and p go to lines with steps, Enter lights up a line's steps", onscroll: () => fill(view), onkeydown: (event) => key(view, event)}, view.rows);
   view.said = h("p", {class: "wb-plan"});
   view.steps = h("div", {class: "wb-code-steps"});
   for (const part of [view.box, view.said, view.steps]) ui.root.insertBefore(part, ui.root.querySelector("details"));
