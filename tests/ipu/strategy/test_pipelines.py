@@ -53,6 +53,39 @@ def test_scopes_around_calls_make_stages(two_ipus: Twins) -> None:
     assert [run.graph.meta["stages"] for run in two_ipus.strategy.executables] == [2, 2, 2]
 
 
+def masked() -> Any:
+    """What keras.ops and operators of tensors make inside a scope, and the mask of an embedding."""
+    inputs = keras.Input((6,))
+    with ipu.keras.PipelineStage(0):
+        words = keras.ops.cast(keras.ops.abs(inputs) * 3.0, "int32")
+        x = keras.layers.Embedding(40, 5, mask_zero=True, name="words")(words)
+    with ipu.keras.PipelineStage(1):
+        x = keras.layers.GlobalAveragePooling1D(name="mean")(x)
+        x = keras.layers.Dense(3, name="last")(keras.ops.sin(x) + x[:, :1])
+    return keras.Model(inputs, x)
+
+
+@pytest.mark.slow
+def test_functions_operators_and_masks_are_on_the_stage_of_their_scope(two_ipus: Twins) -> None:
+    ours = two_ipus.made(masked, here=True, steps_per_execution=8)
+    stages = {each.layer.name: each.pipeline_stage for each in ours.get_pipeline_stage_assignment()}
+    kinds = {type(each.layer).__name__ for each in ours.get_pipeline_stage_assignment()}
+    assert {"Absolute", "Multiply", "Cast", "NotEqual", "Sin", "GetItem", "Add"} <= kinds
+    assert [stages[name] for name in ("words", "mean", "last")] == [0, 1, 1]
+    for each in ours.get_pipeline_stage_assignment():
+        behind = type(each.layer).__name__ in ("Sin", "GetItem", "Add", "GlobalAveragePooling1D", "Dense")
+        assert each.pipeline_stage == int(behind), each.layer.name
+    ours.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+    history = two_ipus.fitted(ours, batch_size=6)
+    assert two_ipus.strategy.executables[0].graph.meta["stages"] == 2
+    configure(1)
+    theirs = two_ipus.made(masked, here=True, steps_per_execution=8)
+    theirs.reset_pipeline_stage_assignment()
+    theirs.set_gradient_accumulation_options(4)
+    assert history == pytest.approx(two_ipus.fitted(theirs, batch_size=6), rel=1e-5)
+    assert_alike(ours, theirs)
+
+
 @pytest.mark.slow
 def test_replicas_of_a_pipeline_add_up(two_ipus: Twins) -> None:
     models = []

@@ -46,14 +46,16 @@ class PipelineStage:
                 todo="close the outer one first",
             )
         token = _OPEN.set(self._stage)
-        # Operations that are no layers note their calls as they are made, layers at the end of theirs.
-        before = [(kind, kind.__call__) for kind in (keras.Operation, keras.layers.Layer)]
-        for kind, call in before:
-            kind.__call__ = _noting(call)
+        # Operations that are no layers note their calls as they are made, layers at the end of theirs; functions of
+        # keras.ops, what operators of tensors are and what makes a mask, ask for a symbolic call alone.
+        ways = ((keras.Operation, "__call__"), (keras.layers.Layer, "__call__"), (keras.Operation, "symbolic_call"))
+        before = [(kind, name, vars(kind)[name]) for kind, name in ways]
+        for kind, name, call in before:
+            setattr(kind, name, _noting(call))
 
         def close() -> None:
-            for kind, call in before:
-                kind.__call__ = call
+            for kind, name, call in before:
+                setattr(kind, name, call)
             _OPEN.reset(token)
 
         self._close = close
