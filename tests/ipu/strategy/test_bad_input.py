@@ -23,6 +23,7 @@ class Bad:
     build: Callable[[], Any] = functional
     steps: int = 1
     ipus: int = 1
+    optimizer: Callable[[], Any] = lambda: keras.optimizers.SGD(0.1)
     told: bool = True  # whether the model can tell its options: not while a call strays from the stages of others
     set_before: Callable[[Any], Any] = lambda model: model.set_infeed_queue_options(prefetch_depth=4)
 
@@ -148,6 +149,31 @@ CASES: dict[str, Bad] = {
         ipus=2,
         set_before=in_two_stages(None),
     ),
+    "a pipeline whose updates fill no round": Bad(
+        names="gradient_accumulation_steps_per_replica .* is 3, .*_per_replica=4",
+        done=fit,
+        build=four_layers,
+        steps=6,
+        ipus=2,
+        set_before=in_two_stages(3),
+    ),
+    "a pipeline whose evaluation fills no round": Bad(
+        names="evaluation .* has 3 batches .* for 4 batches, and steps_per_execution",
+        done=lambda twins, model: model.evaluate(twins.x[:24], twins.y[:24], batch_size=8, verbose=0),
+        build=four_layers,
+        steps=3,
+        ipus=2,
+        set_before=in_two_stages(4),
+    ),
+    "an optimizer that updates all stages or none": Bad(
+        names="LossScaleOptimizer",
+        done=fit,
+        build=four_layers,
+        steps=6,
+        ipus=2,
+        optimizer=lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)),
+        set_before=in_two_stages(6),
+    ),
     "a train_step that cannot be cut by accumulation": Bad(
         names="train_step of the model",
         kind=RuntimeError,
@@ -217,7 +243,7 @@ def state_of(model: Any, told: bool) -> list[Any]:
 def test_it_is_named_and_nothing_is_half_set(twins: Twins, case: str) -> None:
     bad = CASES[case]
     configure(bad.ipus)
-    model = twins.made(bad.build, here=True, steps_per_execution=bad.steps)
+    model = twins.made(bad.build, here=True, steps_per_execution=bad.steps, optimizer=bad.optimizer())
     bad.set_before(model)
     before = state_of(model, bad.told)
     with pytest.raises(bad.kind, match=bad.names):

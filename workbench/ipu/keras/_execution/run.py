@@ -130,7 +130,13 @@ class Execution:
             written = self.accumulation.written if self.mode == "training" else {}
         # The options speak of all devices; this one's IPUs are shared out here.
         own = options.with_values({"auto_select_ipus": (), "select_ipus": ()})
-        executable = _hooks.compiler.get()(program, own.with_values(written), replicas=self.replicas)
+        try:
+            executable = _hooks.compiler.get()(program, own.with_values(written), replicas=self.replicas)
+        except InputError as error:
+            wanted = error.mends.get("gradient_accumulation_steps")
+            if self.stages is None or wanted is None:
+                raise
+            raise self._fill_no_round(program.micro_batches, wanted) from error
         self.strategy._keep(executable)
         LOGGER.info("%s: compiled %s of %s", self.model.name, self.mode, executable)
         step = turns.add if turns.accumulates else turns.whole
@@ -140,6 +146,21 @@ class Execution:
             batch=on_host(step, turns, executable),
             update=on_host(turns.update, turns, executable),
             pipelined=program if self.stages is not None else None,
+        )
+
+    def _fill_no_round(self, batches: int, wanted: int) -> InputError:
+        """What is said of so many batches of the stages, in the words of who set them, and of how many would do."""
+        name = self.model.name
+        if self.mode == "training":
+            return InputError(
+                f"gradient_accumulation_steps_per_replica of the model {name!r} is {batches}, which fills no round of "
+                "its pipeline",
+                todo=f"call set_pipelining_options(gradient_accumulation_steps_per_replica={wanted}, ...)",
+            )
+        return InputError(
+            f"an execution of the {self.mode} of the model {name!r} has {batches} batches of each replica, which fill "
+            "no round of its pipeline",
+            todo=f"give data or steps for {wanted * self.replicas} batches, and steps_per_execution as many",
         )
 
     def _alone(self, turns: Turns, state: State, data: Any, count: int) -> ExecutionProgram:

@@ -150,7 +150,7 @@ class ModelExtension(PipelinedExtension):
         cut = stages is not None or (mode == "training" and accumulation.steps > 1)
         self._check_steps_of_its_own(mode, cut=cut)
         if cut and mode == "training":
-            self._check_optimizer()
+            self._check_optimizer(in_stages=stages is not None)
         return Execution(
             model=self,
             mode=mode,
@@ -182,8 +182,18 @@ class ModelExtension(PipelinedExtension):
                 todo="leave call out, or reset_pipeline_stage_assignment()",
             )
 
-    def _check_optimizer(self) -> None:
-        """Gradients that are added up reach an optimizer by `apply`: a `minimize` of its own is never called."""
+    def _check_optimizer(self, *, in_stages: bool) -> None:
+        """Gradients that are added up reach an optimizer by `apply`: a `minimize` of its own is never called.
+
+        In stages each updates its own weights, which one question about all gradients at once would tie together.
+        """
+        if in_stages and isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer):
+            raise InputError(
+                f"the optimizer of the model {self.name!r} is a LossScaleOptimizer, which updates the weights of all "
+                "stages or none of them",
+                expected="an optimizer whose updates of the stages do not wait for each other",
+                todo="compile the model with auto_scale_loss=False, or without a LossScaleOptimizer",
+            )
         own = getattr(type(self.optimizer), "minimize", None)
         if own is not None and not (own.__module__ or "").startswith("keras."):
             raise InputError(
