@@ -13,10 +13,6 @@ import pytest
 from tests.splits.write import IPUS, PUBLISHED, SHARED, keys, misses, row, stored
 
 ANEW = "vit-b16, 2"  # the row that is compiled again
-# Of eight compiles: the IPU with the table of words is over wherever the others are cut, until its gradients are
-# offloaded, which would be the next.
-OVER = ("gpt2, 8",)
-TILE_BYTES = 624 * 1024
 # Of what came: the median of all stages, and what nine in ten are within.
 CYCLES, BYTES = (0.05, 0.10), (0.10, 0.25)
 
@@ -35,12 +31,9 @@ def test_a_stage_of_both_ends_is_on_the_first_ipu() -> None:
             assert len(attempt["cuts"]) == ipus
 
 
-def test_where_nothing_fits_the_row_says_what_came_nearest() -> None:
-    over = [each for each in stored() if not any(attempt["fits"] for attempt in each["attempts"])]
-    assert tuple(each["key"] for each in over) == OVER
-    for each in over:
-        largest = [max(attempt["bytes"]) for attempt in each["attempts"]]
-        assert largest[each["best"]] == min(largest) > TILE_BYTES
+def test_something_fits_on_every_number_of_ipus() -> None:
+    for each in stored():
+        assert each["attempts"][each["best"]]["fits"], each["key"]
 
 
 def test_the_slowest_stage_is_no_slower_than_of_even_stages() -> None:

@@ -143,7 +143,8 @@ class _Search:
     def _settle(self, relief: dict[str, Any], more: bool) -> None:
         """Compile the best known cuts and those that follow from what it shows, until they are known already.
 
-        With `more` reliefs to come, no further cuts are compiled where all are far over.
+        With `more` reliefs to come, no further cuts are compiled where all are far over, or once one that does not fit
+        was no better: what is over is of no cut.
         """
         cuts: Cuts | None = self._start()
         expected: StageCosts | None = None
@@ -155,6 +156,8 @@ class _Search:
             if attempt.profile is None or self.layout.ipus == 1:
                 return
             best, idle = (attempt, 0) if best is None or attempt.rank < best.rank else (best, idle + 1)
+            if more and idle and best.profile is not None and not best.profile.fits:
+                return
             stages = stages_of(attempt.cuts, len(self.chain.names))
             expected = costs_of(attempt.profile, self.chain.names, stages, self._crossing(attempt.profile))
             cuts = self._next(expected, tried, int(attempt.profile.target["bytes_per_tile"]), more)
