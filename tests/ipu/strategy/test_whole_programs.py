@@ -8,7 +8,8 @@ import keras
 import numpy as np
 import pytest
 
-from tests.ipu.strategy.twins import Twins, assert_alike
+from tests.ipu.strategy.twins import Twins, assert_alike, configure
+from workbench import ipu
 from workbench.ipu.ipu_strategy import IPUStrategy
 
 EPOCHS, BATCH = 2, 8
@@ -145,3 +146,48 @@ def test_an_early_stop_is_early_and_its_weights_are_those_before(twins: Twins) -
     found = model.evaluate(x, y, sample_weight=weights, batch_size=BATCH, verbose=0)
     # The epoch before the last was the last to better the loss by as much as was asked for.
     assert found[0] == pytest.approx(losses[-2], rel=1e-5)
+
+
+def two_losses_over_a_shared_layer() -> Program:
+    """Inputs and outputs by name, a batch normalisation and draws, a shared layer; stages by scopes."""
+    inputs = {name: keras.Input((6,), name=name) for name in ("first", "second")}
+    with ipu.keras.PipelineStage(0):
+        tower = L.Dense(5, "tanh", name="tower")
+        ends = [tower(each) for each in inputs.values()]
+        apart = L.Dropout(0.2, seed=3)(L.BatchNormalization(name="norm")(ends[0] - ends[1]))
+    with ipu.keras.PipelineStage(1):
+        score = L.Dense(1, name="score")(L.concatenate(ends))
+        kind = L.Dense(3, "softmax", name="kind", kernel_regularizer="l2")(apart)
+    model = keras.Model(list(inputs.values()), {"score": score, "kind": kind})
+    losses = {"score": "mse", "kind": "sparse_categorical_crossentropy"}
+    metrics = {"score": ["mae"], "kind": ["accuracy"]}
+    optimizer = keras.optimizers.Adam(0.01, global_clipnorm=0.5)
+    model.compile(optimizer, losses, metrics=metrics, loss_weights={"score": 1.0, "kind": 0.3})
+    x = {"first": normal(1, 64, 6), "second": normal(2, 64, 6)}
+    y = {"score": normal(3, 64, 1), "kind": classes(4, 3, 64)}
+    held = tuple({name: values[:32] for name, values in each.items()} for each in (x, y))
+    return model, {"x": x, "y": y, "validation_data": held, "shuffle": False}
+
+
+@pytest.mark.slow
+def test_a_program_of_two_losses_trains_in_stages_as_in_one_piece(twins: Twins) -> None:
+    found = []
+    for staged in (True, False):
+        configure(2 if staged else 1)
+        keras.utils.set_random_seed(1)
+        with twins.strategy.scope():
+            model, given = two_losses_over_a_shared_layer()
+        model.steps_per_execution = 4
+        if staged:
+            model.set_pipelining_options(4)
+        else:
+            model.reset_pipeline_stage_assignment()
+            model.set_gradient_accumulation_options(4)
+        found.append((model, model.fit(**{"batch_size": BATCH, "epochs": EPOCHS, "verbose": 0, **given}).history))
+    (ours, here), (theirs, there) = found
+    assert here.keys() == there.keys()
+    assert {"score_mae", "val_kind_accuracy"} <= here.keys()
+    for each, values in there.items():
+        np.testing.assert_allclose(here[each], values, rtol=1e-5, err_msg=each)
+    assert_alike(ours, theirs)
+    assert [each.graph.meta.get("stages", 1) for each in twins.strategy.executables] == [2, 2, 1, 1]
