@@ -204,9 +204,9 @@ function furnish(view) {
 
 function listed(view) {
   const {series, sums, ipu} = drawnNow(view);
-  return table([{label: "tile", number: true, text: (tile) => String(tile)}, {label: `${view.data.splits[view.split]} (bytes)`, number: true, text: (tile) => wholeText(sums[tile])},
+  return table([{label: "tile", number: true, text: (tile) => String(tile)}, {label: "together (bytes)", number: true, text: (tile) => wholeText(sums[tile])},
     ...series.paints.map(({label}, part) => ({label: `${label} (bytes)`, number: true, text: (tile) => wholeText(series.bytes[part][tile])}))],
-  [...sums.keys()].sort((a, b) => sums[b] - sums[a]), {caption: `Tiles of IPU ${ipu}, fullest first`, most: 100, pick: (tile) => chooseTile(view, tile), chosen: (tile) => tile === view.selection.get("tile")});
+  [...sums.keys()].sort((a, b) => sums[b] - sums[a]), {caption: `Tiles of IPU ${ipu}, by ${view.data.splits[view.split]}; fullest first`, most: 100, pick: (tile) => chooseTile(view, tile), chosen: (tile) => tile === view.selection.get("tile")});
 }
 
 async function render({model, el}) {
