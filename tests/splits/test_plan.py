@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import workbench as wb
+from tests.splits.test_split import deep
 from workbench.errors import InputError
-from workbench.splits.plan import Plan
+from workbench.splits.plan import EACH, Plan
 
 
 def network() -> Any:
@@ -65,6 +66,19 @@ def test_the_system_is_what_it_was_and_mistakes_are_named() -> None:
         wb.plan(network, global_batch=0)
     with pytest.raises(InputError, match="no argument 'stages'"):
         wb.plan(network, global_batch=8, stages=[0, 1])
+
+
+@pytest.mark.slow
+def test_where_nothing_fits_the_nearest_is_given_what_is_left() -> None:
+    """Four compiles of each number of stages reach no offload; four stages come nearest, and fit with more."""
+    target = wb.target("ipu2", tiles_per_ipu=8).replace(bytes_per_tile=102_944)
+    plan = wb.plan(deep, global_batch=128, system="pod4", batch_size=16, target=target, compiles=24)
+    assert plan.fits
+    assert plan.best.stages == 4
+    assert plan.best.compiled > EACH
+    assert plan.table["compiled"].sum() <= 24
+    assert not plan.table["fits"].iloc[1:].any()
+    assert "gradient_accumulation_buffers" in plan.best.arguments["offload"]
 
 
 def test_text_and_data() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -182,6 +182,7 @@ def plan(
         best = search.best
         search.stages(stages, ipus // stages)
         worse = worse + 1 if 0 < best == search.best else 0
+    search.nearest()
     search.schedules()
     if not search.uses:
         raise InputError(f"there is no use of {system} to try: {'; '.join(search.untried)}")
@@ -226,7 +227,18 @@ class _Search:
         sizes = [asked] if asked else [1 << place for place in range(max(1, each).bit_length())]
         return [size for size in sizes if not rest and each % size == 0]
 
-    def _use(self, stages: int, replicas: int, size: int, schedule: str) -> Use:
+    def nearest(self) -> None:
+        """Where nothing fits, what came nearest again, with all compiles that are left."""
+        known = [use for use in self.uses if use.profile is not None]
+        if self.best or not known:
+            return
+        near = min(known, key=_over)
+        if self.left > near.compiled:
+            self.uses.remove(near)
+            again = self._use(near.stages, near.replicas, near.batch_size, near.schedule, self.left)
+            self.uses[-1] = replace(again, compiled=near.compiled + again.compiled)
+
+    def _use(self, stages: int, replicas: int, size: int, schedule: str, most: int = EACH) -> Use:
         accumulation = self.batch // replicas // size
         told: dict[str, Any] = {
             "stages": stages,
@@ -241,7 +253,7 @@ class _Search:
         )
         try:
             split = searched(
-                request, self.compile, self.chain, stages, max(1, min(EACH, self.left)), self._listener(told)
+                request, self.compile, self.chain, stages, max(1, min(most, self.left)), self._listener(told)
             )
             use = Use(**told, split=split, compiled=len(split.attempts))
         except WorkbenchError as problem:
