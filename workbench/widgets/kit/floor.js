@@ -9,12 +9,15 @@ export function tileAt({rows, columns}, column, row, tiles) {
   return column < 0 || row < 0 || column >= columns || row >= rows || tile >= tiles ? -1 : tile;
 }
 
+const channelsOf = new WeakMap(); // of lists of stops: a picture asks for thousands of colours
+
 // Colour of a part between 0 and 1 on a list of "#rrggbb" stops.
 export function rampColour(stops, part) {
+  let channels = channelsOf.get(stops);
+  if (!channels) channelsOf.set(stops, (channels = stops.map((stop) => [1, 3, 5].map((at) => parseInt(stop.slice(at, at + 2), 16)))));
   const place = Math.max(0, Math.min(1, part)) * (stops.length - 1), low = Math.min(stops.length - 2, Math.floor(place));
-  const channel = (stop, at) => parseInt(stops[stop].slice(at, at + 2), 16);
-  const mixed = [1, 3, 5].map((at) => Math.round(channel(low, at) + (channel(low + 1, at) - channel(low, at)) * (place - low)));
-  return `rgb(${mixed.join()})`;
+  const from = channels[low], to = channels[low + 1];
+  return `rgb(${from.map((value, i) => Math.round(value + (to[i] - value) * (place - low))).join()})`;
 }
 
 // The tile that a key leads to: -1 beyond the edge, -2 for another key.
