@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times sweeps keras_fit
+BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times sweeps keras_fit cockpit
 
 .PHONY: help lab test test-all hostile check reference golden stub corpus stability fidelity decide splits notebooks picture bench clean
 
@@ -67,7 +67,7 @@ notebooks: $(VENV)/.lab-ready ## run every notebook and store it with its output
 picture: $(VENV)/.test-ready ## draw the README's picture again
 	KERAS_BACKEND=jax $(BIN)/python docs/picture.py
 
-bench: $(VENV)/.lab-ready ## the speed benchmarks, in fresh processes
+bench: $(VENV)/.test-ready ## the speed benchmarks, in fresh processes
 	failed=0; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || failed=1; done; exit $$failed
 
 clean: ## remove what the commands made, the environment too
