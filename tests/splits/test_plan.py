@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from tests.splits.test_split import deep
+from tests.splits.deep import deep
 from workbench.errors import InputError
 from workbench.splits.plan import EACH, Plan
 

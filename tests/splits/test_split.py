@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.splits.deep import deep
 from workbench.engine.frontends.staging.chain import chain_of
 from workbench.errors import InputError
 from workbench.splits.costs import costs_of
@@ -102,16 +103,6 @@ def deep_recomputed(*checkpoints: str) -> Any:
         recomputation=True,
         recomputation_checkpoints=checkpoints,
     )
-
-
-def deep() -> Any:
-    import keras
-
-    def block(name: str) -> Any:
-        inner = [keras.layers.Dense(512, "gelu", name="wide"), keras.layers.Dense(32, name="narrow")]
-        return keras.Sequential([keras.Input((32,)), *inner], name=name)
-
-    return keras.Sequential([keras.Input((32,)), *(block(f"b{place}") for place in range(6))])
 
 
 def test_less_is_made_again_at_a_time_where_recomputation_is_not_enough() -> None:

@@ -10,16 +10,9 @@ import IPython.display
 import pytest
 
 import workbench as wb
+from tests.widgets.too_large import too_large
 from workbench.widgets.growing import growing, in_notebook
 from workbench.widgets.views.diagnosis import DiagnosisView
-
-
-def too_large() -> Any:
-    target = wb.target("ipu2", tiles_per_ipu=4)
-    whole = wb.profile("mlp", batch_size=64, mode="training", target=target).max_tile_bytes
-    return wb.compile(
-        "mlp", batch_size=64, mode="training", target=target.replace(bytes_per_tile=whole * 9 // 640 * 64)
-    )
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import workbench as wb
-from tests.widgets.test_growing import too_large
+from tests.widgets.too_large import too_large
 from workbench.base.units import bytes_text
 from workbench.widgets.views import diagnosis
 
