@@ -54,7 +54,7 @@ class Later(ipywidgets.Box):
 
     def _leave_room(self) -> None:
         if self._view is not None and self._loaded and self.room is not None:
-            self.room.close()
+            close(self.room)
             self.room = None
 
     def see(self) -> Any:
@@ -186,8 +186,9 @@ def close(box: Any) -> None:
 
     A page keeps the model of every widget that is not closed, and with it all that a view was sent.
     """
-    for child in getattr(box, "children", ()):
+    room = getattr(box, "room", None)
+    for child in (*getattr(box, "children", ()), *([] if room is None else [room])):
         close(child)
-    for part in (box, *(getattr(box, name, None) for name in ("selection", "layout", "style", "room"))):
+    for part in (box, *(getattr(box, name, None) for name in ("selection", "layout", "style"))):
         if isinstance(part, ipywidgets.Widget):
             part.close()
