@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.corpus.digest import columns
-from workbench.executable import Executable, compile_request, make_request
+from workbench.engine import remembered
+from workbench.executable import Executable, cache, compile_request, make_request
 
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "convolutions.poplar_options.availableMemoryProportion": (0.6, 0.3, 0.02, 0.004, 0.0),
@@ -128,6 +129,7 @@ def test_many_schedules_in_turn(steps: list[tuple[str, Any]]) -> None:
 
 
 def test_a_bound_that_changes_no_plan_says_its_own_in_the_same_tables() -> None:
+    cache.clear()  # which may hold a compile of the other bound, of its own
     first = compile_request(request_of(network))
     assert first.profile.fits
     bound = {"convolutions.poplar_options.availableMemoryProportion": 0.5}
@@ -136,3 +138,15 @@ def test_a_bound_that_changes_no_plan_says_its_own_in_the_same_tables() -> None:
     assert later.profile.meta["config_changed"] == bound
     assert first.profile.meta["config_changed"] == {}
     assert set(later.passes["changed"].str.endswith(("as before", "traced before"))) == {True}
+
+
+def test_plans_are_told_to_be_the_same_though_the_planner_forgot_them() -> None:
+    cache.clear()
+    first = compile_request(request_of(network))
+    assert first.profile.fits
+    for kept in remembered.EVERY:  # as between compiles of a session that has compiled much
+        kept.forget()
+    later = compile_request(
+        first.request.replace(options={"convolutions.poplar_options.availableMemoryProportion": 0.5}), like=first
+    )
+    assert later.profile.tables is first.profile.tables

@@ -38,7 +38,7 @@ class AxisCuts:
         return self.hi - self.lo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class ConvPlan:
     """How a problem is cut. `splits` gives the parts of every axis in tile order: the last varies fastest.
 

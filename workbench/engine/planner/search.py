@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -354,9 +355,21 @@ def _by_bytes(choice: Choice) -> tuple[int, ...]:
     return (choice.order[1], choice.order[0], *choice.order[2:])
 
 
-@remembered(4096)
+_ALIVE: WeakValueDictionary[tuple[ConvProblem, Choice, str], ConvPlan] = WeakValueDictionary()
+
+
 def _finished(problem: ConvProblem, choice: Choice, warning: str) -> ConvPlan:
-    """The plan of a choice, with its cost as terms; one object for all bounds that lead to it."""
+    """The plan of a choice; one object for all bounds that lead to it, by which compiles tell that nothing changed.
+
+    So it is while anything holds that object, whatever else of the planner's is forgotten between compiles.
+    """
+    key = (problem, choice, warning)
+    found = _ALIVE.get(key)
+    return _ALIVE.setdefault(key, _plan_of(problem, choice, warning)) if found is None else found
+
+
+def _plan_of(problem: ConvProblem, choice: Choice, warning: str) -> ConvPlan:
+    """The plan of a choice, with its cost as terms."""
     variant, rules = choice.variant, choice.rules
     share, parts = chosen_columns(tables_of(variant), choice.rows)
     shares = shares_of(variant, share, parts, choice.serial_in, choice.serial_out)
