@@ -7,6 +7,15 @@ May import all of the workbench. Tests: tests/cli/.
 
 from __future__ import annotations
 
-from workbench.cli.main import main
+import sys
+from pathlib import PurePath
+
+try:
+    from workbench.cli.main import main
+except KeyboardInterrupt:
+    # Of the command itself, as it begins: `python -m` while it imports this package, or the script of this name.
+    if sys.argv[0] == "-m" or PurePath(sys.argv[0]).stem == "workbench":
+        sys.exit(130)
+    raise
 
 __all__ = ["main"]
