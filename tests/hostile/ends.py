@@ -91,8 +91,8 @@ RESULTS: Mapping[str, str] = {
     "trip_counts": "",
     "wb.target.tiles_per_ipu": "none|zero|numpy scalar",
     "executable": "executable|profile",
-    "wb.diagnose.ipus": "none|past 64 bits|10**18|numpy scalar",
-    "wb.fewest_ipus.most": "numpy scalar",  # of a system
+    "wb.diagnose.ipus": "none|numpy scalar",
+    "wb.fewest_ipus.most": "none|numpy scalar",  # of a system
     "seconds": "past 64 bits|10**18|float|infinite|numpy scalar",
     "wb.app.source": "none|callable|class",  # compiled when the button is pressed
     "compiles": "past 64 bits|10**18|numpy scalar",
