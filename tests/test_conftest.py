@@ -26,6 +26,19 @@ def test_other():
     pass
 """
 
+WHERE_BROWSER_TESTS_RUN = """
+import os
+from pathlib import Path
+@pytest.mark.browser
+@pytest.mark.parametrize("n", range(6))
+def test_it(n):
+    with Path("{seen}").open("a") as file:
+        file.write(os.environ["PYTEST_XDIST_WORKER"] + "\\n")
+@pytest.mark.parametrize("n", range(3))
+def test_other(n):
+    pass
+"""
+
 
 def run_pytest(folder: Path, source: str, *options: str, required: str = "") -> subprocess.CompletedProcess[str]:
     """Run the source as a test of a project whose conftest is ours."""
@@ -61,3 +74,12 @@ def test_the_run_says_what_it_left_out(workers: str, tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert "3 tests are outside 'not slow'; `make test-all` runs them" in lines
     assert "1 passed" in lines[-1]
+
+
+def test_browser_tests_are_all_in_one_worker(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.txt"
+    done = run_pytest(tmp_path, WHERE_BROWSER_TESTS_RUN.format(seen=seen), "-n", "2", "--dist", "loadgroup")
+    assert done.returncode == 0, done.stdout
+    workers = seen.read_text().split()
+    assert len(workers) == 6
+    assert len(set(workers)) == 1
