@@ -76,6 +76,30 @@ def planted() -> list[tuple[int, dict[str, Any]]]:
 
 
 @pytest.mark.slow
+def test_planted_changes_of_training_are_found_where_they_are() -> None:
+    """As of inference, where the backward pass and the weight update lie after the change too. What of a layer is
+    different is read from the two programs: a layer of which nothing is holds 0, any other says through what."""
+    still = 0
+    target = wb.target("ipu2", tiles_per_ipu=16)
+    arguments: dict[str, Any] = {"batch_size": 8, "mode": "training", "optimizer": "sgd", "target": target}
+    before, distinct = wb.profile(net(None), **arguments), {repr(each): each for each in planted()}
+    for place, change in distinct.values():
+        after = wb.profile(net(place, **change), **arguments)
+        rows = compare(before, after).why
+        assert rows.groupby("origin")["cycles"].sum().abs().idxmax() == f"d{place}", (place, change)
+        # Gradients of another type are made by the layer before; nothing else has changed itself.
+        assert set(rows["origin"]) <= {"", f"d{place - 1}", f"d{place}"}, (place, change)
+        same = {layer for layer, word in moved(before, after).items() if not word} - {f"d{place}"}
+        assert not rows.loc[rows["layer"].isin(same), "cycles"].any(), (place, change)
+        elsewhere = rows[(rows["origin"] == "") & (rows["layer"] != "") & (rows["cycles"] != 0)]
+        assert (elsewhere["through"] != "").all(), (place, change)
+        still += len(same)
+        left = rows.loc[rows["cause"] == REMAINDER, "cycles"].abs().sum()
+        assert left <= MOST_LEFT * rows["cycles"].abs().sum(), (place, change, left)
+    assert still > 2 * len(distinct)  # so that what is held to 0 are many
+
+
+@pytest.mark.slow
 def test_planted_changes_are_found_where_they_are() -> None:
     """What comes of the changed layer's change is the most. Layers that did not change, and whose inputs and code did
     not, hold 0; one that holds anything says through what, and none lies before the change."""

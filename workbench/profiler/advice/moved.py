@@ -6,7 +6,8 @@ of which none of this is different takes what it took.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -41,7 +42,7 @@ def _differ(sides: list[dict[str, Layouts]], word: str, layer: str) -> bool:
 
 
 def _told(profile: Profile) -> dict[str, Layouts]:
-    operators, found = profile.tables["operators"], _layouts(profile)
+    operators, (found, inside) = profile.tables["operators"], _layouts(profile)
     members: dict[str, str] = {}
     for name, body in zip(operators["name"].tolist(), operators["body"].tolist(), strict=True):
         members.setdefault(body, name if body else "")  # a body lies as its first caller has it
@@ -49,31 +50,72 @@ def _told(profile: Profile) -> dict[str, Layouts]:
         *(operators[each].tolist() for each in ("layer", "name", "plan", "body")), strict=True
     ):
         found["plan"].setdefault(layer, set()).add((name, plan))
-        found["code"].setdefault(layer, set()).add((name, members[body]))
+        found["code"].setdefault(layer, set()).add((name, members[body], frozenset(inside.get(body, ()))))
     return found
 
 
-def _layouts(profile: Profile) -> dict[str, Layouts]:
-    """By layer the variables that its steps touch, with the bytes of each tile; `inputs` are those of other layers and
-    those that it holds from call to call."""
-    steps, variables, accesses = (profile.tables[name] for name in ("steps", "variables", "accesses"))
-    touching = rows_of(steps["id"])[accesses["step"]]
-    layers, of = np.unique(steps["layer"], return_inverse=True)
-    touched = rows_of(variables["id"])[accesses["variable"]]
-    pairs = np.unique(np.stack([of[touching], touched, accesses["write"]]), axis=1)
-    names, holders, kinds = (variables[each].tolist() for each in ("name", "layer", "kind"))
-    described = list(zip(names, *(variables[each].tolist() for each in ("ipu", "dtype", "shape")), strict=True))
-    digests: dict[int, bytes] = {}
+def _layouts(profile: Profile) -> tuple[dict[str, Layouts], Layouts]:
+    """What the steps of each layer touch and where it lies, and the same of each body that operators share.
+
+    `inputs` are what other layers wrote and what a layer holds from call to call. Bytes of each tile tell where a
+    variable lies; of what an exchange moves, also which elements.
+    """
+    steps, variables = profile.tables["steps"], profile.tables["variables"]
+    touching, touched, writes = _touched(profile)
+    layers, parents = steps["layer"].tolist(), steps["parent"].tolist()
+    holders, kinds = variables["layer"].tolist(), variables["kind"].tolist()
+    lies, held, needed = _lies(profile), *_held_and_needed(profile)
+    names, moves = steps["name"].tolist(), steps["moves"].tolist()
     found: dict[str, Layouts] = {word: {} for word in WORDS}
-    for layer, row, write in zip(layers[pairs[0]].tolist(), *pairs[1:].tolist(), strict=True):
-        index = int(variables["bytes_index"][row])
-        if index not in digests:
-            digests[index] = blake2b(np.ascontiguousarray(profile.vector(index)).tobytes(), digest_size=16).digest()
-        lies = (*described[row], digests[index])
-        found["place"].setdefault(layer, set()).add(lies)
+    inside: Layouts = {}
+    for step, row, write in zip(touching.tolist(), touched.tolist(), writes.tolist(), strict=True):
+        layer, of = layers[step], (names[step], held.get(moves[step]))
+        here = {lies(row), (*of, needed.get(moves[step]))}
+        found["place"].setdefault(layer, set()).update(here)
+        inside.setdefault(parents[step].partition("/")[0], set()).update(here)
         if not write and (holders[row] != layer or kinds[row] in _HELD):
-            found["inputs"].setdefault(layer, set()).add(lies)
+            found["inputs"].setdefault(layer, set()).update((lies(row), of))
+    return found, inside
+
+
+def _touched(profile: Profile) -> tuple[np.ndarray[Any, Any], ...]:
+    """Rows of the steps, rows of the variables that they touch, and whether they write these."""
+    steps, variables, accesses = (profile.tables[name] for name in ("steps", "variables", "accesses"))
+    touching, touched = rows_of(steps["id"])[accesses["step"]], rows_of(variables["id"])[accesses["variable"]]
+    return touching, touched, accesses["write"]
+
+
+def _lies(profile: Profile) -> Callable[[int], tuple[Any, ...]]:
+    """What a row of the variables is and how many bytes each tile has of it, as a digest."""
+    variables = profile.tables["variables"]
+    described = list(zip(*(variables[each].tolist() for each in ("name", "ipu", "dtype", "shape")), strict=True))
+    indices = variables["bytes_index"].tolist()
+
+    @cache
+    def digest(index: int) -> bytes:
+        return _digest(np.ascontiguousarray(profile.vector(index)).tobytes())
+
+    return lambda row: (*described[row], digest(indices[row]))
+
+
+def _held_and_needed(profile: Profile) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    """Of each set of moves which elements the tiles hold before, and which they need, as digests."""
+    moves, table = profile.tables["moves"], profile.tables["placements"]
+    parts = np.split(profile.arrays["placement_numbers"], np.cumsum(table["numbers"])[:-1])
+    known = [
+        f"{kind} {head} ".encode() + part.tobytes()
+        for kind, head, part in zip(table["kind"].tolist(), table["head"].tolist(), parts, strict=False)
+    ]
+    found: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
+    sets = moves["set"].tolist()
+    for told, column in zip(found, ("held", "needed"), strict=True):
+        for number, row in zip(sets, moves[column].tolist(), strict=True):
+            told[number] = _digest(told.get(number, b"") + known[row])
     return found
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 __all__ = ["WORDS", "moved"]
