@@ -164,7 +164,9 @@ def zoom_and_pan(page: Any, canvas: Any) -> None:
 
 
 def played(page: Any, canvas: Any) -> None:
-    page.locator('section.wb[aria-label="Player"]').get_by_role("button", name="Play").click()
+    player = page.locator('section.wb[aria-label="Player"]')
+    player.get_by_label("speed").select_option("15")
+    player.get_by_role("button", name="Play").click()
     page.wait_for_timeout(5_000)
 
 

@@ -6,7 +6,7 @@ import {ceiling, highest, liveAt, runs} from "../../../workbench/widgets/views/l
 import {columnsOf} from "../../../workbench/widgets/views/memory.js";
 import {offlineModel} from "../../../workbench/widgets/kit/offline.js";
 import {bytesAt, covering, fullest, rectangleAt} from "../../../workbench/widgets/views/xray.js";
-import {cellOf, rampColour, tileAt} from "../../../workbench/widgets/kit/floor.js";
+import {cellOf, pixels, rampColour, tileAt} from "../../../workbench/widgets/kit/floor.js";
 import {bytesOfTile, largestTile, totals} from "../../../workbench/widgets/kit/tiles.js";
 
 test("what is live at a place, largest first", () => {
@@ -50,6 +50,15 @@ test("colours on the ramp", () => {
   assert.equal(rampColour(["#000000", "#ffffff"], 0), "rgb(0,0,0)");
   assert.equal(rampColour(["#000000", "#ffffff"], 0.5), "rgb(128,128,128)");
   assert.equal(rampColour(["#000000", "#808080", "#ffffff"], 7), "rgb(255,255,255)");
+});
+
+test("a floor as pixels: tiles down the rows of each column, clear where there is none", () => {
+  const bytes = (values, low, high) => [...new Uint8Array(pixels({columns: 2, rows: 3}, values, ["#000000", "#ff8000"], low, high).buffer)];
+  const black = [0, 0, 0, 255], orange = [255, 128, 0, 255], none = [0, 0, 0, 0];
+  assert.deepEqual(bytes([0, 10, 0, 10, 99], 0, 10), [...black, ...orange, ...orange, ...orange, ...black, ...none]);
+  assert.deepEqual(bytes([7, 7, 0], 7, 7), [...orange, ...none, ...orange, ...none, ...black, ...none]);
+  const half = bytes([5], 0, 10);
+  assert.deepEqual(half.slice(0, 4), [128, 64, 0, 255]);
 });
 
 test("bytes of tiles by category, hidden ones left out", () => {

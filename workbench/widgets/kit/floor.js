@@ -45,21 +45,48 @@ export function floor(plan, tiles, x0, y0, width, height) {
   return {at, under, cell, plan, tiles, x0, y0, right: last.x + cell.w, bottom: y0 + plan.rows * cell.h};
 }
 
-// The cells, coloured between low and high.
-export function paint(ctx, {at, cell, x0, y0, right, bottom}, values, ramp, low, high) {
-  const gap = cell.w > 5 ? 1 : 0.4;
-  const colours = new Map();
+const SHADES = 1024, shadesOf = new WeakMap();
+
+// The colours of a ramp as pixels: a picture is painted from them without a text for each tile.
+export function shades(stops) {
+  let found = shadesOf.get(stops);
+  if (!found) {
+    const bytes = new Uint8ClampedArray(4 * SHADES);
+    for (let i = 0; i < SHADES; i++) bytes.set([...rampColour(stops, i / (SHADES - 1)).match(/\d+/g).map(Number), 255], 4 * i);
+    shadesOf.set(stops, (found = new Uint32Array(bytes.buffer)));
+  }
+  return found;
+}
+
+// The pixels of a floor, a tile each, in rows of columns; where there is no tile they are clear.
+export function pixels({columns, rows}, values, ramp, low, high) {
+  const found = new Uint32Array(columns * rows), colours = shades(ramp), factor = high > low ? (SHADES - 1) / (high - low) : 0;
+  for (let tile = 0; tile < values.length; tile++) {
+    const value = values[tile], part = factor ? (value - low) * factor : value ? SHADES - 1 : 0;
+    found[(tile % rows) * columns + Math.floor(tile / rows)] = colours[Math.max(0, Math.min(SHADES - 1, Math.round(part)))];
+  }
+  return found;
+}
+
+let sheet = null; // where pixels become an image, for all floors in turn
+
+// The cells, coloured between low and high: one image, enlarged, and the gaps between columns and rows cut out of it.
+export function paint(ctx, {at, cell, plan, x0, y0, right, bottom}, values, ramp, low, high) {
+  const {columns, rows, lanes} = plan, gap = cell.w > 5 ? 1 : 0.4;
+  sheet ??= document.createElement("canvas");
+  Object.assign(sheet, {width: columns, height: rows});
+  sheet.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(pixels(plan, values, ramp, low, high).buffer), columns, rows), 0, 0);
   ctx.save();
   ctx.beginPath();
   ctx.rect(x0, y0, right - x0, bottom - y0);
   ctx.clip();
-  for (let tile = 0; tile < values.length; tile++) {
-    const {x, y, w, h: tall} = at(tile), value = values[tile];
-    let colour = colours.get(value);
-    if (!colour) colours.set(value, (colour = rampColour(ramp, high > low ? (value - low) / (high - low) : value ? 1 : 0)));
-    ctx.fillStyle = colour;
-    ctx.fillRect(x, y, w - gap, tall - gap);
+  ctx.imageSmoothingEnabled = false;
+  for (let first = 0; first < columns; first += lanes) {
+    const {x, y} = at(first * rows), wide = Math.min(lanes, columns - first);
+    ctx.drawImage(sheet, first, 0, wide, rows, x, y, wide * cell.w, rows * cell.h);
   }
+  for (let column = 0; column < columns; column++) ctx.clearRect(at(column * rows).x + cell.w - gap, y0, gap, bottom - y0);
+  for (let row = 0; row < rows; row++) ctx.clearRect(x0, at(row).y + cell.h - gap, right - x0, gap);
   ctx.restore();
 }
 
@@ -118,10 +145,10 @@ function inCell(ctx, text, x, y, wide, most) {
 
 // The colours with their numbers, `w` wide, and what they are under it.
 export function legend(ramp, ctx, t, {low, high, text, label, binary, x: left, y, w}) {
-  for (let x = 0; x < w; x++) {
-    ctx.fillStyle = rampColour(ramp, x / w);
-    ctx.fillRect(left + x, y, 1.5, 10);
-  }
+  const colours = ctx.createLinearGradient(left, 0, left + w, 0);
+  ramp.forEach((stop, i) => colours.addColorStop(i / (ramp.length - 1), stop));
+  ctx.fillStyle = colours;
+  ctx.fillRect(left, y, w, 10);
   font(ctx, t);
   ctx.textBaseline = "top";
   ctx.fillStyle = t.muted;

@@ -24,6 +24,8 @@ export class Frames {
     this.blocks.push(columns);
   }
 
+  has(place) { return this.blocks.some((each) => each.place.includes(place)); }
+
   at(place) {
     const block = this.blocks.find((each) => each.place.includes(place));
     if (!block) return null;

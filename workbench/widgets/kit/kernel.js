@@ -167,7 +167,7 @@ export const clipText = (ctx, text, width) => {
 // What is out of sight gets its new colours after the attribute that names them; the transition of its own colour says when.
 export function surface(canvas, draw, onSize = () => {}) {
   const ctx = canvas.getContext("2d");
-  let asked = 0;
+  let asked = 0, colours = null; // asking for a style makes the page settle it: in a frame that may be most of the work
   const paint = () => {
     asked = 0;
     const {clientWidth: width, clientHeight: height} = canvas, ratio = window.devicePixelRatio || 1;
@@ -178,10 +178,10 @@ export function surface(canvas, draw, onSize = () => {}) {
     }
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.clearRect(0, 0, width, height);
-    draw(ctx, width, height, theme(canvas));
+    draw(ctx, width, height, (colours ??= theme(canvas)));
   };
   const redraw = () => { asked ||= requestAnimationFrame(paint); };
-  const restyle = () => { ctx.hatches = null; redraw(); };
+  const restyle = () => { ctx.hatches = colours = null; redraw(); };
   const sizes = new ResizeObserver(() => { onSize(); redraw(); });
   sizes.observe(canvas);
   const themes = new MutationObserver(restyle);

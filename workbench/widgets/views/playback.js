@@ -17,7 +17,7 @@ function draw(view, ctx, width, height, t) {
     ctx.fillText(columns.step.length ? "Waiting for this frame…" : "Nothing runs there", LEFT, TOP + 20);
     return;
   }
-  const what = doing(causeOf(view, view.now), parts, view.way), most = Math.max(...what.values, 0);
+  const what = doing(causeOf(view, view.now), parts, view.way), most = what.values.reduce((a, b) => Math.max(a, b), 0);
   const faces = [{values: parts.live, text: bytesText, binary: true, label: `bytes live on each tile; at most ${bytesText(view.fullest)} in this program`, high: view.fullest}, {...what, high: most}];
   faces.forEach(({values, text, binary, label, high}, number) => {
     const here = view.plans[number];
@@ -36,9 +36,14 @@ function draw(view, ctx, width, height, t) {
 
 const tileOf = ({selection, data}) => { const tile = selection.get("tile"); return tile === null || tile === undefined || tile >= data.tiles ? -1 : tile; };
 
-// Bytes over the program, the cause of each step under them, and where it stands.
-function strip(view, ctx, width, height, t) {
-  const {columns, data} = view, count = columns.step.length, x = scale(0, Math.max(1, count), 0, width), band = 8;
+// Bytes over the program and the cause of each step under them: the same in every frame, so that it is drawn once.
+function film(view, width, height, t) {
+  const {columns, data} = view, ratio = window.devicePixelRatio || 1, key = [width, height, ratio, t.accent].join();
+  if (view.film?.key === key && view.film.columns === columns) return view.film.canvas;
+  const canvas = h("canvas", {width: Math.round(width * ratio), height: Math.round(height * ratio)}), ctx = canvas.getContext("2d");
+  view.film = {key, columns, canvas};
+  ctx.scale(ratio, ratio);
+  const count = columns.step.length, x = scale(0, Math.max(1, count), 0, width), band = 8;
   const most = columns.live_bytes.reduce((a, b) => Math.max(a, b), 1), y = scale(0, most, height - band - 2, 4);
   for (let pixel = 0; pixel < width; pixel++) {
     const first = Math.min(count - 1, Math.floor(x.invert(pixel))), last = Math.max(first + 1, Math.min(count, Math.floor(x.invert(pixel + 1))));
@@ -50,8 +55,14 @@ function strip(view, ctx, width, height, t) {
     ctx.globalAlpha = 1;
     if (count) { ctx.fillStyle = data.causes[columns.cause[longest]].colour; ctx.fillRect(pixel, height - band, 1, band); }
   }
+  return canvas;
+}
+
+// The program, and where it stands.
+function strip(view, ctx, width, height, t) {
+  ctx.drawImage(film(view, width, height, t), 0, 0, width, height);
   ctx.fillStyle = t.text;
-  ctx.fillRect(Math.round(x(view.now + 0.5)) - 1, 0, 2, height);
+  ctx.fillRect(Math.round(scale(0, Math.max(1, view.columns.step.length), 0, width)(view.now + 0.5)) - 1, 0, 2, height);
 }
 
 function tell(view) {
@@ -86,11 +97,11 @@ function goTo(view, to, by = 0) {
   const parts = view.frames.at(next);
   if (!parts && view.live) ask(view, next);
   Object.assign(view, {now: next, parts});
-  if (view.live) { const ahead = Math.min(count - 1, next + data.block / 2); if (!view.frames.at(ahead)) ask(view, ahead); }
+  if (view.live) { const ahead = Math.min(count - 1, next + data.block / 2); if (!view.frames.has(ahead)) ask(view, ahead); }
   selection.set({position: next, step: columns.step[next], ipu: data.ipu});
   clearTimeout(view.saving);
   view.saving = setTimeout(() => selection.save_changes(), view.playing ? 400 : 0);
-  show(view);
+  follow(view);
 }
 
 function ask(view, at) {
@@ -100,10 +111,18 @@ function ask(view, at) {
   view.model.send({block: number, ipu: view.data.ipu});
 }
 
+const stateOf = (view) => [view.now, view.parts, tileOf(view)];
+
 function show(view) {
+  view.shown = stateOf(view);
   tell(view);
   view.canvas.redraw();
   view.line.redraw();
+}
+
+// One step changes several fields of the selection, each of which is heard: it is shown once.
+function follow(view) {
+  if (!view.shown || stateOf(view).some((each, i) => each !== view.shown[i])) show(view);
 }
 
 function play(view, on) {
@@ -199,7 +218,7 @@ async function render({model, el}) {
       const position = view.selection.get("position"), step = view.selection.get("step"), mine = (view.selection.get("ipu") ?? view.data.ipu) === view.data.ipu;
       const to = position !== null && view.columns.step[position] === step ? position : view.columns.step.indexOf(step ?? -1);
       if (mine && to >= 0 && to !== view.now) { Object.assign(view, {now: view.live ? to : view.frames.near(to)}); view.parts = view.frames.at(view.now); if (!view.parts && view.live) ask(view, view.now); }
-      show(view);
+      follow(view);
     }),
   ];
   return () => { play(view, false); model.off?.("msg:custom", arrived); offs.forEach((off) => off()); view.canvas.dispose(); view.line.dispose(); };
