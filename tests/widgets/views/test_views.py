@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from workbench.widgets import linked
 from workbench.widgets.face import views
 from workbench.widgets.kit.detail import MAX_RECTANGLES
 from workbench.widgets.kit.selection import Selection
-from workbench.widgets.views import liveness_view, memory, tile_map, trace
+from workbench.widgets.views import liveness_view, memory, summary, tile_map, trace
 
 VIEWS = [each.name for each in views()]
 
@@ -168,6 +170,17 @@ def test_a_verdict_in_doubt_is_said_first_and_marked(fits: bool, headline: str) 
     data = face("summary").stored(doubted.summary)["data"]
     assert (data["status"], data["headline"]) == ("close", headline)
     assert data["caution"].startswith("The verdict is in doubt")
+
+
+def test_the_stored_picture_holds_the_notes_of_all_cards_whole() -> None:
+    made = handmade_profile()
+    numbers = {"typical": 0.371, "spread": 1.3, "numbers": 58}
+    known = {"memory": numbers, "cycles": numbers}
+    report = Profile(meta={**made.meta, "typical_errors": known}, tables=made.tables, arrays=made.arrays).summary
+    drawn = " ".join(html.unescape(each) for each in re.findall("<text[^>]*>([^<]*)</text>", summary.draw(report)))
+    notes = [card["note"] for card in summary.cards(report)]
+    assert max(map(len, notes)) > 70  # longer than the width of a card
+    assert [note for note in notes if note not in drawn] == []
 
 
 def test_unmodelled_operations_and_what_if_machines_are_alerts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.arrays import ceil_div
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from workbench.profiler.reports.summary import Summary as Report
 
 CARDS_A_ROW = 3
+CARD_HIGH, NOTE_LINES, NOTE_LINE = 98, 2, 16
 _TONES = {"good": "#1d7f4e", "close": "#a86a12", "bad": "#c8352b"}
 
 
@@ -149,7 +151,7 @@ def draw(report: Report) -> str:
     found = content(report)
     tone = _TONES[found["status"]]
     rows = ceil_div(len(found["cards"]), CARDS_A_ROW)
-    picture = svg.Picture(960, 140 + rows * 92)
+    picture = svg.Picture(960, 140 + rows * (CARD_HIGH + 10))
     picture.raw(f'<circle cx="40" cy="44" r="22" fill="{tone}"/>')
     marks = {
         "good": "M30 45l7 7 13-15",
@@ -169,16 +171,18 @@ def draw(report: Report) -> str:
     wide = (924 - 10 * (CARDS_A_ROW - 1)) / CARDS_A_ROW
     for place, card in enumerate(found["cards"]):
         row, column = divmod(place, CARDS_A_ROW)
-        x, y = 18 + column * (wide + 10), 132 + row * 92
-        picture.box(x, y, wide, 82, "c", radius=7)
+        x, y = 18 + column * (wide + 10), 132 + row * (CARD_HIGH + 10)
+        picture.box(x, y, wide, CARD_HIGH, "c", radius=7)
         picture.text(x + 12, y + 22, card["label"])
         picture.text(x + 12, y + 45, card["value"], "t v")
-        picture.text(x + 12, y + 67, _cut(card["note"], int(wide / 6.4)))
+        for number, line in enumerate(_lines(card["note"], int(wide / 6.4))):
+            picture.text(x + 12, y + 67 + number * NOTE_LINE, line)
     return str(picture)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _lines(text: str, most: int) -> list[str]:
+    """A note in the lines of a card, of at most so many letters; what is left over ends in `…`."""
+    return textwrap.wrap(text, most, max_lines=NOTE_LINES, placeholder="…")
 
 
 def figure(report: Report) -> go.Figure:
