@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times sweeps keras_fit cockpit
+BENCHMARKS := as_thought resnet50_compile model_width pipeline_schedules full_size_numbers eight_times sweeps splits keras_fit cockpit
 
 .PHONY: help lab test test-all hostile check reference golden stub corpus stability fidelity decide splits notebooks picture bench clean
 
