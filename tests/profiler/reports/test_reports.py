@@ -88,8 +88,7 @@ def test_how_sure_a_verdict_is_are_counts_of_published_cases() -> None:
     sure = with_errors(PROFILES["fits"], known).summary
     assert sure.caution == ""
     assert sure.sureness == (
-        "19 of 20 whole models whose memory is published used at most 1.63 times the modelled bytes; "
-        "so much fits here"
+        "19 of 20 whole models whose memory is published used at most 1.63 times the modelled bytes; so much fits here"
     )
     assert sure.sureness in str(sure)
 
@@ -364,3 +363,12 @@ def test_text_tables_say_what_is_left_out() -> None:
     assert text[0].split() == ["name", "bytes"]
     assert text[-1] == "... 13 more rows"
     assert len(text) == 4
+
+
+def test_reports_of_an_ipu_share_what_stands_at_its_positions() -> None:
+    profile = handmade_pipeline()
+    first, second = (profile.liveness_view.of(ipu=ipu).there for ipu in (0, 1))
+    assert profile.playback.of(ipu=0).there is first
+    assert second is not first
+    assert not first.name.flags.writeable
+    assert handmade_pipeline().playback.of(ipu=0).there is not first

@@ -119,10 +119,13 @@ class ProgramTree(Report):
     @cached_property
     def _steps(self) -> Mapping[Any, Mapping[Any, Any]]:
         """By id; of a step that several layers share the name is that of the first, and the layer counts the others."""
-        steps = self.profile.steps.groupby("id", sort=False)
-        first = steps[["kind", "name", "cause"]].first()
-        layers = steps["layer"].unique().map(lambda found: some_text(list(found), 1))
-        return first.assign(layer=layers).to_dict("index")
+        names = ("id", "kind", "name", "cause", "layer")
+        found: dict[Any, dict[Any, Any]] = {}
+        layers: dict[Any, dict[Any, None]] = {}
+        for step, kind, name, cause, layer in zip(*(self.profile.steps[each].tolist() for each in names), strict=True):
+            found.setdefault(step, {"kind": kind, "name": name, "cause": cause})
+            layers.setdefault(step, {})[layer] = None
+        return {step: known | {"layer": some_text(list(layers[step]), 1)} for step, known in found.items()}
 
     def _add(self, node: TimedNode, parent: int, depth: int, function: str, found: list[dict[str, Any]]) -> None:
         row: dict[str, Any] = {

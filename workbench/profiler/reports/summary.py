@@ -67,7 +67,7 @@ class Summary(Report):
         profile = self.profile
         return known_error(profile, "memory"), profile.max_tile_bytes, int(profile.target["bytes_per_tile"])
 
-    @property
+    @cached_property
     def _turnout(self) -> Turnout | None:
         found = turnout(*self._known_memory)
         return found if found is not None and found.fits == self.profile.fits else None
@@ -123,7 +123,7 @@ class Summary(Report):
             "engine_version": meta["engine_version"],
         }
 
-    @property
+    @cached_property
     def peak_step(self) -> str:
         """The name of the program step at the peak, as the layer has it that it runs for there."""
         peak = self.profile.peak
@@ -148,7 +148,7 @@ class Summary(Report):
         """A row per line: `item`, `value` (text)."""
         return pd.DataFrame(self.lines, columns=["item", "value"])
 
-    @property
+    @cached_property
     def lines(self) -> list[tuple[str, str]]:
         """The summary as (item, value) texts."""
         profile = self.profile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,8 +34,21 @@ class Positions(NamedTuple):
     direction: Column
 
 
+_KNOWN: WeakKeyDictionary[Controlled, dict[int, Positions]] = WeakKeyDictionary()
+
+
 def positions_of(profile: Controlled, ipu: int, steps: IntArray) -> Positions:
-    """What stands at the positions of an IPU, which are those of `steps`."""
+    """What stands at the positions of an IPU, which are those of `steps`; kept as long as the profile is, for several
+    reports ask."""
+    known = _KNOWN.setdefault(profile, {})
+    if ipu not in known:
+        known[ipu] = _found(profile, ipu, steps)
+        for column in known[ipu]:
+            column.flags.writeable = False
+    return known[ipu]
+
+
+def _found(profile: Controlled, ipu: int, steps: IntArray) -> Positions:
     table = profile.tables["steps"]
     order = np.argsort(table["id"], kind="stable")
     rows = order[np.searchsorted(table["id"][order], steps)]
