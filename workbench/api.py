@@ -300,8 +300,8 @@ def plan(
     `system`: a name in `wb.ipu.devices.names()`, default the one in use. Tried are stages (powers of two, found as by
     `wb.autosplit`) x replicas on the rest, micro-batches (that of `batch_size`, else powers of two while they fit and
     are faster) with as many of them as make `global_batch` samples a weight update, recomputation and offloading where
-    memory asks for them, and both pipeline schedules of the best. At most `compiles` are made; what was left out is
-    named. `arguments` as in `wb.compile`. Errors: `InputError`.
+    memory asks for them, and both pipeline schedules of the best, which also has what is left of the `compiles`; what
+    was left out is named. `arguments` as in `wb.compile`. Errors: `InputError`.
     """
     from workbench.base.whole import whole
     from workbench.ipu import devices

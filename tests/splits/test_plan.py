@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,6 +67,27 @@ def test_the_system_is_what_it_was_and_mistakes_are_named() -> None:
         wb.plan(network, global_batch=0)
     with pytest.raises(InputError, match="no argument 'stages'"):
         wb.plan(network, global_batch=8, stages=[0, 1])
+
+
+@pytest.mark.parametrize(("compiles", "asked"), [(24, [(1, 4), (2, 4), (4, 4), (2, 10), (2, 2)]), (12, None)])
+def test_the_best_is_given_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, compiles: int, asked: list[tuple[int, int]] | None
+) -> None:
+    """Where its own compiles were used up and more are left than those: all but what the other schedule takes."""
+    heard: list[tuple[int, int]] = []
+
+    def searched(request: Any, compile: Any, chain: Any, stages: int, most: int, progress: Any) -> Any:
+        heard.append((stages, most))
+        speed = {1: 10.0, 2: 30.0, 4: 20.0}[stages] + most
+        profile = SimpleNamespace(fits=True, samples_per_second=speed, margin_bytes=0)
+        return SimpleNamespace(profile=profile, attempts=(None,) * most)
+
+    monkeypatch.setattr("workbench.splits.plan.searched", searched)
+    plan = wb.plan(network, global_batch=32, system="pod4", batch_size=4, compiles=compiles)
+    assert heard == (asked or [(1, 4), (2, 4), (4, 4)])
+    assert plan.best.stages == 2
+    assert plan.best.compiled == (EACH + 10 if asked else EACH)
+    assert sum(use.compiled for use in plan.uses) <= compiles
 
 
 @pytest.mark.slow

@@ -182,7 +182,7 @@ def plan(
         best = search.best
         search.stages(stages, ipus // stages)
         worse = worse + 1 if 0 < best == search.best else 0
-    search.nearest()
+    search.further()
     search.schedules()
     if not search.uses:
         raise InputError(f"there is no use of {system} to try: {'; '.join(search.untried)}")
@@ -227,16 +227,21 @@ class _Search:
         sizes = [asked] if asked else [1 << place for place in range(max(1, each).bit_length())]
         return [size for size in sizes if not rest and each % size == 0]
 
-    def nearest(self) -> None:
-        """Where nothing fits, what came nearest again, with all compiles that are left."""
+    def further(self) -> None:
+        """What is best again, or came nearest where nothing fits, with the compiles that are left.
+
+        Only where its own were used up, and more are left than those: a search begins anew.
+        """
         known = [use for use in self.uses if use.profile is not None]
-        if self.best or not known:
+        if not known:
             return
-        near = min(known, key=_over)
-        if self.left > near.compiled:
-            self.uses.remove(near)
-            again = self._use(near.stages, near.replicas, near.batch_size, near.schedule, self.left)
-            self.uses[-1] = replace(again, compiled=near.compiled + again.compiled)
+        fits = self.best > 0
+        first = max(known, key=lambda use: use.samples_per_second) if fits else min(known, key=_over)
+        most = self.left - LAST if fits else self.left
+        if EACH <= first.compiled < most:
+            self.uses.remove(first)
+            again = self._use(first.stages, first.replicas, first.batch_size, first.schedule, most)
+            self.uses[-1] = replace(again, compiled=first.compiled + again.compiled)
 
     def _use(self, stages: int, replicas: int, size: int, schedule: str, most: int = EACH) -> Use:
         accumulation = self.batch // replicas // size
