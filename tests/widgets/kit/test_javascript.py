@@ -126,6 +126,25 @@ def test_a_view_carries_a_stub(node: str, name: str) -> None:
     assert f'["{assets.digest()}", "views/{name}.js"]' in source
 
 
+def test_a_view_that_has_gone_holds_nothing_it_was_drawn_with(node: str) -> None:
+    """JupyterLab holds the element of a closed widget, and its cleanup: neither may hold the view's."""
+    source = f"""
+        const said = [], el = {{append() {{}}, replaceChildren(...nodes) {{ el.drawn = nodes; }}}};
+        const render = () => {{ el.drawn = ["picture"]; return () => said.push("left"); }};
+        const library = async (path) => ({{default: {{render}}, attach: () => () => said.push("away")}});
+        const shelf = [{json.dumps(assets.digest())}, {{library: Promise.resolve(library)}}];
+        globalThis.document = {{createElement: () => ({{remove() {{}}}})}};
+        globalThis[Symbol.for("workbench libraries")] = new Map([shelf]);
+        const stub = encodeURIComponent({json.dumps(assets.stub("views/trace.js"))});
+        const {{default: view}} = await import("data:text/javascript," + stub);
+        const gone = await view.render({{model: {{}}, el}}), drawn = el.drawn;
+        gone();
+        gone();
+        console.log(JSON.stringify([drawn, el.drawn, said]));
+    """
+    assert evaluate(node, source) == [["picture"], [], ["away", "left"]]
+
+
 def test_a_session_brings_its_javascript_once() -> None:
     """Bytes of JavaScript in the state of all widgets of an app, and of every view of three profiles."""
     profiles = [linked.profile_view(handmade_pipeline()) for _ in range(3)]

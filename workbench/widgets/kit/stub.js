@@ -19,7 +19,12 @@ async function render(context) {
   clearTimeout(later);
   note.remove();
   const left = await (await load(path)).default.render(context), away = await (await load("kit/around.js")).attach(context);
-  return () => { away(); left?.(); };
+  let ends = [away, left, () => context.el.replaceChildren()];
+  return () => { // JupyterLab keeps closed widgets as long as the kernel: what they are drawn with is let go
+    for (const end of ends) end?.();
+    ends = [];
+    context = null;
+  };
 }
 
 export default {render};
