@@ -54,8 +54,9 @@ decide: $(VENV)/.test-ready ## hold 30 diagnoses against every point of a lattic
 	KERAS_BACKEND=jax $(BIN)/python -m tests.decide.write
 	KERAS_BACKEND=jax $(BIN)/python -m tests.decide.resnet
 
-splits: $(VENV)/.test-ready ## cut six models over 2, 4 and 8 IPUs and write what was expected beside what came
+splits: $(VENV)/.test-ready ## cut six models over 2, 4 and 8 IPUs and write what was expected beside what came, and a plan for a Pod16
 	KERAS_BACKEND=jax $(BIN)/python -m tests.splits.write
+	KERAS_BACKEND=jax $(BIN)/python -m tests.splits.pod
 
 fidelity: $(VENV)/.test-ready ## run every published case and write the table; read the difference before committing it
 	$(BIN)/python -m tests.fidelity.report
