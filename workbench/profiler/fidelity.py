@@ -110,10 +110,10 @@ class Turnout:
         return 10 * self.contrary > self.numbers
 
     def __str__(self) -> str:
-        side, so = ("at most", "fits") if self.fits else ("more than", "does not fit")
+        side = "at most" if self.fits else "more than"
         return (
-            f"{self.alike} of {self.numbers} whole models whose memory is published used {side} {self.factor:.3g} "
-            f"times the modelled bytes; so much {so} here"
+            f"{self.alike} of {self.numbers} published memories of whole models were {side} {self.factor:.3g} times "
+            "the modelled, as this verdict needs"
         )
 
 
