@@ -7,14 +7,13 @@ import re
 import pytest
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready, enter
-from tests.browser.driver import EVERY_SCREEN, Screens
+from tests.browser.driver import FIRST, OTHERS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-@EVERY_SCREEN
-def test_bert_base_on_four_ipus_with_a_moved_cut(screens: Screens, run_app: RunApp) -> None:
-    lab = run_app(START, screen=screens[0])
+def test_bert_base_on_four_ipus_with_a_moved_cut(run_app: RunApp) -> None:
+    lab = run_app(START)
     page = lab.page
     choose_ready(page, "bert-base")
     enter(page, "batch size", 2)
@@ -25,7 +24,7 @@ def test_bert_base_on_four_ipus_with_a_moved_cut(screens: Screens, run_app: RunA
     ribbon = page.get_by_label("The pipeline, cut by hand")
     ribbon.wait_for(timeout=COMPILE_MS)
     ribbon.scroll_into_view_if_needed()
-    for screen in lab.on(screens):
+    for screen in lab.on(FIRST + OTHERS):
         lab.screenshot(f"app-ribbon-{screen}")
     knob = page.get_by_role("slider", name="Cut between stage 0 and 1")
     before = knob.get_attribute("aria-valuetext")
