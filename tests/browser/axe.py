@@ -10,14 +10,22 @@ from playwright.sync_api import Page
 # What stands on a page of the notebook because of us.
 ROOTS = (".wb-app", "section.wb")
 MINOR = ("minor", None)
+# The rules whose answer a theme can change.
+COLOURS = ("color-contrast", "link-in-text-block")
 
 
-def found_by_axe(page: Page, *roots: str) -> list[str]:
-    """What axe finds above minor inside the shown roots, the whole page without any: rule, impact, element, reason."""
+def found_by_axe(page: Page, *roots: str, only: tuple[str, ...] = ()) -> list[str]:
+    """What axe finds above minor inside the shown roots, the whole page without any: rule, impact, element, reason.
+
+    With `only`, by these rules alone.
+    """
     shown = [root for root in roots if page.locator(root).locator("visible=true").count()]
     assert bool(shown) == bool(roots), f"nothing of {roots} is shown"
     context: dict[str, Any] | None = {"include": [[root] for root in shown]} if shown else None
-    answer = Axe().run(page, context=context, options={"resultTypes": ["violations", "passes"]}).response
+    options: dict[str, Any] = {"resultTypes": ["violations", "passes"]}
+    if only:
+        options["runOnly"] = {"type": "rule", "values": list(only)}
+    answer = Axe().run(page, context=context, options=options).response
     assert answer["passes"], "axe looked at nothing"
     return [
         f"{each['id']} ({each['impact']}): {node['html'][:160]} | {node['failureSummary'].splitlines()[-1].strip()}"

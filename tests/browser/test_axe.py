@@ -11,14 +11,14 @@ from playwright.sync_api import Browser, Locator, Page
 
 import workbench as wb
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready, enter
-from tests.browser.axe import ROOTS, found_by_axe
-from tests.browser.driver import NotebookPage, Screen
+from tests.browser.axe import COLOURS, ROOTS, found_by_axe
+from tests.browser.driver import NotebookPage, Screens
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from workbench.profiler.export.html import page_of
 from workbench.profiler.report import face
 
 pytestmark = pytest.mark.browser
-BOTH_THEMES = pytest.mark.parametrize("screen", [(1280, "light"), (1920, "dark")], ids=["1280-light", "1920-dark"])
+BOTH_THEMES: Screens = ((1280, "light"), (1920, "dark"))
 
 
 def open_all(place: Page | Locator) -> None:
@@ -27,16 +27,25 @@ def open_all(place: Page | Locator) -> None:
         closed.click()
 
 
-def every_tab(page: Page, place: Locator) -> list[str]:
+def in_both_themes(lab: NotebookPage, state: str, *roots: str) -> list[str]:
+    """What axe finds in this state of the page: by every rule, and in the other theme by those of colours."""
+    found: list[str] = []
+    for screen in lab.on(BOTH_THEMES):
+        only = () if screen.endswith(BOTH_THEMES[0][1]) else COLOURS
+        found += [f"{state} ({screen}): {each}" for each in found_by_axe(lab.page, *roots, only=only)]
+    return found
+
+
+def every_tab(lab: NotebookPage, place: Locator) -> list[str]:
     """What axe finds in the view of each tab of an output, opened in turn."""
     found: list[str] = []
     for tab in place.get_by_role("tab").all():
         if not tab.is_visible():
             continue
         tab.click()
-        page.wait_for_timeout(400)
+        lab.page.wait_for_timeout(400)
         open_all(place)
-        found += [f"{tab.inner_text()}: {each}" for each in found_by_axe(page, ROOTS[1])]
+        found += in_both_themes(lab, tab.inner_text(), ROOTS[1])
     return found
 
 
@@ -67,12 +76,11 @@ def test_the_file_of_a_profile(scheme: Any, chromium: Browser, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@BOTH_THEMES
-def test_the_app(screen: Screen, run_app: RunApp) -> None:
-    lab = run_app(START, screen=screen)
+def test_the_app(run_app: RunApp) -> None:
+    lab = run_app(START)
     page = lab.page
     app = page.locator(".wb-app").first
-    found = [f"at the start: {each}" for each in found_by_axe(page, *ROOTS)]
+    found = in_both_themes(lab, "at the start", *ROOTS)
     choose_ready(page, "mlp")
     button(page, "Compile").click()
     page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
@@ -82,14 +90,13 @@ def test_the_app(screen: Screen, run_app: RunApp) -> None:
     page.get_by_role("button", name="Compare result 1 with what is shown").click()
     page.get_by_role("heading", name="1 against 2: batch size 8").wait_for()
     open_all(app)
-    found += [f"compared: {each}" for each in found_by_axe(page, *ROOTS)]
+    found += in_both_themes(lab, "compared", *ROOTS)
     button(page, "Close the comparison").click()
-    assert [*found, *every_tab(page, app)] == []
+    assert [*found, *every_tab(lab, app)] == []
 
 
 @pytest.mark.slow
-@BOTH_THEMES
-def test_views_of_a_notebook(screen: Screen, run_views: Callable[..., NotebookPage]) -> None:
-    lab = run_views("from tests.profiler.handmade import handmade_pipeline\nhandmade_pipeline()", screen=screen)
+def test_views_of_a_notebook(run_views: Callable[..., NotebookPage]) -> None:
+    lab = run_views("from tests.profiler.handmade import handmade_pipeline\nhandmade_pipeline()")
     lab.page.get_by_role("tab", name="Trace", exact=True).wait_for()
-    assert every_tab(lab.page, lab.output(0)) == []
+    assert every_tab(lab, lab.output(0)) == []
