@@ -27,8 +27,8 @@ test: check ## ruff, mypy, import directions, then every test that is not slow
 test-all: $(VENV)/.test-ready ## what `make test` leaves out: slow tests, long properties, every browser size
 	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=long
 
-hostile: $(VENV)/.test-ready ## every public call with every class of hostile value, and every damaged file, of which the others run a share
-	WORKBENCH_HOSTILE=all $(PYTEST) tests/hostile
+hostile: $(VENV)/.test-ready ## every public call with every class of hostile value, every damaged file, all random programs: the others run a share
+	WORKBENCH_HOSTILE=all $(PYTEST) --hypothesis-profile=whole tests/hostile tests/engine/test_random_functions.py tests/engine/test_even_tiles.py
 
 check: $(VENV)/.test-ready ## ruff, mypy --strict and the import directions
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""What all tests share: golden files, the two lengths of a property, and saying what a run left out."""
+"""What all tests share: golden files, the three lengths of a property, and saying what a run left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _COMMON: dict[str, Any] = {
     "print_blob": True,
 }
 settings.register_profile("short", max_examples=30, **_COMMON)
-settings.register_profile("long", max_examples=200, **_COMMON)
+settings.register_profile("long", max_examples=100, **_COMMON)
+settings.register_profile("whole", max_examples=200, **_COMMON)
 settings.load_profile("short")
 os.environ["WORKBENCH_CACHE"] = "memory"  # kernels and commands that tests start have it too
 # Small programs that run once or twice: XLA would spend most of a test's time making them fast.

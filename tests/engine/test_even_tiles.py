@@ -22,7 +22,8 @@ MOST_OF_MEAN = 1.3
 GRAIN_BYTES = LEAST_BYTES  # what a tile gets of a tensor at least, if it gets any
 LEAST_CYCLES = 400  # of steps that have next to nothing to do: a fill, a sync and an exchange
 MACHINES = {tiles: target("ipu2", tiles_per_ipu=tiles) for tiles in (16, 64, 1472)}
-LONG = settings.default.max_examples > 100
+# By the length of the run's properties; the whole length is `make hostile`.
+PROGRAMS, VIEWS = {30: (60, 30), 100: (600, 150), 200: (2_000, 500)}[settings.default.max_examples]
 
 
 def compiled(function: Viewed | object, specs: list[object], tiles: int) -> Compiled:
@@ -47,7 +48,7 @@ def check_even(program: Viewed, tiles: int) -> None:
     assert (most <= allowed).all(), f"{most.max()} bytes on a tile, {allowed[np.argmax(most - allowed)]} allowed"
 
 
-@settings(max_examples=2_000 if LONG else 60)
+@settings(max_examples=PROGRAMS)
 @given(viewed(2e6), st.sampled_from(sorted(MACHINES)))
 def test_views_leave_no_tile_much_fuller_than_the_others(program: Viewed, tiles: int) -> None:
     check_even(program, tiles)
@@ -84,7 +85,7 @@ def copy_cycles(elements: int, dtype: str, tiles: int) -> int:
     return moving_cycles(graph.sequence(graph.copy(source, destination)).compile_program())
 
 
-@settings(max_examples=500 if LONG else 30)
+@settings(max_examples=VIEWS)
 @given(viewed(2e6, views=1), st.sampled_from(sorted(MACHINES)))
 def test_a_view_takes_no_longer_than_two_copies(program: Viewed, tiles: int) -> None:
     """Each of a program's views, of the larger of what comes in and what goes out."""
