@@ -176,6 +176,7 @@ def _memory(vectors: Any, variables: Any, intervals: Any, timeline: Any, ipus: i
         "live_peak_position": where,
         "allocated_as": np.tile(np.arange(tiles), (ipus, 1)),
         "total_with_gaps": used,
+        "placement_numbers": np.zeros(0, dtype=np.int64),
         **{f"category.{name}": np.zeros((ipus, tiles), dtype=np.int64) for name in FOOTPRINT_CATEGORIES},
     }
     arrays["category.vertex_code"] += 40_000
