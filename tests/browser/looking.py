@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from functools import partial
+
 from playwright.sync_api import Locator, Page
 
 from tests.browser.driver import NotebookPage
@@ -21,8 +25,27 @@ def shown(lab: NotebookPage, source: str) -> Locator:
     return output
 
 
+def top_of(element: Locator) -> float:
+    """Pixels from the window's upper edge."""
+    size = element.bounding_box()
+    assert size is not None
+    return size["y"]
+
+
 def view(place: Page | Locator, title: str) -> Locator:
     return place.locator(f'section.wb[aria-label="{title}"]')
+
+
+def eventually(page: Page, holds: Callable[[], bool], what: str, *, seconds: float = 20) -> None:
+    """Waits until something holds that the page does in its own time, which a busy machine makes long."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        page.wait_for_timeout(100)
+
+
+def is_drawn(lab: NotebookPage, canvas: Locator, *, colours: int, filled: float) -> bool:
+    return lab.picture(canvas).is_drawn(colours=colours, filled=filled)
 
 
 def assert_drawn(lab: NotebookPage, source: str, *titles: str) -> None:
@@ -31,8 +54,8 @@ def assert_drawn(lab: NotebookPage, source: str, *titles: str) -> None:
         canvas = view(output, title).locator("canvas.wb-canvas")
         canvas.wait_for()
         canvas.scroll_into_view_if_needed()
-        lab.page.wait_for_timeout(300)
-        assert lab.picture(canvas).is_drawn(colours=12, filled=0.1), f"{title} of {source}"
+        drawn = partial(is_drawn, lab, canvas, colours=12, filled=0.1)
+        eventually(lab.page, drawn, f"{title} of {source} is drawn")
 
 
 def keep_looks(lab: NotebookPage, name: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 
 from tests.browser.apps import COMPILE_MS, DIAGNOSE_MS, START, RunApp, button, choose_ready, enter
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
+from tests.browser.looking import eventually, is_drawn, top_of
 
 pytestmark = pytest.mark.browser
 
@@ -44,9 +46,8 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     page.get_by_role("tab", name="Trace", exact=True).click()
     canvas = page.locator('section.wb[aria-label="Trace"] canvas.wb-canvas')
     canvas.wait_for()
-    page.wait_for_timeout(500)
     for screen in lab.on(screens):
-        assert lab.picture(canvas).is_drawn(colours=8, filled=0.05)
+        eventually(page, partial(is_drawn, lab, canvas, colours=8, filled=0.05), f"the trace is drawn, {screen}")
         lab.screenshot_whole(f"app-compiled-{screen}")
     page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
     page.get_by_label("batch size", exact=True).fill("8")
@@ -59,11 +60,8 @@ def test_build_compile_and_look(screens: Screens, run_app: RunApp) -> None:
     button(page, "Form").click()
     page.locator(".wb-app-form").wait_for(state="hidden")
     page.evaluate("document.querySelector('.jp-WindowedPanel-outer').scrollBy(0, 150)")
-    page.wait_for_timeout(300)
     for screen in lab.on(screens):
-        place = button(page, "Compile").bounding_box()
-        assert place is not None
-        assert 0 < place["y"] < 250, "the bar scrolled away"
+        eventually(page, lambda: 0 < top_of(button(page, "Compile")) < 250, "the bar stays in sight")
         lab.screenshot(f"app-folded-{screen}")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready, enter
+from tests.browser.looking import eventually, is_drawn
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -39,7 +41,7 @@ def test_resnet50_at_batch_32_from_does_not_fit_through_two_compiles_side_by_sid
     compared.wait_for()
     # The halves of float16 are seen in the picture: tiles hold less, and the table says by how much.
     expect(compared).to_contain_text(re.compile("[−-][0-9.]+ [KM]iB"))
-    page.wait_for_timeout(500)
-    assert lab.picture(compared.locator("canvas.wb-canvas").first).is_drawn(colours=3, filled=0.02)
+    drawn = partial(is_drawn, lab, compared.locator("canvas.wb-canvas").first, colours=3, filled=0.02)
+    eventually(page, drawn, "the comparison is drawn")
     lab.screenshot_whole("app-resnet50-loop")
     assert lab.websocket_bytes < 10_000_000

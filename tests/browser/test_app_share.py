@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready
+from tests.browser.looking import eventually
 from workbench.profiler.storage import load_profile
 
 pytestmark = pytest.mark.browser
@@ -22,7 +23,7 @@ def test_the_history_is_kept_in_the_notebooks_folder(run_app: RunApp, lab_folder
     page.get_by_text("every result is kept in workbench-history").wait_for()
     button(page, "Compile").click()
     page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
-    page.wait_for_timeout(1_000)
+    eventually(page, lambda: any((lab_folder / "workbench-history").glob("*.wbprofile")), "a file of the result")
     (path,) = (lab_folder / "workbench-history").glob("*.wbprofile")
     assert load_profile(path).name == "mlp"
     path.unlink()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
-from tests.browser.looking import view
+from tests.browser.looking import eventually, view
 from tests.profiler.scheduled import scheduled_profile
 
 pytestmark = pytest.mark.browser
@@ -127,10 +128,13 @@ def test_a_view_out_of_sight_follows_the_theme(run_views: Run) -> None:
     canvas = Canvas(lab).element
     lab.page.locator(".jp-Notebook .jp-Cell").first.scroll_into_view_if_needed()
     lab.page.wait_for_timeout(700)
+
+    def is_in(screen: str) -> bool:
+        return bool(canvas.evaluate(LIGHT_PIXELS) > 100) == screen.endswith("dark")
+
     for screen in lab.on(((1280, "dark"), (1280, "light"))):
         canvas.scroll_into_view_if_needed()
-        lab.page.wait_for_timeout(700)
-        assert (canvas.evaluate(LIGHT_PIXELS) > 100) == screen.endswith("dark"), screen
+        eventually(lab.page, partial(is_in, screen), f"the picture is of {screen}")
         lab.page.locator(".jp-Notebook .jp-Cell").first.scroll_into_view_if_needed()
         lab.page.wait_for_timeout(700)
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
-from tests.browser.looking import view
+from tests.browser.looking import eventually, view
 from tests.profiler.handmade import handmade_pipeline
 
 pytestmark = pytest.mark.browser
@@ -64,8 +64,7 @@ def test_a_step_is_walked_to_and_a_tile_looked_at(screens: Screens, run_views: C
         canvas.press("+")
     canvas.press("End")
     plan.get_by_role("heading", name=re.compile(r"Tile 15 of IPU")).wait_for()
-    page.wait_for_timeout(300)
-    assert lab.picture(canvas) != before
+    eventually(page, lambda: lab.picture(canvas) != before, "the plan is enlarged")
     for screen in lab.on(screens):
         canvas.scroll_into_view_if_needed()
         lab.screenshot(f"tile-map-zoomed-{screen}")

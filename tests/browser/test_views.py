@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -12,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
-from tests.browser.looking import view
+from tests.browser.looking import eventually, is_drawn, view
 from tests.profiler.handmade import handmade_pipeline
 from tests.widgets.evil import EVIL, evil_profile
 from workbench.widgets import linked
@@ -39,9 +40,8 @@ def test_a_profile_shows_its_verdict_and_draws_every_tab(
         page.get_by_role("tab", name=title, exact=True).click()
         canvas = view(page, title).locator("canvas.wb-canvas")
         canvas.wait_for()
-        page.wait_for_timeout(300)
         for screen in lab.on(screens):
-            assert lab.picture(canvas).is_drawn(colours=12, filled=0.1), title
+            eventually(page, partial(is_drawn, lab, canvas, colours=12, filled=0.1), f"{title} is drawn, {screen}")
             lab.screenshot(f"view-{title.lower().replace(' ', '-')}-{screen}")
         assert len(canvas.get_attribute("aria-label") or "") > 20
     labels = page.locator(".wb-tabs .lm-TabBar-tabLabel")
