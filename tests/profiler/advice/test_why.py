@@ -75,6 +75,12 @@ def planted() -> list[tuple[int, dict[str, Any]]]:
     return [(random.randrange(LAYERS - 1), kinds[place % 3]()) for place in range(PAIRS)]
 
 
+def assert_bytes_only_by_the_peak(rows: Any, same: set[str]) -> None:
+    """Layers of which nothing is different have other bytes only because another tile or step is the fullest."""
+    bytes_of = rows[rows["layer"].isin(same) & (rows["bytes"] != 0)]
+    assert set(bytes_of["through"]) <= {"peak"}, bytes_of
+
+
 @pytest.mark.slow
 def test_planted_changes_of_training_are_found_where_they_are() -> None:
     """As of inference, where the backward pass and the weight update lie after the change too. What of a layer is
@@ -91,6 +97,7 @@ def test_planted_changes_of_training_are_found_where_they_are() -> None:
         assert set(rows["origin"]) <= {"", f"d{place - 1}", f"d{place}"}, (place, change)
         same = {layer for layer, word in moved(before, after).items() if not word} - {f"d{place}"}
         assert not rows.loc[rows["layer"].isin(same), "cycles"].any(), (place, change)
+        assert_bytes_only_by_the_peak(rows, same)
         elsewhere = rows[(rows["origin"] == "") & (rows["layer"] != "") & (rows["cycles"] != 0)]
         assert (elsewhere["through"] != "").all(), (place, change)
         still += len(same)
@@ -118,6 +125,8 @@ def test_planted_changes_are_found_where_they_are() -> None:
         same = {layer for layer, word in moved(before, after).items() if word in ("", "place")} - {f"d{place}"}
         assert not rows.loc[rows["layer"].isin(same), "cycles"].any(), (place, change)
         assert set(elsewhere.loc[elsewhere["cycles"] != 0, "through"]) <= {"code", "inputs"}
+        unmoved = {layer for layer, word in moved(before, after).items() if not word} - {f"d{place}"}
+        assert_bytes_only_by_the_peak(rows, unmoved)
         still += len(same)
         for amount, of in (("cycles", "cause"), ("bytes", "category")):
             left = rows.loc[rows[of] == REMAINDER, amount].abs().sum()

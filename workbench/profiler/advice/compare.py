@@ -13,8 +13,7 @@ from workbench.base.files import whole_file
 from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
-from workbench.profiler.advice.moved import WORDS
-from workbench.profiler.advice.why import REMAINDER, why
+from workbench.profiler.advice.why import REMAINDER, THROUGH, why
 from workbench.profiler.export.html import page_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
@@ -95,7 +94,8 @@ class Comparison(Report):
         `origin` is the layer whose change a row comes of: its own, or that of a layer whose results it reads in another
         shape or type; "" where neither changed. Of such a layer `through` is what of it is different: its "plan", the
         "code" that it shares with others, where its "inputs" lie, or the "place" of its other variables; where none is,
-        it takes what it took. An operation that is fused with one of the next layer counts as another.
+        it takes what it took, and its bytes are others only where another tile or step is the fullest, the "peak". An
+        operation that is fused with one of the next layer counts as another.
         """
         return why(self.profiles)
 
@@ -106,7 +106,7 @@ class Comparison(Report):
         named = rows["layer"].where(rows["layer"] != "", "no layer") + ", " + rows[of].str.replace("_", " ")
         elsewhere = (rows["origin"] != "") & (rows["origin"] != rows["layer"])
         named = named.mask(elsewhere, named + ", as " + rows["origin"] + " changed")
-        named = named.mask(rows["through"] != "", named + ", by " + rows["through"].map(WORDS))
+        named = named.mask(rows["through"] != "", named + ", by " + rows["through"].map(THROUGH))
         told = [f"{_signed(value, amount == 'bytes')} {name}" for name, value in zip(named, rows[amount], strict=True)]
         return "; ".join(told[:LARGEST])
 

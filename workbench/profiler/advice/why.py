@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from workbench.profiler.advice.moved import moved
+from workbench.profiler.advice.moved import WORDS, moved
 from workbench.profiler.advice.origins import origins
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from workbench.profiler.profile import Profile
 
 REMAINDER = "remainder"
 COLUMNS = ["profile", "layer", "cause", "category", "cycles", "bytes", "origin", "through"]
+# Through what a layer that did not change takes part in a difference, in words.
+THROUGH: Mapping[str, str] = {**WORDS, "peak": "another tile or step being the fullest"}
 _KEYS = ["layer", "of"]
 
 
@@ -30,7 +32,8 @@ def why(profiles: Sequence[Profile]) -> pd.DataFrame:
     A row has a cause and cycles, or a category and bytes. The cycles of a profile's rows, those of the remainder among
     them, sum to the difference of `total_cycles`; the bytes to that of `max_tile_bytes`. Rows without a change are left
     out but for the two remainders. `origin` is the layer whose change a row comes of, as `origins` finds it; `through`,
-    of a layer that did not change, what of it is different, as `moved` finds it.
+    of a layer that did not change, what of it is different, as `moved` finds it; where nothing is, and another step or
+    tile is the fullest, the bytes that it has there come of the "peak".
     """
     first = profiles[0]
     cycles, sizes = _cycles(first), _bytes(first)
@@ -41,12 +44,20 @@ def why(profiles: Sequence[Profile]) -> pd.DataFrame:
         found = _moved(sizes, _bytes(other), float(other.max_tile_bytes - first.max_tile_bytes))
         held = found.rename(columns={"of": "category", "change": "bytes"}).assign(profile=place, cause="")
         of, through = origins(first, other), moved(first, other)
-        for each in (spent, held):
+        elsewhere = "peak" if _peak(first) != _peak(other) else ""
+        for each, otherwise in ((spent, ""), (held, elsewhere)):
             each["origin"] = [of.get(layer, "") for layer in each["layer"]]
-            each["through"] = ["" if of.get(layer) else through.get(layer, "") for layer in each["layer"]]
+            told = {layer: "" if of.get(layer) else word or otherwise for layer, word in through.items()}
+            each["through"] = [told.get(layer, "") for layer in each["layer"]]
             parts.append(each)
     whole = pd.concat(parts, ignore_index=True)
     return whole.fillna({"cycles": 0.0, "bytes": 0.0})[COLUMNS]
+
+
+def _peak(profile: Profile) -> tuple[int, int, str]:
+    """IPU and tile that are the fullest, and the name of the step: its number moves with what is before it."""
+    peak, steps = profile.peak, profile.tables["steps"]
+    return peak.ipu, peak.tile, "".join(steps["name"][steps["id"] == peak.step].tolist())
 
 
 def _cycles(profile: Profile) -> pd.Series[float]:
@@ -87,4 +98,4 @@ def _moved(before: pd.Series[float], after: pd.Series[float], whole: float) -> p
     return rest if found.empty else pd.concat([found, rest], ignore_index=True)
 
 
-__all__ = ["COLUMNS", "REMAINDER", "why"]
+__all__ = ["COLUMNS", "REMAINDER", "THROUGH", "why"]

@@ -16,7 +16,7 @@ import numpy as np
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, count_text
 from workbench.profiler.advice.compare import AMOUNTS, KEYS, TABLES, Comparison
-from workbench.profiler.advice.moved import WORDS
+from workbench.profiler.advice.why import THROUGH
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
@@ -184,7 +184,7 @@ def _why(report: Comparison, place: int) -> list[list[Any]]:
             row["cause"] or row["category"],
             unit,
             float(row[unit]),
-            row["origin"] or WORDS.get(row["through"], ""),
+            row["origin"] or THROUGH.get(row["through"], ""),
         ]
         for row in rows
         for unit in ("cycles", "bytes")
