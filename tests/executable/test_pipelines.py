@@ -93,6 +93,15 @@ def test_checkpoints_under_grouped_choose_the_mode_they_work_in() -> None:
     assert "recompute" in directions(executable)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "recomputation"), [("Interleaved", True), ("Interleaved", THEN), ("Grouped", THEN)]
+)
+def test_checkpoints_are_refused_where_a_whole_stage_is_made_again(schedule: str, recomputation: Any) -> None:
+    given: dict[str, Any] = {"stages": ["d2"], "gradient_accumulation_steps": 4, "pipeline_schedule": schedule}
+    with pytest.raises(InputError, match=f"{schedule} schedule computes a stage's whole forward pass again"):
+        compiled(recomputation=recomputation, recomputation_checkpoints=("d1",), **given)
+
+
 @pytest.mark.parametrize("recomputation", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_pipelined_executable_runs_under_its_schedule(recomputation: bool) -> None:
     x = np.linspace(-1, 1, 32 * 16, dtype=np.float32).reshape(32, 16)

@@ -65,7 +65,15 @@ def recomputed_source(source: Any, options: Options) -> Any:
     mode = str(options.get("pipeline.recomputation_mode"))
     if mode == "Auto" and checkpoints and schedule == "Grouped":
         mode = "RecomputeAndBackpropagateInterleaved"
-    how = Recomputation(mode=mode_for(mode, schedule), checkpoints=checkpoints)
+    mode_there = mode_for(mode, schedule)
+    if checkpoints and mode_there == "RecomputeThenBackpropagate":
+        raise InputError(
+            f"recomputation_checkpoints are given, and {mode_there} under the {schedule} schedule computes a stage's"
+            " whole forward pass again from what comes into it",
+            expected="no checkpoints, or a mode that makes results again where they are needed",
+            todo="leave recomputation_checkpoints out, or take the Grouped schedule with the mode 'Auto'",
+        )
+    how = Recomputation(mode=mode_there, checkpoints=checkpoints)
     left = as_it_is(source, how) if mode == "Auto" and schedule == "Sequential" else None
     return left or with_recomputation(source, how)
 
