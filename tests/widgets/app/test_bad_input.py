@@ -10,14 +10,17 @@ import pytest
 from traitlets import TraitError
 
 import workbench as wb
-from workbench.errors import InputError
+from workbench.errors import InputError, OptionError
 from workbench.executable.configured import acting
 from workbench.widgets.app import App
 from workbench.widgets.app.builder.kinds import KINDS
 from workbench.widgets.app.builder.layers import Layer
+from workbench.widgets.app.builder.rows import ASKED
+from workbench.widgets.app.number import Number, PartNumber, WholeNumber
+from workbench.widgets.kit.library import Drawn
 
 EVIL = "<img src=x onerror=alert(1)>"
-NUMBERS = (ipywidgets.BoundedIntText, ipywidgets.BoundedFloatText)
+KNOWN = (WholeNumber, PartNumber, ipywidgets.Text, ipywidgets.Checkbox, ipywidgets.ToggleButton)
 CHOICES = (ipywidgets.Dropdown, ipywidgets.SelectMultiple)
 
 
@@ -46,12 +49,32 @@ def app(shared: App) -> Iterator[App]:
     assert (shared.request(), shared.code.code, shared.code.problem) == (asked, code, "")
 
 
-def fields_of(app: App) -> dict[str, Any]:
-    """Every control of the form by its name."""
-    sizes = {f"size {name}": field for name, field in app.picker.sizes.fields.items()}
-    run = {name: getattr(app.run, name) for name in app.run.state() if name != "cuts"}
-    picked = {"preset": app.picker.builder.preset, "ready": app.picker.ready, "models": app.picker.models}
-    return {**app.options.controls, **run, **sizes, **picked}
+def inside(box: Any) -> Iterator[Any]:
+    """A widget with all that is in it."""
+    yield box
+    for each in getattr(box, "children", ()):
+        yield from inside(each)
+
+
+def fields_of(app: App) -> list[Any]:
+    """Every field of the app that holds a value: all that its boxes hold, so that a new one is among them."""
+    shows = (ipywidgets.HTML, ipywidgets.Label)
+    found = [each for each in inside(app) if "value" in each.traits() and not isinstance(each, shows)]
+    assert len(found) > 25
+    assert {type(each) for each in found} <= {*KNOWN, *CHOICES}
+    return found
+
+
+def drawn_in(app: App) -> list[Any]:
+    """Every drawn part of the app, found in its boxes."""
+    found = [each for each in inside(app) if isinstance(each, Drawn)]
+    assert len(found) > 5
+    return found
+
+
+def send(widget: Any, content: Any) -> None:
+    """What ipywidgets does with a message of the browser; an error in it is only logged."""
+    widget._handle_custom_msg(content, [])
 
 
 def typed(control: Any, **state: Any) -> None:
@@ -59,34 +82,50 @@ def typed(control: Any, **state: Any) -> None:
     control.set_state(state)
 
 
-def test_fields_are_all_there_are(app: App) -> None:
-    known = {id(field) for field in fields_of(app).values()}
-    known |= {id(app.picker.builder.input_shape), id(app.picker.box), id(app.picker.sizes.box)}
-    stack, found = [app.run.box, app.options.box, app.picker.box], 0
-    while stack:
-        widget = stack.pop()
-        stack += getattr(widget, "children", ())
-        if "value" in widget.traits() and not isinstance(widget, (ipywidgets.HTML, ipywidgets.Label)):
-            assert id(widget) in known, widget
-            found += 1
-    assert found > 25
-
-
-@pytest.mark.parametrize("value", ["", "x", EVIL, None, [], {}], ids=repr)
+@pytest.mark.parametrize("value", ["", "x", EVIL, None, [], {}, float("inf"), 10**400], ids=lambda each: repr(each)[:9])
 def test_another_type_moves_no_field(app: App, value: Any) -> None:
-    for name, control in fields_of(app).items():
+    for control in fields_of(app):
+        before, label = control.value, control.description
+        if isinstance(control, Number):  # where the browser sends what is typed
+            if value != 10**400 or control.maximum is None:
+                typed(control, value=value)
+                assert control.value == before
+                assert control.description == f"{label}: {control.problem}" == f"{label}: not {control.expected}"
+                typed(control, value=before)
+                assert (control.problem, control.description) == ("", label)
+            continue
         key = "index" if isinstance(control, CHOICES) else "value"
-        if key == "index" and value in (None, []):
-            continue  # which a list of choices takes as nothing chosen
-        before = control.value
+        texts = isinstance(control, ipywidgets.Text) and isinstance(value, str)
+        if (key == "index" and value in (None, [])) or texts or isinstance(value, int | float):
+            continue  # a list of choices takes it as nothing chosen; a text is told by what reads it
         with pytest.raises((TraitError, TypeError)):
             typed(control, **{key: value})
-        assert control.value == before, name
+        assert control.value == before, label
+
+
+MESSAGES = (EVIL, "\x00", None, [], {}, 0, True, ["x"], float("nan"), 10**400, -1)
+
+
+def test_no_message_of_another_shape_moves_or_breaks_a_drawn_part(app: App, caplog: pytest.LogCaptureFixture) -> None:
+    """Each part hears what another kind may be in each member of each message that any of the parts has."""
+    tables = (ASKED, *(getattr(each, name, {}) for each in drawn_in(app) for name in ("asked", "does")))
+    does = {name for table in tables for name in table} - {"back", "stop", "curve", "take", "keep", "add", "write"}
+    assert {"set", "move", "load", "file", "try", "read"} <= does
+    for widget in drawn_in(app):
+        for value in MESSAGES:
+            for message in (value, {"do": value}, {"cuts": value}, {"apply": value}):
+                send(widget, message)
+            for name in does - {"insert", "remove"}:
+                for key in ("name", "value", "at", "to", "setting", "kind", "size", "offset", "text"):
+                    send(widget, {"do": name, key: value})
+    assert caplog.text == ""
+    assert app.error is None
+    app.options.set({"ipu_model.tiles_per_ipu": 16})  # a text without options sets all to their defaults
 
 
 @pytest.mark.parametrize("value", [float("nan"), None], ids=repr)
 def test_what_an_option_refuses_leaves_its_control_where_it_was(app: App, value: Any) -> None:
-    kinds = ipywidgets.BoundedFloatText if value is not None else ipywidgets.Dropdown
+    kinds = ipywidgets.FloatText if value is not None else ipywidgets.Dropdown
     found = {name: each for name, each in app.options.controls.items() if isinstance(each, kinds)}
     assert found
     for name, control in found.items():
@@ -98,18 +137,52 @@ def test_what_an_option_refuses_leaves_its_control_where_it_was(app: App, value:
 
 
 @pytest.mark.parametrize("value", [-(10**12), -1, 10**12])
-def test_a_number_out_of_bounds_is_brought_within_them_in_its_field(app: App, value: int) -> None:
-    for name, control in fields_of(app).items():
-        if isinstance(control, NUMBERS):
-            before = control.value
-            typed(control, value=value)
-            assert control.value == (control.min if value < control.min else control.max), name
-            control.value = before
+def test_a_number_out_of_bounds_is_brought_within_them_and_told_in_its_label(app: App, value: int) -> None:
+    found = [each for each in fields_of(app) if isinstance(each, Number)]
+    assert len(found) > 8
+    for control in found:
+        bound = control.minimum if value < 0 else control.maximum
+        if bound is None:
+            continue
+        before, label = control.value, control.description
+        typed(control, value=value)
+        assert control.value == bound, label
+        assert control.problem
+        assert control.description.endswith(f": {control.problem}")
+        typed(control, value=value)  # again: what was told stands
+        assert control.problem
+        assert f"{bound:,.15g}" in control.problem
+        assert control.problem.removeprefix("not ").lower() in control.tooltip.lower()
+        typed(control, value=before)
+        assert (control.problem, control.description) == ("", label)
+
+
+def test_an_option_without_a_maximum_is_shown_as_it_was_set(app: App) -> None:
+    name = "pipeline.gradient_accumulation_steps"
+    send(app.options.panel, {"do": "set", "name": name, "value": "2000000"})
+    assert app.options.options().get(name) == app.options.controls[name].value == 2_000_000
+    send(app.options.panel, {"do": "set", "name": name, "value": ""})
+
+
+def test_what_is_moved_is_set_whole_or_not_at_all(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = app.run.state()
+    send(app.whatif, {"do": "move", "name": "batch_size", "at": 0, "done": True})
+    assert app.whatif.wait(60)
+
+    def refuse(values: Any) -> None:
+        raise OptionError("these exclude each other")
+
+    monkeypatch.setattr(app.options, "set", refuse)
+    send(app.whatif, {"do": "take"})
+    assert "exclude each other" in app.whatif.state["problem"]
+    assert app.run.state() == before
+    monkeypatch.undo()
+    send(app.whatif, {"do": "back"})
 
 
 @pytest.mark.parametrize("place", [-2, 999])
 def test_a_choice_that_is_not_offered_is_not_taken(app: App, place: int) -> None:
-    for control in fields_of(app).values():
+    for control in fields_of(app):
         if isinstance(control, CHOICES):
             before = control.value
             with pytest.raises((TraitError, IndexError)):

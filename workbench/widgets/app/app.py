@@ -149,9 +149,12 @@ class App(ipywidgets.VBox):
         if self.diagnosis is None or not 0 <= index < len(self.diagnosis.fixes):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
         change = self.diagnosis.fixes[index].change
-        self._undone = _Before(self.executable, self.diagnosis, self._asked, self.run.state(), self.options.state())
-        self._take(dict(change.arguments), dict(change.options))
-        self._before = self.profile
+        before = _Before(self.executable, self.diagnosis, self._asked, self.run.state(), self.options.state())
+        try:
+            self._take(dict(change.arguments), dict(change.options))
+        except WorkbenchError as error:  # of options that were set since
+            return self.progress_of(error)
+        self._before, self._undone = self.profile, before
         return self._compile()
 
     def undo(self) -> None:
@@ -174,8 +177,9 @@ class App(ipywidgets.VBox):
         """Show a profile that comes from a file, and put it into the history."""
         if self._task is not None and self._task.running:
             raise InputError("a compile is running", todo="wait for its end, or press Cancel")
+        self._draw(profile)  # before anything holds it: what cannot be drawn is not brought
         self.history.add(profile, "")
-        self._show_again(self.history.entries[-1])
+        self._say_again(self.history.entries[-1])
 
     def keep(self, on: bool) -> str:
         """Keep every result, those of now too, in the notebook's folder, and show those that were kept before; or keep
@@ -270,15 +274,19 @@ class App(ipywidgets.VBox):
     def _mend(self) -> None:
         """Set what the last error says would mend it, and compile."""
         if isinstance(self.error, WorkbenchError) and self.error.mends:
-            self._take(self.error.mends)
+            try:
+                self._take(self.error.mends)
+            except WorkbenchError as error:
+                return self.progress_of(error)
             self.compile()
+        return None
 
     def _take(self, arguments: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """Move the controls to arguments and options of a compile."""
-        self.run.set(arguments)
+        """Move the controls to arguments and options of a compile; options first, which may be refused."""
         steps = arguments.get("gradient_accumulation_steps")
         accumulation = {"pipeline.gradient_accumulation_steps": steps} if steps else {}
         self.options.set({**options, **accumulation})
+        self.run.set(arguments)
 
     def _cut(self, names: list[str]) -> None:
         """Compile the cuts that were moved by hand."""
@@ -287,8 +295,8 @@ class App(ipywidgets.VBox):
 
     def _take_over(self, arguments: dict[str, Any], options: dict[str, Any]) -> None:
         """Set what was moved in the form, and show it as a result."""
+        self.options.set(options)  # first: where the form has options since that exclude these, nothing is set
         self.run.set(arguments)
-        self.options.set(options)
         self.compile()
 
     def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any) -> None:
@@ -383,8 +391,11 @@ class App(ipywidgets.VBox):
 
     def _show_again(self, entry: Entry) -> None:
         """Show an earlier result; diagnosis and fixes stay with the one that was compiled last."""
-        self._offer()
         self._draw(entry.profile)
+        self._say_again(entry)
+
+    def _say_again(self, entry: Entry) -> None:
+        self._offer()
         self._asked = entry.asked
         self.history.mark(entry)
         self._show_code()

@@ -7,14 +7,14 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.base.text import literal
+from workbench.base.text import literal, shown
 from workbench.errors import WorkbenchError
 from workbench.executable import options_of
 from workbench.executable.configured import defaults, text_of
 from workbench.ipu.config import form_options
+from workbench.widgets.app.number import Number, PartNumber, WholeNumber
 from workbench.widgets.app.panel import OptionPanel
 
-NO_MAXIMUM = 1_000_000
 STEP = 0.05
 
 
@@ -29,12 +29,11 @@ def control_of(declared: Any, value: Any) -> Any:
         return ipywidgets.Checkbox(value=bool(value), indent=False, **shared)
     if declared.choices:
         return ipywidgets.Dropdown(options=list(declared.choices), value=value, **shared)
-    low = 0 if declared.minimum is None else declared.minimum
-    high = NO_MAXIMUM if declared.maximum is None else declared.maximum
-    if declared.type is float:
-        return ipywidgets.BoundedFloatText(value=value, min=low, max=high, step=STEP, **shared)
+    label, bounds = shared.pop("description"), (declared.minimum, declared.maximum)
     first = value[0] if isinstance(value, tuple) else value
-    return ipywidgets.BoundedIntText(value=int(first), min=int(low), max=int(high), **shared)
+    if declared.type is float:
+        return PartNumber(label, first, *bounds, step=STEP, **shared)
+    return WholeNumber(label, int(first), *bounds, **shared)
 
 
 def tooltip_of(declared: Any) -> str:
@@ -46,6 +45,13 @@ def tooltip_of(declared: Any) -> str:
 def has_no_effect(declared: Any) -> bool:
     """Whether the option is only declared so far."""
     return str(declared.status).endswith("not yet read")
+
+
+def _label(control: Any, text: str) -> None:
+    if isinstance(control, Number):
+        control.label(text)
+    else:
+        control.description = text
 
 
 class OptionsForm:
@@ -120,6 +126,8 @@ class OptionsForm:
         except WorkbenchError as error:
             self.restore(self._options)
             self.panel.refuse(name, error)
+            if isinstance(control := self.controls[name], Number):
+                control.tell(shown(str(error)))
 
     def _show(self) -> None:
         changed = dict(self._options.changed)
@@ -130,10 +138,10 @@ class OptionsForm:
             if name in changed:
                 control.add_class("wb-app-changed")
                 several = f": {text_of(changed[name])}" if isinstance(changed[name], tuple) else ""
-                control.description = f"{label}{several} (default {declared.default}{unread})"
+                _label(control, f"{label}{several} (default {declared.default}{unread})")
             else:
                 control.remove_class("wb-app-changed")
-                control.description = f"{label}{f' ({unread[2:]})' if unread else ''}"
+                _label(control, f"{label}{f' ({unread[2:]})' if unread else ''}")
         self.reset_button.disabled = not changed
         text = f"{len(changed)} changed from the default" if changed else "all at their defaults"
         self.count.value = f'<span class="wb-app-note">{text}</span>'

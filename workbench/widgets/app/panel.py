@@ -46,7 +46,7 @@ class OptionPanel(Drawn):
     ) -> None:
         self._set, self._set_all, self._try = set_option, set_all, try_option
         self._options: Any = defaults()
-        self._asked = {"set": self._on_set, "try": self._on_try, "write": self._on_write, "read": self._on_read}
+        self.asked = {"set": self._on_set, "try": self._on_try, "write": self._on_write, "read": self._on_read}
         super().__init__(rows=[_row(each) for each in acting()], state=_EMPTY)
         self.on_msg(self._hear)
 
@@ -72,9 +72,9 @@ class OptionPanel(Drawn):
         self.state = {**self.state, **changes}
 
     def _hear(self, _: Any, content: Any, buffers: Any) -> None:
-        """A message of the browser: one of `_asked` and what goes with it; anything else is no message of ours."""
-        if isinstance(content, dict) and content.get("do") in self._asked:
-            self._asked[content["do"]](content)
+        """A message of the browser: one of `asked` and what goes with it; anything else is no message of ours."""
+        if isinstance(content, dict) and str(content.get("do")) in self.asked:
+            self.asked[str(content["do"])](content)
 
     def _on_set(self, content: Mapping[str, Any]) -> None:
         name = str(content.get("name"))

@@ -11,6 +11,7 @@ import ipywidgets
 
 from workbench.errors import InputError
 from workbench.executable import OFFLOAD, compile_request, make_request
+from workbench.widgets.app.number import WholeNumber
 from workbench.widgets.app.source import Choice
 
 OWN = "as the model"
@@ -45,9 +46,7 @@ class RunForm:
     """`box` is the form; `arguments()` what it says."""
 
     def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
-        self.batch_size = ipywidgets.BoundedIntText(
-            value=4, min=1, max=MAX_BATCH, description="batch size", tooltip="Samples of one micro-batch"
-        )
+        self.batch_size = WholeNumber("batch size", 4, 1, MAX_BATCH, tooltip="Samples of one micro-batch")
         self.mode = ipywidgets.Dropdown(options=MODES, description="mode", tooltip="A training step, or inference")
         self.precision = ipywidgets.Dropdown(options=PRECISIONS, description="precision", tooltip="Type of the model")
         self.optimizer = ipywidgets.Dropdown(options=OPTIMIZERS, description="optimizer", tooltip="For training")
@@ -56,13 +55,8 @@ class RunForm:
             options=list(OFFLOAD), rows=len(OFFLOAD), description="offload", tooltip=_OFFLOADED
         )
         self.stages = ipywidgets.Dropdown(options=[EVEN, FOUND], description="stages", tooltip=_STAGES)
-        self.replicas = ipywidgets.BoundedIntText(
-            value=1,
-            min=1,
-            max=MAX_REPLICAS,
-            description="replicas",
-            tooltip="Copies of the program on IPUs of their own",
-        )
+        copies = "Copies of the program on IPUs of their own"
+        self.replicas = WholeNumber("replicas", 1, 1, MAX_REPLICAS, tooltip=copies)
         self.cuts: list[str] = []  # the layers to cut after, where they were moved by hand
         controls = [getattr(self, name) for name in _KEPT]
         for control in controls:

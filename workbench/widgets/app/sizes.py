@@ -8,8 +8,11 @@ from typing import Any
 import ipywidgets
 
 from workbench.executable import ready_source
+from workbench.widgets.app.number import WholeNumber
 
-MAX_SIZE = 1_000_000
+MAX_SIZE = 65_536
+# More layers are nested deeper than Python calls, larger images take an hour; a word is only a row of a table.
+MAX_SIZES = {"layers": 512, "image_size": 4_096, "vocabulary": 1_000_000}
 
 
 class Sizes:
@@ -41,13 +44,8 @@ class Sizes:
             return
         self._own = dict(ready_source(self._name).size)
         for key, value in self._own.items():
-            field = ipywidgets.BoundedIntText(
-                value=value,
-                min=1,
-                max=MAX_SIZE,
-                description=key.replace("_", " "),
-                tooltip=f"{value:,} unless you say otherwise",
-            )
+            most, tooltip = MAX_SIZES.get(key, MAX_SIZE), f"{value:,} unless you say otherwise"
+            field = WholeNumber(key.replace("_", " "), value, 1, most, tooltip=tooltip)
             field.observe(lambda change: self._changed(), "value")
             self.fields[key] = field
         self._inside.children = list(self.fields.values())

@@ -39,7 +39,7 @@ class Setting:
         expected = f"{kind} from {self.minimum:g} to {self.maximum:g}"
         try:
             value = float(text) if isinstance(text, str | int | float) and not isinstance(text, bool) else math.nan
-        except ValueError:
+        except (ValueError, OverflowError):
             value = math.nan
         if not self.minimum <= value <= self.maximum or (self.step == 1 and value != int(value)):
             raise InputError(f"{self.label} is {str(text)[:40]!r}", expected=expected)

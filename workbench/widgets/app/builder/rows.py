@@ -127,7 +127,7 @@ class Builder:
             return
         if content.get("do") == "add":
             content = {**content, "do": "insert", "at": len(self._layers)}
-        act = _ASKED.get(str(content.get("do")))
+        act = ASKED.get(str(content.get("do")))
         at = content.get("at")
         most = len(self._layers) + (content.get("do") == "insert")
         if act is None or type(at) is not int or not 0 <= at < most:
@@ -180,7 +180,7 @@ class Builder:
         ]
 
 
-_ASKED: Mapping[str, Callable[[Builder, int, Mapping[str, Any]], None]] = {
+ASKED: Mapping[str, Callable[[Builder, int, Mapping[str, Any]], None]] = {
     "set": Builder._set,
     "choose": Builder._choose,
     "insert": lambda builder, at, content: builder.insert(at, Layer.new("Dense")),

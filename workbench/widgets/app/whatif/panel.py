@@ -64,7 +64,7 @@ class WhatIf(Drawn):
         self._open = False
         self._saying = threading.RLock()
         self.profile: Any = None
-        self._does: dict[str, Callable[[Mapping[str, Any]], None]] = {
+        self.does: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "open": self._on_open,
             "move": self._on_move,
             "curve": self._on_curve,
@@ -101,11 +101,11 @@ class WhatIf(Drawn):
     # What the browser asks for
 
     def _hear(self, _: Any, content: Any, buffers: Any) -> None:
-        """A message of the browser; anything that is none of `_does`, or comes before a compile, is not heard."""
-        if self._executable is None or not isinstance(content, dict) or content.get("do") not in self._does:
+        """A message of the browser; anything that is none of `does`, or comes before a compile, is not heard."""
+        if self._executable is None or not isinstance(content, dict) or str(content.get("do")) not in self.does:
             return
         try:
-            self._does[content["do"]](content)
+            self.does[str(content["do"])](content)
         except WorkbenchError as error:
             self._say(problem=shown(str(error)))
 
