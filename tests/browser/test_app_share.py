@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready
 from tests.browser.looking import eventually
@@ -18,6 +19,14 @@ def test_the_history_is_kept_in_the_notebooks_folder(run_app: RunApp, lab_folder
     page = lab.page
     choose_ready(page, "mlp")
     keep = page.get_by_role("checkbox", name="keep every result in workbench-history/")
+    in_the_way = lab_folder / "workbench-history"
+    in_the_way.write_text("a file", encoding="utf-8")
+    for _ in range(2):  # told again, the box is not ticked again
+        keep.focus()
+        page.keyboard.press("Space")
+        page.get_by_role("alert").get_by_text("is no folder").wait_for()
+        expect(keep).not_to_be_checked()
+    in_the_way.unlink()
     keep.focus()
     page.keyboard.press("Space")
     page.get_by_text("every result is kept in workbench-history").wait_for()

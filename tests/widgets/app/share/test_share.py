@@ -11,6 +11,7 @@ from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.widgets.evil import EVIL
 from workbench.profiler.export.html import MAX_BYTES
 from workbench.profiler.storage import profile_bytes, save_profile
+from workbench.widgets import linked
 from workbench.widgets.app import App
 from workbench.widgets.app.share import FOLDER, Kept
 from workbench.widgets.app.share import kept as kept_module
@@ -110,7 +111,7 @@ def test_the_page_has_the_diagnosis_the_comparison_and_the_code(app: App, monkey
 def test_nothing_is_shared_before_there_is_a_result(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = heard(app.share, monkeypatch)
     send(app.share, {"do": "file", "kind": "html"})
-    assert sent == []
+    assert [content for content, _ in sent] == [{"refused": True}]
     assert "there is no result yet" in app.share.state["problem"]
     assert not app.share.state["ready"]
 
@@ -162,10 +163,38 @@ def test_what_is_no_profile_in_the_folder_is_told_and_the_others_are_read(app: A
 
 def test_a_folder_that_cannot_be_made_is_told_and_nothing_is_kept(app: App, tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("a file", encoding="utf-8")
+    for results in (0, 1):
+        assert len(app.history.entries) == results
+        send(app.share, {"do": "keep", "on": True})
+        assert "is no folder" in app.share.state["problem"]
+        assert not app.share.state["keeping"]
+        drop(app.share, profile_bytes(handmade_profile()))
+
+
+def test_whatever_the_folder_s_system_says_is_told_each_time(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(most: int) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(app.kept, "read", refuse)
+    sent = heard(app.share, monkeypatch)
+    for turn in (1, 2):  # the box is unticked again, though the state says what it said before
+        send(app.share, {"do": "keep", "on": True})
+        assert "Permission denied" in app.share.state["problem"]
+        assert not app.share.state["keeping"]
+        assert [content for content, _ in sent] == [{"refused": True}] * turn
+
+
+def test_a_profile_that_cannot_be_drawn_is_told_and_not_brought(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     drop(app.share, profile_bytes(handmade_profile()))
-    send(app.share, {"do": "keep", "on": True})
-    assert "is no folder" in app.share.state["problem"]
-    assert not app.share.state["keeping"]
+    before, entry = app.results.children, app.history.current
+
+    def refuse(*arguments: Any) -> Any:
+        raise KeyError(EVIL)
+
+    monkeypatch.setattr(linked, "profile_view", refuse)
+    drop(app.share, profile_bytes(handmade_pipeline()))
+    assert "KeyError" in app.share.state["problem"]
+    assert (app.results.children, app.history.current, len(app.history.entries)) == (before, entry, 1)
 
 
 def test_the_earliest_of_our_files_give_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,8 @@ class Kept:
 
     def read(self, most: int) -> tuple[list[Profile], list[str]]:
         """The latest profiles that were not read or written before, the earliest first; and a line for each file that
-        holds none."""
+        holds none. The folder is made, so that one that cannot be is told before there is anything to keep."""
+        made_folder(self.folder)
         profiles: list[Profile] = []
         problems: list[str] = []
         for path in [each for each in self.files() if each.name not in self._known][-most:]:

@@ -82,7 +82,7 @@ async function render({model, el}) {
     tell(state.said);
     complain(state.problem);
   };
-  const hear = (message, buffers) => { if (message.file) save(message.file, message.type, buffers[0]); };
+  const hear = (message, buffers) => { if (message.file) save(message.file, message.type, buffers[0]); else show(); };
   show();
   model.on("msg:custom", hear);
   const off = watch(model, ["state"], show);

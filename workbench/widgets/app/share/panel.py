@@ -40,7 +40,7 @@ class SharePanel(Drawn):
     ) -> None:
         self._files, self._brought, self._keep = files, brought, keep
         self._coming = bytearray()
-        self._asked = {"file": self._on_file, "load": self._on_load, "keep": self._on_keep}
+        self.asked = {"file": self._on_file, "load": self._on_load, "keep": self._on_keep}
         begin = {"ready": False, "code": "", "keeping": False, "folder": folder, "said": "", "problem": ""}
         super().__init__(state=begin)
         self.on_msg(self._hear)
@@ -50,13 +50,16 @@ class SharePanel(Drawn):
         self.state = {**self.state, **changes}
 
     def _hear(self, _: Any, content: Any, buffers: Any) -> None:
-        """A message of the browser: one of `_asked` and what goes with it; anything else is no message of ours."""
-        if not isinstance(content, dict) or content.get("do") not in self._asked:
+        """A message of the browser: one of `asked` and what goes with it; anything else is no message of ours."""
+        if not isinstance(content, dict) or str(content.get("do")) not in self.asked:
             return
         try:
-            self._asked[content["do"]](content, buffers or [])
-        except WorkbenchError as error:
-            self.say(problem=shown(str(error)), said="")
+            self.asked[str(content["do"])](content, buffers or [])
+        except Exception as error:
+            # A full disk, a file that cannot be drawn: who pressed a button is told, whatever it is.
+            told = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            self.say(problem=shown(told), said="")
+            self.send({"refused": True})  # a box that was ticked is not, though the same was told before
 
     def _on_file(self, content: Mapping[str, Any], buffers: Any) -> None:
         make = self._files.get(str(content.get("kind")))
