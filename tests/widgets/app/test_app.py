@@ -127,14 +127,14 @@ def test_models_of_the_notebook_are_found(monkeypatch: pytest.MonkeyPatch) -> No
     import keras
 
     app = App()
-    assert app.picker.models.options == ("no Keras model found",)
+    assert dict(app.picker.models.options) == {"no Keras model found": "no Keras model found"}
     app.picker.box.selected_index = 2
     assert "there is no Keras model in the notebook" in app.code.problem
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)], name="inner")
     cells = {"net": model, "x": 3, "_": model}
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(user_ns=cells))
     app.picker.look.click()
-    assert app.picker.models.options == ("net",)
+    assert dict(app.picker.models.options) == {"net": "net"}
     assert app.request().source is model
     assert app.request().loss is None  # the compile chooses by the output, and says what it chose
     assert "wb.compile(net, " in app.code.code.replace("(\n    ", "(").replace(",\n    ", ", ")
@@ -164,7 +164,7 @@ def test_names_that_are_no_variables_are_never_code(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(user_ns={name: model}))
     app = App()
     app.picker.box.selected_index = 2
-    assert app.picker.models.options == ("no Keras model found",)
+    assert dict(app.picker.models.options) == {"no Keras model found": "no Keras model found"}
     given = App(model)
     assert "wb.compile(model, " in given.code.code.replace("(\n    ", "(").replace(",\n    ", ", ")
     assert str(name) not in given.code.code or not name

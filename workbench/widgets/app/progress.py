@@ -8,6 +8,7 @@ from typing import Any
 
 import traitlets
 
+from workbench.base.text import shown
 from workbench.errors import Cancelled, WorkbenchError
 from workbench.widgets.kit import assets
 from workbench.widgets.kit.library import Drawn
@@ -33,7 +34,7 @@ class AppProgress(Drawn):
     def begin(self, title: str, phases: Sequence[str] = ()) -> None:
         """Work begins; with the names of its phases where they are known."""
         self._phases: list[dict[str, Any]] = [{"name": name, "seconds": None} for name in phases]
-        self._title, self._current, self._count = title, "", 0
+        self._title, self._current, self._count = shown(title), "", 0
         self._started = self._phase_started = self._told = time.perf_counter()
         self._tell("running", "")
 
@@ -73,9 +74,9 @@ class AppProgress(Drawn):
             "title": self._title,
             "phases": [dict(phase) for phase in self._phases],
             "current": known.index(self._current) if self._current in known else -1,
-            "text": text,
+            "text": shown(text),
             "seconds": round(elapsed, 2),
-            "problem": problem,
+            "problem": problem and {name: shown(part, keep="\n\t") for name, part in problem.items()},
         }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import traitlets
 
+from workbench.base.text import shown
 from workbench.errors import WorkbenchError
 from workbench.splits.by_hand import ByHand
 from workbench.widgets.kit import assets
@@ -35,7 +36,7 @@ class Ribbon(Drawn):
         try:
             names = self.found.stages(message["cuts"])
         except WorkbenchError as error:
-            self.problem = str(error)
+            self.problem = shown(str(error))
         else:
             self.problem = ""
             self._compile(names)
@@ -46,7 +47,7 @@ def content(found: ByHand) -> dict[str, Any]:
     costs = found.costs
     by_layer = ("cycles", "copy", "fixed", "stash", "work", "inputs")
     return {
-        "names": list(found.names),
+        "names": [shown(name) for name in found.names],
         "cuts": list(found.cuts),
         "capacity": found.capacity_bytes,
         "measured": {"cycles": list(found.cycles), "bytes": list(found.bytes)},

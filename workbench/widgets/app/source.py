@@ -10,7 +10,7 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.base.text import short
+from workbench.base.text import short, shown
 from workbench.errors import InputError
 from workbench.executable import layered_source
 from workbench.widgets.app.builder import Builder
@@ -118,7 +118,7 @@ class SourcePicker:
         self._models = {**self._given, **notebook_models()}
         names = list(self._models) or [_NONE]
         chosen = self.models.value
-        self.models.options = names
+        self.models.options = [(shown(name), name) for name in names]
         self.models.value = chosen if chosen in names else names[0]
 
     def choice(self) -> Choice:
