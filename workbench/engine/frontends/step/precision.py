@@ -34,7 +34,7 @@ def in_precision(model: Any, precision: str) -> tuple[Any, tuple[str, ...]]:
     Errors: `InputError` for a model that Keras cannot make again, or makes otherwise.
     """
     try:
-        changed = [layer for layer in _following(model) if layer.dtype_policy.name != precision]
+        changed = [layer for layer in _with_model(model, _following(model)) if layer.dtype_policy.name != precision]
         copied = _copied(model, changed, precision) if changed else model
     except Exception as error:  # whatever the configurations of other people's layers raise
         raise InputError(
@@ -47,6 +47,8 @@ def in_precision(model: Any, precision: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def _copied(model: Any, changed: Sequence[Any], precision: str) -> Any:
+    if not _is_network(model) and not all(layer.built for _, layer in walk_layers(model)):
+        model.build_from_config(model.get_build_config())  # its shape was told, which alone makes no variables
     with _saying(changed, precision), _findable(model):
         copied, _ = build_without_weights(lambda: _again(model), precision)
     _check(model, copied, changed, precision)
@@ -99,6 +101,15 @@ def _following(model: Any) -> list[Any]:
         like_others = like_others and follows.get(holder, True)
         follows[path] = isinstance(layer, keras.Model) or layer.dtype_policy in in_force or like_others
     return each_once(layer for path, layer in layers if follows[path])
+
+
+def _with_model(model: Any, following: list[Any]) -> list[Any]:
+    """With the model itself, where it is subclassed and has the policy of its layers or the one in force.
+
+    It then casts what it is called with.
+    """
+    alike = {each.dtype_policy.name for each in following} | {keras.config.dtype_policy().name}
+    return [model, *following] if not _is_network(model) and model.dtype_policy.name in alike else following
 
 
 def _is_network(model: Any) -> bool:
@@ -155,6 +166,7 @@ def _again(model: Any) -> Any:
     if not _is_network(model):
         made = _layer_again(model)
         made.build_from_config(model.get_build_config())
+        made.built = True  # Keras builds it by a call and does not say so; its variables are looked at afterwards
         return made
     compiled, model.compiled = model.compiled, False
     try:
@@ -166,6 +178,8 @@ def _again(model: Any) -> Any:
 def _layer_again(layer: Any) -> Any:
     """A layer by its configuration; of a model that writes none Keras remembers defaults, not what it was given."""
     if isinstance(layer, keras.Model) and type(layer).get_config is keras.Model.get_config:
+        if len(inspect.signature(type(layer).__init__).parameters) == 1:  # itself: there was nothing to give
+            return type(layer)()
         raise ValueError(f"{type(layer).__name__} is a subclassed model without a get_config of its own")
     return type(layer).from_config(layer.get_config())
 
@@ -187,6 +201,8 @@ def _check(model: Any, copied: Any, changed: Sequence[Any], precision: str) -> N
 
 
 def _carry_over(model: Any, copied: Any) -> None:
+    for (_, layer), (_, made) in zip(walk_layers(model), walk_layers(copied), strict=True):
+        made.name = layer.name  # what a subclassed model makes is named by the count of its kind
     for held, value in zip(copied.variables, model.variables, strict=True):
         jaxpr.name_alike(held, value)
         held.trainable = value.trainable
