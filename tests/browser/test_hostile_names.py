@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Browser, Locator, Page
 
+from tests.browser.apps import COMPILE_MS, RunApp, button
 from tests.browser.driver import NotebookPage
 from tests.browser.looking import shown
-from tests.widgets.hostile import FOREIGN, FREE, NAMES, hostile_answers
+from tests.widgets.hostile import FOREIGN, FREE, NAMES, RUN, hostile_answers, hostile_executable
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ANSWERS = "from tests.widgets.hostile import hostile_answers\nanswers = dict(hostile_answers())"
+APP = """import workbench as wb
+from tests.widgets.hostile import hostile_model, target
+app = wb.app(hostile_model())
+app.target = target()
+app"""
 KEYS = ("ArrowRight", "ArrowDown", "p", "+", "Enter", "Home")
 
 
@@ -87,3 +94,39 @@ def test_names_are_text_in_every_live_view(run_views: Callable[..., NotebookPage
     assert NAMES[0] in first
     assert FREE.partition("<img")[0] in second
     assert not set(first) & set("\u202e\u2066\x1b\u2028\ud800")
+
+
+def test_names_are_text_in_the_app(run_app: RunApp) -> None:
+    """Its list of models, chips, what if, diagnosis and comparison; and what a file that is none is called."""
+    lab = run_app(APP)
+    page, watched = lab.page, Watched(lab.page)
+    for batch in ("4", "8"):
+        field = page.get_by_label("batch size", exact=True).first
+        field.fill(batch)
+        field.press("Tab")
+        button(page, "Compile").click()
+        page.locator(".wb-app-shown").get_by_text(f"batch size {batch} ").wait_for(timeout=COMPILE_MS)
+    assert NAMES[0] in page.locator(".wb-app-shown").inner_text()
+    button(page, "Diagnose").click()
+    page.locator('section.wb[aria-label="Diagnosis"]').wait_for(timeout=COMPILE_MS)
+    button(page, "Compare result 1 with what is shown").click()
+    page.get_by_text("1 against 2").wait_for()
+    chooser = page.locator("input[type=file]")
+    chooser.set_input_files({"name": f"{NAMES[0]}.wbprofile", "mimeType": "text/plain", "buffer": b"no profile"})
+    page.get_by_text("is not a whole profile file").first.wait_for()
+    handle(page.locator(".wb-app"))
+    watched.assert_nothing()
+
+
+def test_names_are_text_in_a_page_that_was_saved(chromium: Browser, tmp_path: Path) -> None:
+    path = hostile_executable().profile.to_html(tmp_path / "page.html")
+    context = chromium.new_context(offline=True)
+    page = context.new_page()
+    watched = Watched(page)
+    page.goto(path.as_uri())
+    watched.address = page.url
+    page.locator("canvas.wb-canvas").nth(4).wait_for()
+    handle(page.locator("main"))
+    watched.assert_nothing()
+    assert RUN in page.locator("h1").inner_text()
+    context.close()

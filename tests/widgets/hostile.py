@@ -71,6 +71,8 @@ def hostile_answers() -> Iterator[tuple[str, Any]]:
     yield "function", hostile_function().profile
     yield "diagnosis", wb.diagnose(executable, compiles=2)
     yield "sweep", wb.sweep(hostile_model(), {"batch_size": [2, 4]}, target=target())
+    yield "plan", wb.plan(hostile_model(), global_batch=4, compiles=3, target=target())
+    yield "fewest", wb.fewest_ipus(hostile_model(), target=target(), batch_size=4, mode="training")
     yield "split", wb.autosplit(hostile_model(), 2, compiles=1, target=target(), **ASKED)
     yield (
         "schedules",
