@@ -32,7 +32,7 @@ DIGITS = 12
 META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "formulas", "passes", "layer_lines", "sources")
 CALLED_FROM = 10  # in a call of the control tree, where the lines of its callers begin
 OF_EXCHANGES = ("moves", "placements", "placement_numbers", "fragments_index", "shared_index")
-LINES_LEFT_OUT = ("Engine ", "Error ", "The verdict is in doubt")
+LINES_LEFT_OUT = ("Engine ", "Error ", "The verdict is in doubt", "It holds if ")
 REPORTS = (
     "summary",
     "insights",

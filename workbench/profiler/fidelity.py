@@ -112,8 +112,8 @@ class Turnout:
     def __str__(self) -> str:
         side = "at most" if self.fits else "more than"
         return (
-            f"{self.alike} of {self.numbers} published memories of whole models were {side} {self.factor:.3g} times "
-            "the modelled, as this verdict needs"
+            f"it holds if the real memory is {side} {self.factor:.3g} times the modelled, as for {self.alike} of "
+            f"{self.numbers} published models"
         )
 
 

@@ -345,7 +345,7 @@ def test_a_margin_is_held_against_how_published_memories_turned_out(used: int, c
     assert (found.fits, found.contrary) == (used <= 1000, contrary)
     said = in_doubt(known, used, 1000)
     assert bool(said) == (contrary > 2)  # more than one in ten
-    assert not said or said.startswith(f"{20 - contrary} of 20 published memories")
+    assert not said or said.endswith(f", as for {20 - contrary} of 20 published models")
     assert in_doubt(None, used, 1000) == ""
     assert turnout(known, 0, 1000) is None
 

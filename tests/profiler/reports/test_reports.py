@@ -81,14 +81,15 @@ def test_how_sure_a_verdict_is_are_counts_of_published_cases() -> None:
     assert over.data["turnout"] == {"fits": False, "factor": 6000 / 10064, "alike": 11, "numbers": 13}
     for summary in (fits, over):  # two of thirteen are more than one in ten
         assert summary.caution == summary.sureness
-        assert summary.sureness.startswith("The verdict is in doubt: 11 of 13 published memories of whole")
+        assert summary.sureness.startswith("The verdict is in doubt: it holds if the real memory is ")
+        assert summary.sureness.endswith(" times the modelled, as for 11 of 13 published models")
         assert summary.sureness in str(summary)
         assert summary.sureness in summary._repr_mimebundle_()["text/html"]
     known["memory"]["ratios"] = [*ratios[:-1], *[1.0] * 8]  # one of twenty
     sure = with_errors(PROFILES["fits"], known).summary
     assert sure.caution == ""
     assert sure.sureness == (
-        "19 of 20 published memories of whole models were at most 1.63 times the modelled, as this verdict needs"
+        "It holds if the real memory is at most 1.63 times the modelled, as for 19 of 20 published models"
     )
     assert sure.sureness in str(sure)
 

@@ -60,7 +60,7 @@ class Summary(Report):
         Empty, too, where a memory region is full and the tile is not: no published case says how that turns out.
         """
         found = self._turnout
-        return "" if found is None else self.caution or str(found)
+        return "" if found is None else self.caution or str(found).capitalize()
 
     @property
     def _known_memory(self) -> tuple[TypicalError | None, int, int]:
