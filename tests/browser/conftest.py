@@ -65,8 +65,8 @@ def start_lab(lab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield start
 
 
-def _server(theme: str, folder: Path, home: Path) -> lab.Server:
-    appearance = {"@jupyterlab/apputils-extension/themes.jupyterlab-settings": {"theme": THEMES[theme]}}
+def environment_of(home: Path) -> dict[str, str]:
+    """Where Jupyter finds its files in a test: in a folder that nothing of this user is in."""
     places = {
         "JUPYTER_CONFIG_DIR": "config",
         "JUPYTER_DATA_DIR": "data",  # the signatures too: every stored notebook is untrusted, as in a fresh clone
@@ -74,13 +74,17 @@ def _server(theme: str, folder: Path, home: Path) -> lab.Server:
         "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
         "IPYTHONDIR": "ipython",
     }
-    environment = {name: str(home / place) for name, place in places.items()}
+    return {name: str(home / place) for name, place in places.items()}
+
+
+def _server(theme: str, folder: Path, home: Path) -> lab.Server:
+    appearance = {"@jupyterlab/apputils-extension/themes.jupyterlab-settings": {"theme": THEMES[theme]}}
     return lab.Server(
         folder,
         settings=lab.write_settings(home / "settings", {**lab.SETTINGS, **appearance}),
         log=ROOT / "build" / f"browser-tests-{theme}.log",
         options=("--LabApp.expose_app_in_browser=True",),
-        environment={**environment, "PYTHONPATH": str(ROOT)},
+        environment={**environment_of(home), "PYTHONPATH": str(ROOT)},
     )
 
 
