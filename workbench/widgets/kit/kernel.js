@@ -165,9 +165,11 @@ export const clipText = (ctx, text, width) => {
 
 // A canvas that follows its own size, the screen's density and the theme; draw(ctx, width, height, theme).
 // What is out of sight gets its new colours after the attribute that names them; the transition of its own colour says when.
+// JupyterLab hides itself for a frame as it changes the theme: nothing can be drawn then, and what is not laid out has no
+// transition. So the colours are asked for again two frames on, and where a canvas comes into sight in others than it has.
 export function surface(canvas, draw, onSize = () => {}) {
   const ctx = canvas.getContext("2d");
-  let asked = 0, colours = null; // asking for a style makes the page settle it: in a frame that may be most of the work
+  let asked = 0, colours = null, drawn = null; // asking for a style makes the page settle it: in a frame that may be most of the work
   const paint = () => {
     asked = 0;
     const {clientWidth: width, clientHeight: height} = canvas, ratio = window.devicePixelRatio || 1;
@@ -178,16 +180,23 @@ export function surface(canvas, draw, onSize = () => {}) {
     }
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.clearRect(0, 0, width, height);
-    draw(ctx, width, height, (colours ??= theme(canvas)));
+    draw(ctx, width, height, (drawn = colours ??= theme(canvas)));
   };
   const redraw = () => { asked ||= requestAnimationFrame(paint); };
   const restyle = () => { ctx.hatches = colours = null; redraw(); };
   const sizes = new ResizeObserver(() => { onSize(); redraw(); });
   sizes.observe(canvas);
-  const themes = new MutationObserver(restyle);
+  const sights = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting) && JSON.stringify(theme(canvas)) !== JSON.stringify(drawn)) restyle();
+  });
+  sights.observe(canvas);
+  const themes = new MutationObserver(() => {
+    restyle();
+    requestAnimationFrame(() => requestAnimationFrame(restyle));
+  });
   themes.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light"]});
   canvas.addEventListener("transitionend", restyle);
-  return {redraw, dispose: () => { sizes.disconnect(); themes.disconnect(); }};
+  return {redraw, dispose: () => { sizes.disconnect(); sights.disconnect(); themes.disconnect(); }};
 }
 
 export function font(ctx, t, size = 11, weight = 400) {
