@@ -21,6 +21,7 @@ from workbench.engine.compile import compile_graph
 from workbench.engine.compile.compile import Compiled
 from workbench.engine.frontends.expand.expansions import Expander
 from workbench.engine.frontends.functions import trace_function
+from workbench.engine.frontends.trace import index_values
 from workbench.engine.graph import Graph, walk
 from workbench.engine.graph.primitives import Kind, kind, names
 from workbench.engine.options import Options
@@ -112,6 +113,13 @@ MADE: dict[str, Callable[[], Any]] = {
     "joined": lambda: jnp.concatenate([jnp.arange(3), jnp.array([7, 5])])[::-1],
     "turned": lambda: jnp.arange(8).reshape(2, 4).T.reshape(-1)[1:6],
     "absolute": lambda: jnp.abs(jnp.arange(8) - 4),
+    "running sums": lambda: jnp.cumsum(jnp.array([1, 2, 0, 3])),
+    "running from the end": lambda: lax.cumsum(jnp.array([1, 2, 0, 3]), reverse=True),
+    "largest so far": lambda: lax.cummax(jnp.array([1, 5, 0, 7])),
+    "sorted": lambda: jnp.sort(jnp.array([3, 0, 7, 1])),
+    "in their order": lambda: jnp.argsort(jnp.array([3, 0, 3, 1])),
+    "counted": lambda: jnp.zeros(5, int).at[jnp.array([1, 1, 3])].add(1),
+    "parts of floats": lambda: (jnp.arange(8) / jnp.array([2.0] * 4 + [1.5] * 4)).astype(int),
     "one byte": lambda: jnp.arange(8, dtype=jnp.uint8),
 }
 
@@ -123,6 +131,47 @@ def test_arithmetic_on_what_is_known_is_known(name: str) -> None:
     assert by_index(graph) == []
     (found,) = evaluate(graph, [x])
     np.testing.assert_array_equal(found, x[np.asarray(MADE[name]())] + 1)
+
+
+@st.composite
+def deletions(draw: st.DrawFn) -> tuple[tuple[int, ...], int, slice]:
+    shape = tuple(draw(st.lists(st.integers(2, 60), min_size=1, max_size=2)))
+    axis = draw(st.integers(0, len(shape) - 1))
+    first = draw(st.integers(0, shape[axis] - 1))
+    return shape, axis, slice(first, draw(st.integers(first, shape[axis])), draw(st.sampled_from([1, 1, 2])))
+
+
+@pytest.mark.parametrize("kept", [index_values.MOST_ELEMENTS, 100])
+@given(drawn=deletions())
+def test_what_is_deleted_is_left_out(kept: int, drawn: tuple[tuple[int, ...], int, slice]) -> None:
+    """However large the table is that says which entries move by how much: here 900 elements at most."""
+    shape, axis, deleted = drawn
+    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_values, "MOST_ELEMENTS", kept)
+        graph = trace_function(lambda x: jnp.delete(x, deleted, axis) + 1, x, name="f").graph
+    assert by_index(graph) == []
+    if 0 not in np.delete(x, deleted, axis).shape:
+        np.testing.assert_array_equal(evaluate(graph, [x])[0], np.delete(x, deleted, axis) + 1)
+
+
+def test_a_large_deletion_costs_what_the_concatenation_costs() -> None:
+    x = jax.ShapeDtypeStruct((60_000,), "float32")
+    one = compiled(lambda x: jnp.delete(x, slice(100, 9000)), x)
+    other = compiled(lambda x: jnp.concatenate([x[:100], x[9000:]]), x)
+    assert (cycles(one), fullest(one)) == (cycles(other), fullest(other))
+
+
+@given(shape=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4)), data=st.data())
+def test_where_something_is_inserted_is_known(shape: tuple[int, ...], data: st.DataObject) -> None:
+    axis = data.draw(st.integers(0, 2))
+    places = np.array(data.draw(st.lists(st.integers(0, shape[axis]), min_size=1, max_size=4)))
+    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    graph = trace_function(lambda x: jnp.insert(x, places, -1.0, axis), x, name="f").graph
+    made = {node.op for _, node in walk(graph)}
+    assert not made & {"sort", "cumsum", "scatter-add", "rem", "select_n"}
+    if not by_index(graph):
+        np.testing.assert_array_equal(evaluate(graph, [x])[0], np.insert(x, places, -1.0, axis))
 
 
 def test_a_large_update_at_a_known_place_is_no_update_of_single_elements() -> None:

@@ -30,12 +30,22 @@ _UNARY: Mapping[str, Callable[..., Any]] = {
     "sign": np.sign,
     "not": np.logical_not,
     "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
 }
 _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "reduce_sum": np.sum,
     "reduce_prod": np.prod,
     "reduce_max": np.max,
     "reduce_min": np.min,
+    "reduce_and": np.all,
+    "reduce_or": np.any,
+}
+_RUNNING: Mapping[str, np.ufunc] = {
+    "cumsum": np.add,
+    "cumprod": np.multiply,
+    "cummax": np.maximum,
+    "cummin": np.minimum,
 }
 _BITS: Mapping[str, Callable[..., Any]] = {
     "and": np.bitwise_and,
@@ -73,6 +83,25 @@ def _spread(value: Any, axes: Sequence[int], shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(value.reshape(seen), shape)
 
 
+def _running(op: str, value: Any, params: Mapping[str, Any], dtype: str) -> Any:
+    """What a running sum or the like comes to at each place of an axis, from the other end where it is reversed."""
+    axis = params["axis"]
+    seen = np.flip(value, axis) if params["reverse"] else value
+    found = _RUNNING[op].accumulate(seen, axis, dtype=dtype)
+    return np.flip(found, axis) if params["reverse"] else found
+
+
+def _rows(value: Any, params: Mapping[str, Any]) -> Any:
+    stretches = zip(params["firsts"], params["counts"], strict=True)
+    return np.concatenate([value[first : first + count] for first, count in stretches])
+
+
+def sorted_together(values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    """Arrays in the order of the first of them, the keys; equal ones stay as they were."""
+    order = np.lexsort(values[: params["num_keys"]][::-1], axis=params["dimension"])
+    return [np.take_along_axis(value, order, params["dimension"]) for value in values]
+
+
 def evaluate(op: str, values: Sequence[Any], params: Mapping[str, Any], shape: tuple[int, ...], dtype: str) -> Any:
     """The value of an operation on known arrays, of any shape; None where nothing here computes it."""
     if op in _VIEWS:
@@ -83,6 +112,10 @@ def evaluate(op: str, values: Sequence[Any], params: Mapping[str, Any], shape: t
         return _spread(np.arange(shape[params["dimension"]]), (params["dimension"],), shape)
     if op == "concatenate":
         return np.concatenate(values, params["dimension"])
+    if op in _RUNNING:
+        return _running(op, values[0], params, dtype)
+    if op == "known_rows":
+        return _rows(values[0], params)
     if "int" in dtype and op in _BITS:
         return _BITS[op](*values)
     if op == "select_n" and values[0].dtype == bool:
@@ -99,7 +132,7 @@ def _evaluate(op: str, values: Sequence[Any], params: Mapping[str, Any], dtype: 
     if op in _BINARY and not (op in ("and", "or") and dtype != "bool"):
         return _BINARY[op](*values)
     if op == "div":
-        return values[0] / values[1] if dtype.startswith("float") and values[1] != 0 else None
+        return values[0] / values[1] if dtype.startswith("float") and np.all(values[1] != 0) else None
     if op in _UNARY and (op != "not" or dtype == "bool"):
         return _UNARY[op](*values)
     if op == "clamp":

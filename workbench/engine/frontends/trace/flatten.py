@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from workbench.base.dtypes import dtype_name
@@ -13,6 +15,7 @@ from workbench.engine.frontends.expand.expansions import Expanded
 from workbench.engine.frontends.expand.fold import fold
 from workbench.engine.frontends.trace.body import Body, Context, open_program
 from workbench.engine.frontends.trace.control_flow import CONTROL, keep_programs
+from workbench.engine.frontends.trace.drafts import Draft
 from workbench.engine.frontends.trace.empty import without_elements
 from workbench.engine.frontends.trace.frames import KNOWN_REGIONS
 from workbench.engine.frontends.trace.jaxpr_params import is_program
@@ -82,7 +85,7 @@ class Flattener(Body):
         if expansion is not None:
             taken = [operands[number] for number in expansion.taken]
             return self.flatten(expansion.jaxpr, expansion.consts, taken, self.inner(eqn, context))
-        draft = self.draft(eqn, operands, context)
+        draft = self.draft(eqn, self.with_known_places(eqn, operands), context)
         control = CONTROL.get(name)
         if control is not None:
             control(self, eqn, draft, self.inner(eqn, context))
@@ -90,7 +93,25 @@ class Flattener(Body):
             keep_programs(self, eqn, draft, self.inner(eqn, context))
         draft.effect = any("IO" in type(each).__name__ for each in eqn.effects)
         self.sheet.drafts.append(draft)
+        self.keep_scattered(eqn, draft)
         return draft.results
+
+    def with_known_places(self, eqn: Any, operands: list[int]) -> list[int]:
+        """Operands of an update by index: places that are known are a constant, as XLA folds what they are made of."""
+        if primitive(eqn.primitive.name).kind is not Kind.SCATTER or operands[1] in self.values.arrays:
+            return operands
+        places = self.values.of(operands[1])
+        return operands if places is None else [operands[0], self.constant(places), *operands[2:]]
+
+    def keep_scattered(self, eqn: Any, draft: Draft) -> None:
+        """What an update by index comes to where all of it is known, for whoever looks up by it."""
+        if primitive(eqn.primitive.name).kind is not Kind.SCATTER or not draft.results:
+            return
+        values = self.values.of_all(draft.operands[::-1])  # what is written is known least often
+        if values is not None:
+            with jax.ensure_compile_time_eval():
+                found = eqn.primitive.bind(*map(jnp.asarray, values[::-1]), **eqn.params)
+            self.values.arrays[draft.results[0]] = np.asarray(found)
 
     def at_places(self, eqn: Any, operands: list[int]) -> Expanded | None:
         """What stands for a slice, look-up or update, by what is known of its indices."""
