@@ -85,6 +85,16 @@ def test_sequential_computes_nothing_again_and_says_so() -> None:
         assert found.profile.assumptions == plain.profile.assumptions
 
 
+def test_an_optimizer_that_ties_stages_together_is_named_where_they_are_on_several_ipus() -> None:
+    import keras
+
+    given: dict[str, Any] = {"stages": ["d2"], "gradient_accumulation_steps": 4}
+    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+    with pytest.raises(InputError, match="the optimizer ties the updates together, as a LossScaleOptimizer does"):
+        compiled(optimizer=scaled, **given)
+    assert compiled(optimizer=scaled, device_mapping=[0, 0], **given).profile.ipus == 1
+
+
 def test_checkpoints_under_grouped_choose_the_mode_they_work_in() -> None:
     executable = compiled(
         stages=["d2"], gradient_accumulation_steps=4, recomputation=True, recomputation_checkpoints=("d?",)

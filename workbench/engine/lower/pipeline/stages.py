@@ -123,9 +123,23 @@ def check_one_place(graph: Graph, stages: Sequence[Stage]) -> None:
             continue
         users = [stage for stage, values in zip(stages, read, strict=True) if value in values]
         if len({stage.ipu for stage in users}) > 1:
+            _check_updates(described.name, value, users)
             where = ", ".join(f"stage {stage.number} on IPU {stage.ipu}" for stage in users)
             raise InputError(
                 f"the variable {described.name!r} of the layer {described.layer!r} is used by {where}",
                 expected="all stages that use a variable on one IPU",
                 todo="move the layers that share it to one stage, or map their stages to one IPU by device_mapping",
             )
+
+
+def _check_updates(variable: str, value: Value, users: Sequence[Stage]) -> None:
+    """A variable that a stage has in its weight update alone is there by the optimizer, not by a layer of the stage."""
+    tied = [stage for stage in users if all(node is stage.update for node in stage.calls if value in node.operands)]
+    if tied and len(tied) < len(users):
+        raise InputError(
+            f"the weight update of stage {tied[0].number} on IPU {tied[0].ipu} has the variable {variable!r} of "
+            "another IPU too: the optimizer ties the updates together, as a LossScaleOptimizer does, which updates all "
+            "weights or none",
+            expected="an optimizer whose updates of the stages do not wait for each other",
+            todo="take another optimizer, or map all stages to one IPU by device_mapping",
+        )
