@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import workbench  # noqa: F401
 from tests.engine.frontends.keras_models import batch, furthest, mlp, residual
@@ -104,6 +106,43 @@ def test_sample_weights_weigh() -> None:
         theirs.train_on_batch(x, y, sample_weight=weights, return_dict=True), abs=TOLERANCE
     )
     assert furthest(ours, theirs) < TOLERANCE
+
+
+def steps(loss: Any, features: int) -> Any:
+    keras.utils.set_random_seed(2)
+    layers = [keras.Input((3, 6)), keras.layers.Dense(8, "tanh"), keras.layers.Dense(features)]
+    made = keras.Sequential(layers)
+    made.compile(keras.optimizers.SGD(0.1), loss, weighted_metrics=["mae"] if loss == "mse" else ["accuracy"])
+    return made
+
+
+@pytest.mark.parametrize("loss", ["mse", keras.losses.SparseCategoricalCrossentropy(from_logits=True)])
+@settings(max_examples=5, deadline=None)
+@given(shape=st.sampled_from([(), (1,), (3,)]), seed=st.integers(0, 99), listed=st.booleans())
+def test_each_step_of_a_sequence_may_have_its_weight(
+    loss: Any, shape: tuple[int, ...], seed: int, listed: bool
+) -> None:
+    draw = np.random.default_rng(seed)
+    ours, theirs = (steps(loss, 5) for _ in range(2))
+    x = draw.random((4, 3, 6), dtype="float32")
+    y = draw.random((4, 3, 5), dtype="float32") if loss == "mse" else draw.integers(0, 5, (4, 3))
+    weights = draw.random((4, *shape), dtype="float32")
+    runner = Runner(trace_keras(ours, batch_size=4))
+    for _ in range(2):
+        # Keras asks for a column where a sample has one weight for all its steps.
+        seen = weights[:, None] if weights.ndim == 1 else weights
+        expected = theirs.train_on_batch(x, y, sample_weight=seen, return_dict=True)
+        ours_takes = [weights] if listed else weights
+        assert runner.run(x, y, sample_weight=ours_takes) == pytest.approx(expected, abs=TOLERANCE)
+        theirs.reset_metrics()
+    assert furthest(ours, theirs) < TOLERANCE
+
+
+def test_a_weight_for_what_the_loss_is_not_a_number_of_is_refused() -> None:
+    runner = Runner(trace_keras(steps("mse", 5), batch_size=4))
+    x, y = np.zeros((4, 3, 6), "float32"), np.zeros((4, 3, 5), "float32")
+    with pytest.raises(InputError, match=r"sample_weight has shape \(4, 3, 5\)"):
+        runner.run(x, y, sample_weight=y)
 
 
 def test_a_loss_and_an_optimizer_that_were_not_compiled_train_the_same() -> None:

@@ -32,7 +32,8 @@ class Runner:
         """One call of the compiled program.
 
         Training: `run(x, y, sample_weight=None)` returns loss and metrics of the batch, and advances weights,
-        optimizer and seeds; of several outputs `sample_weight` is for all, or for each in a list or by name.
+        optimizer and seeds; of several outputs `sample_weight` is for all, or for each in a list or by name; of one
+        it may have a number for each step of a sequence too.
         Inference: `run(x)` returns the outputs. Functions: `run(*args)` returns theirs.
         With gradient accumulation, `x` and `y` hold the micro-batches of one update behind each other.
         Errors: `InputError` where the arrays are not those the program was compiled for.
@@ -93,7 +94,7 @@ class Runner:
     def _one_weight(self, given: Any) -> Any:
         """A weight of each sample; where there are several outputs, one for each of them."""
         names = self.source.outputs
-        spec = ArraySpec(name="sample_weight", shape=self.source.specs[0].shape[:1], dtype="float32")
+        spec = ArraySpec(name="sample_weight", shape=self._weighed(given), dtype="float32")
         apart = isinstance(given, Mapping) or (isinstance(given, list | tuple) and any(map(np.ndim, given)))
         if not apart:
             weight = check_array(spec, np.asarray(given, spec.dtype))
@@ -108,6 +109,21 @@ class Runner:
         arrays = [(replace(spec, name=f"sample_weight[{name!r}]"), kept[name]) for name in names]
         weights = [check_array(each, np.asarray(value, each.dtype)) for each, value in arrays]
         return weights[0] if len(names) == 1 else jax.numpy.stack(weights, -1)
+
+    def _weighed(self, given: Any) -> tuple[int, ...]:
+        """What has a weight of its own: a sample, or also each element that the loss of one output is a number of.
+
+        A loss is of what the target's last axis holds, or of each target where targets are class numbers.
+        """
+        target = self.source.specs[-1]
+        apart = len(target.shape) - (0 if target.dtype.startswith(("int", "uint")) else 1)
+        if self.source.staged is not None or len(self.source.outputs) != 1 or apart < 2:
+            return self.source.specs[0].shape[:1]
+        held = list(given.values()) if isinstance(given, Mapping) else given
+        shape = np.shape(held[0] if isinstance(held, list | tuple) and len(held) == 1 and np.ndim(held[0]) else held)
+        if shape[1:] == (1,) or (len(shape) < 2 and apart == 2):
+            return (*target.shape[:1], 1)  # a sample's, for all its steps
+        return target.shape[: len(shape)] if 1 < len(shape) <= apart else target.shape[:1]
 
     def _store(self, results: Sequence[Any]) -> None:
         for output, value in zip(self.source.graph.outputs, results, strict=True):

@@ -96,7 +96,9 @@ class TracedStep:
 
     def _weights(self, weight: Any) -> Any:
         """Sample weights as Keras takes them: with a column for each of several outputs, in their structure."""
-        return weight if weight.ndim == 1 else self.target_structure([weight[:, i] for i in range(weight.shape[1])])
+        if self.targets == 1 or weight.ndim == 1:
+            return weight
+        return self.target_structure([weight[:, i] for i in range(weight.shape[1])])
 
     def _infer(self, values: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         trainable, state, _ = self.variables.split(values)
