@@ -84,3 +84,48 @@ def test_tensors_that_are_no_field_count_too() -> None:
     step.vertex("popops::UnaryOp1D", tile=0, op="EXPONENT", type="float", n=50, reads=[a], writes=[a])
     with pytest.raises(InputError, match="n=1, which contradicts"):
         step.vertex("popops::UnaryOp1D", tile=0, op="EXPONENT", type="float", n=1, reads=[a], writes=[a])
+
+
+def slicing(name: str, table: int, taken: int, width: int, **more: int) -> Any:
+    """A vertex that takes rows of a table by their numbers; rows of one number are a flat table."""
+    g = wb.tiles.Graph("ipu2", tiles=4)
+    row = (width,) if width > 1 else ()
+    shapes = {"base": (table, *row), "out": (taken, *row)}
+    tensors = {key: g.variable(key, shape).map_linearly(tiles=1) for key, shape in shapes.items()}
+    many = "offsets" if name == "popops::MultiSlice" else "num_sub_elements"
+    sizes = {"region_size": width, many: taken, **({} if many == "offsets" else {"num_base_elements": table})}
+    g.compute_set("step").vertex(name, tile=0, **tensors, **{**sizes, **more})
+
+
+@given(
+    name=st.sampled_from(["popops::MultiSlice", "popops::DynamicSlice1D"]),
+    table=st.integers(2, 50),
+    taken=st.integers(2, 50),
+    width=st.integers(1, 20),
+    wrong=st.integers(1, 50),
+    key=st.sampled_from(["region_size", "many"]),
+)
+def test_rows_that_are_not_the_tables_are_an_error(
+    name: str, table: int, taken: int, width: int, wrong: int, key: str
+) -> None:
+    slicing(name, table, taken, width)
+    blocks = {table, taken, width, table * width, taken * width}
+    many = "offsets" if name == "popops::MultiSlice" else "num_sub_elements"
+    assume((wrong if key == "region_size" else wrong * width) not in blocks)
+    with pytest.raises(InputError, match="contradicts its tensors"):
+        slicing(name, table, taken, width, **{key if key == "region_size" else many: wrong})
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("popops::BroadcastVectorInner1D", {"op": "ADD", "b_slice_len": 7, "b_broadcast_factor": 1, "b_slices_m1": 0}),
+        ("popops::EncodeOneHot", {"indices": 7}),
+        ("popnn::CalcAccuracy", {"batch": 7}),
+    ],
+)
+def test_other_sizes_are_those_of_tensors_too(name: str, given: dict[str, Any]) -> None:
+    g = wb.tiles.Graph("ipu2", tiles=4)
+    tensors = {key: g.variable(key, (600,), "int32").map_linearly(tiles=1) for key in ("a", "out")}
+    with pytest.raises(InputError, match="=7, which contradicts its tensors"):
+        g.compute_set("step").vertex(name, tile=0, **tensors, **given)

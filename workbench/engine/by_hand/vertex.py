@@ -26,6 +26,8 @@ _SETTINGS: Named[str, tuple[str, ...]] = {"popops::Fill": ("value",), "poplar::M
 _IN_TYPES = ("type", "in_type", "from_type", "a_type", "index_type", "key_type")
 _OUT_TYPES = ("to_type", "out_type", "output_type")
 _COUNTS = ("n", "num_elems", "elements", "size")
+_BLOCKS = ("columns", "b_slice_len", "indices", "batch", "histogram_count")  # sizes of tensors or of their dimensions
+_REGIONS = ("offsets", "num_sub_elements", "num_base_elements")  # so many regions of region_size are a block
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -176,8 +178,12 @@ def _check_given(name: str, given: Named[str, Any], tensors: Sequence[Tensor]) -
     told: Any
     known: set[Any]
     for key, value in given.items() if tensors else ():
-        if key in (*_COUNTS, "columns"):
+        if key in (*_COUNTS, *_BLOCKS):
             told, known = value, sizes
+        elif key == "region_size":
+            told, known = value, sizes | ({1} if all(len(tensor.shape) < 2 for tensor in tensors) else set())
+        elif key in _REGIONS:
+            told, known = value * given.get("region_size", 1), sizes
         elif key == "rows":
             told, known = (sum(value) if isinstance(value, tuple | list) else value * columns), sizes
         elif key == "bytes":
