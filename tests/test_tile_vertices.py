@@ -129,3 +129,15 @@ def test_other_sizes_are_those_of_tensors_too(name: str, given: dict[str, Any]) 
     tensors = {key: g.variable(key, (600,), "int32").map_linearly(tiles=1) for key in ("a", "out")}
     with pytest.raises(InputError, match="=7, which contradicts its tensors"):
         g.compute_set("step").vertex(name, tile=0, **tensors, **given)
+
+
+@given(name=st.sampled_from(sorted(VERTICES)), read=st.integers(1, 500), written=st.integers(1, 500))
+def test_what_is_written_is_as_large_as_what_is_read(name: str, read: int, written: int) -> None:
+    assume(read != written and name != "poplar::Memcpy")
+    g = wb.tiles.Graph("ipu2", tiles=4)
+    a, out = (g.variable(key, (size,)).map_linearly(tiles=1) for key, size in (("a", read), ("out", written)))
+    operands = {"a": a, "b": a} if name == "popops::BinaryOp1D" else {"a": a}
+    step = g.compute_set("step")
+    with pytest.raises(InputError, match=f"different numbers of elements: a {read}, .*out {written}"):
+        step.vertex(name, tile=0, **operands, out=out, **VERTICES[name][1])
+    step.vertex(name, tile=0, **operands, out=out, **VERTICES[name][1], **{VERTICES[name][0]: read})

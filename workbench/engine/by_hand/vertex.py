@@ -140,6 +140,7 @@ def _arguments(
     if unknown:
         raise InputError(f"{name} has no argument {unknown[0]!r}", expected=f"one of: {', '.join(names)}, or a tensor")
     found = {**_deduced(names, tuple(reads.values()), tuple(writes.values())), **given}
+    _check_one_size(name, [key for key in _COUNTS if key in found and key not in given], reads, writes)
     missing = [key for key, required in parameters if required and key not in found]
     if missing:
         raise InputError(
@@ -164,6 +165,20 @@ def _deduced(names: list[str], reads: tuple[Tensor, ...], writes: tuple[Tensor, 
     if "n" not in names and not {"columns", "cols"} & set(names):
         found["rows"] = (main.elements,) if len(main.shape) < 2 else (main.shape[-1],) * prod(main.shape[:-1])
     return {key: value for key, value in found.items() if key in names}
+
+
+def _check_one_size(name: str, deduced: Sequence[str], reads: Named[str, Tensor], writes: Named[str, Tensor]) -> None:
+    """A size follows from the tensors where what is written is as large as something that is read."""
+    if not deduced or not reads or not writes:
+        return
+    main = next(iter(writes.values()))
+    if all(tensor.elements != main.elements for tensor in reads.values()):
+        sizes = ", ".join(f"{key} {tensor.elements}" for key, tensor in {**reads, **writes}.items())
+        raise InputError(
+            f"{name} reads and writes different numbers of elements: {sizes}",
+            expected=f"as many of both, or {deduced[0]}=",
+            todo=f"pass parts of one size, or say how many it goes through as {deduced[0]}=",
+        )
 
 
 def _check_given(name: str, given: Named[str, Any], tensors: Sequence[Tensor]) -> None:
