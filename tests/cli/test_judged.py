@@ -181,6 +181,7 @@ def test_ctrl_c_before_all_is_imported_is_quiet_too(name: str, tmp_path: Path) -
     assert (process.returncode, process.stdout, process.stderr) == (130, "", "")
 
 
+@pytest.mark.usefixtures("as_from_a_terminal")
 def test_who_imports_the_command_hears_of_ctrl_c_itself(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text(
         INTERRUPTED_AT.format(name="workbench.cli.main")
