@@ -174,6 +174,21 @@ def test_where_something_is_inserted_is_known(shape: tuple[int, ...], data: st.D
         np.testing.assert_array_equal(evaluate(graph, [x])[0], np.insert(x, places, -1.0, axis))
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: jnp.insert(x[:1, :1], np.array([1]), -1.0, axis=1),
+        lambda x: x.at[np.array([7, 9])].add(-1.0, mode="drop"),
+        lambda x: x.at[np.array([], int)].set(-1.0),
+        lambda x: x[np.array([], int)],
+    ],
+)
+def test_what_is_nowhere_or_outside_changes_nothing(fn: Callable[[Any], Any]) -> None:
+    x = np.arange(12, dtype="float32").reshape(4, 3)
+    graph = trace_function(fn, x, name="f").graph
+    np.testing.assert_array_equal(evaluate(graph, [x])[0], np.asarray(fn(jnp.asarray(x))))
+
+
 def test_a_large_update_at_a_known_place_is_no_update_of_single_elements() -> None:
     specs = [jax.ShapeDtypeStruct((size,), "float32") for size in (100_000, 50_000)]
     chip = target("ipu2")

@@ -48,6 +48,8 @@ known_rows_p.def_abstract_eval(_rows_type)
 
 def known_rows(table: Array, numbers: npt.NDArray[np.int64]) -> Array:
     """Rows of a table by their numbers, kept as the first and the count of each stretch of neighbours."""
+    if not len(numbers):
+        return lax.slice_in_dim(table, 0, 0)
     begins = np.flatnonzero(np.append(True, np.diff(numbers) != 1))
     return known_rows_p.bind(
         table,
@@ -188,10 +190,10 @@ def _combined_rows(operand: Array, updates: Array, windows: IndexedWindows, comb
     """Rows of the operand end to end with those that are written, each where the last that goes there is."""
     table, seen = windows.table(operand), windows.to_rows(updates)
     rows, inside = windows.rows(), windows.inside()
+    if not inside.any():
+        return operand
     if not inside.all():
         seen, rows = known_rows(seen, np.flatnonzero(inside)), rows[inside]
-    if not len(rows):
-        return operand
     combined = combine(known_rows(table, rows), seen)
     place = np.arange(table.shape[0])
     place[rows] = table.shape[0] + np.arange(len(rows))
