@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import keras
 import pytest
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline
+from tests.widgets.hostile import texts
 from workbench.base.registry import faces
 from workbench.base.text import shown
 from workbench.errors import InputError
@@ -35,18 +35,6 @@ def executable() -> Executable:
 def reports_of(profile: Profile) -> Iterator[Report]:
     """Every report that is there for the asking."""
     yield from (getattr(profile, name) for name in reports)
-
-
-def texts(value: Any) -> Iterator[str]:
-    """All texts in JSON data, keys too."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in (*value, *value.values()):
-            yield from texts(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from texts(item)
 
 
 def held(text: str) -> set[str]:

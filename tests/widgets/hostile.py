@@ -81,3 +81,15 @@ def hostile_answers() -> Iterator[tuple[str, Any]]:
         ),
     )
     yield "comparison", wb.compare(executable.profile, hostile_function().profile)
+
+
+def texts(value: Any) -> Iterator[str]:
+    """All texts in JSON data, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in (*value, *value.values()):
+            yield from texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts(item)

@@ -16,7 +16,7 @@ import ipywidgets
 import keras
 import pytest
 
-from tests.widgets.hostile import FREE, NAMES, RUN, hostile_answers, target
+from tests.widgets.hostile import FREE, NAMES, RUN, hostile_answers, target, texts
 from workbench.base.registry import faces
 from workbench.base.text import markup, shown
 from workbench.ipu.config import IPUConfig
@@ -77,18 +77,6 @@ class Elements(HTMLParser):
 def assert_text(html: str) -> None:
     assert Elements(html).wrong == []
     assert not set(html) & HIDDEN
-
-
-def texts(value: Any) -> Iterator[str]:
-    """All texts in JSON data, keys too."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in (*value, *value.values()):
-            yield from texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from texts(item)
 
 
 def test_every_report_and_every_face_is_among_them(reports: dict[str, list[Report]]) -> None:
