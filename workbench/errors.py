@@ -99,10 +99,12 @@ class OutOfMemoryError(WorkbenchError, MemoryError):
     """A program that does not fit was asked to run.
 
     Fields: `tile`, `step`, `bytes_used`, `bytes_available`; `region`: what says which memory region is full, where
-    another has room.
+    another has room. `todo`: what makes room where `diagnose` has no lever, as for a program made by hand.
     """
 
-    def __init__(self, *, tile: int, step: int, bytes_used: int, bytes_available: int, region: str = "") -> None:
+    def __init__(
+        self, *, tile: int, step: int, bytes_used: int, bytes_available: int, region: str = "", todo: str = ""
+    ) -> None:
         self.tile = tile
         self.step = step
         self.bytes_used = bytes_used
@@ -111,7 +113,7 @@ class OutOfMemoryError(WorkbenchError, MemoryError):
         super().__init__(
             f"Out of memory on tile {tile}: {bytes_used} bytes used but tiles only have "
             f"{bytes_available} bytes of memory" + (f"; {region}" if region else ""),
-            todo="wb.diagnose(executable) lists fixes that were compiled and measured",
+            todo=todo or "wb.diagnose(executable) lists fixes that were compiled and measured",
         )
 
 

@@ -18,6 +18,7 @@ from workbench.executable.source_lines import with_lines
 from workbench.ipu.config import use_emulation
 from workbench.profiler.advice.kept_trace import keep_trace
 from workbench.profiler.advice.regions import full_region
+from workbench.profiler.advice.tips import hand_made_advice
 from workbench.profiler.collect import collect, collect_again
 from workbench.profiler.fidelity import typical_errors
 from workbench.profiler.profile import Profile
@@ -132,6 +133,7 @@ class Executable:
                 bytes_used=profile.max_tile_bytes,
                 bytes_available=self.request.target.bytes_per_tile,
                 region=str(full_region(profile) or ""),
+                todo=hand_made_advice(profile),
             )
             if not use_emulation():
                 raise problem

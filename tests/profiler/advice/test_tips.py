@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.profiler.handmade import handmade_profile
 from workbench.profiler.advice.regions import full_region
-from workbench.profiler.advice.tips import cycle_tips, memory_tips
+from workbench.profiler.advice.tips import cycle_tips, hand_made_advice, memory_tips
 from workbench.profiler.profile import Profile
 
 CATEGORIES = ("temporary", "optimizer", "stash", "activation", "internal_exchange_code", "vertex_code")
@@ -96,3 +96,30 @@ def test_no_region_is_blamed_where_all_are_full() -> None:
     profile = wb.profile(g.sequence(step))
     assert not profile.fits
     assert full_region(profile) is None
+
+
+@pytest.mark.parametrize("tiles", [1, 4])
+def test_a_program_made_by_hand_is_told_which_variables_make_room(tiles: int) -> None:
+    """Three of 480, 320 and 160 kB on a tile: its memory is named variable by variable, by the error and diagnose."""
+    g = wb.tiles.Graph("ipu2", tiles=4)
+    parts = [
+        g.variable(name, (size * tiles,)).map_linearly(tiles=tiles, grain=size)
+        for name, size in (("low", 40_000), ("high", 120_000), ("mid", 80_000))
+    ]
+    step = g.compute_set("step")
+    step.vertex("stub", tile=0, cycles=100, reads=[part[:100] for part in parts], writes=[])
+    executable = wb.compile(g.sequence(*map(g.host_copy, parts), step))
+    with pytest.raises(wb.OutOfMemoryError) as caught:
+        executable.run()
+    lie = f"there, on {tiles} of 4 tiles)"
+    named = f"high (468.8 KiB {lie}, mid (312.5 KiB {lie}, low (156.2 KiB {lie}"
+    advice = "map the largest variables of tile 0 over more tiles" if tiles < 4 else "declare smaller variables"
+    for said in (str(caught.value), wb.diagnose(executable).sentence, wb.diagnose(executable.profile).sentence):
+        assert f"{advice}, or write in place or a part after the other; the largest on tile 0" in said
+        assert named in said
+    assert "wb.diagnose" not in str(caught.value)
+
+
+def test_what_a_model_is_told_is_left_to_diagnose() -> None:
+    profile = told({"mode": "training", "batch_size": 2}, {}, ("add",), "float32")
+    assert hand_made_advice(profile) == ""

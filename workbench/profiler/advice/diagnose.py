@@ -33,6 +33,7 @@ from workbench.profiler.advice.search.trial import (
     cost_of,
 )
 from workbench.profiler.advice.snippet import code_of
+from workbench.profiler.advice.tips import hand_made_advice
 from workbench.profiler.fidelity import in_doubt
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, face, records, text_table
@@ -131,7 +132,7 @@ class Diagnosis(Report):
                 return "It fits, and no lever makes it faster"
             return f"It fits; {best.fix} makes it {percent_text(1 - self.slowdown(best))} faster per sample"
         if best is None:
-            return f"It is {self._over} over, and no lever lowers that"
+            return f"It is {self._over} over, and no lever lowers that{self._by_hand}"
         if best.fits:
             return (
                 f"It is {self._over} over; {best.fix} makes it fit with {bytes_text(best.margin_bytes or 0)} to spare"
@@ -144,11 +145,17 @@ class Diagnosis(Report):
         return bytes_text(max(0, -self.profile.margin_bytes))
 
     @property
+    def _by_hand(self) -> str:
+        """What the author of a program may do: a mapping is no lever, which would be another program."""
+        advice = hand_made_advice(self.profile)
+        return f": {advice}" if advice else ""
+
+    @property
     def _estimated_sentence(self) -> str:
         if self.profile.fits:
             return "it fits"
         if not self.fixes:
-            return f"it is {self._over} over, and no lever applies"
+            return f"it is {self._over} over, and no lever applies{self._by_hand}"
         left = bytes_text(self.fixes[0].estimated_bytes)
         return f"it is {self._over} over, and {self.fixes[0].fix} should bring the fullest tile to {left}"
 

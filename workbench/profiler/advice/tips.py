@@ -13,6 +13,8 @@ from workbench.profiler.profile import Profile
 WORTH_BYTES = 0.2
 WORTH_CYCLES = 0.2
 
+LARGEST = 3  # variables that are named where room is to be made
+
 # What mends something, for those programs where it can; "" where nothing that a user may say does.
 Mend = Callable[[Situation], str]
 
@@ -56,6 +58,31 @@ def mapping_advice(profile: Profile) -> str:
     """What evens out the tiles: a mapping is a user's own only where the program is made by hand."""
     mend = "a more even mapping of the largest variables there lowers the peak"
     return mend if Situation(profile=profile).by_hand else ""
+
+
+def hand_made_advice(profile: Profile) -> str:
+    """What makes room on the fullest tile of a program made by hand: its largest variables there, where they may lie.
+
+    "" for every other program, whose memory `diagnose` has levers for.
+    """
+    situation, tile = Situation(profile=profile), profile.peak.tile
+    if not situation.by_hand:
+        return ""
+    tiles = int(profile.target["tiles_per_ipu"])
+    live = situation.live.sort_values("bytes", ascending=False, kind="stable").head(LARGEST)
+    if live.empty:
+        return f"place fewer vertices, of fewer kinds, on tile {tile}: no variable lies there at the peak"
+    held = profile.variables.set_index("id")["tiles"]
+    rows = [
+        (str(name), int(there), int(held[number]))
+        for name, there, number in zip(live["name"], live["bytes"], live["id"], strict=True)
+    ]
+    named = ", ".join(f"{name} ({bytes_text(there)} there, on {count} of {tiles} tiles)" for name, there, count in rows)
+    spread = any(count < tiles for _, _, count in rows)
+    ways = [f"map the largest variables of tile {tile} over more tiles" if spread else "declare smaller variables"]
+    if not live["always_live"].all():
+        ways.append("write in place or a part after the other")
+    return f"{', or '.join(ways)}; the largest on tile {tile} at step {profile.peak.step}: {named}"
 
 
 def _temporaries(situation: Situation) -> str:
