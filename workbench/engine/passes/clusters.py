@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from workbench.engine.cost import Plain
@@ -94,36 +94,46 @@ def collapse(
     """
     cluster_of = {node: number for number, (members, _) in enumerate(clusters) for node in members}
     outside = _read_outside(function, cluster_of, flow)
-    nodes: list[Node] = []
-    placed: set[Node] = set()
+    late = _Late(producer=flow.producer, cluster_of=cluster_of)
     bodies: dict[str, Function] = {}
-
-    def late(node: Node) -> bool:
-        return is_free(node) or (is_unit_reshape(node) and node not in cluster_of)
-
-    def place_late(value: Value) -> None:
-        made_by = flow.producer.get(value)
-        if made_by is None or not late(made_by) or made_by in placed:
-            return
-        for operand in made_by.operands:
-            place_late(operand)
-        placed.add(made_by)
-        nodes.append(made_by)
-
     for node in function.nodes:
         number = cluster_of.get(node)
-        if late(node) or (number is not None and node is not clusters[number][0][-1]):
+        if late.waits(node) or (number is not None and node is not clusters[number][0][-1]):
             continue
         if number is not None:
             members, closing = clusters[number]
             name = f"{function.name}.{closing.label}{len(bodies)}"
             node, bodies[name] = _close(name, members, closing, flow, outside)
         for value in node.operands:
-            place_late(value)
-        nodes.append(node)
+            late.place(value)
+        late.nodes.append(node)
     for value in function.results:
-        place_late(value)
-    return Function(function.name, function.params, function.results, tuple(nodes)), bodies
+        late.place(value)
+    return Function(function.name, function.params, function.results, tuple(late.nodes)), bodies
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Late:
+    """The new `nodes` of a function, to which what waits is added before its first reader."""
+
+    producer: dict[Value, Node]
+    cluster_of: dict[Node, int]
+    nodes: list[Node] = field(default_factory=list)
+    placed: set[Node] = field(default_factory=set)
+
+    def waits(self, node: Node) -> bool:
+        """Whether a node is placed when it is read."""
+        return is_free(node) or (is_unit_reshape(node) and node not in self.cluster_of)
+
+    def place(self, value: Value) -> None:
+        """Add what makes a value, if it waits still, behind what makes its own operands."""
+        made_by = self.producer.get(value)
+        if made_by is None or not self.waits(made_by) or made_by in self.placed:
+            return
+        for operand in made_by.operands:
+            self.place(operand)
+        self.placed.add(made_by)
+        self.nodes.append(made_by)
 
 
 def _read_outside(function: Function, cluster_of: dict[Node, int], flow: Flow) -> set[Value]:
@@ -139,28 +149,36 @@ def _read_outside(function: Function, cluster_of: dict[Node, int], flow: Flow) -
 
 
 def _close(name: str, members: list[Node], closing: Closing, flow: Flow, outside: set[Value]) -> tuple[Node, Function]:
-    inside = {value for member in members for value in member.results}
-    body: list[Node] = []
-    params: dict[Value, Value] = {}
-    copied: set[Value] = set()
-
-    def need(value: Value) -> None:
-        if value in inside or value in copied or value in params:
-            return
-        made_by = flow.producer.get(value)
-        if made_by is None or not is_free(made_by):
-            params[value] = value
-            return
-        for operand in made_by.operands:
-            need(operand)
-        body.append(made_by)
-        copied.add(value)
-
+    made = {value for member in members for value in member.results}
+    inner = _Body(producer=flow.producer, made=made)
     for member in members:
         for value in member.operands:
-            need(value)
-        body.append(member)
+            inner.need(value)
+        inner.nodes.append(member)
     results = tuple(v for m in members for v in m.results if v in outside) or members[-1].results
-    operands = tuple(params.values())
+    operands = tuple(inner.params)
     node = Node(closing.op, operands, results, closing.attrs, closing.origin, (name,))
-    return node, Function(name, operands, results, tuple(body))
+    return node, Function(name, operands, results, tuple(inner.nodes))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Body:
+    """The `nodes` of a cluster's body so far; `made` are the values of its members and copies, `params` are given."""
+
+    producer: dict[Value, Node]
+    made: set[Value]
+    nodes: list[Node] = field(default_factory=list)
+    params: dict[Value, None] = field(default_factory=dict)
+
+    def need(self, value: Value) -> None:
+        """A member reads a value: free nodes are copied into the body, all else is given to it."""
+        if value in self.made or value in self.params:
+            return
+        made_by = self.producer.get(value)
+        if made_by is None or not is_free(made_by):
+            self.params[value] = None
+            return
+        for operand in made_by.operands:
+            self.need(operand)
+        self.nodes.append(made_by)
+        self.made.add(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from workbench.engine.graph import Function, Node, Value
 from workbench.engine.ops.pointwise import is_free, is_pointwise
@@ -18,32 +18,40 @@ def find_recipe(value: Value, flow: Flow, kept: Collection[Value]) -> list[Node]
 
     Constants, counters and broadcasts cost nothing and are always made again.
     """
-    recipe: list[Node] = []
-    seen: set[Value] = set()
-    small_elements = value.elements // SMALL_SHARE
-    done = 0  # operations so far
+    recipe = _Recipe(value=value, flow=flow, kept=kept)
+    return recipe.nodes if recipe.make(value) else None
 
-    def make(wanted: Value) -> bool:
-        nonlocal done
-        if wanted in seen:
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Recipe:
+    """How `value` is made, so far: the `nodes`, what they make, and how many of them are operations."""
+
+    value: Value
+    flow: Flow
+    kept: Collection[Value]
+    nodes: list[Node] = field(default_factory=list)
+    made: set[Value] = field(default_factory=set)
+    operations: int = 0
+
+    def make(self, wanted: Value) -> bool:
+        """Add what makes a value unless it is there; whether it can be."""
+        if wanted in self.made:
             return True
-        if wanted is not value and wanted in kept:
+        if wanted is not self.value and wanted in self.kept:
             return True
-        node = flow.producer.get(wanted)
+        node = self.flow.producer.get(wanted)
         free = node is not None and is_free(node)
-        if wanted is not value and not free and wanted.elements <= small_elements:
+        if wanted is not self.value and not free and wanted.elements <= self.value.elements // SMALL_SHARE:
             return True
         if node is None or not (free or is_pointwise(node)):
             return False
         for operand in node.operands:
-            if not make(operand):
+            if not self.make(operand):
                 return False
-        seen.add(wanted)
-        recipe.append(node)
-        done += not free
-        return done <= MAX_DEPTH
-
-    return recipe if make(value) else None
+        self.made.add(wanted)
+        self.nodes.append(node)
+        self.operations += not free
+        return self.operations <= MAX_DEPTH
 
 
 def without_dead(function: Function, suspects: set[Node]) -> Function:
