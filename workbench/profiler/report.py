@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.base.checked import called, checked_methods
+from workbench.base.collection import paused_collection
 from workbench.base.registry import faces
 from workbench.base.text import markup, shown
 from workbench.errors import WorkbenchError
@@ -58,6 +59,7 @@ class Report:
         """The picture as SVG text."""
         return str(face(self.name).svg(self))
 
+    @paused_collection()
     def widget(self, **options: Any) -> Any:
         """The live view."""
         return called(f"the view of {self.name}", face(self.name).widget, self, **options)
@@ -65,6 +67,7 @@ class Report:
     def __str__(self) -> str:
         return shown(self.to_text(), keep="\n")
 
+    @paused_collection()
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         try:
             drawn = face(self.name)
