@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.base.arrays import shared
+from workbench.base.arrays import LateArrays, shared
 
 ROWS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6)
 
@@ -57,3 +57,27 @@ def test_it_goes_with_its_last_holder() -> None:
     del held
     gc.collect()
     assert gone() is None
+
+
+def test_a_late_array_is_made_once_when_it_is_asked_for_and_lets_go_of_what_made_it() -> None:
+    made: list[str] = []
+    source = np.arange(3)
+    alive = weakref.ref(source)
+
+    def double(of: np.ndarray = source) -> np.ndarray:
+        made.append("double")
+        return of * 2
+
+    found = LateArrays({"one": np.ones(2, np.int64), "double": double})
+    del source, double
+    assert list(found) == ["one", "double"]
+    assert "double" in found
+    assert "other" not in found
+    assert len(found) == 2
+    assert made == []
+    assert found["double"].tolist() == [0, 2, 4]
+    assert found["double"] is dict(found)["double"]
+    assert made == ["double"]
+    gc.collect()
+    assert alive() is None
+    assert found.get("other") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterator, Mapping
 from tokenize import TokenError
 from typing import Any, TypeAlias, overload
 from weakref import WeakValueDictionary
@@ -47,6 +48,28 @@ def shared(array: npt.ArrayLike) -> IntArray:
         found = frozen(found)
     _alive[place] = found
     return found
+
+
+class LateArrays(Mapping[str, IntArray]):
+    """Arrays by name. What is given as a function is made when it is first asked for, once, and the function let go."""
+
+    def __init__(self, known: Mapping[str, IntArray | Callable[[], IntArray]]) -> None:
+        self._known = dict(known)
+
+    def __getitem__(self, name: str) -> IntArray:
+        found = self._known[name]
+        if not isinstance(found, np.ndarray):
+            found = self._known[name] = found()
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 @overload

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, LateArrays
 from workbench.base.collection import paused_collection
 from workbench.engine import cost
 from workbench.engine.cost import Term, formulas
@@ -23,13 +23,13 @@ from workbench.engine.memory.liveness import Liveness
 from workbench.engine.memory.packing import with_gaps_bytes
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
 from workbench.engine.program.columns import columns_of
-from workbench.engine.program.moves import KeptMoves
+from workbench.engine.program.moves import KeptMoves, numbers_of
 from workbench.engine.program.tree import StepContext, dump
 from workbench.engine.target import MemoryMap, Target
 from workbench.engine.time.exchange_cost import parts
 from workbench.engine.time.trace import StepCost, Trace
 from workbench.engine.vertices import load
-from workbench.profiler.interning import Vectors
+from workbench.profiler.interning import Vectors, stacked
 from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.operators.bounds import beyond_bounds
 from workbench.profiler.operators.table import operator_rows
@@ -57,6 +57,7 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     tables["allocation"], allocated_as, with_gaps = _addresses(compiled.allocation)
     arrays = made.arrays(compiled.allocation.bounds)
     arrays |= {"allocated_as": allocated_as, "total_with_gaps": with_gaps}
+    late = LateArrays(arrays | made.late())
     peak = compiled.program.target.peak_flops_per_second / compiled.program.target.clock_hz
     operators = compiled.lowered.operators if compiled.lowered else ()
     described = [_described(row, compiled.options) for row in operators]
@@ -66,10 +67,10 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     meta = _meta(compiled, made, arrays["live_peak_position"])
     meta |= {"typical_errors": dict(typical_errors or {}), "trace": dump(compiled.program)}
     meta = spoken(meta)
-    profile = Profile(meta=meta, tables=tables, arrays=arrays, placing=placer)
+    profile = Profile(meta=meta, tables=tables, arrays=late, placing=placer)
     # The last table, and what warns of it, follow from the control tree, which a profile reads once.
     code = made.code_bytes()
-    tables["operators"] = operator_rows(described, tables, arrays["per_tile"], code, peak, profile.control)
+    tables["operators"] = operator_rows(described, tables, made.vectors.rows, code, peak, profile.control)
     meta["warnings"] += _beyond_bounds(described, tables["operators"])
     return profile
 
@@ -118,15 +119,13 @@ class _Collector:
         }
 
     def arrays(self, bounds: Any) -> dict[str, Any]:
-        """Bulk numbers by IPU and tile, `bounds` among them; call it last, when all vectors are known."""
+        """Bulk numbers by IPU and tile, `bounds` among them."""
         ipus = range(self.program.ipus)
         always = np.stack([self.liveness.always_live_bytes(ipu) for ipu in ipus])
         found = {
-            "per_tile": self.vectors.stacked(),
             "always_live": always,
             "live_peak": bounds - always,
             "live_peak_position": np.stack([self.liveness.peak_positions(ipu) for ipu in ipus]),
-            "placement_numbers": self.kept.numbers(),
         }
         found |= {f"category.{name}": values for name, values in self.footprint.categories.items()}
         for category, inputs in self.footprint.inputs.items():
@@ -134,6 +133,14 @@ class _Collector:
                 if isinstance(value, np.ndarray):
                     found[f"input.{category}.{name}"] = np.asarray(value, dtype=np.int64)
         return found
+
+    def late(self) -> dict[str, Callable[[], IntArray]]:
+        """What only some views look into, and takes as long as a tenth of a profile: call it when all vectors are
+        known, as it holds nothing else."""
+        return {
+            "per_tile": partial(stacked, self.vectors.rows),
+            "placement_numbers": partial(numbers_of, self.kept.parts),
+        }
 
     def variables(self) -> Table:
         first_steps, last_steps = self._lives()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from workbench.base.arrays import IntArray, shared
@@ -9,11 +11,11 @@ from workbench.base.identity import ByIdentity
 
 
 class Vectors:
-    """Rows of `per_tile`; row 0 is zero. Arrays given are kept, so that an identity stays one array's."""
+    """`rows` of `per_tile`; row 0 is zero. Arrays given are kept, so that an identity stays one array's."""
 
     def __init__(self, tiles: int) -> None:
         zeros = shared(np.zeros(tiles, dtype=np.int64))
-        self._rows: list[IntArray] = [zeros]
+        self.rows: list[IntArray] = [zeros]
         self._by_identity: ByIdentity[IntArray, int] = ByIdentity([(zeros, 0)])
         self._sums: dict[int, int] = {}
         self._used: dict[int, int] = {}
@@ -23,9 +25,9 @@ class Vectors:
         known: int | None = self._by_identity.get(vector)
         if known is None:
             one = shared(vector)
-            known = self._by_identity.setdefault(one, len(self._rows))
-            if known == len(self._rows):
-                self._rows.append(one)
+            known = self._by_identity.setdefault(one, len(self.rows))
+            if known == len(self.rows):
+                self.rows.append(one)
             self._by_identity[vector] = known
         return known
 
@@ -33,18 +35,19 @@ class Vectors:
         """The sum over the tiles."""
         place = self.row(vector)
         if place not in self._sums:
-            self._sums[place] = int(self._rows[place].sum())
+            self._sums[place] = int(self.rows[place].sum())
         return self._sums[place]
 
     def used(self, vector: IntArray) -> int:
         """The number of tiles with any."""
         place = self.row(vector)
         if place not in self._used:
-            self._used[place] = int(np.count_nonzero(self._rows[place]))
+            self._used[place] = int(np.count_nonzero(self.rows[place]))
         return self._used[place]
 
-    def stacked(self) -> IntArray:
-        """int64[rows, tiles], read-only."""
-        found = np.stack(self._rows)
-        found.setflags(write=False)
-        return found
+
+def stacked(rows: Sequence[IntArray]) -> IntArray:
+    """Vectors as one array, int64[rows, tiles], read-only."""
+    found = np.stack(rows)
+    found.setflags(write=False)
+    return found

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engine.mapping.mapping_cases import TILES, destinations_of, mappings_of, shapes
 from workbench.engine import mapping as m
-from workbench.engine.program.moves import described, in_order
+from workbench.engine.program.moves import described, in_order, numbers_of
 from workbench.profiler.exchanges.arrows import Arrows, arrows_of, common_dims
 from workbench.profiler.exchanges.placements import Listed, Placement, placements_of
 from workbench.profiler.schema import table
@@ -19,7 +19,7 @@ from workbench.profiler.schema import table
 
 def read(*placements: m.Placement, tiles: int = TILES) -> tuple[Placement, ...]:
     """Placements as a profile has them."""
-    forms = [described(each) for each in placements]
+    forms = [(kind, head, numbers_of(parts)) for kind, head, parts in map(described, placements)]
     columns = {
         "kind": [kind for kind, _, _ in forms],
         "head": [json.dumps(head) for _, head, _ in forms],

@@ -7,12 +7,12 @@ programs have few mappings and mappings few cuts; `profiler/exchanges` reads it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
 from workbench.engine.mapping import Demand, Grid, Linear, Mapping, Placement
@@ -43,16 +43,26 @@ def _end_to_end(total: int, per_tile: IntArray) -> Mapping:
     return runs((total,), np.cumsum(per_tile[tiles]) - per_tile[tiles], tiles)
 
 
+class Part(NamedTuple):
+    """Numbers of a mapping, int64[n]; rising ones are kept as differences, which pack well."""
+
+    values: IntArray
+    rising: bool = False
+
+
 @dataclass(slots=True)
 class KeptMoves:
-    """Moves and mappings as columns, each kept once; `number` gives the set of an exchange, from 1, and 0 for none."""
+    """Moves and mappings as columns, each kept once; `number` gives the set of an exchange, from 1, and 0 for none.
+
+    `parts` are the numbers of all mappings end to end.
+    """
 
     sets: dict[tuple[Move, ...], int] = field(default_factory=dict)
     moves: list[tuple[int, int, int, int]] = field(default_factory=list)
     forms: list[tuple[str, str, int]] = field(default_factory=list)
     _last: int = 0
     _places: dict[Placement, int] = field(default_factory=dict)
-    _numbers: list[IntArray] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
     def number(self, moves: tuple[Move, ...]) -> int:
         """The set of these moves, kept when it is new; 0 where one of them cannot be kept."""
@@ -67,50 +77,51 @@ class KeptMoves:
             self.moves += [(known, *row) for row in rows if known]
         return known
 
-    def numbers(self) -> IntArray:
-        """All numbers of the mappings end to end, int64[n], read-only."""
-        found = np.concatenate([np.zeros(0, np.int64), *self._numbers])
-        found.setflags(write=False)
-        return found
-
     def _place(self, placement: Placement) -> int:
         known = self._places.get(placement)
         if known is None:
-            kind, head, numbers = described(placement)
-            known = len(self.forms) if len(numbers) <= MOST_NUMBERS else -1
+            kind, head, parts = described(placement)
+            count = sum(len(part.values) for part in parts)
+            known = len(self.forms) if count <= MOST_NUMBERS else -1
             self._places[placement] = known
             if known >= 0:
-                self.forms.append((kind, json.dumps(head), len(numbers)))
-                self._numbers.append(numbers)
+                self.forms.append((kind, json.dumps(head), count))
+                self.parts += parts
         return known
 
 
-def described(placement: Placement) -> tuple[str, dict[str, Any], IntArray]:
-    """A placement as its kind, what is said of it, and numbers: rising ones as differences, which pack well."""
+def numbers_of(parts: Sequence[Part]) -> IntArray:
+    """Numbers of mappings as a profile keeps them, end to end: int64[n], read-only."""
+    found = np.empty(sum(len(part.values) for part in parts), np.int64)
+    end = 0
+    for values, rising in parts:
+        begin, end = end, end + len(values)
+        found[begin:end] = values
+        if rising:
+            found[begin + 1 : end] -= values[:-1]
+    found.setflags(write=False)
+    return found
+
+
+def described(placement: Placement) -> tuple[str, dict[str, Any], list[Part]]:
+    """A placement as its kind, what is said of it, and its numbers."""
     if isinstance(placement, Linear):
         where = {"tiles": placement.tiles, "first_tile": placement.first_tile, "tiles_of_ipu": placement.tiles_of_ipu}
-        return "linear", {"size": placement.size, "grain": placement.grain, **where}, np.zeros(0, np.int64)
+        return "linear", {"size": placement.size, "grain": placement.grain, **where}, []
     if isinstance(placement, Turned):
-        kind, head, numbers = described(placement.base)
+        kind, head, parts = described(placement.base)
         view = {"dims": list(placement.base.shape), "perm": list(placement.perm), "flipped": list(placement.flipped)}
-        return "turned", {"size": placement.size, **view, "of": kind, "base": head}, numbers
+        return "turned", {"size": placement.size, **view, "of": kind, "base": head}, parts
     if isinstance(placement, Grid):
         axes = [[axis.size, len(axis)] for axis in placement.axes]
-        parts = [part for axis in placement.axes for part in (_steps(axis.lo), axis.lengths, _steps(axis.offset))]
+        cuts = [(Part(axis.lo, True), Part(axis.lengths), Part(axis.offset, True)) for axis in placement.axes]
         where = {"first_tile": placement.first_tile, "replicas": len(placement.replicas)}
-        return "grid", {"size": placement.size, "axes": axes, **where}, _flat([*parts, _steps(placement.replicas)])
+        parts = [*chain.from_iterable(cuts), Part(placement.replicas, True)]
+        return "grid", {"size": placement.size, "axes": axes, **where}, parts
     if isinstance(placement, Demand):
         lengths = placement.hi - placement.lo
-        numbers = _flat([_steps(placement.tile), _steps(placement.lo), lengths])
-        return "demand", {"size": placement.size, "intervals": len(lengths)}, numbers
+        parts = [Part(placement.tile, True), Part(placement.lo, True), Part(lengths)]
+        return "demand", {"size": placement.size, "intervals": len(lengths)}, parts
     assert isinstance(placement, Mapping)
     starts, owners = placement.runs()
-    return "runs", {"size": placement.size, "runs": len(starts)}, _flat([_steps(starts), _steps(owners)])
-
-
-def _steps(values: IntArray) -> IntArray:
-    return np.diff(values, prepend=0)
-
-
-def _flat(parts: Iterable[npt.ArrayLike]) -> IntArray:
-    return np.concatenate([np.asarray(part, np.int64) for part in parts])
+    return "runs", {"size": placement.size, "runs": len(starts)}, [Part(starts, True), Part(owners, True)]

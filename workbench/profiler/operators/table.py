@@ -17,7 +17,7 @@ from workbench.profiler.timeline.tree import ControlTree
 def operator_rows(
     described: Sequence[Mapping[str, Any]],
     tables: Mapping[str, Table],
-    per_tile: IntArray,
+    vectors: Sequence[IntArray],
     code_bytes: Mapping[int, Mapping[str, int]],
     peak_flops_per_cycle: float,
     control: ControlTree,
@@ -26,16 +26,17 @@ def operator_rows(
     and one more for each that runs again to compute something anew. Its `repeated` says how often one run of the
     operator runs a step, where that is not once.
 
-    `code_bytes[step]` maps the vertex classes of a step to their code. `cycles`, `flops` and `plan_cycles` count every
-    run, `utilisation` is flops / (cycles x peak), `code_bytes` the code of its distinct classes (which operators may
-    share), `temporary_bytes` the most that temporaries its steps write take on one tile at one time.
+    `vectors` are the rows of `per_tile`. `code_bytes[step]` maps the vertex classes of a step to their code. `cycles`,
+    `flops` and `plan_cycles` count every run, `utilisation` is flops / (cycles x peak), `code_bytes` the code of its
+    distinct classes (which operators may share), `temporary_bytes` the most that temporaries its steps write take on
+    one tile at one time.
     """
     steps = tables["steps"]
     known = StepsByCaller.of([(operator["id"], operator["body"]) for operator in described], steps, control)
     ids, is_own = steps["id"][known.row].tolist(), (steps["operator"][known.row] != "").tolist()
     times, cycles = known.times.tolist(), known.total_cycles.tolist()
     repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
-    temporaries = _Temporaries(tables, per_tile)
+    temporaries = _Temporaries(tables, vectors)
     found = []
     for operator in described:
         for name, direction in _runs_of(operator, known):
@@ -77,13 +78,12 @@ def _runs_of(operator: Mapping[str, Any], known: StepsByCaller) -> Iterator[tupl
 class _Temporaries:
     """Temporaries by the step that writes them, with their lives and bytes per tile."""
 
-    def __init__(self, tables: Mapping[str, Table], per_tile: IntArray) -> None:
+    def __init__(self, tables: Mapping[str, Table], vectors: Sequence[IntArray]) -> None:
         variables, accesses, intervals = tables["variables"], tables["accesses"], tables["intervals"]
-        self.per_tile, self.index = per_tile, variables["bytes_index"]
+        self.vectors, self.index = vectors, variables["bytes_index"]
         temporary = variables["kind"] == "temporary"
         self.known: dict[frozenset[int], int] = {}
         self.alike: dict[tuple[Any, ...], int] = {}  # of operators of stages that are alike: same vectors, same lives
-        self.largest = per_tile.max(axis=1, initial=0)
         self.written: dict[int, list[int]] = {}
         chosen = accesses["write"] & temporary[accesses["variable"]]
         for step, variable in zip(
@@ -104,7 +104,8 @@ class _Temporaries:
     def _most(self, variables: IntArray) -> int:
         rows = self.index[variables].tolist()
         if len(rows) == 1:  # live or not, once at a time
-            return int(self.largest[rows[0]]) if self.starts[variables[0] + 1] > self.starts[variables[0]] else 0
+            lives = self.starts[variables[0] + 1] > self.starts[variables[0]]
+            return int(self.vectors[rows[0]].max(initial=0)) if lives else 0
         place, first, last = self._lives(variables)
         begun = first.min() if len(first) else 0
         lives = tuple(place.tolist()), tuple((first - begun).tolist()), tuple((last - begun).tolist())
@@ -127,7 +128,7 @@ class _Temporaries:
             live = live & ~ends.get(moment, 0) | begins.get(moment, 0)
             grown = grown or moment in begins
         sums = (
-            self.per_tile[[row for place, row in enumerate(rows) if each >> place & 1]].sum(axis=0) for each in seen
+            np.sum([self.vectors[row] for place, row in enumerate(rows) if each >> place & 1], axis=0) for each in seen
         )
         return max((int(total.max()) for total in sums), default=0)
 
