@@ -43,7 +43,7 @@ def _end_to_end(total: int, per_tile: IntArray) -> Mapping:
     return runs((total,), np.cumsum(per_tile[tiles]) - per_tile[tiles], tiles)
 
 
-class Part(NamedTuple):
+class KeptNumbers(NamedTuple):
     """Numbers of a mapping, int64[n]; rising ones are kept as differences, which pack well."""
 
     values: IntArray
@@ -62,7 +62,7 @@ class KeptMoves:
     forms: list[tuple[str, str, int]] = field(default_factory=list)
     _last: int = 0
     _places: dict[Placement, int] = field(default_factory=dict)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[KeptNumbers] = field(default_factory=list)
 
     def number(self, moves: tuple[Move, ...]) -> int:
         """The set of these moves, kept when it is new; 0 where one of them cannot be kept."""
@@ -90,7 +90,7 @@ class KeptMoves:
         return known
 
 
-def numbers_of(parts: Sequence[Part]) -> IntArray:
+def numbers_of(parts: Sequence[KeptNumbers]) -> IntArray:
     """Numbers of mappings as a profile keeps them, end to end: int64[n], read-only."""
     found = np.empty(sum(len(part.values) for part in parts), np.int64)
     end = 0
@@ -103,7 +103,7 @@ def numbers_of(parts: Sequence[Part]) -> IntArray:
     return found
 
 
-def described(placement: Placement) -> tuple[str, dict[str, Any], list[Part]]:
+def described(placement: Placement) -> tuple[str, dict[str, Any], list[KeptNumbers]]:
     """A placement as its kind, what is said of it, and its numbers."""
     if isinstance(placement, Linear):
         where = {"tiles": placement.tiles, "first_tile": placement.first_tile, "tiles_of_ipu": placement.tiles_of_ipu}
@@ -114,14 +114,17 @@ def described(placement: Placement) -> tuple[str, dict[str, Any], list[Part]]:
         return "turned", {"size": placement.size, **view, "of": kind, "base": head}, parts
     if isinstance(placement, Grid):
         axes = [[axis.size, len(axis)] for axis in placement.axes]
-        cuts = [(Part(axis.lo, True), Part(axis.lengths), Part(axis.offset, True)) for axis in placement.axes]
+        cuts = [
+            (KeptNumbers(axis.lo, True), KeptNumbers(axis.lengths), KeptNumbers(axis.offset, True))
+            for axis in placement.axes
+        ]
         where = {"first_tile": placement.first_tile, "replicas": len(placement.replicas)}
-        parts = [*chain.from_iterable(cuts), Part(placement.replicas, True)]
+        parts = [*chain.from_iterable(cuts), KeptNumbers(placement.replicas, True)]
         return "grid", {"size": placement.size, "axes": axes, **where}, parts
     if isinstance(placement, Demand):
         lengths = placement.hi - placement.lo
-        parts = [Part(placement.tile, True), Part(placement.lo, True), Part(lengths)]
+        parts = [KeptNumbers(placement.tile, True), KeptNumbers(placement.lo, True), KeptNumbers(lengths)]
         return "demand", {"size": placement.size, "intervals": len(lengths)}, parts
     assert isinstance(placement, Mapping)
     starts, owners = placement.runs()
-    return "runs", {"size": placement.size, "runs": len(starts)}, [Part(starts, True), Part(owners, True)]
+    return "runs", {"size": placement.size, "runs": len(starts)}, [KeptNumbers(starts, True), KeptNumbers(owners, True)]
