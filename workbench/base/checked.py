@@ -66,6 +66,12 @@ def _bound(
         raise CallError(f"{name}: {error}", expected=f"arguments of {name}{signature}") from None
 
 
+def as_annotated(name: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given, read as the function's annotations say; `InputError` that names function and argument else."""
+    kinds = _kinds(function, inspect.signature(function))
+    return {key: _read(f"{name}: {key}", kinds[key], value) if key in kinds else value for key, value in given.items()}
+
+
 def checked_methods(made: type[Any]) -> type[Any]:
     """A class whose public methods are `checked`."""
     for name, found in list(vars(made).items()):
@@ -225,4 +231,4 @@ _PLAIN: Mapping[str, Kind] = {
     "Path": Kind("a path", _path),
 }
 
-__all__ = ["called", "checked", "checked_methods"]
+__all__ = ["as_annotated", "called", "checked", "checked_methods"]

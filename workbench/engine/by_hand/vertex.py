@@ -17,6 +17,7 @@ from workbench.base.dtypes import HAND_WORDS
 from workbench.base.identity import each_once
 from workbench.base.text import short
 from workbench.engine import vertices
+from workbench.engine.by_hand.operands import check_cost, check_operands
 from workbench.engine.by_hand.tensor import Tensor
 from workbench.engine.cost import Inputs, inputs_of
 from workbench.engine.target import Machine
@@ -72,7 +73,8 @@ def make_vertex(
         )
     arguments = _arguments(name, codelet, given, read, written)
     _check_given(name, given, each_once((*read.values(), *written.values(), *reads, *(writes or ()))))
-    vertices.cycles(machine, name, **arguments)  # the codelet's own checks, where the vertex is written
+    arguments = check_cost(codelet, arguments, machine)  # where the vertex is written
+    check_operands(codelet, arguments, read, written)
     return Vertex(
         vertex=name,
         tile=int(tile),
@@ -140,6 +142,11 @@ def _arguments(
     if unknown:
         raise InputError(f"{name} has no argument {unknown[0]!r}", expected=f"one of: {', '.join(names)}, or a tensor")
     found = {**_deduced(names, tuple(reads.values()), tuple(writes.values())), **given}
+    if "b_type" not in names and "scale_type" in found and all(tensor.elements > 1 for tensor in reads.values()):
+        found |= {"scale_type": given.get("scale_type", found.get("type"))}  # no scale is read
+    for key in _COUNTS if "rows" in given else ("rows",) if any(key in given for key in _COUNTS) else ():
+        if key not in given:
+            found.pop(key, None)  # the elements of one row, or of each
     _check_one_size(name, [key for key in _COUNTS if key in found and key not in given], reads, writes)
     missing = [key for key, required in parameters if required and key not in found]
     if missing:
@@ -159,7 +166,8 @@ def _deduced(names: list[str], reads: tuple[Tensor, ...], writes: tuple[Tensor, 
     first, second = both[0], both[min(1, len(reads) - 1) if reads else 0]
     found: dict[str, Any] = dict.fromkeys(_IN_TYPES, HAND_WORDS[first.dtype])
     found |= dict.fromkeys(_OUT_TYPES, HAND_WORDS[main.dtype])
-    found |= {"b_type": HAND_WORDS[second.dtype], "scale_type": HAND_WORDS[second.dtype]}
+    scale = next((tensor for tensor in reads[1:] if tensor.elements == 1), second)
+    found |= {"b_type": HAND_WORDS[second.dtype], "scale_type": HAND_WORDS[scale.dtype]}
     found |= dict.fromkeys(_COUNTS, main.elements)
     found["bytes"] = main.elements * np.dtype(main.dtype).itemsize
     if "n" not in names and not {"columns", "cols"} & set(names):

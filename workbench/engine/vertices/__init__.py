@@ -22,6 +22,7 @@ from workbench.base.registry import Registry, import_folder
 from workbench.engine import cost
 from workbench.engine.remembered import remembered
 from workbench.engine.target import Machine
+from workbench.engine.vertices.operands import Rule, counted
 
 Kind = Literal["multi", "supervisor", "worker"]
 
@@ -36,7 +37,8 @@ class Codelet:
 
     `cycles(**arguments)` and `state_bytes(**arguments)` (vertex instance with its pointers, in bytes) take the
     same arguments, `inputs(machine, arguments)`; `code_bytes` is the shared code of the class on each tile that uses
-    it (a function of the arguments when templates differ); `flops` counts floating-point operations.
+    it (a function of the arguments when templates differ); `flops` counts floating-point operations. `operands` tells
+    how large its tensors may be, `also_types` what else they are of than the types its arguments name.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Codelet:
     source: str
     formula: str
     of_machine: tuple[str, ...]
+    operands: Rule = counted
+    also_types: tuple[str, ...] = ()
 
     def inputs(self, machine: Machine, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """All that its cycles are worked out from: the arguments, and of the machine what the codelet names."""
@@ -86,6 +90,8 @@ def codelet(
     state_bytes: Callable[..., int],
     code_bytes: int | Callable[..., int],
     flops: Callable[..., int] = _no_flops,
+    operands: Rule = counted,
+    also_types: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Declare a vertex class; the decorated function gives its cycles."""
     code = (lambda **_: code_bytes) if isinstance(code_bytes, int) else code_bytes
@@ -105,6 +111,8 @@ def codelet(
                 source=source,
                 formula=formula,
                 of_machine=given,
+                operands=operands,
+                also_types=also_types,
             ),
         )
         unit_note = " (worker cycles, each as many tile cycles as a tile has workers)" if kind == "worker" else ""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import sized
 from workbench.errors import InputError
 
 _DIVIDE_CYCLES = 3  # an f32div takes one or three; PopLibs counts three
@@ -180,6 +181,12 @@ _INNER_TEXT = (
 )
 
 
+def _inner_1d_read(*, b_slice_len: int, b_broadcast_factor: int, b_slices_m1: int, **_: object) -> tuple[int, ...]:
+    """Elements of the data, and of the vector."""
+    vector = b_slice_len * (b_slices_m1 + 1)
+    return vector * b_broadcast_factor, vector
+
+
 @codelet(
     "popops::BroadcastVectorInner1D",
     kind="multi",
@@ -188,6 +195,7 @@ _INNER_TEXT = (
     state_bytes=lambda **_: 3 * p.POINTER + 6,
     code_bytes=_inner_code_bytes,
     flops=_inner_flops,
+    operands=sized(_inner_1d_read, lambda **sizes: _inner_1d_read(**sizes)[:1]),
 )
 def broadcast_vector_inner_1d(
     *, op: str, type: str, b_slice_len: int, b_broadcast_factor: int, b_slices_m1: int, workers: int
@@ -204,6 +212,7 @@ def broadcast_vector_inner_1d(
     state_bytes=lambda **_: 2 * p.POINTER + 6,
     code_bytes=_inner_code_bytes,
     flops=_inner_flops,
+    operands=sized(_inner_1d_read, lambda **sizes: _inner_1d_read(**sizes)[:1]),
 )
 def broadcast_vector_inner_1d_in_place(
     *, op: str, type: str, b_slice_len: int, b_broadcast_factor: int, b_slices_m1: int, workers: int
@@ -236,6 +245,11 @@ def _inner_2d_flops(*, op: str, type: str, slices: Sequence[Sequence[int]]) -> i
     return p.op_flops(op, type, sum(n * blocks for n, blocks in slices))
 
 
+def _inner_2d_read(*, slices: Sequence[Sequence[int]], **_: object) -> tuple[int, ...]:
+    """Elements of the data, and of the vectors."""
+    return sum(n * blocks for n, blocks in slices), sum(n for n, _ in slices)
+
+
 @codelet(
     "popops::BroadcastVectorInner2D",
     kind="worker",
@@ -244,6 +258,7 @@ def _inner_2d_flops(*, op: str, type: str, slices: Sequence[Sequence[int]]) -> i
     state_bytes=lambda *, slices, **_: p.rows_state(len(slices), 4, 4, 4, scalars=8 + 4 * len(slices)),
     code_bytes=_inner_code_bytes,
     flops=_inner_2d_flops,
+    operands=sized(_inner_2d_read, lambda **sizes: _inner_2d_read(**sizes)[:1]),
 )
 def broadcast_vector_inner_2d(*, op: str, type: str, slices: Sequence[Sequence[int]]) -> int:
     """Worker cycles; `slices` are (elements of the vector, rows it is used on)."""
@@ -258,6 +273,7 @@ def broadcast_vector_inner_2d(*, op: str, type: str, slices: Sequence[Sequence[i
     state_bytes=lambda *, slices, **_: p.rows_state(len(slices), 4, 4, scalars=8 + 4 * len(slices)),
     code_bytes=_inner_code_bytes,
     flops=_inner_2d_flops,
+    operands=sized(_inner_2d_read, lambda **sizes: _inner_2d_read(**sizes)[:1]),
 )
 def broadcast_vector_inner_2d_in_place(*, op: str, type: str, slices: Sequence[Sequence[int]]) -> int:
     """Worker cycles; `slices` are (elements of the vector, rows it is used on)."""
@@ -279,6 +295,11 @@ def _outer_flops(*, op: str, type: str, rows: int, columns: int, allow_misaligne
     return p.op_flops(op, type, rows * columns)
 
 
+def _outer_read(*, rows: int, columns: int, **_: object) -> tuple[int, ...]:
+    """Elements of the data, and of a vector that goes once or several times over the rows."""
+    return rows * columns, *(size for size in range(1, rows + 1) if rows % size == 0)
+
+
 _OUTER_TEXT = "25 (7 if aligned) + one cycle more than the operation per vector"
 
 
@@ -293,6 +314,7 @@ def _outer_codelet(name: str, by_row: bool, pointers: int) -> None:
         state_bytes=lambda **_: pointers * p.POINTER + p.SPAN + 4,
         code_bytes=400,
         flops=_outer_flops,
+        operands=sized(_outer_read, lambda *, rows, columns, **_: (rows * columns,)),
     )
     def outer_cycles(
         *, op: str, type: str, rows: int, columns: int, allow_misaligned: bool, workers: int, data_path_bytes: int

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import alike, copied
 
 _INT8 = ("unsigned char", "signed char", "char")
 _INT64 = ("long long", "unsigned long long")
@@ -76,6 +77,7 @@ def _cast_flops(*, from_type: str, to_type: str, num_elems: int) -> int:
     state_bytes=lambda **_: 2 * p.POINTER + 4,
     code_bytes=200,
     flops=_cast_flops,
+    operands=alike,
 )
 def cast_1d(*, from_type: str, to_type: str, num_elems: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of casting `num_elems` elements, split over the workers."""
@@ -91,6 +93,7 @@ def cast_1d(*, from_type: str, to_type: str, num_elems: int, workers: int, data_
     state_bytes=lambda **_: 2 * p.POINTER + 4,
     code_bytes=200,
     flops=_cast_flops,
+    operands=alike,
 )
 def cast_1d_single_worker(*, from_type: str, to_type: str, num_elems: int, data_path_bytes: int) -> int:
     """Worker cycles of casting `num_elems` elements in one worker."""
@@ -109,6 +112,7 @@ def _cast_2d_flops(*, from_type: str, to_type: str, rows: Sequence[int]) -> int:
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.POINTER, p.SPAN),
     code_bytes=240,
     flops=_cast_2d_flops,
+    operands=alike,
 )
 def cast_2d(*, from_type: str, to_type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of casting rows of the given elements."""
@@ -171,6 +175,7 @@ def fill_2d(*, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     formula="23 + ceil(bytes / data path bytes): one store of it a cycle after the alignment of both ends",
     state_bytes=lambda **_: p.SPAN + 4,
     code_bytes=120,
+    operands=copied,
 )
 def memset(*, bytes: int, data_path_bytes: int) -> int:
     """Worker cycles of setting `bytes` of memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import copied
 from workbench.errors import InputError
 
 CALL_CYCLES = 23  # what the popops estimators charge for calling the long memory copy
@@ -18,6 +19,7 @@ _STRIDED_CALL, _PIECE = 36, 44  # 801 - 17 * 45 cycles; each piece 45 with its 4
     formula="workers * 23 + 11 + ceil(bytes / data path bytes)",
     state_bytes=lambda **_: 2 * p.POINTER + 4,
     code_bytes=220,
+    operands=copied,
 )
 def memcpy(*, bytes: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of copying `bytes` that lie together on both sides."""
@@ -31,6 +33,7 @@ def memcpy(*, bytes: int, workers: int, data_path_bytes: int) -> int:
     formula="workers * 23 + 11 + ceil(5/4 * bytes / widest power of two up to the data path that divides run_bytes)",
     state_bytes=lambda **_: 2 * p.POINTER + 12,
     code_bytes=260,
+    operands=copied,
 )
 def strided_memcpy(*, bytes: int, run_bytes: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of copying `bytes` in contiguous runs of `run_bytes`."""
@@ -49,6 +52,7 @@ def strided_memcpy(*, bytes: int, run_bytes: int, workers: int, data_path_bytes:
     formula="workers * (36 + ceil(pieces / workers) * (44 + ceil(bytes / pieces / data path bytes)))",
     state_bytes=lambda **_: 2 * p.POINTER + 12,
     code_bytes=260,
+    operands=copied,
 )
 def strided_store_memcpy(*, bytes: int, pieces: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of laying out `bytes` in `pieces` places that do not lie together."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import alike
 
 _ASSEMBLED = {"ADD", "SUBTRACT", "MULTIPLY"}
 _LOOP_TEXT = "loops * (op cycles + loads, stores and loop control where the op's table row leaves them out)"
@@ -93,6 +94,7 @@ _broadcast_code_2d = _assembly_or_compiled(180, 280)
     state_bytes=lambda **_: p.POINTER + p.SPAN,
     code_bytes=_unary_code_bytes,
     flops=_flops_1d,
+    operands=alike,
 )
 def unary_op_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `out = op(in)` over n elements."""
@@ -108,6 +110,7 @@ def unary_op_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: in
     state_bytes=lambda **_: p.SPAN,
     code_bytes=_unary_code_bytes,
     flops=_flops_1d,
+    operands=alike,
 )
 def unary_op_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `inOut = op(inOut)` over n elements."""
@@ -128,6 +131,7 @@ def unary_op_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path_
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.POINTER, p.SPAN),
     code_bytes=_unary_code_bytes,
     flops=_flops_2d,
+    operands=alike,
 )
 def unary_op_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `out[i] = op(in[i])` over rows of the given elements."""
@@ -142,6 +146,7 @@ def unary_op_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN),
     code_bytes=_unary_code_bytes,
     flops=_flops_2d,
+    operands=alike,
 )
 def unary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `inOut[i] = op(inOut[i])` over rows of the given elements."""
@@ -156,6 +161,7 @@ def unary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int], data_path_b
     state_bytes=lambda **_: 2 * p.POINTER + p.SPAN,
     code_bytes=_binary_code_1d,
     flops=_flops_1d,
+    operands=alike,
 )
 def binary_op_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `out = in1 op in2` over n elements."""
@@ -171,6 +177,7 @@ def binary_op_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: i
     state_bytes=lambda **_: p.SPAN + p.POINTER,
     code_bytes=_binary_code_1d,
     flops=_flops_1d,
+    operands=alike,
 )
 def binary_op_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `in1Out = in1Out op in2` over n elements."""
@@ -188,6 +195,7 @@ def binary_op_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.POINTER, p.POINTER, p.SPAN),
     code_bytes=_binary_code_2d,
     flops=_flops_2d,
+    operands=alike,
 )
 def binary_op_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `out[i] = in1[i] op in2[i]` over rows of the given elements."""
@@ -202,6 +210,7 @@ def binary_op_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: in
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, p.POINTER),
     code_bytes=_binary_code_2d,
     flops=_flops_2d,
+    operands=alike,
 )
 def binary_op_2d_in_place(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `in1Out[i] = in1Out[i] op in2[i]` over rows of the given elements."""

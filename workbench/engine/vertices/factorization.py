@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.operands import untold
 from workbench.engine.vertices.sizes import whole_number
 from workbench.errors import InputError
 
@@ -128,6 +129,7 @@ def _skipped(elements: int, offset: int) -> int:
     state_bytes=lambda **_: 20,
     code_bytes=240,
     flops=lambda *, elements, offset: elements - _skipped(elements, offset),
+    operands=untold,
 )
 def partial_square_elements(*, elements: int, offset: int, workers: int) -> int:
     """Tile cycles of squaring the elements of a row behind the padding."""
@@ -144,6 +146,7 @@ def partial_square_elements(*, elements: int, offset: int, workers: int) -> int:
     state_bytes=lambda **_: 28,
     code_bytes=320,
     flops=lambda *, elements, offset: elements - _skipped(elements, offset) + 3,
+    operands=untold,
 )
 def householder(*, elements: int, offset: int, workers: int) -> int:
     """Tile cycles of scaling a Householder vector behind the padding."""
@@ -160,6 +163,7 @@ def householder(*, elements: int, offset: int, workers: int) -> int:
     state_bytes=lambda *, rows, **_: 24 + 8 * rows,
     code_bytes=600,
     flops=lambda *, elements, **_: 4 * max(0, elements - _PADDING),
+    operands=untold,
 )
 def householder_update(*, elements: int, rows: int, workers: int) -> int:
     """Tile cycles of reflecting `rows` of a matrix by a Householder vector of `elements` (padding of 16 included)."""

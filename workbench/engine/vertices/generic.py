@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.operands import untold
 
 # Popops' C++ (not assembly) integer operations cost 7 cycles an element: poplibs@7eac0f26
 # lib/popops/popopsCycleEstimators.cpp:63-345 (INT ADD). A loop of unknown content is taken to be no faster.
@@ -18,6 +19,7 @@ OVERHEAD_CYCLES = 40
     formula="workers * (40 + 7 * ceil(elements / workers)); stands for an operation without a model",
     state_bytes=lambda **_: 16,
     code_bytes=400,
+    operands=untold,
 )
 def generic(*, elements: int, workers: int) -> int:
     """Tile cycles of a plain loop over `elements`."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import sized
 
 _BY_WORKERS = "poplibs@7eac0f26 lib/popops/HistogramPerformanceEstimation.cpp"
 
@@ -34,6 +35,10 @@ def _by_data(dtype: str, is_absolute: bool, n: int, count: int, *, workers: int,
     return 23 + before + each * (count - 1) + 10
 
 
+def _counts(*, histogram_count: int, **_: object) -> tuple[int, ...]:
+    return (histogram_count,)
+
+
 @codelet(
     "popops::Histogram1D",
     kind="multi",
@@ -44,6 +49,8 @@ def _by_data(dtype: str, is_absolute: bool, n: int, count: int, *, workers: int,
     state_bytes=lambda **_: p.SPAN + 2 * p.POINTER + 4,
     code_bytes=400,
     flops=lambda *, type, is_absolute, n, **_: (1 + is_absolute) * n if p.is_float(type) else 0,
+    operands=sized(lambda *, n, histogram_count, **_: (n, histogram_count - 1), _counts),
+    also_types=("float", "unsigned int"),
 )
 def histogram_1d(
     *,
@@ -68,6 +75,8 @@ def histogram_1d(
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, scalars=2 * p.POINTER + 4),
     code_bytes=400,
     flops=lambda *, type, is_absolute, rows, **_: (1 + is_absolute) * p.total(rows) if p.is_float(type) else 0,
+    operands=sized(lambda *, rows, histogram_count, **_: (sum(rows), histogram_count - 1), _counts),
+    also_types=("float", "unsigned int"),
 )
 def histogram_2d(
     *, type: str, is_absolute: bool, rows: Sequence[int], histogram_count: int, data_path_bytes: int
@@ -110,6 +119,7 @@ _NAN_TEXT = "10 float, 12 half + 2 or 3 per 4 elements (8 halves for NaN or infi
         (size_in_8_bytes_per_worker + (rem_worker_id > 0)) * p.elements_per_load(type, data_path_bytes)
         + rem_worker_extras
     ),
+    also_types=("bool",),
 )
 def has_nan_or_inf_1d(
     *,
@@ -140,6 +150,7 @@ def has_nan_or_inf_1d(
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, scalars=p.POINTER),
     code_bytes=300,
     flops=lambda *, rows, **_: p.total(rows),
+    also_types=("bool",),
 )
 def has_nan_or_inf_2d(*, type: str, has_nan_or_inf: bool, rows: Sequence[int], workers: int) -> int:
     """Worker cycles of looking for a NaN (`has_nan_or_inf`: or an infinity) in rows of the given elements."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import untold
 from workbench.errors import InputError
 
 # input type: cycles of a worker around its pixels, and of one pixel
@@ -40,6 +41,7 @@ def normalise_image(*, in_type: str, out_type: str, pixels: int, workers: int) -
     formula="30 an element of half, 60 of float",
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.VECTOR_LIST, p.POINTER, scalars=3 * p.POINTER + 16),
     code_bytes=480,
+    operands=untold,
 )
 def spline_basis(*, type: str, degree: int, rows: Sequence[int]) -> int:
     """Worker cycles of the basis functions of splines of `degree` 1 to 3."""
@@ -55,6 +57,7 @@ def spline_basis(*, type: str, degree: int, rows: Sequence[int]) -> int:
     formula="15 * channels * splines an element of half, 30 * channels * splines of float",
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.VECTOR_LIST, scalars=4 * p.POINTER + 20),
     code_bytes=320,
+    operands=untold,
 )
 def spline_weighting(*, type: str, channels: int, splines: int, rows: Sequence[int]) -> int:
     """Worker cycles of weighting `channels` inputs by `splines` basis functions for every output element."""

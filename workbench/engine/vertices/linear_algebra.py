@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.operands import sized
 from workbench.engine.vertices.sizes import whole_number
 
 _ESTIMATORS = "poplibs@7eac0f26 lib/poplin/poplinCycleEstimators.cpp"
@@ -27,6 +28,7 @@ def _inverse_flops(*, dim: int, **_: object) -> int:
     state_bytes=lambda **_: 12 + 8 + 8,
     code_bytes=4 * 120,
     flops=_inverse_flops,
+    operands=sized(lambda *, dim, **_: (dim * dim,)),
 )
 def triangular_inverse_with_transpose(*, type: str, dim: int) -> int:
     """Cycles to invert and transpose a triangular matrix of `dim` rows."""
@@ -48,6 +50,7 @@ def _cholesky_flops(*, dim: int, **_: object) -> int:
     state_bytes=lambda **_: 12,
     code_bytes=4 * 120,
     flops=_cholesky_flops,
+    operands=sized(lambda *, dim, **_: (dim * dim,)),
 )
 def cholesky(*, type: str, dim: int, lower: bool = True) -> int:
     """Cycles to factorise a matrix of `dim` rows; the same for both triangles."""
@@ -69,6 +72,7 @@ def _solve_flops(*, an: int, **_: object) -> int:
     state_bytes=lambda **_: 4 + 3 * 8,
     code_bytes=4 * 100,
     flops=_solve_flops,
+    operands=sized(lambda *, an, **_: (an * an, an), lambda *, an, **_: (an,)),
 )
 def triangular_solve(*, type: str, an: int, lower: bool) -> int:
     """Cycles to solve one triangular system of `an` unknowns."""
@@ -91,6 +95,7 @@ def triangular_solve(*, type: str, an: int, lower: bool) -> int:
     state_bytes=lambda **_: 4 + 3 * 8,
     code_bytes=4 * 160,
     flops=_solve_flops,
+    operands=sized(lambda *, an, **_: (an * an, an), lambda *, an, **_: (an,)),
 )
 def triangular_solve_multi_worker(*, type: str, an: int, lower: bool, workers: int) -> int:
     """Tile cycles to solve one triangular system of `an` unknowns with all workers."""

@@ -6,6 +6,7 @@ from math import log
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.operands import sized, untold
 from workbench.engine.vertices.sizes import whole_number
 
 _ESTIMATION = "poplibs@7eac0f26 lib/popnn/PerformanceEstimation.hpp"
@@ -75,6 +76,8 @@ def _float_flops(*, type: str, size: int, **_: object) -> int:
     state_bytes=lambda **_: 24,
     code_bytes=336,
     flops=_float_flops,
+    operands=sized(lambda *, size, **_: (size,), untold),
+    also_types=("float", "unsigned int"),
 )
 def reduce_max_class_gather(*, type: str, size: int, worker_size: int | None = None, workers: int) -> int:
     """Tile cycles of the largest of `size` activations and its index, `worker_size` for each worker."""
@@ -89,6 +92,8 @@ def reduce_max_class_gather(*, type: str, size: int, worker_size: int | None = N
     state_bytes=lambda **_: 24,
     code_bytes=336,
     flops=_float_flops,
+    operands=sized(lambda *, size, **_: (size,), untold),
+    also_types=("float", "unsigned int"),
 )
 def reduce_min_class_gather(*, type: str, size: int, worker_size: int | None = None, workers: int) -> int:
     """Tile cycles of the smallest of `size` activations and its index, `worker_size` for each worker."""
@@ -109,6 +114,8 @@ _SPARSE_FORMULA = "24 + 3*size, integers 23 + 6*size"
     formula=_SPARSE_FORMULA,
     state_bytes=lambda **_: 20,
     code_bytes=128,
+    operands=sized(lambda *, size, **_: (size,), lambda **_: (1,)),
+    also_types=("float", "unsigned int"),
 )
 def reduce_max_class_sparse(*, type: str, size: int) -> int:
     """Worker cycles of the largest of `size` labelled activations."""
@@ -123,6 +130,8 @@ def reduce_max_class_sparse(*, type: str, size: int) -> int:
     state_bytes=lambda **_: 20,
     code_bytes=128,
     flops=_float_flops,
+    operands=sized(lambda *, size, **_: (size,), lambda **_: (1,)),
+    also_types=("float", "unsigned int"),
 )
 def reduce_min_class_sparse(*, type: str, size: int) -> int:
     """Worker cycles of the smallest of `size` labelled activations."""
@@ -149,6 +158,7 @@ def _heap_top_k(size: int, k: int, ordered: bool, start: int) -> int:
     " + pops of 10 + 20*ln(i) if sorted); outputs = ceil(size / the share of a worker)",
     state_bytes=lambda **_: 24,
     code_bytes=4 * 150,
+    operands=sized(lambda *, size, **_: (size,), untold),
 )
 def reduce_max_n_class_gather(
     *, size: int, k: int, worker_size: int | None = None, sorted: bool = False, workers: int
@@ -169,6 +179,7 @@ def reduce_max_n_class_gather(
     " + pops of 10 + 20*ln(i) if sorted",
     state_bytes=lambda **_: 28,
     code_bytes=4 * 150,
+    operands=sized(lambda *, size, **_: (size,), lambda *, k, **_: (k,)),
 )
 def reduce_max_n_class_sparse(*, size: int, k: int, sorted: bool = False) -> int:
     """Worker cycles of the `k` largest of `size` labelled activations."""
@@ -182,6 +193,7 @@ def reduce_max_n_class_sparse(*, size: int, k: int, sorted: bool = False) -> int
     formula="14 + 4*batch",
     state_bytes=lambda **_: 16,
     code_bytes=4 * 20,
+    operands=sized(lambda *, batch: (batch,), lambda **_: (1,)),
 )
 def calc_accuracy(*, batch: int) -> int:
     """Worker cycles to count the right labels of a batch."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.operands import alike
 from workbench.engine.vertices.popops import vector_width
 from workbench.errors import InputError
 
@@ -97,6 +98,7 @@ def _code_1d(*, op: str, **_: object) -> int:
     state_bytes=lambda **_: 12,
     code_bytes=_code_1d,
     flops=_forward_flops,
+    operands=alike,
 )
 def non_linearity_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `op` on `n` elements, out of place."""
@@ -111,6 +113,7 @@ def non_linearity_1d(*, op: str, type: str, n: int, workers: int, data_path_byte
     state_bytes=lambda **_: 8,
     code_bytes=_code_1d,
     flops=_forward_flops,
+    operands=alike,
 )
 def non_linearity_1d_in_place(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of `op` on `n` elements, in place."""
@@ -152,6 +155,7 @@ def _code_2d(*, op: str, **_: object) -> int:
     state_bytes=lambda *, rows, **_: 12 + 8 * len(rows),
     code_bytes=_code_2d,
     flops=_forward_2d_flops,
+    operands=alike,
 )
 def non_linearity_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `op` on regions of `rows` elements, out of place."""
@@ -166,6 +170,7 @@ def non_linearity_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes
     state_bytes=lambda *, rows, **_: 8 + 4 * len(rows),
     code_bytes=_code_2d,
     flops=_forward_2d_flops,
+    operands=alike,
 )
 def non_linearity_2d_in_place(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `op` on regions of `rows` elements, in place."""
@@ -186,6 +191,7 @@ def _gradient_code(base: int, swish: int, gelu: int, op: str) -> int:
     state_bytes=lambda **_: 16,
     code_bytes=lambda *, op, **_: _gradient_code(468, 248, 384, op),
     flops=lambda *, op, n, **_: n * _op(_GRADIENT, op).flops,
+    operands=alike,
 )
 def non_linearity_grad_1d(*, op: str, type: str, n: int, workers: int, data_path_bytes: int) -> int:
     """Tile cycles of the gradient of `op` on `n` elements."""
@@ -210,6 +216,7 @@ def non_linearity_grad_1d(*, op: str, type: str, n: int, workers: int, data_path
     state_bytes=lambda *, rows, **_: 16 + 12 * len(rows),
     code_bytes=lambda *, op, **_: _gradient_code(484, 304, 588, op),
     flops=lambda *, op, rows, **_: sum(rows) * _op(_GRADIENT, op).flops,
+    operands=alike,
 )
 def non_linearity_grad_2d(*, op: str, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of the gradient of `op` on regions of `rows` elements."""

@@ -16,6 +16,7 @@ from math import gcd
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import Arguments, Sizes
 from workbench.errors import InputError
 
 _SOURCE = "poplibs@7eac0f26 lib/popops/reduction/CycleEstimationFunctions.cpp"
@@ -121,6 +122,7 @@ def _store_cycles(form: _Form, width: int, *, data_path_bytes: int) -> int:
     return (2 + form.update) * per_store + form.accumulates
 
 
+_GENERAL = {"reductions": 1, "out_elements": 1, "regions": 1, "partial_elements": 0}
 Counts = int | Sequence[int]
 
 
@@ -239,6 +241,20 @@ def _code_bytes(*, specialisation: str, type: str, op: str, **_: object) -> int:
     return 440 if type == "half" else 400
 
 
+def _operands(arguments: Arguments) -> Sizes:
+    """Partials, and one result for each output."""
+    form, outputs = arguments["specialisation"], arguments.get("num_outputs", 1)
+    if form in ("DEFAULT", "SCALAR_OUTPUT_REGIONS"):
+        counts = {key: arguments.get(key, least) for key, least in _GENERAL.items()}
+        jobs = _jobs(**counts)
+        read = {sum(job.times * sum(job.region_elements) for job in jobs)}
+        outputs = sum(job.times * job.out_elements for job in jobs)
+    else:
+        rows = arguments.get("num_partials", 0) * arguments.get("num_outer_strides", 1)
+        read = {rows * outputs, rows * (arguments.get("stride") or outputs)}
+    return Sizes(read=frozenset(read | ({outputs} if arguments.get("update") else set())), written=frozenset([outputs]))
+
+
 @codelet(
     "popops::Reduce",
     kind="worker",
@@ -251,6 +267,8 @@ def _code_bytes(*, specialisation: str, type: str, op: str, **_: object) -> int:
     state_bytes=_state_bytes,
     code_bytes=_code_bytes,
     flops=_flops,
+    operands=_operands,
+    also_types=("float",),
 )
 def reduce(
     *,
@@ -273,6 +291,8 @@ def reduce(
 
     `update` adds to what the output holds; `out_type` is that of the partials unless given.
     """
+    if specialisation not in _FORMS:
+        raise InputError(f"unknown specialisation {specialisation!r}", expected="one of: " + ", ".join(_FORMS))
     # Only the form without outer strides has LOG_ADD in assembly (CycleEstimationFunctions.cpp:368).
     form = _form(
         op, type, out_type or type, update, strided=specialisation == "STRIDED_REDUCE", data_path_bytes=data_path_bytes
@@ -283,8 +303,4 @@ def reduce(
         return _continuous(form, num_partials, num_outputs)
     if specialisation.startswith("STRIDED_REDUCE"):
         return _strided(form, num_partials, num_outputs, stride or num_outputs, num_outer_strides)
-    if specialisation in _FORMS:
-        return _generic(
-            form, _jobs(reductions, out_elements, regions, partial_elements), data_path_bytes=data_path_bytes
-        )
-    raise InputError(f"unknown specialisation {specialisation!r}", expected="one of: " + ", ".join(_FORMS))
+    return _generic(form, _jobs(reductions, out_elements, regions, partial_elements), data_path_bytes=data_path_bytes)

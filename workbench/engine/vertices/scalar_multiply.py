@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import alike
 
 
 @codelet(
@@ -17,6 +18,7 @@ from workbench.engine.vertices import popops as p
     state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, p.POINTER),
     code_bytes=160,
     flops=lambda *, type, rows: p.op_flops("MULTIPLY", type, p.total(rows)),
+    operands=alike,
 )
 def hadamard_prod(*, type: str, rows: Sequence[int], data_path_bytes: int) -> int:
     """Worker cycles of `A[i] *= B[i]` over rows of the given elements."""

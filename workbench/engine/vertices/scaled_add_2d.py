@@ -58,6 +58,7 @@ def _scaled_2d_codelet(name: str, line: int, code_bytes: int, cycles: Callable[.
         state_bytes=lambda *, rows, **_: p.rows_state(len(rows), p.SPAN, p.POINTER, scalars=2 * p.POINTER),
         code_bytes=code_bytes,
         flops=_flops,
+        also_types=("float", "half"),
     )(cycles)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import alike, counted, sized, untold
 from workbench.errors import InputError
 
 Rows = Sequence[int] | None
@@ -42,6 +43,8 @@ def _select_code_bytes(*, type: str, **_: object) -> int:
     formula="5 + per row: 6 + 5 * elements (three loads, a conditional move, a store)",
     state_bytes=_state(p.POINTER, p.POINTER, p.POINTER, p.SPAN),
     code_bytes=_select_code_bytes,
+    operands=alike,
+    also_types=("bool",),
 )
 def select(*, type: str, n: int | None = None, rows: Rows = None) -> int:
     """Worker cycles of `out = in3 ? in1 : in2`, element by element."""
@@ -56,6 +59,8 @@ def select(*, type: str, n: int | None = None, rows: Rows = None) -> int:
     formula="5 + rows * (6 + 5 * rows): the published estimator counts the rows where its other forms count elements",
     state_bytes=_state(p.SPAN, p.POINTER, p.POINTER),
     code_bytes=_select_code_bytes,
+    operands=alike,
+    also_types=("bool",),
 )
 def select_in_place(*, type: str, n: int | None = None, rows: Rows = None) -> int:
     """Worker cycles of `in1Out = in3 ? in1Out : in2` as published: by the number of rows, whatever their length."""
@@ -71,6 +76,7 @@ def select_in_place(*, type: str, n: int | None = None, rows: Rows = None) -> in
     formula="10 + per row: 8 + 4 n (32 bits), 30 (23 if odd) + 4 n (16 bits), 66 + 17 * (n / 4) (8 bits)",
     state_bytes=_state(p.POINTER, p.SPAN, scalars=2 * p.POINTER),
     code_bytes=232,
+    also_types=("bool",),
 )
 def broadcast_select(*, type: str, n: int | None = None, rows: Rows = None) -> int:
     """Worker cycles of `out = in3 ? scalar : scalar`."""
@@ -93,6 +99,7 @@ def _selector_codelet(name: str, line: int, *row_fields: int) -> None:
         formula="12 + per row: 35 + bytes / 4 + 5 * (bytes mod 4)",
         state_bytes=_state(*row_fields, scalars=p.POINTER),
         code_bytes=180,
+        also_types=("bool",),
     )
     def selector_cycles(*, type: str, n: int | None = None, rows: Rows = None) -> int:
         """Worker cycles of copying in1 or in2 whole, chosen by one scalar."""
@@ -123,6 +130,7 @@ def _clamp_codelet(name: str, line: int, *row_fields: int, scalars: int = 0) -> 
         state_bytes=_state(*row_fields, scalars=scalars),
         code_bytes=256,
         flops=_clamp_flops,
+        operands=counted if scalars else alike,
     )
     def clamp_cycles(*, type: str, n: int | None = None, rows: Rows = None, data_path_bytes: int) -> int:
         """Worker cycles of `out = min(max(in1, low), high)`."""
@@ -156,6 +164,7 @@ def iota(*, type: str, n: int | None = None, rows: Rows = None, data_path_bytes:
     formula="11 + 74 per index for unsigned int to half (assembly, worst branch), else 100 per index",
     state_bytes=lambda **_: p.SPAN + p.POINTER + 8,
     code_bytes=132,
+    operands=sized(lambda *, indices, **_: (indices, 1), untold),
 )
 def encode_one_hot(*, index_type: str, output_type: str, indices: int) -> int:
     """Cycles of setting one element per index in a cleared output."""
@@ -171,6 +180,7 @@ def encode_one_hot(*, index_type: str, output_type: str, indices: int) -> int:
     formula="100 per index",
     state_bytes=lambda **_: p.SPAN + 3 * p.POINTER + 12,
     code_bytes=260,
+    operands=sized(lambda *, indices, **_: (indices, 1), untold),
 )
 def encode_one_hot_custom_values(*, index_type: str, output_type: str, indices: int) -> int:
     """Worker cycles of writing the on and off values of every index."""
@@ -186,6 +196,7 @@ def encode_one_hot_custom_values(*, index_type: str, output_type: str, indices: 
     formula="43, one step of a counted loop",
     state_bytes=lambda **_: 3 * p.POINTER + 4,
     code_bytes=64,
+    also_types=("bool",),
 )
 def for_loop_counter(*, type: str) -> int:
     """Tile cycles of counting and comparing with the limit."""

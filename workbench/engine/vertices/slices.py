@@ -12,8 +12,10 @@ from math import lcm
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices import popops as p
+from workbench.engine.vertices.operands import Rule, sized, untold
 from workbench.errors import InputError
 
+INDICES = ("int", "unsigned int")  # types of offsets
 _ATOMIC_STORE_BYTES = 4
 _INT64 = ("long long", "unsigned long long")
 
@@ -30,6 +32,15 @@ def _dynamic_1d(dtype: str, region_size: int, num_sub_elements: int, *, workers:
     return 14 + p.multi(start + (each + 2 * copies) * num_sub_elements, workers)
 
 
+def _base_1d(*, region_size: int, num_base_elements: int, **_: object) -> tuple[int, ...]:
+    """Elements of what is sliced, and of the offset."""
+    return region_size * num_base_elements, 1
+
+
+def _taken_1d(*, region_size: int, num_sub_elements: int, **_: object) -> tuple[int, ...]:
+    return (region_size * num_sub_elements,)
+
+
 _DYNAMIC_1D_TEXT = (
     "25 + workers * (39 + positions * (24 + 2 a vector of the data path)); 8 bits: 76 and 72, half a vector"
 )
@@ -42,6 +53,8 @@ _DYNAMIC_1D_TEXT = (
     formula=_DYNAMIC_1D_TEXT,
     state_bytes=lambda **_: 3 * p.POINTER + 12,
     code_bytes=672,
+    operands=sized(_base_1d, _taken_1d),
+    also_types=INDICES,
 )
 def dynamic_slice_1d(
     *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int, workers: int, data_path_bytes: int
@@ -57,6 +70,8 @@ def dynamic_slice_1d(
     formula=_DYNAMIC_1D_TEXT,
     state_bytes=lambda **_: 3 * p.POINTER + 12,
     code_bytes=672,
+    operands=sized(lambda **sizes: (*_base_1d(**sizes), *_taken_1d(**sizes)), lambda **sizes: _base_1d(**sizes)[:1]),
+    also_types=INDICES,
 )
 def dynamic_update_slice_1d(
     *, type: str, region_size: int, num_sub_elements: int, num_base_elements: int, workers: int, data_path_bytes: int
@@ -87,6 +102,14 @@ def _dynamic_2d_state(*, type: str, region_sizes: Sequence[int], num_sub_element
 _DYNAMIC_2D_TEXT = "27 + per region: 13 + positions * (29 + vectors; half 31 + 2 a vector; 8 bits 50 + 2)"
 
 
+def _base_2d(*, region_sizes: Sequence[int], **sizes: int) -> tuple[int, ...]:
+    return _base_1d(region_size=sum(region_sizes), **sizes)
+
+
+def _taken_2d(*, region_sizes: Sequence[int], **sizes: int) -> tuple[int, ...]:
+    return _taken_1d(region_size=sum(region_sizes), **sizes)
+
+
 @codelet(
     "popops::DynamicSlice2D",
     kind="worker",
@@ -94,6 +117,8 @@ _DYNAMIC_2D_TEXT = "27 + per region: 13 + positions * (29 + vectors; half 31 + 2
     formula=_DYNAMIC_2D_TEXT,
     state_bytes=_dynamic_2d_state,
     code_bytes=692,
+    operands=sized(_base_2d, _taken_2d),
+    also_types=INDICES,
 )
 def dynamic_slice_2d(
     *, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int, data_path_bytes: int
@@ -109,6 +134,8 @@ def dynamic_slice_2d(
     formula=f"{_DYNAMIC_2D_TEXT}, 8 bits 50 + 23 a vector",
     state_bytes=_dynamic_2d_state,
     code_bytes=692,
+    operands=sized(lambda **sizes: (*_base_2d(**sizes), *_taken_2d(**sizes)), lambda **sizes: _base_2d(**sizes)[:1]),
+    also_types=INDICES,
 )
 def dynamic_update_slice_2d(
     *, type: str, region_sizes: Sequence[int], num_sub_elements: int, num_base_elements: int, data_path_bytes: int
@@ -137,7 +164,7 @@ _MULTI_SLICE_TEXT = (
 )
 
 
-def _multi_slice_codelet(name: str, start: int, line: int) -> None:
+def _multi_slice_codelet(name: str, start: int, line: int, operands: Rule) -> None:
     @codelet(
         name,
         kind="multi",
@@ -145,6 +172,8 @@ def _multi_slice_codelet(name: str, start: int, line: int) -> None:
         formula=f"workers * ({start} + {_MULTI_SLICE_TEXT}",
         state_bytes=lambda **_: p.SPAN + 2 * p.POINTER + 16,
         code_bytes=520,
+        operands=operands,
+        also_types=INDICES,
     )
     def multi_slice_cycles(
         *,
@@ -166,8 +195,9 @@ def _multi_slice_codelet(name: str, start: int, line: int) -> None:
         return _multi_slice(type, region_size, offsets, in_range, search, start, workers=workers)
 
 
-_multi_slice_codelet("popops::MultiSlice", 30, 2141)
-_multi_slice_codelet("popops::MultiUpdate", 29, 2146)
+_of_indices = sized(untold, lambda *, region_size, offsets, **_: (region_size * offsets,))
+_multi_slice_codelet("popops::MultiSlice", 30, 2141, _of_indices)
+_multi_slice_codelet("popops::MultiUpdate", 29, 2146, untold)
 
 
 def _update_cycles_per_index(
@@ -234,6 +264,7 @@ _MULTI_UPDATE_TEXT = (
     state_bytes=lambda **_: p.SPAN + 2 * p.POINTER + 16,
     code_bytes=500,
     flops=lambda *, type, region_size, offsets, **_: region_size * offsets if p.is_float(type) else 0,
+    also_types=INDICES,
 )
 def multi_update_op(
     *,
@@ -264,6 +295,7 @@ def _scaled_update_codelet(name: str, note: str) -> None:
         state_bytes=lambda **_: p.SPAN + 3 * p.POINTER + 16,
         code_bytes=1056,
         flops=lambda *, type, region_size, offsets, **_: 2 * region_size * offsets if p.is_float(type) else 0,
+        also_types=INDICES,
     )
     def scaled_update_cycles(
         *,
@@ -298,6 +330,8 @@ _scaled_update_codelet("popops::MultiUpdateAdd", " (its name before the operatio
     "if none",
     state_bytes=lambda **_: p.SPAN + 5 * p.POINTER + 20,
     code_bytes=480,
+    operands=untold,
+    also_types=INDICES,
 )
 def sequence_slice(*, type: str, region_size: int, elements: int, sequences: int, workers: int) -> int:
     """Tile cycles of copying `elements` regions of `region_size` that belong to `sequences`."""

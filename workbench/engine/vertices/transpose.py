@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.operands import sized
 
 _FAST = "poplibs@7eac0f26 lib/popsparse/PerformanceEstimation.hpp:877"
 _GENERAL = "graphcore/poplibs (an earlier version) lib/popops/popopsCycleEstimators.cpp, Transpose2d"
@@ -36,6 +37,7 @@ _BLOCK_FORMULA = "1x1 blocks 37 + 4*(m-2), Nx1 27 + m*(35 + 4*(r-2)), NxM 29 + m
     formula=f"{_BLOCK_FORMULA}; r, c = rows/4, cols/4; m matrices",
     state_bytes=lambda **_: 16,
     code_bytes=4 * 95,
+    operands=sized(lambda *, rows, cols, matrices, **_: (rows * cols * matrices,)),
 )
 def transpose_1d_single_worker(*, type: str, rows: int, cols: int, matrices: int) -> int:
     """Cycles of one worker for `matrices` of rows x cols two-byte elements."""
@@ -49,6 +51,7 @@ def transpose_1d_single_worker(*, type: str, rows: int, cols: int, matrices: int
     formula=f"7 + workers*({_BLOCK_FORMULA}); m = ceil(matrices/workers)",
     state_bytes=lambda **_: 16,
     code_bytes=4 * 120,
+    operands=sized(lambda *, rows, cols, matrices, **_: (rows * cols * matrices,)),
 )
 def transpose_1d(*, type: str, rows: int, cols: int, matrices: int, workers: int) -> int:
     """Tile cycles of all workers for `matrices` of rows x cols two-byte elements."""
@@ -70,6 +73,7 @@ def _split(rows: int, cols: int, matrices: int, workers: int) -> tuple[int, int]
     formula=f"7 + workers*({_BLOCK_FORMULA}) of the largest share of one matrix",
     state_bytes=lambda *, workers, **_: 16 + 8 * workers,
     code_bytes=4 * 130,
+    operands=sized(lambda *, rows, cols, matrices, **_: (rows * cols * matrices,)),
 )
 def split_transpose_1d(*, type: str, rows: int, cols: int, matrices: int, workers: int) -> int:
     """Tile cycles of all workers when each takes a part of one of fewer than six matrices."""
@@ -100,6 +104,7 @@ def _two_byte_2d(rows: int, cols: int, matrices: int) -> int:
     " 2-byte fours 37 + m*(12 + r/4*(15 + 4*(c/4 - 2))), else 15 + m*(8 + c*(5 + 5*r/2))",
     state_bytes=lambda *, matrices, **_: 24 + 8 * matrices,
     code_bytes=4 * 150,
+    operands=sized(lambda *, rows, cols, matrices, **_: (rows * cols * matrices,)),
 )
 def transpose_2d(*, type: str, rows: int, cols: int, matrices: int) -> int:
     """Cycles of one worker for `matrices` of rows x cols of any type, each matrix a region of its own."""

@@ -11,6 +11,7 @@ import numpy as np
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
 from workbench.engine.vertices.conv.amp import pointer_bytes, zero_partials_cycles
+from workbench.engine.vertices.operands import sized, untold
 from workbench.engine.vertices.sizes import Sizes, where, whole_number
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
@@ -387,6 +388,7 @@ def conv_partial_vertical_mac(*, workers: int, **arguments: Any) -> int:
     state_bytes=lambda *, chans, chans_per_group, **_: 24 + 4 * (chans // chans_per_group),
     code_bytes=512,
     flops=lambda *, width, chans, **_: width * chans,
+    operands=sized(lambda *, width, chans, **_: (width, chans), lambda *, width, chans, **_: (width * chans,)),
 )
 def outer_product(*, type: str, width: int, chans: int, chans_per_group: int) -> int:
     """Cycles of OuterProduct: `width` inputs times `chans` output channels in groups of `chans_per_group`."""
@@ -401,6 +403,7 @@ def outer_product(*, type: str, width: int, chans: int, chans_per_group: int) ->
     state_bytes=lambda **_: 0,  # an inner routine of the horizontal MAC, not a vertex of its own
     code_bytes=0,
     flops=lambda *, size, **_: 2 * size,
+    operands=untold,
 )
 def dense_dot_product(*, in_type: str, partials_type: str, vector_width: int, size: int, data_path_bytes: int) -> int:
     """Cycles of the dot product inside the horizontal MAC."""

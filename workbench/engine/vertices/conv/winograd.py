@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.base.arrays import ceil_div
 from workbench.engine.vertices import codelet
+from workbench.engine.vertices.operands import alike, sized, untold
 from workbench.engine.vertices.popops import vector_width
 from workbench.engine.vertices.sizes import whole_number
 
@@ -32,6 +33,7 @@ def _spans(inputs: int, outputs: int) -> Any:
     state_bytes=lambda **_: 16,
     code_bytes=64,
     flops=lambda *, size, **_: 2 * size,
+    operands=untold,
 )
 def mat_mul_2(*, size: int) -> int:
     """Cycles of a product of `size` pairs, bound by three loads each."""
@@ -116,6 +118,7 @@ def wgd_partials(
     state_bytes=lambda *, partials, **_: 16 + 4 * partials + 8,
     code_bytes=4 * 50,
     flops=lambda *, elements, partials, **_: elements * partials,
+    operands=sized(lambda *, elements, partials, **_: (elements * partials,), lambda *, elements, **_: (elements,)),
 )
 def wgd_reduce(*, type: str, elements: int, partials: int, data_path_bytes: int) -> int:
     """Cycles to sum `partials` vectors of `elements` elements."""
@@ -129,6 +132,7 @@ def wgd_reduce(*, type: str, elements: int, partials: int, data_path_bytes: int)
     formula="5 + elements/(2 float|4 half)",
     state_bytes=lambda **_: 12 + 8 + 4,
     code_bytes=4 * 30,
+    operands=alike,
 )
 def wgd_conv_complete(*, type: str, elements: int, data_path_bytes: int) -> int:
     """Cycles to write `elements` results to the output layout."""
