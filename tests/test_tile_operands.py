@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from tests.engine.vertices.test_contract import NAMES, SAMPLES
+from tests.engine.vertices.sampled import NAMES, SAMPLES
 from workbench.base.dtypes import DTYPE_OF_WORD, HAND_WORDS
 from workbench.engine import cost, vertices
 from workbench.engine.vertices.operands import IN_TYPES, OUT_TYPES, Sizes

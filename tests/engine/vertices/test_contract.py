@@ -1,22 +1,16 @@
 """What every codelet of the registry owes: whole positive cycles that grow with the work, sizes, a source."""
 
-import json
 import math
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.engine.samples import collected, place
 from tests.engine.vertices.machine import MACHINE
+from tests.engine.vertices.sampled import NAMES, SAMPLES
 from workbench.base.arithmetic import worked_out
 from workbench.engine import cost, vertices
 from workbench.engine.target import Machine
-
-ROWS = json.loads((Path(__file__).parents[2] / "data" / "vertex_cycles.json").read_text())
-SAMPLES = collected("vertices")  # arguments by name
-for _row in sorted(ROWS, key=lambda row: -row["cycles"]):
-    SAMPLES.setdefault(_row["name"], _row["args"])
 
 # What counts work, in the order it is looked for; one of them grows by four, unless a sample says what grows.
 GROWN = collected("vertices", "GROWN")
@@ -26,7 +20,6 @@ COUNTS = (
     *("b_broadcast_factor", "worklist_elements", "conv_size", "width", "channels", "an", "dim"),
     *("depth", "height", "pixels", "label", "row_count", "row_counts", "region_widths", "size_in_8_bytes_per_worker"),
 )
-NAMES = sorted(vertices.load())
 
 
 def _more(value):
