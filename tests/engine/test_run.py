@@ -297,3 +297,17 @@ def test_a_failed_check_changes_nothing() -> None:
         Runner(trace_keras(model, batch_size=4)).run(np.ones((4, 6), "float32"), np.ones((4, 4)))
     for variable, value in zip(model.variables, before, strict=True):
         np.testing.assert_array_equal(variable.value, value)
+
+
+@pytest.mark.parametrize("metric", [keras.metrics.F1Score, keras.metrics.FBetaScore])
+@pytest.mark.parametrize("average", [None, "macro"])
+def test_a_metric_of_several_numbers_is_an_array_as_keras_gives_it(metric: Any, average: str | None) -> None:
+    arguments = {"loss": "categorical_crossentropy", "optimizer": "sgd"}
+    ours, theirs = (mlp(metrics=[metric(average=average, name="score")], **arguments) for _ in range(2))
+    x, y = batch((8, 6), 4)
+    truth = np.eye(4, dtype="float32")[y]
+    found = Runner(trace_keras(ours, batch_size=8)).run(x, truth)
+    expected = theirs.train_on_batch(x, truth, return_dict=True)
+    assert found.keys() == expected.keys()
+    assert np.shape(found["score"]) == ((4,) if average is None else ())
+    np.testing.assert_allclose(found["score"], expected["score"], atol=TOLERANCE)

@@ -31,9 +31,9 @@ class Runner:
     def run(self, *args: Any, sample_weight: Any = None) -> Any:
         """One call of the compiled program.
 
-        Training: `run(x, y, sample_weight=None)` returns loss and metrics of the batch, and advances weights,
-        optimizer and seeds; of several outputs `sample_weight` is for all, or for each in a list or by name; of one
-        it may have a number for each step of a sequence too.
+        Training: `run(x, y, sample_weight=None)` returns loss and metrics of the batch (an array of a metric that has
+        several numbers), and advances weights, optimizer and seeds; of several outputs `sample_weight` is for all, or
+        for each in a list or by name; of one it may have a number for each step of a sequence too.
         Inference: `run(x)` returns the outputs. Functions: `run(*args)` returns theirs.
         With gradient accumulation, `x` and `y` hold the micro-batches of one update behind each other.
         Errors: `InputError` where the arrays are not those the program was compiled for.
@@ -133,9 +133,14 @@ class Runner:
     def _report(self, results: Sequence[Any]) -> Any:
         described = list(zip(self.source.graph.outputs, results, strict=True))
         if self.source.called_as == "training":
-            return {output.name: float(value) for output, value in described if output.role in ("loss", "metric")}
+            return {output.name: _number(value) for output, value in described if output.role in ("loss", "metric")}
         outputs = [value for output, value in described if output.role == "output"]
         return jax.tree_util.tree_map(np.asarray, self.source.pack(outputs))
+
+
+def _number(value: Any) -> Any:
+    """A loss or metric: a number, or the array of a metric that has one for each class, as Keras gives it."""
+    return np.asarray(value) if np.ndim(value) else float(value)
 
 
 def _initial_value(variable: Any) -> Any:
