@@ -7,12 +7,15 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import workbench
 from tests.engine.frontends.keras_models import furthest
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.frontends.step.losses import on_logits
 from workbench.engine.run import Runner
+from workbench.errors import InputError
 
 BATCH, CLASSES, TOLERANCE = 8, 4, 1e-5
 
@@ -131,3 +134,25 @@ def test_an_example_says_what_the_targets_are() -> None:
         for inputs in ((), (x, y.astype("int32")))
     ]
     assert [spec.shape for spec in specs] == [(BATCH, CLASSES), (BATCH,)]
+
+
+@settings(max_examples=20)
+@given(
+    output=st.lists(st.integers(1, 4), min_size=1, max_size=2),
+    target=st.lists(st.integers(1, 4), max_size=3),
+    loss=st.sampled_from(["mse", "categorical_crossentropy", "sparse_categorical_crossentropy"]),
+)
+def test_targets_that_keras_cannot_compare_are_refused_with_both_shapes(
+    output: list[int], target: list[int], loss: str
+) -> None:
+    made = keras.Sequential([keras.Input((*output[:-1], 3)), keras.layers.Dense(output[-1], "softmax", name="last")])
+    made.compile(optimizer="sgd", loss=loss)
+    x, y = np.zeros((BATCH, *output[:-1], 3), "float32"), np.zeros((BATCH, *target), "float32")
+    try:
+        made.train_on_batch(x, y)
+    except (ValueError, TypeError, AssertionError):
+        shapes = rf"y has shape \({BATCH}.*which the loss cannot compare with the output .* of shape \({BATCH}, "
+        with pytest.raises(InputError, match=shapes):
+            workbench.compile(made, x, y)
+        return
+    assert workbench.compile(made, x, y).profile.fits

@@ -6,7 +6,7 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -67,7 +67,12 @@ def _takes(loss: Any, target: ArraySpec, output: ArraySpec) -> bool:
     """Whether a loss can compare a target with an output: it is tried on their types, in a batch unlike other sizes."""
     sizes = {*target.shape[1:], *output.shape[1:]}
     batch = next(size for size in _BATCHES if size not in sizes)
-    types = [jax.ShapeDtypeStruct((batch, *each.shape[1:]), each.dtype) for each in (target, output)]
+    return _compares(loss, *(replace(each, shape=(batch, *each.shape[1:])) for each in (target, output)))
+
+
+def _compares(loss: Any, target: ArraySpec, output: ArraySpec) -> bool:
+    """The same, in these very shapes."""
+    types = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in (target, output)]
     try:
         jax.eval_shape(as_loss(loss), *types)
     except Exception:  # whatever a loss of somebody else's raises of what it was not made for
@@ -272,6 +277,24 @@ def target_spec(loss: Any, output: ArraySpec, name: str = "y") -> ArraySpec:
     if loss is None or len(output.shape) < 2 or _takes(loss, like, output) or not _takes(loss, classes, output):
         return like
     return classes
+
+
+def check_target(loss: Any, target: ArraySpec, output: ArraySpec) -> None:
+    """An `InputError` that names both shapes where a loss cannot compare the target that was given with the output.
+
+    A loss that cannot compare any target with it is left to say so when it is traced.
+    """
+    if loss is None or _compares(loss, target, output):
+        return
+    wanted = target_spec(loss, output, target.name)
+    if not _compares(loss, wanted, output):
+        return
+    raise InputError(
+        f"{target.name} has shape {target.shape}, which the loss cannot compare with the output {output.name!r} of "
+        f"shape {output.shape}",
+        expected=f"{target.name} of shape {wanted.shape}",
+        todo=f"pass such targets to wb.compile(model, x, y), or end the model in as many units as {target.name} holds",
+    )
 
 
 def _one_for_each(loss: Any, outputs: Sequence[str]) -> Any:

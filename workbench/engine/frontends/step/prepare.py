@@ -17,7 +17,7 @@ from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.describe.unseeded import SessionState
 from workbench.engine.frontends.step import building
 from workbench.engine.frontends.step.building import Built
-from workbench.engine.frontends.step.losses import Recipe, find_recipe, fresh_optimizer, target_spec
+from workbench.engine.frontends.step.losses import Recipe, check_target, find_recipe, fresh_optimizer, target_spec
 from workbench.engine.frontends.step.training import TracedStep, Variables
 from workbench.engine.frontends.step.without_weights import without_values
 from workbench.engine.graph import Input, Role
@@ -123,7 +123,13 @@ def _target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySp
     if built.targets and (not several or len(built.targets) == len(built.outputs)):
         names = [f"y[{name!r}]" for name, _, _ in built.outputs] if several else ["y"]
         given = zip(built.targets, names, strict=False)
-        return [replace(each, name=name, shape=(batch_size, *each.shape[1:])) for each, name in given]
+        targets = [replace(each, name=name, shape=(batch_size, *each.shape[1:])) for each, name in given]
+        if not recipe.own_step:
+            compared = zip(_losses(built, recipe.loss), targets, built.outputs, strict=False)
+            for loss, target, (name, shape, dtype) in compared:
+                output = ArraySpec(name=name, shape=(batch_size, *shape[1:]), dtype=dtype)
+                check_target(loss, target, output)
+        return targets
     specs = []
     for loss, (name, shape, dtype) in zip(_losses(built, recipe.loss), built.outputs, strict=True):
         label = f"y[{name!r}]" if several else "y"
