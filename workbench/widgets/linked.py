@@ -13,7 +13,7 @@ from workbench.profiler.profile import Profile
 from workbench.profiler.report import face
 from workbench.widgets.face import views as faces_of_a_profile
 from workbench.widgets.kit import assets
-from workbench.widgets.kit.base import with_html
+from workbench.widgets.kit.base import View, with_html
 from workbench.widgets.kit.library import Drawn
 from workbench.widgets.kit.selection import Selection
 
@@ -25,45 +25,52 @@ class Unseen(Drawn):
 
 
 class Later(ipywidgets.Box):
-    """A view that is made, and sent what it shows, when the page first sees it; `at_once` it is made without room.
+    """A view that is made, and sent what it shows, when the page first sees it; `at_once` it is made without that.
 
-    A page that is told of a widget's end while it still loads it says after two seconds that this failed: so the room
-    is closed when the page has spoken for it.
+    `make(view)` is the view: None makes it, else the view that is there takes what it shows now. Its room stays for
+    what it shows later.
     """
 
-    def __init__(self, make: Callable[[], Any], *, at_once: bool = False) -> None:
+    def __init__(self, make: Callable[[Any], Any], *, at_once: bool = False) -> None:
         self._make = make
         self._view: Any = None
+        self._seen = False
         self.room: Unseen | None = None
-        self._loaded = False
         super().__init__([])
         self.layout.display = "block"
-        if at_once:
-            self.see()
-            return
-        room = Unseen()
-        self.room = room
-        room.on_msg(lambda widget, message, buffers: self._hear(message))
-        self.children = [room]
+        self._show(at_once)
 
-    def _hear(self, message: Any) -> None:
-        self._loaded = True
-        if isinstance(message, dict) and message.get("seen") is True:
-            self.see()
-        self._leave_room()
-
-    def _leave_room(self) -> None:
-        if self._view is not None and self._loaded and self.room is not None:
-            close(self.room)
-            self.room = None
+    def renew(self, make: Callable[[Any], Any], *, at_once: bool = False) -> None:
+        """Show something else in the same place."""
+        self._make, self._seen = make, False
+        self._show(at_once)
 
     def see(self) -> Any:
         """The view, in its place."""
-        if self._view is None:
-            self._view = self._make()
+        if not self._seen:
+            before, self._view = self._view, self._make(self._view)
+            self._seen = True
             self.children = [self._view]
-            self._leave_room()
+            if before is not None and before is not self._view:
+                close(before)
         return self._view
+
+    def parts(self) -> list[Any]:
+        """The widgets that stand here by turns."""
+        return [each for each in (self._view, self.room) if each is not None]
+
+    def _show(self, at_once: bool) -> None:
+        if at_once:
+            self.see()
+            return
+        if self.room is None:
+            self.room = Unseen()
+            self.room.on_msg(lambda widget, message, buffers: self._hear(message))
+        self.children = [self.room]
+
+    def _hear(self, message: Any) -> None:
+        if isinstance(message, dict) and message.get("seen") is True:
+            self.see()
 
 
 class Linked(ipywidgets.VBox):
@@ -81,12 +88,42 @@ class Linked(ipywidgets.VBox):
         self.selection = selection
         self._made = made
         self.profile, self._names = profile, names
+        if self._tabs is not None:
+            self._tabs.observe(lambda change: self._opened(), "selected_index")
+
+    @property
+    def _tabs(self) -> Any:
+        last = self.children[-1] if self.children else None
+        return last if isinstance(last, ipywidgets.Tab) else None
 
     @property
     def tab(self) -> str:
         """The title of the tab that is open, "" without tabs."""
-        tabs = self.children[-1] if self.children else None
-        return str(tabs.titles[tabs.selected_index or 0]) if isinstance(tabs, ipywidgets.Tab) and tabs.titles else ""
+        tabs = self._tabs
+        return str(tabs.titles[tabs.selected_index or 0]) if tabs is not None and tabs.titles else ""
+
+    def take(self, profile: Profile, tab: str, selection: Selection) -> bool:
+        """Show another profile in the same widgets, as `profile_view` would; False, and nothing is done, where its
+        views are others."""
+        tabs = self._tabs
+        if tabs is None or shown(profile) != self._names:
+            return False
+        below = _below(self._names)
+        opened = _open_tab(profile, below, tab)
+        before, self.selection, self.profile = self.selection, selection, profile
+        seen = {*(name for name in self._names if name in HEAD), below[opened]}
+        try:
+            for name, place in self._made.items():
+                place.renew(partial(_made, profile, name, selection), at_once=name in seen)
+            tabs.selected_index = opened
+        finally:
+            before.close()
+        return True
+
+    def _opened(self) -> None:
+        """Make the view of a tab that was opened: a page tells what is in sight, and its room may be below the fold."""
+        if self._tabs.selected_index is not None:
+            self._made[_below(self._names)[self._tabs.selected_index]].see()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,8 +179,13 @@ def _linked(profile: Profile, names: tuple[str, ...], seen: tuple[str, ...], sel
     return Linked(profile, names, list(made.values()), selection, made)
 
 
-def _made(profile: Profile, name: str, selection: Selection) -> Any:
-    return face(name).widget(getattr(profile, name), selection=selection)
+def _made(profile: Profile, name: str, selection: Selection, view: Any = None) -> Any:
+    """A view of this profile: `view`, where it can show another."""
+    report = getattr(profile, name)
+    if not isinstance(view, View):
+        return face(name).widget(report, selection=selection)
+    view.take(report, selection)
+    return view
 
 
 def shown(profile: Profile) -> tuple[str, ...]:
@@ -159,26 +201,29 @@ def profile_view(profile: Profile, tab: str = "", selection: Selection | None = 
     """
     names = shown(profile)
     selection = Selection() if selection is None else selection
+    below = _below(names)
+    opened = _open_tab(profile, below, tab)
     head = [name for name in names if name in HEAD]
-    below = [name for name in names if name not in HEAD]
-    titles = [face(name).title for name in below]
-    opened = 0
-    if tab in titles:
-        opened = titles.index(tab)
-    elif not profile.fits and "xray" in below:  # the picture that explains an out-of-memory
-        opened = below.index("xray")
     seen = (*head, below[opened])
     made = {name: Later(partial(_made, profile, name, selection), at_once=name in seen) for name in names}
+    titles = [face(name).title for name in below]
     tabs = ipywidgets.Tab([made[name] for name in below], titles=titles, selected_index=opened)
     tabs.add_class("wb-tabs")
-    tabs.observe(lambda change: _opened(made, below, change["new"]), "selected_index")
     return Linked(profile, names, [*(made[name] for name in head), tabs], selection, made)
 
 
-def _opened(made: Mapping[str, Later], names: list[str], number: int | None) -> None:
-    """Make the view of a tab that was opened: a page tells what is in sight, and its room may be below the fold."""
-    if number is not None:
-        made[names[number]].see()
+def _below(names: tuple[str, ...]) -> list[str]:
+    """The views that stand as tabs."""
+    return [name for name in names if name not in HEAD]
+
+
+def _open_tab(profile: Profile, below: list[str], tab: str) -> int:
+    """Number of the tab that is open at the start."""
+    titles = [face(name).title for name in below]
+    if tab in titles:
+        return titles.index(tab)
+    # the picture that explains an out-of-memory
+    return below.index("xray") if not profile.fits and "xray" in below else 0
 
 
 def close(box: Any) -> None:
@@ -186,8 +231,7 @@ def close(box: Any) -> None:
 
     A page keeps the model of every widget that is not closed, and with it all that a view was sent.
     """
-    room = getattr(box, "room", None)
-    for child in (*getattr(box, "children", ()), *([] if room is None else [room])):
+    for child in box.parts() if isinstance(box, Later) else getattr(box, "children", ()):
         close(child)
     for part in (box, *(getattr(box, name, None) for name in ("selection", "layout", "style"))):
         if isinstance(part, ipywidgets.Widget):

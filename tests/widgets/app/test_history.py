@@ -9,6 +9,7 @@ import pytest
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.widgets import linked
 from workbench.widgets.app import App
 from workbench.widgets.app.history import KEPT, History, told_apart
 
@@ -79,6 +80,11 @@ def test_two_results_are_compared_the_earlier_first_and_closed_again(app: App) -
     assert app.history.comparison.children == ()
 
 
+def compared(app: App) -> list[bool]:
+    """Of every chip whether it offers to compare its result."""
+    return [each.children[1].layout.display != "none" for each in app.history.box.children]
+
+
 def test_a_chip_that_is_pressed_as_the_row_is_drawn_again_is_told_of_it(app: App) -> None:
     compiled(app, 4)
     compiled(app, 8)
@@ -87,9 +93,9 @@ def test_a_chip_that_is_pressed_as_the_row_is_drawn_again_is_told_of_it(app: App
     app.history.close()
     assert app.history.box.children[0].children[0] is pressed
     pressed.click()
-    assert [len(each.children) for each in app.history.box.children] == [1, 2]
+    assert compared(app) == [False, True]
     app.history.box.children[1].children[0].click()
-    assert [len(each.children) for each in app.history.box.children] == [2, 1]
+    assert compared(app) == [True, False]
 
 
 def test_what_is_shown_no_more_is_closed_with_all_its_parts(app: App) -> None:
@@ -116,30 +122,66 @@ def test_what_was_chosen_and_where_one_looked_stay_over_compiles(app: App) -> No
     variables = app.profile.variables
     kernel = variables[variables["name"].str.endswith("kernel")].iloc[0]
     shown = app.results.children[0]
+    before = shown.selection
     shown.selection.set_trait("variable", int(kernel["id"]))
     shown.selection.set_trait("layer", kernel["layer"])
     shown.selection.set_trait("tile", 3)
     compiled(app, 8)
     after = app.results.children[0]
-    assert after is not shown
+    assert after.selection is not before
     chosen = after.selection.chosen()
     assert app.profile.variables.set_index("id").loc[chosen["variable"], "name"] == kernel["name"]
     assert (chosen["layer"], chosen["tile"]) == (kernel["layer"], 3)
-    assert after.selection.kept == shown.selection.kept != ""
+    assert after.selection.kept == before.kept != ""
 
 
-def test_results_that_are_shown_no_more_are_closed(app: App) -> None:
-    """Else a page would hold every view of every compile."""
+def test_a_compile_is_shown_by_the_widgets_of_the_one_before(app: App) -> None:
+    """A page keeps something of every widget there ever was: only the selection is one of its own, and the first
+    chips."""
     compiled(app, 4)
-    counts = []
-    for batch in (8, 4, 8, 4):
-        shown = app.results.children[0]
-        compiled(app, batch)
-        assert shown.comm is None
-        assert all(each.comm is None for each in (shown.selection, *shown.children, *shown.children[-1].children))
-        counts.append(len(comm.get_comm_manager().comms) - 8 * len(app.history.entries))
-    # A chip is a box and two buttons with their layouts and styles; the widgets of all else are as many as before.
-    assert len(set(counts)) == 1
+    shown, made = app.results.children[0], set()
+    for turn in range(2 * KEPT):
+        known = set(comm.get_comm_manager().comms)
+        compiled(app, 4 + turn % 3)
+        looked_at(app)
+        made |= {(turn, each) for each in set(comm.get_comm_manager().comms) - known}
+        assert app.results.children[0] is shown
+        assert shown.profile is app.profile
+    late = [turn for turn, _ in made if turn >= KEPT]
+    assert sorted(late) == list(range(KEPT, 2 * KEPT))
+    assert shown.selection.comm.comm_id in {each for _, each in made}
+
+
+def test_a_forgotten_result_s_chip_is_the_newest_one_s(app: App) -> None:
+    for turn in range(KEPT + 1):
+        compiled(app, 4 + turn % 3)
+    boxes = app.history.box.children
+    assert len(boxes) == KEPT
+    assert [each.children[0].description.split(" ")[0] for each in boxes] == [f"{n}" for n in range(2, KEPT + 2)]
+    boxes[-2].children[0].click()
+    assert app.history.current is app.history.entries[-2]
+    boxes[-1].children[0].click()
+    assert app.history.current is app.history.entries[-1]
+
+
+def test_a_result_that_cannot_be_drawn_leaves_what_was_shown(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though half of it is drawn."""
+    compiled(app, 4)
+    was = app.profile
+    shown = app.results.children[0]
+    opened, drawn = shown.children[-1].children[0].see(), shown.view("summary").data
+    again = linked.profile_view
+    monkeypatch.setattr(type(opened), "_begin", lambda self: 1 / 0)
+    monkeypatch.setattr(linked, "profile_view", lambda *given: monkeypatch.undo() or again(*given))
+    app.run.batch_size.value = 8
+    app.compile()
+    assert app.wait(120)
+    assert isinstance(app.error, ZeroDivisionError)
+    kept = app.results.children[0]
+    assert kept.profile is was
+    assert kept.view("summary").data == drawn
+    assert kept.view(kept.names[-1]).selection is kept.selection
+    assert shown.comm is None
 
 
 def test_a_result_that_is_kept_is_marked_and_not_kept_twice() -> None:

@@ -21,7 +21,6 @@ from workbench.profiler.reports.longest import Longest
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html
-from workbench.widgets.kit.selection import Selection
 
 
 class LongestView(View):
@@ -30,9 +29,8 @@ class LongestView(View):
     _esm = assets.stub("views/longest.js")
     _css = assets.style("views/longest")
 
-    def __init__(self, report: Longest, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
-        self.data = stored(report)["data"]
+    def _begin(self) -> None:
+        self.data = stored(self._report)["data"]
 
 
 def stored(report: Longest) -> dict[str, Any]:

@@ -92,12 +92,12 @@ def test_a_swap_negates_the_picture_of_the_tiles() -> None:
 
 def test_another_pair_or_ipu_is_asked_for_and_nonsense_is_not_heard() -> None:
     view = wb.compare(handmade_profile(), handmade_profile(fits=False), handmade_pipeline()).widget()
-    view.asked({"place": 2, "ipu": 1})
+    view.hear({"place": 2, "ipu": 1})
     assert (view.data["place"], view.data["ipu"]) == (2, 1)
     for asked in ({"place": 3, "ipu": 0}, {"place": "1", "ipu": 0}, {"place": True, "ipu": 0}, None, {}):
-        view.asked(asked)
+        view.hear(asked)
         assert (view.data["place"], view.data["ipu"]) == (2, 1)
-    view.asked({"place": 1, "ipu": 9})
+    view.hear({"place": 1, "ipu": 9})
     assert (view.data["place"], view.data["ipu"]) == (1, 0)
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+import comm
 import numpy as np
 import pytest
 
@@ -92,11 +93,9 @@ def test_a_view_is_made_when_the_page_first_sees_it() -> None:
     trace._handle_custom_msg({"seen": True}, [])
     assert views.children[place].children == (views.view("trace"),)
     assert type(views.view("trace")).__name__ == "TraceView"
-    assert trace.comm is None
 
 
-def test_a_room_is_closed_when_the_page_has_loaded_it() -> None:
-    """Else the page says after two seconds that it failed to."""
+def test_a_room_stays_for_what_its_view_shows_later() -> None:
     shown = linked.profile_view(handmade_pipeline())
     strip, summary, tabs = shown.children
     assert strip.room is summary.room is tabs.children[0].room is None  # made at once, they never had one
@@ -105,13 +104,54 @@ def test_a_room_is_closed_when_the_page_has_loaded_it() -> None:
     tabs.selected_index = 1
     assert other.children == (other.see(),)
     assert room.comm is not None
-    room._handle_custom_msg({"loaded": True}, [])
-    assert room.comm is other.room is None
-    waiting = tabs.children[2]
-    room = waiting.room
-    tabs.selected_index = 2
     linked.close(shown)
-    assert room.comm is None  # nor does it outlive its box
+    assert room.comm is None  # it does not outlive its box
+    assert other.see().comm is None
+
+
+def told_by(view: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a view tells the page it is drawn on from now on, in order."""
+    told: list[Any] = []
+    monkeypatch.setattr(view, "send", lambda message, buffers=None: told.append(message.get("drawn")))
+    return told
+
+
+def test_another_profile_is_shown_by_the_same_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was seen is sent anew when it is seen again; a page keeps something of every widget that there ever was."""
+    before, after = (large_profile(ipus=1, tiles=64, steps=steps) for steps in (40, 60))
+    assert linked.shown(before) == linked.shown(after)
+    shown = linked.profile_view(before)
+    tabs = shown.children[-1]
+    for title in ("Trace", "Liveness", "Tile map"):
+        tabs.selected_index = tabs.titles.index(title)
+    made = {name: shown.view(name) for name in ("summary", "trace", "liveness_view", "tile_map")}
+    made["trace"].window = [0.0, 100.0]
+    made["liveness_view"].mode = "ipu"
+    told = {name: told_by(view, monkeypatch) for name, view in made.items()}
+    open_comms, old = len(comm.get_comm_manager().comms), shown.selection
+    assert shown.take(after, "Tile map", Selection(tile=5))
+    assert len(comm.get_comm_manager().comms) == open_comms + 2  # room of the tab that was open first, and its layout
+    assert old.comm is None
+    assert [told[name] for name in made] == [["leave", "again"], [], [], ["leave", "again"]]
+    assert shown.tab == "Tile map"
+    fresh = linked.profile_view(after, "Tile map", Selection(tile=5))
+    for name, view in made.items():
+        assert shown.view(name) is view
+        assert view.selection is shown.selection
+        assert (view.data, view.buffer) == (fresh.view(name).data, fresh.view(name).buffer)
+    shown.selection.tile = 9
+    assert made["liveness_view"].data["tile"] == 9
+    old.tile = 2
+    assert made["liveness_view"].data["tile"] == 9
+
+
+def test_views_of_another_kind_of_profile_are_not_taken() -> None:
+    shown = linked.profile_view(handmade_profile())
+    view = shown.view("summary")
+    assert not shown.take(handmade_pipeline(), "", Selection())
+    assert shown.view("summary") is view
+    assert shown.profile is not None
+    assert shown.selection.comm is not None
 
 
 def test_views_that_are_named_are_made_at_once_under_the_strip() -> None:

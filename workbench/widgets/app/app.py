@@ -378,16 +378,24 @@ class App(ipywidgets.VBox):
 
     def _draw(self, profile: Profile) -> None:
         """Show a result where the last one was looked at: its tab, what was chosen, and the part that was zoomed to."""
-        shown = self.results.children
-        chosen: dict[str, Any] = {}
-        tab = ""
-        if shown:
-            tab = shown[0].tab if profile.fits or not shown[0].profile.fits else ""
-            chosen = carried(shown[0].selection.chosen(), shown[0].profile, profile)
-        selection = Selection(kept=self._kept, **chosen)
-        self.results.children = [linked.profile_view(profile, tab, selection)]
-        for each in shown:
-            linked.close(each)
+        shown = self.results.children[0] if self.results.children else None
+        if shown is None:
+            self.results.children = [linked.profile_view(profile, selection=Selection(kept=self._kept))]
+            return
+        before, tab, chosen = shown.profile, shown.tab, shown.selection.chosen()
+        opened = tab if profile.fits or not before.fits else ""
+        found = Selection(kept=self._kept, **carried(chosen, before, profile))
+        try:
+            if not shown.take(profile, opened, found):
+                self._replace(shown, linked.profile_view(profile, opened, found))
+        except Exception:
+            if shown.profile is not before:  # half of it is drawn
+                self._replace(shown, linked.profile_view(before, tab, Selection(kept=self._kept, **chosen)))
+            raise
+
+    def _replace(self, shown: linked.Linked, view: linked.Linked) -> None:
+        self.results.children = [view]
+        linked.close(shown)
 
     def _show_again(self, entry: Entry) -> None:
         """Show an earlier result; diagnosis and fixes stay with the one that was compiled last."""

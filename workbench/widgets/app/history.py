@@ -100,35 +100,39 @@ class History:
     def _draw(self) -> None:
         """One chip says nothing that the results do not, unless it is of no result that is shown.
 
-        A chip stays the widget that it is: one that is made anew while it is pressed is never told of it.
+        A chip stays the widget that it is, in its place: one that is made anew while it is pressed is never told of it,
+        and a page keeps something of every widget, and every place of one, that there ever was.
         """
-        kept = {chip.entry: chip for chip in self._chips}
-        self._chips = [
-            kept.pop(each) if each in kept else _Chip(each, self._show, self.compare) for each in self.entries
-        ]
-        for chip in self._chips:
-            chip.mark(chip.entry is self.current)
+        while len(self._chips) < len(self.entries):
+            self._chips.append(_Chip(self._show, self.compare))
+        for chip, entry in zip(self._chips, self.entries, strict=False):
+            chip.tell(entry)
+            chip.mark(entry is self.current)
         said = len(self.entries) == 1 and self.entries[0] is self.current
         self.box.children = [] if said else [chip.box for chip in self._chips]
-        for chip in kept.values():
-            chip.close()
 
 
 class _Chip:
     """A result to press; beside it, unless it is the one that is shown, what holds it against that."""
 
-    def __init__(self, entry: Entry, show: Callable[[Entry], None], against: Callable[[Entry], None]) -> None:
-        self.entry = entry
-        self._button = ipywidgets.Button(description=label(entry), tooltip=f"Show result {entry.number} again")
+    entry: Entry
+
+    def __init__(self, show: Callable[[Entry], None], against: Callable[[Entry], None]) -> None:
+        self._button = ipywidgets.Button()
         self._button.add_class("wb-app-chip")
-        self._button.on_click(lambda _: show(entry))
-        if not entry.profile.fits:
-            self._button.add_class("wb-app-over")
-        compared = f"Compare result {entry.number} with what is shown"
-        self._against = ipywidgets.Button(description=compared, icon="balance-scale", tooltip=compared)
+        self._button.on_click(lambda _: show(self.entry))
+        self._against = ipywidgets.Button(icon="balance-scale")
         self._against.add_class("wb-app-icon")
-        self._against.on_click(lambda _: against(entry))
-        self.box = ipywidgets.HBox([self._button])
+        self._against.on_click(lambda _: against(self.entry))
+        self.box = ipywidgets.HBox([self._button, self._against])
+
+    def tell(self, entry: Entry) -> None:
+        """Be the chip of this result."""
+        self.entry = entry
+        self._button.description, self._button.tooltip = label(entry), f"Show result {entry.number} again"
+        (self._button.remove_class if entry.profile.fits else self._button.add_class)("wb-app-over")
+        compared = f"Compare result {entry.number} with what is shown"
+        self._against.description = self._against.tooltip = compared
 
     def mark(self, current: bool) -> None:
         """Say whether it is the result that is shown."""
@@ -136,14 +140,7 @@ class _Chip:
             self._button.add_class("wb-app-now")
         else:
             self._button.remove_class("wb-app-now")
-        wanted = (self._button,) if current else (self._button, self._against)
-        if self.box.children != wanted:
-            self.box.children = wanted
-
-    def close(self) -> None:
-        """Take it out of the kernel and the page."""
-        linked.close(self.box)
-        linked.close(self._against)
+        self._against.layout.display = "none" if current else None
 
 
 def label(entry: Entry) -> str:

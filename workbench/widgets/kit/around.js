@@ -109,3 +109,25 @@ export async function attach({model, el}) {
   model.on("msg:custom", hear);
   return () => { el.removeEventListener("keydown", keys); model.off("msg:custom", hear); };
 }
+
+// Draws a view with what it has around it, and anew when the kernel says that it took another report: until that stands,
+// the picture of the one before does. JupyterLab keeps a closed widget's element and what is returned here as long as its
+// kernel: both let go of all that was drawn.
+export async function stand(context, render) {
+  const {model, el} = context, ends = [];
+  const leave = () => { for (const end of ends.splice(0).reverse()) end?.(); };
+  const draw = async () => {
+    leave();
+    el.replaceChildren();
+    ends.push(await render(context));
+    ends.push(await attach(context));
+  };
+  let drawn = draw();
+  const hear = ({drawn: what}) => {
+    if (what === "leave") leave();
+    if (what === "again") drawn = drawn.then(draw, draw);
+  };
+  model.on?.("msg:custom", hear);
+  await drawn;
+  return () => { model.off?.("msg:custom", hear); leave(); el.replaceChildren(); };
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -27,6 +27,9 @@ class View(Drawn):
 
     `live` is false where no kernel answers: then the view shows what it was given and offers nothing else. `asks` says
     that the view is of one profile, which can be asked for explanations and names.
+
+    A subclass sends what its report shows in `_begin`, hears the page in `hear` and the selection by `follow`. It is
+    the same widget when it `takes` another report: a page keeps something of every widget as long as its kernel lives.
     """
 
     data = traitlets.Dict().tag(sync=True)
@@ -37,14 +40,39 @@ class View(Drawn):
 
     def __init__(self, report: Any, selection: Selection | None = None) -> None:
         self._report = report
+        self._followed: list[tuple[Callable[[Any], None], tuple[str, ...]]] = []
         super().__init__(selection=selection or Selection(), asks=hasattr(report, "profile"))
-        if self.asks:
-            self.on_msg(lambda widget, message, buffers: self._answer(message))
+        self._begin()
+        self.on_msg(lambda widget, message, buffers: self._message(message))
 
-    def _answer(self, message: Any) -> None:
-        told = answers.answer(self._report.profile, message)
+    def _begin(self) -> None:
+        """Send what the report shows: of a new view, and of one that took another report."""
+
+    def hear(self, message: Any) -> None:
+        """A message of the page, which may be anything."""
+
+    def follow(self, heard: Callable[[Any], None], *names: str) -> None:
+        """Call `heard(change)` when a named field of the selection changes, of any that the view takes too."""
+        self._followed.append((heard, names))
+        self.selection.observe(heard, names)
+
+    def take(self, report: Any, selection: Selection) -> None:
+        """Show another report of the same kind in the place of this one; the page draws it anew."""
+        self.send({"drawn": "leave"})
+        for heard, names in self._followed:
+            self.selection.unobserve(heard, names)
+            selection.observe(heard, names)
+        self._report = report
+        with self.hold_sync():
+            self.selection = selection
+            self._begin()
+        self.send({"drawn": "again"})
+
+    def _message(self, message: Any) -> None:
+        told = answers.answer(self._report.profile, message) if self.asks else None
         if told is not None:
             self.send(told)
+        self.hear(message)
 
     def html(self) -> str:
         """The stored face of what this view shows."""

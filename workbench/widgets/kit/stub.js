@@ -14,17 +14,10 @@ function library() {
 async function render(context) {
   const note = document.createElement("p");
   note.textContent = "The code of this view has not arrived. Run its cell again.";
-  const later = setTimeout(() => context.el.append(note), 10000);
-  const load = await library();
+  const later = setTimeout(() => context.el.append(note), 10000), load = await library();
   clearTimeout(later);
   note.remove();
-  const left = await (await load(path)).default.render(context), away = await (await load("kit/around.js")).attach(context);
-  let ends = [away, left, () => context.el.replaceChildren()];
-  return () => { // JupyterLab keeps closed widgets as long as the kernel: what they are drawn with is let go
-    for (const end of ends) end?.();
-    ends = [];
-    context = null;
-  };
+  return (await load("kit/around.js")).stand(context, (await load(path)).default.render);
 }
 
 export default {render};

@@ -6,7 +6,6 @@ export const NEAR = "600px 0px";
 function render({model, el}) {
   const room = h("div", {class: "wb-unseen", style: {minHeight: "340px"}, "aria-busy": "true"});
   el.replaceChildren(room);
-  model.send({loaded: true}); // who closes it before that is heard as a failure
   const watcher = new IntersectionObserver((entries) => {
     if (!entries.some(({isIntersecting}) => isIntersecting)) return;
     watcher.disconnect();

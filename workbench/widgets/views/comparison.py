@@ -198,16 +198,14 @@ class ComparisonView(View):
     _esm = assets.stub("views/comparison.js")
     _css = assets.style("views/comparison")
 
-    def __init__(self, report: Comparison, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
-        self.on_msg(lambda widget, message, buffers: self.asked(message))
-        self.show(1, report.profiles[0].peak.ipu)
+    def _begin(self) -> None:
+        self.show(1, self._report.profiles[0].peak.ipu)
 
     def show(self, place: int, ipu: int) -> None:
         """Draw the profile at a place of the comparison, from 1, against the first, on one IPU."""
         self.send_payload(*payload(self._report, place, ipu))
 
-    def asked(self, message: Any) -> None:
+    def hear(self, message: Any) -> None:
         """Show what a browser asks for, `{"place", "ipu"}`; what is no such thing is not heard."""
         asked = message if isinstance(message, dict) else {}
         place, ipu = asked.get("place"), asked.get("ipu")

@@ -141,17 +141,19 @@ class DiagnosisView(View):
     _css = assets.style("views/diagnosis")
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
         self._callbacks: list[Callable[[int], None]] = []
-        self.live = not report.estimated and report.ended
-        self.data = content(report)
-        self.on_msg(self._hear)
+        super().__init__(report, selection)
+
+    def _begin(self) -> None:
+        self.live = not self._report.estimated and self._report.ended
+        self.data = content(self._report)
 
     def on_apply(self, callback: Callable[[int], None]) -> None:
         """Call back with the number of a fix when its button is pressed."""
         self._callbacks.append(callback)
 
-    def _hear(self, widget: Any, message: Any, buffers: Any) -> None:
+    def hear(self, message: Any) -> None:
+        """`{"apply": number}` calls back."""
         index = message.get("apply") if isinstance(message, dict) else None
         if isinstance(index, int) and 0 <= index < len(self.data["fixes"]):
             for callback in self._callbacks:

@@ -112,9 +112,10 @@ class ExchangeView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self.selection.observe(self._follow, "ipu")
-        self.on_msg(lambda widget, message, buffers: self._send_part(message))
-        self.send_payload(*payload(report))
+        self.follow(self._follow, "ipu")
+
+    def _begin(self) -> None:
+        self.send_payload(*payload(self._report))
 
     def _follow(self, change: Any) -> None:
         """The exchanges of another IPU, when one is chosen: first that which takes most cycles there."""
@@ -128,7 +129,8 @@ class ExchangeView(View):
             self._report = self._report.of(step=int(best["step"].iloc[int(best["total_cycles"].to_numpy().argmax())]))
             self.send_payload(*payload(self._report))
 
-    def _send_part(self, message: Any) -> None:
+    def hear(self, message: Any) -> None:
+        """`{"exchange": {"step": id, "tile": n}}` is answered with that part."""
         asked = message.get("exchange") if isinstance(message, dict) else None
         if not isinstance(asked, dict):
             return

@@ -71,9 +71,8 @@ class InsightsView(View):
     _esm = assets.stub("views/insights.js")
     _css = assets.style("views/insights")
 
-    def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
-        self.data = content(report)
+    def _begin(self) -> None:
+        self.data = content(self._report)
 
 
 def widget(report: Report, selection: Selection | None = None) -> InsightsView:

@@ -144,10 +144,15 @@ class LivenessView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self.selection.observe(self._refresh, ["tile", "ipu"])
-        self._refresh()
+        self.follow(self._refresh, "tile", "ipu")
+        self.observe(self._refresh, "mode")
 
-    @traitlets.observe("mode")
+    def _begin(self) -> None:
+        if self.mode == "tile":
+            self._refresh()
+        else:
+            self.mode = "tile"  # which sends it
+
     def _refresh(self, change: Any = None) -> None:
         if self.mode == "ipus":  # whatever is chosen
             if "lanes" not in self.data:

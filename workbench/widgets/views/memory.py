@@ -89,9 +89,10 @@ class MemoryView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self.selection.observe(self._follow, "ipu")
-        self.send_payload(*payload(report))
-        self.on_msg(lambda widget, message, buffers: self.hear(message))
+        self.follow(self._follow, "ipu")
+
+    def _begin(self) -> None:
+        self.send_payload(*payload(self._report))
 
     def _follow(self, change: Any) -> None:
         """Send another IPU's tiles when it is chosen, where not all are sent at once."""

@@ -208,10 +208,16 @@ class PipelineView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self._show(None)
-        self._choose(None)
         self.observe(self._show, "window")
-        self.selection.observe(self._choose, "micro_batch")
+        self.follow(self._choose, "micro_batch")
+
+    def _begin(self) -> None:
+        self.marks = []
+        if self.window:
+            self.window = []  # which shows the whole
+        else:
+            self._show(None)
+        self._choose(None)
 
     def _show(self, change: Any) -> None:
         visible = (self.window[0], self.window[1]) if len(self.window) == 2 else _span(self._report)

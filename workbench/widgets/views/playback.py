@@ -72,8 +72,9 @@ class PlaybackView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self.selection.observe(self._follow, "ipu")
-        self.on_msg(lambda widget, message, buffers: self._send_block(message))
+        self.follow(self._follow, "ipu")
+
+    def _begin(self) -> None:
         self._follow()
 
     def _follow(self, change: Any = None) -> None:
@@ -84,7 +85,8 @@ class PlaybackView(View):
         if change is None or self.data["ipu"] != self._report.ipu:
             self.send_payload(*payload(self._report, [self._report.position] if len(self._report.steps) else []))
 
-    def _send_block(self, message: Any) -> None:
+    def hear(self, message: Any) -> None:
+        """`{"block": number, "ipu": n}` is answered with the frames of the block."""
         if not isinstance(message, dict) or "block" not in message or message.get("ipu") != self._report.ipu:
             return
         number = block_number(self._report, message["block"])

@@ -175,11 +175,9 @@ class ProgramTreeView(View):
     _esm = assets.stub("views/program_tree.js")
     _css = assets.style("views/program_tree")
 
-    def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
-        self.rows = Rows(report)
-        self.send_payload(*payload(report, self.rows))
-        self.on_msg(lambda widget, message, buffers: self.hear(message))
+    def _begin(self) -> None:
+        self.rows = Rows(self._report)
+        self.send_payload(*payload(self._report, self.rows))
 
     def hear(self, message: Any) -> None:
         """`{"open": row}`, `{"seek": words, "asked": n}` or `{"step": id, "layer": name, "asked": n}`."""

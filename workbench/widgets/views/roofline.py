@@ -51,9 +51,8 @@ class RooflineView(View):
 
     _esm = assets.stub("views/roofline.js")
 
-    def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
-        self.send_payload(*payload(report))
+    def _begin(self) -> None:
+        self.send_payload(*payload(self._report))
 
 
 def widget(report: Report, selection: Selection | None = None) -> RooflineView:

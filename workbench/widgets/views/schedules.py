@@ -123,9 +123,8 @@ class SchedulesView(View):
     _esm = assets.stub("views/schedules.js")
     _css = assets.style("views/schedules")
 
-    def __init__(self, report: ScheduleComparison, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
-        self.send_payload(*payload(report))
+    def _begin(self) -> None:
+        self.send_payload(*payload(self._report))
 
 
 def widget(report: ScheduleComparison, selection: Selection | None = None) -> SchedulesView:

@@ -70,9 +70,8 @@ class SourceView(View):
     _esm = assets.stub("views/source.js")
     _css = assets.style("views/source")
 
-    def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
-        self.send_payload(*payload(report))
+    def _begin(self) -> None:
+        self.send_payload(*payload(self._report))
 
 
 def widget(report: Report, selection: Selection | None = None) -> SourceView:

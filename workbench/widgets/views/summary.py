@@ -122,9 +122,8 @@ class SummaryView(View):
     _esm = assets.stub("views/summary.js")
     _css = assets.style("views/summary")
 
-    def __init__(self, report: Report, selection: Selection | None = None) -> None:
-        super().__init__(report, selection)
-        self.data = content(report)
+    def _begin(self) -> None:
+        self.data = content(self._report)
 
 
 def widget(report: Report, selection: Selection | None = None) -> SummaryView:

@@ -116,9 +116,10 @@ class TileMapView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self.selection.observe(self._refresh, "variable")
-        self.selection.observe(self._follow, "ipu")
-        self.on_msg(lambda widget, message, buffers: self.hear(message))
+        self.follow(self._refresh, "variable")
+        self.follow(self._follow, "ipu")
+
+    def _begin(self) -> None:
         self._refresh()
 
     def hear(self, message: Any) -> None:

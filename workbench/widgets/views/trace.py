@@ -207,10 +207,14 @@ class TraceView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self._detail = Detail(report.profile)
-        self._show(None)
         self.observe(self._show, "window")
-        self.on_msg(lambda widget, message, buffers: self.hear(message))
+
+    def _begin(self) -> None:
+        self._detail = Detail(self._report.profile)
+        if self.window:
+            self.window = []  # which shows the whole
+        else:
+            self._show(None)
 
     def hear(self, message: Any) -> None:
         """`{"range": [from, to]}` measures a range of cycles, `{"step": id, "ipu": n, "asked": n}` asks where a step is

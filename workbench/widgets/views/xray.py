@@ -88,7 +88,9 @@ class XrayView(View):
 
     def __init__(self, report: Report, selection: Selection | None = None) -> None:
         super().__init__(report, selection)
-        self.selection.observe(self._refresh, ["tile", "ipu"])
+        self.follow(self._refresh, "tile", "ipu")
+
+    def _begin(self) -> None:
         self._refresh()
 
     def _refresh(self, change: Any = None) -> None:
