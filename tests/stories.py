@@ -27,7 +27,7 @@ STORIES = (
         text="the first notebook runs whole; its views are drawn",
         kind=BROWSER,
         tests=(f"{_FIRST_LOOK}::test_run_all_draws_every_view_without_an_error",),
-        hand=("mouse",),
+        hand=BOTH,
     ),
     Story(
         number=2,
@@ -137,7 +137,7 @@ STORIES = (
             "tests/browser/test_comparing.py::test_every_change_is_later_minus_earlier_in_both_orders",
             "tests/browser/test_app.py::test_two_compiles_are_chips_and_stand_side_by_side",
         ),
-        hand=("mouse",),
+        hand=BOTH,
     ),
     Story(
         number=15,
@@ -156,7 +156,7 @@ STORIES = (
         text="many IPUs and micro-batches in a few megabytes",
         kind=BROWSER,
         tests=("tests/browser/test_pipeline.py::test_64_ipus_and_1024_micro_batches",),
-        hand=("mouse",),
+        hand=("keyboard",),
     ),
     Story(
         number=17,
@@ -191,8 +191,9 @@ STORIES = (
             "tests/browser/test_axe.py::test_the_file_of_a_profile",
             "tests/browser/test_axe.py::test_the_app",
             "tests/browser/test_axe.py::test_views_of_a_notebook",
+            "tests/browser/test_axe.py::test_tab_reaches_every_control_of_the_app_and_leaves_it",
         ),
-        hand=("mouse",),
+        hand=BOTH,
     ),
     Story(
         number=21,
@@ -228,6 +229,6 @@ STORIES = (
         text="a fresh clone, opened and not run, shows a picture for every view",
         kind=BROWSER,
         tests=(f"{_FIRST_LOOK}::test_stored_and_untrusted_every_view_is_a_picture",),
-        hand=("mouse",),
+        hand=BOTH,
     ),
 )

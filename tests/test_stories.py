@@ -42,6 +42,11 @@ def test_its_test_is_there_and_runs(story: Story, test: str) -> None:
     assert story.kind != BROWSER or test.startswith("tests/browser/")
 
 
+@pytest.mark.parametrize("story", [each for each in STORIES if each.hand], ids=lambda story: str(story.number))
+def test_what_is_told_in_a_browser_is_done_by_keyboard_too(story: Story) -> None:
+    assert "keyboard" in story.hand
+
+
 def test_every_pair_of_a_screen_and_a_hand_is_met() -> None:
     """Of width, theme and hand, over the stories that are told in a browser."""
     met = set()

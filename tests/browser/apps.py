@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page
 
-from tests.browser.driver import NotebookPage
+from tests.browser.driver import FIRST, NotebookPage, Screens
 
 START = "import workbench as wb\napp = wb.app()\napp"
 COMPILE_MS = 180_000
@@ -30,3 +30,8 @@ def enter(page: Page, label: str | re.Pattern[str], value: object) -> None:
 def choose_ready(page: Page, name: str) -> None:
     page.get_by_role("tab", name="Ready-made", exact=True).click()
     page.get_by_label("ready model").select_option(name)
+
+
+def press(control: Locator, screens: Screens) -> None:
+    """By mouse at the first screen, by keyboard at the others."""
+    control.click() if screens == FIRST else control.press("Enter")

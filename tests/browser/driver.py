@@ -109,6 +109,16 @@ class NotebookPage:
         self.wait_until_idle()
         self.command("notebook:run-all-cells", seconds=seconds)
 
+    def run_all_by_keys(self, *, seconds: float = 120) -> None:
+        """Shift-Enter on every cell from the first, until the kernel rests."""
+        self.wait_until_idle()
+        page = self.page
+        page.locator(".jp-Cell").first.click(position={"x": 4, "y": 4})
+        page.keyboard.press("Escape")
+        for _ in self.cells():
+            page.keyboard.press("Shift+Enter")
+        self.wait_until_idle(seconds=seconds)
+
     def cells(self) -> list[dict[str, Any]]:
         """The cells as the notebook format has them, outputs included, as they are now."""
         cells: list[dict[str, Any]] = self.page.evaluate(f"() => {_PANEL}.content.model.toJSON().cells")

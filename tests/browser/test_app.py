@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.browser.apps import COMPILE_MS, DIAGNOSE_MS, START, RunApp, button, choose_ready, enter
+from tests.browser.apps import COMPILE_MS, DIAGNOSE_MS, START, RunApp, button, choose_ready, enter, press
 from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
 from tests.browser.looking import eventually, is_drawn, top_of
 
@@ -122,20 +122,20 @@ def test_two_compiles_are_chips_and_stand_side_by_side(screens: Screens, run_app
     lab = run_app(START, screen=screens[0])
     page = lab.page
     choose_ready(page, "mlp")
-    button(page, "Compile").click()
+    press(button(page, "Compile"), screens)
     page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
-    page.get_by_role("tab", name="Liveness", exact=True).click()
+    press(page.get_by_role("tab", name="Liveness", exact=True), screens)
     enter(page, "batch size", 64)
-    button(page, "Compile").click()
+    press(button(page, "Compile"), screens)
     chips = page.locator(".wb-app-chip")
     chips.nth(1).wait_for(timeout=COMPILE_MS)
     assert [chips.nth(place).inner_text().splitlines()[0] for place in (0, 1)] == ["1 · mlp", "2 · batch size 64"]
     assert page.get_by_role("tab", name="Liveness", exact=True).get_attribute("aria-selected") == "true"
-    page.get_by_role("button", name=re.compile("Compare result 1 with what is shown$")).click()
+    press(page.get_by_role("button", name=re.compile("Compare result 1 with what is shown$")), screens)
     page.get_by_role("heading", name="1 against 2: batch size 64").wait_for()
     page.wait_for_timeout(500)
     lab.keep_whole("app-compared", screens)
-    button(page, "Close the comparison").click()
-    chips.nth(0).click()
+    press(button(page, "Close the comparison"), screens)
+    press(chips.nth(0), screens)
     page.locator(".wb-app-shown").get_by_text("mlp, training, batch size 4 (4 samples").wait_for()
     page.get_by_text("the form has changed since").wait_for()

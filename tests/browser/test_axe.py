@@ -95,6 +95,39 @@ def test_the_app(run_app: RunApp) -> None:
     assert [*found, *every_tab(lab, app)] == []
 
 
+# What can be focused inside, visible and not switched off; of radio buttons one of a group is.
+_REACHABLE = """(root) => [...root.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')]
+    .filter((each) => !each.disabled && each.tabIndex >= 0 && each.type !== 'radio' && each.checkVisibility()
+        && !each.closest('[inert], details:not([open]) > :not(summary)'))"""
+_WALKED = """(root) => {
+    const inside = root.contains(document.activeElement);
+    if (inside) document.activeElement.dataset.walked = 1;
+    return inside;
+}"""
+
+
+@pytest.mark.slow
+def test_tab_reaches_every_control_of_the_app_and_leaves_it(run_app: RunApp) -> None:
+    lab = run_app(START)
+    page = lab.page
+    choose_ready(page, "mlp")
+    button(page, "Compile").click()
+    page.get_by_text("Done: mlp fits").wait_for(timeout=COMPILE_MS)
+    app = page.locator(".wb-app").first
+    wanted = app.evaluate(f"(root) => ({_REACHABLE})(root).length")
+    app.evaluate(f"(root) => ({_REACHABLE})(root)[0].focus()")
+    steps = 0
+    while app.evaluate(_WALKED):
+        page.keyboard.press("Tab")
+        steps += 1
+        assert steps < 3 * wanted, "a trap"
+    left = app.evaluate(
+        f"(root) => ({_REACHABLE})(root).filter((each) => !each.dataset.walked).map((each) => each.outerHTML)"
+    )
+    assert left == []
+    assert steps > 40
+
+
 @pytest.mark.slow
 def test_views_of_a_notebook(run_views: Callable[..., NotebookPage]) -> None:
     lab = run_views("from tests.profiler.handmade import handmade_pipeline\nhandmade_pipeline()")

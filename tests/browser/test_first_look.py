@@ -55,7 +55,8 @@ def assert_peak_lists_its_variables(lab: NotebookPage) -> None:
 @EVERY_SCREEN
 def test_run_all_draws_every_view_without_an_error(screens: Screens, open_notebook: OpenNotebook) -> None:
     lab = open_notebook(FIRST_LOOK, screens[0])
-    lab.run_all(seconds=RUN_SECONDS)
+    run = lab.run_all if screens == FIRST else lab.run_all_by_keys
+    run(seconds=RUN_SECONDS)
     assert lab.cell_errors() == []
     assert_peak_lists_its_variables(lab)
     shown(lab, "diagnosis = wb.diagnose").get_by_text("to spare").first.wait_for()
@@ -97,6 +98,16 @@ def assert_stored_pictures(lab: NotebookPage, stored: list[int]) -> None:
                 assert lab.picture(picture).is_drawn(colours=6, filled=0.02), f"cell {place}"
 
 
+def assert_tables_open_by_keys(lab: NotebookPage, stored: list[int]) -> None:
+    """The table below each picture."""
+    folded = lab.output(stored[0]).locator("details:not([open]) > summary")
+    for _ in range(folded.count()):
+        below = folded.first.locator("xpath=..")
+        folded.first.focus()
+        lab.page.keyboard.press("Enter")
+        expect(below.locator("tbody tr").first).to_be_visible()
+
+
 @EVERY_SCREEN
 @pytest.mark.parametrize("notebook", [FIRST_LOOK, LESSON], ids=["first look", "lesson"])
 def test_stored_and_untrusted_every_view_is_a_picture(
@@ -115,6 +126,8 @@ def test_stored_and_untrusted_every_view_is_a_picture(
     assert len(stored) >= 6
     for screen in lab.on(screens):
         assert_stored_pictures(lab, stored)
+        if screens != FIRST:
+            assert_tables_open_by_keys(lab, stored)
         keep_looks(lab, f"{notebook[10:12]}-stored-{screen}")
     assert lab.page.get_by_text("Error displaying widget").count() == 0
     assert lab.page.get_by_text("Loading widget").count() == 0

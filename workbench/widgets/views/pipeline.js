@@ -155,7 +155,7 @@ function moved(view) {
     if (!view.live) return;
     view.model.set("window", [view.at.from, view.at.to]);
     view.model.save_changes();
-  }, 90);
+  }, 50);
 }
 
 function keys(view) {

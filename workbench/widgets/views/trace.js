@@ -4,7 +4,7 @@ import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
 
 const LEFT = 62, TOP = MAP + 24, BELOW = 42, BANDS = 150;
-const WAIT_MS = 90;
+const WAIT_MS = 50;
 
 function geometry(view, width) {
   const ipus = view.data.lanes.length;
