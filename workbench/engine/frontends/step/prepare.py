@@ -127,8 +127,9 @@ def _target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySp
         if not recipe.own_step:
             compared = zip(_losses(built, recipe.loss), targets, built.outputs, strict=False)
             for loss, target, (name, shape, dtype) in compared:
-                output = ArraySpec(name=name, shape=(batch_size, *shape[1:]), dtype=dtype)
-                check_target(loss, target, output)
+                known = tuple(size for size in shape[1:] if size is not None)
+                if len(known) == len(shape[1:]):
+                    check_target(loss, target, ArraySpec(name=name, shape=(batch_size, *known), dtype=dtype))
         return targets
     specs = []
     for loss, (name, shape, dtype) in zip(_losses(built, recipe.loss), built.outputs, strict=True):
