@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.engine.memory.checking import check
 from tests.engine.random_programs import programs
@@ -16,6 +17,7 @@ from tests.engine.small_programs import Builder, small_target
 from workbench.base.arrays import frozen
 from workbench.base.categories import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES
 from workbench.engine.memory import allocation as allocation_module
+from workbench.engine.memory import packing as packing_module
 from workbench.engine.memory.allocation import Allocation, PlacedBlock, allocate, covered
 from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import liveness
@@ -117,6 +119,51 @@ def test_code_must_be_executable_and_interleaved_data_interleaved() -> None:
 def test_several_lifetimes_share_between_them() -> None:
     meets = conflicts([((0, 1), (10, 11)), ((2, 9),), ((11, 12),), ((5, 5), (20, 20))])
     assert meets.astype(int).tolist() == [[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
+
+
+@st.composite
+def lifetimes_of_many(draw: st.DrawFn) -> list[tuple[tuple[int, int], ...]]:
+    """Disjoint ascending intervals of some lifetimes, all of them again some times later, as calls of bodies are."""
+    period, times = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    found = []
+    for _ in range(draw(st.integers(0, 6))):
+        ends = draw(st.lists(st.integers(0, period - 1), unique=True, max_size=6).map(sorted))
+        spans = list(zip(ends[::2], ends[1::2], strict=False))
+        found.append(tuple((turn * period + a, turn * period + b) for turn in range(times) for a, b in spans))
+    return found
+
+
+@given(lifetimes_of_many())
+def test_lifetimes_meet_where_two_of_their_intervals_do(lives: list[tuple[tuple[int, int], ...]]) -> None:
+    def meet(one: int, other: int) -> bool:
+        return one == other or any(a <= d and c <= b for a, b in lives[one] for c, d in lives[other])
+
+    every = range(len(lives))
+    assert conflicts(lives).tolist() == [[meet(one, other) for other in every] for one in every]
+
+
+def test_conflicts_of_calls_take_what_one_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweep saw every interval: of 64 stages that took a twentieth of the compile."""
+    seen: list[int] = []
+    known = packing_module._changes
+
+    def counted(lives: object) -> list[tuple[int, int]]:
+        found = known(lives)  # type: ignore[arg-type]
+        seen.append(len(found))
+        return found
+
+    monkeypatch.setattr(packing_module, "_changes", counted)
+    body = [(0, 3), (2, 5), (4, 7)]
+    for calls in (1, 100):
+        conflicts([tuple((10 * call + a, 10 * call + b) for call in range(calls)) for a, b in body])
+    assert seen[1] <= seen[0] + 1
+
+
+def test_blocks_make_their_intervals_when_they_are_asked_for() -> None:
+    found = allocated(chain([400, 800, 4]))
+    spans = {block.label: block.intervals for block in found.worst.blocks if block.variable >= 0}
+    assert spans == {"x0": ((0, 1),), "x1": ((1, 2),), "x2": ((2, 2),)}
+    assert all(not block.intervals for block in found.worst.blocks if block.always_live)
 
 
 def test_equal_tiles_are_allocated_once_and_others_on_demand() -> None:

@@ -14,7 +14,7 @@ from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, sequence, small_target
 from workbench.base.arrays import frozen
 from workbench.base.categories import FOOTPRINT_CATEGORIES
-from workbench.engine.memory import liveness as liveness_module
+from workbench.engine.memory import states as states_module
 from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.lifetimes import lifetimes
 from workbench.engine.memory.liveness import Liveness, liveness
@@ -89,12 +89,12 @@ def test_positions_at_which_the_same_is_live_are_summed_once() -> None:
 
 def test_sets_that_are_told_apart_only_further_on_are_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first 64 bits of every row equal: positions are then summed one by one."""
-    numbers = liveness_module.distinct_numbers
+    numbers = states_module.distinct_numbers
 
     def second_half(count: int) -> np.ndarray:
         return numbers(count) * (np.arange(count, dtype=np.uint64) >= count // 2)
 
-    monkeypatch.setattr(liveness_module, "distinct_numbers", second_half)
+    monkeypatch.setattr(states_module, "distinct_numbers", second_half)
     found = of(called_often())
     assert found.states(0, found.tables[0]).first.tolist() == list(range(14))
     assert found.live_bytes(0)[:, 0].tolist() == [32, 32, 0, 32, 32, 0, 8, 40, 40, 8, 40, 40, 8, 8]

@@ -15,7 +15,7 @@ from workbench.base.arrays import IntArray, frozen
 from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES
 from workbench.base.spans import covered_by_rank
 from workbench.engine.memory.footprint import Footprint
-from workbench.engine.memory.intervals import Interval
+from workbench.engine.memory.intervals import Interval, Intervals
 from workbench.engine.memory.liveness import Liveness
 from workbench.engine.memory.packing import (
     ALIGNMENT_BYTES,
@@ -41,7 +41,7 @@ class PlacedBlock:
     """One variable (or code block: `variable` is -1) on one tile, at bytes `address` … `address + size_bytes - 1`.
 
     `category` is a variable kind or a footprint category. `region` is "non_interleaved", "interleaved" or "overflow"
-    (addresses from the end of the tile's memory on: it found no place). `intervals` is empty when always live.
+    (addresses from the end of the tile's memory on: it found no place). `lives` are the intervals of all variables.
     """
 
     variable: int
@@ -51,7 +51,12 @@ class PlacedBlock:
     size_bytes: int
     region: str
     always_live: bool
-    intervals: tuple[Interval, ...] = ()
+    lives: Intervals | None = field(default=None, repr=False)
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """When it is live, by positions of its IPU's timeline; empty when always."""
+        return () if self.lives is None or self.always_live else self.lives[self.variable]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -143,7 +148,7 @@ class Allocation:
         peak_bytes = int(self.bounds[ipu, tile]) - sum(item.size_bytes for item in items if item.life < 0)
         placed = place(memory, items, sharing.conflicts, peak_bytes, self.budget_bytes)
         blocks = [
-            _block(label, variable, item, address, REGIONS[region], sharing)
+            _block(label, variable, item, address, REGIONS[region], self.liveness.intervals)
             for (label, variable, item), address, region in zip(
                 held, placed.addresses.tolist(), placed.regions.tolist(), strict=True
             )
@@ -167,7 +172,6 @@ class _Sharing:
         found = (program.variables[number] for number in held.tolist())
         lives = intervals.take(held)
         self.members = list(zip(found, life.tolist(), lives.lengths.tolist(), strict=True))
-        self.intervals = intervals
         self.conflicts: Conflicts = conflicts(intervals.take(held[shared][first]))
         vectors, self._vector = np.unique(columns.vector[held], return_inverse=True)
         self._vectors = [columns.vectors[place] for place in vectors.tolist()]
@@ -188,7 +192,7 @@ class _Sharing:
 
 
 def _block(
-    label: str, variable: Variable | None, item: Item, address: int, region: str, sharing: _Sharing
+    label: str, variable: Variable | None, item: Item, address: int, region: str, lives: Intervals
 ) -> PlacedBlock:
     return PlacedBlock(
         variable=-1 if variable is None else variable.id,
@@ -198,7 +202,7 @@ def _block(
         size_bytes=item.size_bytes,
         region=region,
         always_live=item.life < 0,
-        intervals=() if variable is None or item.life < 0 else sharing.intervals[variable.id],
+        lives=lives,
     )
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from workbench.base.arrays import IntArray, ceil_div, distinct_numbers, frozen
+from workbench.base.arrays import IntArray, ceil_div, frozen
 from workbench.base.categories import FOOTPRINT_CATEGORIES, VARIABLE_CATEGORIES
 from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.intervals import Intervals
 from workbench.engine.memory.lifetimes import lifetimes
+from workbench.engine.memory.states import States, pairs_of_numbers
 from workbench.engine.program import TileProgram
 from workbench.engine.program.columns import columns_of
 
@@ -48,19 +48,6 @@ class _Table:
     first_tile: IntArray
     counts: IntArray
     always: IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class States:
-    """What is live together at some position, in order of the first one.
-
-    `first` is int64[states], `of_position` int64[positions]; `changes` int64[changes, 3] are the state, the row of the
-    table, and how many more of it there are than in the state before.
-    """
-
-    first: IntArray
-    of_position: IntArray
-    changes: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -194,28 +181,8 @@ class Liveness:
         return np.concatenate((first, last + 1)), np.concatenate((row, row)), signs
 
     def states(self, ipu: int, table: _Table) -> States:
-        """Positions at which the same is live are one: bodies are called many times, and steps between change little.
-
-        What is live is told by a sum of numbers, one for each row, which come from 128 bits: that two sets have one
-        sum does not happen.
-        """
-        position, row, sign = self._events(ipu, table)
-        change = np.zeros((2, len(self.timelines[ipu]) + 1), np.uint64)
-        for told, numbers in zip(change, _numbers(len(table.rows)), strict=True):
-            np.add.at(told, position, np.where(sign > 0, numbers[row], -numbers[row]))
-        told, further = np.cumsum(change, axis=1, dtype=np.uint64)[:, :-1]
-        _, first, state_of = np.unique(told, return_index=True, return_inverse=True)
-        if (further != further[first][state_of]).any():
-            first = state_of = np.arange(len(told))
-        order = np.argsort(first)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        place = np.searchsorted(first[order], position)
-        here = place < len(first)
-        keys, which = np.unique(place[here] * len(table.rows) + row[here], return_inverse=True)
-        times = np.bincount(which, weights=sign[here], minlength=len(keys)).astype(np.int64)
-        found = np.stack((keys // max(1, len(table.rows)), keys % max(1, len(table.rows)), times), axis=1)
-        return States(first=first[order], of_position=rank[state_of.reshape(-1)], changes=found[times != 0])
+        """Rows of the table that are live together: bodies are called many times, and steps between change little."""
+        return States.of(*self._events(ipu, table), rows=len(table.rows), positions=len(self.timelines[ipu]))
 
     def _chunks(self, table: _Table, states: States) -> Iterator[tuple[int, IntArray]]:
         """(first state, integers[some states, classes]) of live bytes, by summing what came and what went.
@@ -302,11 +269,6 @@ def liveness(program: TileProgram, footprint: Footprint) -> Liveness:
     )
 
 
-def _numbers(count: int) -> npt.NDArray[np.uint64]:
-    """Numbers without relation to each other, uint64[2, count]: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
-    return distinct_numbers(2 * count).reshape(2, count)
-
-
 def _up(sizes: IntArray, alignment: int) -> IntArray:
     return ceil_div(sizes, alignment) * alignment
 
@@ -353,7 +315,7 @@ def _rows(program: TileProgram, variables: IntArray) -> tuple[IntArray, IntArray
 def _classes(columns: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Of equal columns (tiles), int64[rows, tiles]: the class of each tile, and of each class its lowest tile and how
     many tiles it has. Classes are in order of their lowest tiles."""
-    told = (_numbers(len(columns))[0][:, None] * columns.astype(np.uint64)).sum(axis=0, dtype=np.uint64)
+    told = (pairs_of_numbers(len(columns))[0][:, None] * columns.astype(np.uint64)).sum(axis=0, dtype=np.uint64)
     _, first, inverse = np.unique(told, return_index=True, return_inverse=True)
     if (columns != columns[:, first[inverse]]).any():  # unequal columns told alike
         _, first, inverse = np.unique(columns, axis=1, return_index=True, return_inverse=True)

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.memory.intervals import Interval, Intervals
+from workbench.engine.memory.states import States
 from workbench.engine.target import MemoryMap
 
 ALIGNMENT_BYTES = 8  # a 64-bit load or store; region starts are multiples of it
@@ -56,28 +57,37 @@ class Placed:
 
 
 def conflicts(lifetimes: Intervals | Sequence[tuple[Interval, ...]]) -> Conflicts:
-    """Which of these distinct lifetimes share a position, by one sweep over their starts and ends.
+    """Which of these distinct lifetimes share a position, by one sweep over what is live together.
 
     Sets of lifetimes are whole numbers with a bit for each: that takes a hundredth of what rows of the result would.
     """
     found = Intervals.of(lifetimes)
     count = len(found)
-    position = np.concatenate((found.ends[:, 0], found.ends[:, 1] + 1))
-    starts = np.repeat([True, False], len(found.ends))
-    order = np.lexsort((starts, position))  # at one position ends come before starts
-    lives = np.tile(found.variable, 2)[order].tolist()
     live, met = 0, [1 << life for life in range(count)]
-    for life, begins in zip(lives, starts[order].tolist(), strict=True):
-        if begins:
-            live |= 1 << life
+    for life, times in _changes(found):
+        live ^= 1 << life
+        if times > 0:
             met[life] |= live
-        else:
-            live &= ~(1 << life)
     width = ceil_div(count, 8)
     content = b"".join(each.to_bytes(width, "little") for each in met)
     bits = np.unpackbits(np.frombuffer(content, np.uint8).reshape(count, width), axis=1, bitorder="little")
     result = bits[:, :count].astype(bool)
     return np.asarray(result | result.T)
+
+
+def _changes(lifetimes: Intervals) -> list[tuple[int, int]]:
+    """Lifetimes that begin (1) or end (-1) from one state to the next, ends before starts."""
+    ends, each = lifetimes.ends, lifetimes.variable
+    states = States.of(
+        np.concatenate((ends[:, 0], ends[:, 1] + 1)),
+        np.tile(each, 2),
+        np.repeat(np.array([1, -1], np.int64), len(each)),
+        rows=len(lifetimes),
+        positions=int(ends.max(initial=-1)) + 1,
+    )
+    state, life, times = states.changes.T
+    order = np.lexsort((times, state))
+    return list(zip(life[order].tolist(), times[order].tolist(), strict=True))
 
 
 def _up(address: int, alignment: int) -> int:

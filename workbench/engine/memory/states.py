@@ -1,0 +1,53 @@
+"""Positions at which the same is live are one state: a program has many positions, and few different ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.base.arrays import IntArray, distinct_numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class States:
+    """What is live together at some position, in order of the first one.
+
+    `first` is int64[states], `of_position` int64[positions]; `changes` int64[changes, 3] are the state, the row, and
+    how many more of it there are than in the state before.
+    """
+
+    first: IntArray
+    of_position: IntArray
+    changes: IntArray
+
+    @classmethod
+    def of(cls, position: IntArray, row: IntArray, sign: IntArray, *, rows: int, positions: int) -> States:
+        """From the events, each int64[events]: where, which of the `rows`, and whether it becomes live (1) or stops to
+        be (-1).
+
+        What is live is told by a sum of numbers, one for each row, which come from 128 bits: that two sets have one
+        sum does not happen.
+        """
+        change = np.zeros((2, positions + 1), np.uint64)
+        for told, numbers in zip(change, pairs_of_numbers(rows), strict=True):
+            np.add.at(told, position, np.where(sign > 0, numbers[row], -numbers[row]))
+        told, further = np.cumsum(change, axis=1, dtype=np.uint64)[:, :-1]
+        _, first, state_of = np.unique(told, return_index=True, return_inverse=True)
+        if (further != further[first][state_of]).any():
+            first = state_of = np.arange(len(told))
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        place = np.searchsorted(first[order], position)
+        here = place < len(first)
+        keys, which = np.unique(place[here] * rows + row[here], return_inverse=True)
+        times = np.bincount(which, weights=sign[here], minlength=len(keys)).astype(np.int64)
+        found = np.stack((keys // max(1, rows), keys % max(1, rows), times), axis=1)
+        return cls(first=first[order], of_position=rank[state_of.reshape(-1)], changes=found[times != 0])
+
+
+def pairs_of_numbers(count: int) -> npt.NDArray[np.uint64]:
+    """Numbers without relation to each other, uint64[2, count]."""
+    return distinct_numbers(2 * count).reshape(2, count)
