@@ -267,6 +267,7 @@ class _Analysis:
         self.own = own
         self.places = places
         self._functions: dict[str, _Part] = {}
+        self._calls: dict[tuple[str, ...], _Part] = {}
         columns = columns_of(program)
         self._shared = frozenset(np.flatnonzero((columns.ipu == ipu) & ~columns.always_live).tolist())
 
@@ -284,7 +285,16 @@ class _Analysis:
         result = self.part(below[0]) if alone else self._in_turn(below)
         return self._repeat(program, result) if isinstance(program, Repeat) else result
 
-    def _in_turn(self, programs: Iterable[Program]) -> _Part:
+    def _in_turn(self, programs: Sequence[Program]) -> _Part:
+        """Calls of the same functions, as a stage makes them column by column, are one part."""
+        calls = tuple([child.function for child in programs if isinstance(child, Call)])
+        if len(calls) < len(programs):
+            return self._appended(programs)
+        if calls not in self._calls:
+            self._calls[calls] = self._appended(programs)
+        return self._calls[calls]
+
+    def _appended(self, programs: Sequence[Program]) -> _Part:
         result = _Part()
         for child in programs:
             if not isinstance(child, Step):

@@ -1,0 +1,36 @@
+"""States against what is live at each position, found by counting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.engine.memory import states as states_module
+from workbench.engine.memory.states import States
+
+ROWS, POSITIONS = 3, 8
+SPANS = st.lists(st.tuples(st.integers(0, ROWS - 1), st.integers(0, POSITIONS - 1), st.integers(0, 4)), max_size=6)
+
+
+@pytest.mark.parametrize("cells", [0, 1_000])  # sorted, and counted
+@given(SPANS)
+def test_states_are_what_is_live_at_their_positions(cells: int, spans: list[tuple[int, int, int]]) -> None:
+    live = np.zeros((POSITIONS, ROWS), np.int64)
+    for row, first, length in spans:
+        live[first : first + length + 1, row] += 1
+    row, first, length = np.array(spans, np.int64).reshape(-1, 3).T
+    stop = np.minimum(first + length + 1, POSITIONS)
+    position, sign = np.concatenate((first, stop)), np.repeat([1, -1], len(row))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(states_module, "CELLS_PER_EVENT", cells)
+        found = States.of(position, np.tile(row, 2), sign, rows=ROWS, positions=POSITIONS)
+    each = list(dict.fromkeys(map(tuple, live.tolist())))
+    assert [each[state] for state in found.of_position.tolist()] == list(map(tuple, live.tolist()))
+    assert found.first.tolist() == [live.tolist().index(list(state)) for state in each]
+    now = np.zeros((len(each), ROWS), np.int64)
+    for state, row_, times in found.changes.tolist():
+        assert times
+        now[state:, row_] += times
+    assert list(map(tuple, now.tolist())) == each
