@@ -145,14 +145,14 @@ def test_lifetimes_meet_where_two_of_their_intervals_do(lives: list[tuple[tuple[
 def test_conflicts_of_calls_take_what_one_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep saw every interval: of 64 stages that took a twentieth of the compile."""
     seen: list[int] = []
-    known = packing_module._changes
+    known = packing_module.changes_of
 
     def counted(lives: object) -> list[tuple[int, int]]:
         found = known(lives)  # type: ignore[arg-type]
         seen.append(len(found))
         return found
 
-    monkeypatch.setattr(packing_module, "_changes", counted)
+    monkeypatch.setattr(packing_module, "changes_of", counted)
     body = [(0, 3), (2, 5), (4, 7)]
     for calls in (1, 100):
         conflicts([tuple((10 * call + a, 10 * call + b) for call in range(calls)) for a, b in body])

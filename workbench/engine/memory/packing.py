@@ -64,7 +64,7 @@ def conflicts(lifetimes: Intervals | Sequence[tuple[Interval, ...]]) -> Conflict
     found = Intervals.of(lifetimes)
     count = len(found)
     live, met = 0, [1 << life for life in range(count)]
-    for life, times in _changes(found):
+    for life, times in changes_of(found):
         live ^= 1 << life
         if times > 0:
             met[life] |= live
@@ -75,7 +75,7 @@ def conflicts(lifetimes: Intervals | Sequence[tuple[Interval, ...]]) -> Conflict
     return np.asarray(result | result.T)
 
 
-def _changes(lifetimes: Intervals) -> list[tuple[int, int]]:
+def changes_of(lifetimes: Intervals) -> list[tuple[int, int]]:
     """Lifetimes that begin (1) or end (-1) from one state to the next, ends before starts."""
     ends, each = lifetimes.ends, lifetimes.variable
     states = States.of(
