@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.profiler.memory import live_bytes
+from workbench.profiler.operators.callers import StepsByCaller
 from workbench.profiler.profile import Profile
 
 DIRECTIONS = ("forward", "recompute", "backward", "update")
@@ -46,6 +47,14 @@ def steps_and_blocks(profile: Profile) -> Iterator[str]:
 
 def _sums(frame: pd.DataFrame, key: str) -> pd.Series:
     return frame.groupby(key)["total_cycles"].sum()
+
+
+def callers(profile: Profile) -> Iterator[str]:
+    """Steps by caller as the compile knows them are those of the tables alone."""
+    known, found = profile.steps_by_caller, StepsByCaller.of_profile(profile)
+    for name in known.columns:
+        if known.columns[name].tolist() != found.columns[name].tolist():
+            yield f"column {name!r} of the steps by caller: {known.columns[name]} and {found.columns[name]}"
 
 
 def layers(profile: Profile) -> Iterator[str]:
@@ -149,6 +158,7 @@ def whole(profile: Profile) -> Iterator[str]:
 
 CHECKS: tuple[Callable[[Profile], Iterator[str]], ...] = (
     steps_and_blocks,
+    callers,
     layers,
     trace,
     operators,

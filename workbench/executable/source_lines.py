@@ -5,12 +5,11 @@ Both are of the model at hand, so they are laid over a profile when it is asked 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from workbench.base.source.lines import texts
 from workbench.base.source.made_at import made_at
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, with_meta
 
 
 def with_lines(profile: Profile, traced: Any) -> Profile:
@@ -18,7 +17,7 @@ def with_lines(profile: Profile, traced: Any) -> Profile:
     model = getattr(traced, "model", None)
     layers = {} if model is None else _layer_lines(model, profile)
     lines = {*profile.tables["steps"]["source"].tolist(), *profile.steps_by_caller.source.tolist(), *layers.values()}
-    return replace(profile, meta={**profile.meta, "layer_lines": layers, "sources": texts(lines - {""})})
+    return with_meta(profile, layer_lines=layers, sources=texts(lines - {""}))
 
 
 def _layer_lines(model: Any, profile: Profile) -> dict[str, str]:

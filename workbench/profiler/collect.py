@@ -70,7 +70,9 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     profile = Profile(meta=meta, tables=tables, arrays=late, placing=placer)
     # The last table, and what warns of it, follow from the control tree, which a profile reads once.
     code = made.code_bytes()
-    tables["operators"] = operator_rows(described, tables, made.vectors.rows, code, peak, profile.control)
+    tables["operators"], profile.__dict__["steps_by_caller"] = operator_rows(
+        described, tables, made.vectors.rows, code, peak, profile.control
+    )
     meta["warnings"] += _beyond_bounds(described, tables["operators"])
     return profile
 

@@ -7,7 +7,7 @@ tile are worked out when asked for, by the engine's placement, from the sizes an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -300,3 +300,12 @@ class Profile(Offers):
         except ImportError:
             return {"text/plain": str(self), "text/html": plain_html(self.summary)}
         return dict(page.mimebundle(self))
+
+
+def with_meta(profile: Profile, **more: Any) -> Profile:
+    """The profile with more in its meta that the program does not follow from: its control tree, and the steps by
+    caller, are not worked out again."""
+    found = replace(profile, meta={**profile.meta, **more})
+    known = ("control", "steps_by_caller")
+    found.__dict__.update((name, profile.__dict__[name]) for name in known if name in profile.__dict__)
+    return found

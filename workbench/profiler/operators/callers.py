@@ -49,10 +49,10 @@ class StepsByCaller:
         operators: Iterable[tuple[str, str]],
         steps: Table,
         control: ControlTree,
-        again: set[str] | None = None,
+        again: set[str],
     ) -> StepsByCaller:
         """`operators` are pairs of a name and the body it calls, `""` for none. Of operators that run again only those
-        `again` are named so (default: all)."""
+        `again` are named so."""
         bodies = Bodies.of(control, steps)
         rows = _Rows(bodies, steps, _Matching(operators, bodies))
         row = np.concatenate(rows.row)
@@ -157,9 +157,9 @@ def recomputing(operator: str) -> str:
     return f"{label}:recompute{number}" if forward else f"{operator} again"
 
 
-def _named(operator: str, again: set[str] | None) -> str:
+def _named(operator: str, again: set[str]) -> str:
     name = recomputing(operator) if operator else ""
-    return name if again is None or name in again else operator
+    return name if name in again else operator
 
 
 class _Rows:

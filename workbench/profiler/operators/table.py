@@ -21,10 +21,10 @@ def operator_rows(
     code_bytes: Mapping[int, Mapping[str, int]],
     peak_flops_per_cycle: float,
     control: ControlTree,
-) -> Table:
+) -> tuple[Table, StepsByCaller]:
     """A row per operator of `described` (`id, layer, direction, op, plan, body`, and of one run `flops, plan_cycles`),
-    and one more for each that runs again to compute something anew. Its `repeated` says how often one run of the
-    operator runs a step, where that is not once.
+    and one more for each that runs again to compute something anew; and the steps by caller, which they are made of.
+    Its `repeated` says how often one run of the operator runs a step, where that is not once.
 
     `vectors` are the rows of `per_tile`. `code_bytes[step]` maps the vertex classes of a step to their code. `cycles`,
     `flops` and `plan_cycles` count every run, `utilisation` is flops / (cycles x peak), `code_bytes` the code of its
@@ -32,7 +32,8 @@ def operator_rows(
     one tile at one time.
     """
     steps = tables["steps"]
-    known = StepsByCaller.of([(operator["id"], operator["body"]) for operator in described], steps, control)
+    lowered = [(operator["id"], operator["body"]) for operator in described]
+    known = StepsByCaller.of(lowered, steps, control, {recomputing(name) for name, _ in lowered})
     ids, is_own = steps["id"][known.row].tolist(), (steps["operator"][known.row] != "").tolist()
     times, cycles = known.times.tolist(), known.total_cycles.tolist()
     repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
@@ -64,7 +65,7 @@ def operator_rows(
                     "body": operator["body"],
                 }
             )
-    return table_from_rows("operators", found)
+    return table_from_rows("operators", found), known
 
 
 def _runs_of(operator: Mapping[str, Any], known: StepsByCaller) -> Iterator[tuple[str, str]]:
