@@ -13,18 +13,22 @@ from functools import partial
 from workbench.engine.graph import Graph, Node, Value
 from workbench.engine.graph.rewriting import Rule, Writer, rewrite
 from workbench.engine.options import Options
-from workbench.engine.passes import cast_lookups
+from workbench.engine.passes import cast_lookups, parts_of_joins
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
 # Because the rules below look at these, and a function without them is left as it is.
-OPS = cast_lookups.OPS | {"mul", "dot_general", "pow", "div", "dynamic_slice", "dynamic_update_slice"}
+OPS = (
+    cast_lookups.OPS
+    | parts_of_joins.OPS
+    | {"mul", "dot_general", "pow", "div", "dynamic_slice", "dynamic_update_slice"}
+)
 
 
 def simplify(graph: Graph, options: Options) -> Graph:
-    """Apply the rules of embeddings, and those that options allow: `optimizations.math` and
+    """Apply the rules of embeddings and of joins, and those that options allow: `optimizations.math` and
     `optimizations.enable_dynamic_slice_replacement`.
     """
-    rules: list[Rule] = [cast_lookups.rows_cast, cast_lookups.rows_added_wide]
+    rules: list[Rule] = [cast_lookups.rows_cast, cast_lookups.rows_added_wide, parts_of_joins.seen_by_parts]
     if options.get("optimizations.math.fast"):
         rules += [product_with_zero, power_of_a_half, division_by_repeated]
     if options.get("optimizations.math.dot_strength"):
