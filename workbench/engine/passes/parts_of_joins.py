@@ -13,6 +13,7 @@ from math import prod
 from workbench.engine.graph import Node, Value
 from workbench.engine.graph.rewriting import Writer
 
+# Because of these two alone each entry of an axis is another of the same axis.
 OPS = frozenset({"slice", "known_rows"})
 MOST_STRETCHES = 64  # more rows apart are left as they are: each would become a slice
 
