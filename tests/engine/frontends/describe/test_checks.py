@@ -245,3 +245,25 @@ def test_whole_numbers_that_the_type_does_not_have_are_refused() -> None:
     assert executable.run(np.array([1, 2, 2**31 - 2])).tolist() == [2, 3, 2**31 - 1]
     with pytest.raises(wb.InputError, match=r"^args\[0\] holds 1099511627776\. Expected: .*\(int32\), as compiled\."):
         executable.run(np.array([1, 2, 2**40]))
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("delete", lambda x: jnp.delete(x, jnp.array([3, 4]))),
+        ("repeat", lambda x: jnp.repeat(x, jnp.array([2] * 10))),
+        ("nonzero", lambda x: x[jnp.nonzero(x)[0]]),
+        ("split", lambda x: jnp.split(x, jnp.array([3, 5]))[0]),
+        ("unique", jnp.unique),
+    ],
+)
+def test_a_shape_that_depends_on_values_is_refused_with_its_function_and_a_cure(name: str, function: Any) -> None:
+    """It had been said of Python's control flow, which none of these has in the user's code."""
+    with pytest.raises(InputError, match=rf"^jax\.numpy\.{name} needs the values .*pass numpy\.array\(\.\.\.\) to"):
+        wb.compile(function, np.arange(10, dtype="float32"))
+
+
+def test_the_cure_works() -> None:
+    x = np.arange(10, dtype="float32")
+    executable = wb.compile(lambda x: jnp.delete(x, np.array([3, 4])), x)
+    np.testing.assert_array_equal(executable.run(x), np.delete(x, [3, 4]))

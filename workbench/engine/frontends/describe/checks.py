@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -233,6 +234,15 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+def _asks_for_values(error: BaseException) -> str:
+    """The function of `jax.numpy` whose result has a shape that depends on values, in what JAX says of one."""
+    if not isinstance(error, jax.errors.ConcretizationTypeError):
+        return ""
+    said = str(error).partition("The error occurred while")[0]
+    found = re.search(r"\b(?:jnp|jax\.numpy)\.(\w+)", said)
+    return f"jax.numpy.{found.group(1)}" if found else ""
+
+
 @contextmanager
 def traced_control_flow() -> Iterator[None]:
     """Turn JAX's complaint about Python branching on a traced value into one that names the ways out."""
@@ -240,6 +250,15 @@ def traced_control_flow() -> Iterator[None]:
         yield
     except Exception as error:
         causes = list(_causes(error))
+        asked = next(filter(None, map(_asks_for_values, causes)), "")
+        if asked:
+            raise InputError(
+                f"{asked} needs the values of an array while the program is made, where they are traced: "
+                "what jax.numpy.array makes is traced too",
+                expected="values that are known then, which a NumPy array or a number has",
+                todo=f"pass numpy.array(...) to {asked}, or the size of its result where it takes size= or "
+                "total_repeat_length=",
+            ) from error
         if any(isinstance(cause, _CONTROL_FLOW) for cause in causes):
             raise InputError(
                 "Python control flow (if, while, int(), float(), bool()) depends on a traced value",
