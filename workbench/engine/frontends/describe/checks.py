@@ -238,7 +238,7 @@ def _asks_for_values(error: BaseException) -> str:
     """The function of `jax.numpy` whose result has a shape that depends on values, in what JAX says of one."""
     if not isinstance(error, jax.errors.ConcretizationTypeError):
         return ""
-    said = str(error).partition("The error occurred while")[0]
+    said = re.split("The error occurred while|The problem arose with the `", str(error))[0]  # Python's int() and so on
     found = re.search(r"\b(?:jnp|jax\.numpy)\.(\w+)", said)
     return f"jax.numpy.{found.group(1)}" if found else ""
 
