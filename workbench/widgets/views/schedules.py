@@ -84,7 +84,7 @@ def payload(report: ScheduleComparison) -> tuple[dict[str, Any], bytes]:
     for place, (trial, profile) in enumerate(zip(trials, report.profiles, strict=True)):
         window = Window(first=0, last=profile.total_cycles, bins=bins, least=math.inf)
         detail = Detail(profile)
-        found = np.stack([detail.lane(ipu, window).bins for ipu in range(profile.ipus)])
+        found = np.stack([lane.bins for lane in detail.lanes(window)])
         parts = np.clip(np.rint(found / max(window.each, 1e-9) * 255), 0, 255)
         columns[f"bins{place}"] = ("u1", parts.reshape(-1))
         schedules.append(_described(trial, profile, best=profile is report.best))
