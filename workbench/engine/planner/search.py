@@ -40,6 +40,7 @@ UNREACHED = np.iinfo(np.int64).max
 PROPORTION = "available_memory_proportion"  # of a node whose IPU has a number of its own
 FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
 FIRST_CUTS = 32  # that do not fit at once and are tried in steps before the others are ruled out
+MOST_CHOICES = 64  # that are kept of one problem's searches with different bounds
 FEWER_CYCLES = 0.8  # serial steps never make a cut cheaper than this part of its cost without them
 
 
@@ -182,14 +183,32 @@ def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
 
 @dataclass(slots=True)
 class Promising:
-    """What a search leaves for one with another bound: by variant the cuts that can cost at most `limit` cycles."""
+    """What a search leaves for one with another bound: by variant the cuts that can cost at most `limit` cycles, and
+    for choices the largest bound within which each is the cheapest."""
 
     limit: int = 0
     cuts: dict[int, Candidates] = field(default_factory=dict)
+    cheapest: dict[Choice, int] = field(default_factory=dict)
 
     def keep(self, tried: dict[int, Candidates], limit: int) -> None:
         """Keep of what was tried the cuts that can."""
         self.limit, self.cuts = limit, {number: _below(found, limit) for number, found in tried.items()}
+
+    def within(self, bound: int) -> Choice | None:
+        """The choice that is the cheapest within a larger bound too, and keeps this one."""
+        return next((each for each, most in self.cheapest.items() if each.order[1] <= bound <= most), None)
+
+    def found(self, choice: Choice, bound: int) -> None:
+        """A choice is the cheapest within a bound."""
+        self.cheapest[choice] = max(bound, self.cheapest.pop(choice, bound))
+        if len(self.cheapest) > MOST_CHOICES:
+            del self.cheapest[next(iter(self.cheapest))]
+
+    def beyond(self, number: int, found: Candidates) -> Candidates:
+        """Those of a variant's cuts that are not among the promising ones."""
+        if number not in self.cuts:
+            return found
+        return _of_cuts(found, np.flatnonzero(found.cycles * FEWER_CYCLES > self.limit))
 
 
 @remembered(512)
@@ -205,12 +224,19 @@ def _cheapest(problem: ConvProblem, target: Target, settings: Settings, bound: i
     says how cheap the others have to be.
     """
     kept = promising_of(problem, target, replace(settings, proportion=0.0))
-    best = _cheapest_of(problem, target, settings, bound, dict(kept.cuts)) if kept.cuts else None
+    best = kept.within(bound)
+    if best is not None:
+        return best
+    if kept.cuts:
+        best = _cheapest_of(problem, target, settings, bound, dict(kept.cuts))
     if best is None or best.order[0] > kept.limit:
         tried: dict[int, Candidates] = {}
-        best = _cheapest_of(problem, target, settings, bound, tried, best.order[0] if best else UNREACHED)
+        other = _cheapest_of(problem, target, settings, bound, tried, best.order[0] if best else UNREACHED, kept)
+        best = other if best is None or (other is not None and other.order < best.order) else best
         if best is not None:
             kept.keep(tried, best.order[0])
+    if best is not None:
+        kept.found(best, bound)
     return best
 
 
@@ -221,9 +247,10 @@ def _cheapest_of(
     bound: int,
     known: dict[int, Candidates],
     limit: int = UNREACHED,
+    done: Promising | None = None,
 ) -> Choice | None:
     """The cheapest candidate within the bound: of `known` cuts by variant, or, where there are none yet, of all that
-    can cost at most `limit`, which are then known.
+    can cost at most `limit`, which are then known; none of those of `done`.
     """
     best: Choice | None = None
     macs, complete = problem.macs(), bool(known)
@@ -237,7 +264,8 @@ def _cheapest_of(
                     continue
                 known[number] = _candidates(variant, target, settings, below)
             search = _best_in_steps if in_steps else _best_of
-            found = search(known[number], number, bound, below)
+            left = known[number] if done is None else done.beyond(number, known[number])
+            found = search(left, number, bound, below)
             if found is not None and (best is None or found.order < best.order):
                 best = found
     return best
@@ -245,8 +273,11 @@ def _cheapest_of(
 
 def _below(found: Candidates, limit: int) -> Candidates:
     """Those of some cuts that can cost at most `limit`."""
-    can = np.flatnonzero(found.cycles * FEWER_CYCLES <= limit)
-    return replace(found, cuts=found.cuts[can], cycles=found.cycles[can], temporary=found.temporary[can])
+    return _of_cuts(found, np.flatnonzero(found.cycles * FEWER_CYCLES <= limit))
+
+
+def _of_cuts(found: Candidates, rows: IntArray) -> Candidates:
+    return replace(found, cuts=found.cuts[rows], cycles=found.cycles[rows], temporary=found.temporary[rows])
 
 
 def _best_in_steps(once: Candidates, number: int, bound: int, below: int) -> Choice | None:
