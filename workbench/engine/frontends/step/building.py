@@ -19,6 +19,7 @@ from workbench.engine.frontends.describe.checks import (
     check_no_layer,
     flattened,
 )
+from workbench.engine.frontends.describe.keras_layers import walk_layers
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.describe.unseeded import Draws
 from workbench.engine.frontends.ready import ReadyModel, ready
@@ -66,7 +67,7 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
     loss, assumptions, lazy = None, [], False
     if isinstance(source, ReadyModel) or (callable(source) and not isinstance(source, keras.Model)):
         builder = source.builder if isinstance(source, ReadyModel) else source
-        model, lazy = build_without_weights(builder, precision)
+        model, lazy = build_without_weights(lambda: _with_variables(builder(), inputs), precision)
         origin = model
         if isinstance(source, ReadyModel):
             loss = source.loss
@@ -82,7 +83,8 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
     check_model(model)
     described = _describe_inputs(model, precision, inputs)
     structure = _structure(model, inputs)
-    outputs, target_structure = _describe_outputs(model, described, structure)
+    with jaxpr.uninitialized_forgotten(where_it_fails=True):
+        outputs, target_structure = _describe_outputs(model, described, structure)
     return Built(
         model=model,
         origin=origin,
@@ -95,6 +97,16 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
         targets=_targets(inputs),
         assumptions=tuple(assumptions),
     )
+
+
+def _with_variables(model: Any, inputs: Sequence[Any]) -> Any:
+    """What a builder gave; a model that was only told its shape makes its variables now, as it would in the builder."""
+    if not isinstance(model, keras.Model) or hasattr(model, "operations") or isinstance(model, keras.Sequential):
+        return model
+    if all(layer.built for _, layer in walk_layers(model)) or not (inputs or (model.get_build_config() or {})):
+        return model
+    _describe_outputs(model, _describe_inputs(model, None, inputs), _structure(model, inputs))
+    return model
 
 
 def check_precision(precision: Any) -> None:

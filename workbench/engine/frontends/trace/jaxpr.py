@@ -210,18 +210,22 @@ def graph_from_jaxpr(
 
 
 @contextmanager
-def uninitialized_forgotten() -> Iterator[None]:
+def uninitialized_forgotten(*, where_it_fails: bool = False) -> Iterator[None]:
     """Take variables made inside off the list that Keras initialises when any outermost stateless scope ends.
 
     Variables made without values would otherwise be filled (seconds, and the memory of the whole model) by somebody
-    else's scope, be it in the midst of a trace.
+    else's scope, be it in the midst of a trace. `where_it_fails`: only if an error ends it, after which every scope
+    would fail, at those that are initialised already.
     """
     before = ByIdentity((variable, None) for variable in _uninitialized())
+    ended = False
     try:
         yield
+        ended = True
     finally:
         pending = _uninitialized()
-        pending[:] = [variable for variable in pending if variable in before]
+        if not (ended and where_it_fails):
+            pending[:] = [variable for variable in pending if variable in before]
 
 
 def _uninitialized() -> list[Any]:
