@@ -69,8 +69,7 @@ _QUESTION = """async () => {
 _REFINED = """() => new Promise((resolve) => {
     const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel, start = performance.now();
     const heard = (_, message) => {
-        if (message.header.msg_type !== 'comm_msg' || !('buffer' in (message.content.data.state ?? {}) ||
-            (message.content.data.buffer_paths ?? []).length)) return;
+        if (message.content.data?.method !== 'update' || !('data' in message.content.data.state)) return;
         kernel.iopubMessage.disconnect(heard);
         requestAnimationFrame(() => requestAnimationFrame(() => resolve((performance.now() - start) / 1000)));
     };
