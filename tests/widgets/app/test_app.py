@@ -21,9 +21,11 @@ from workbench.profiler.advice.diagnose import Diagnosis, diagnose
 from workbench.profiler.report import face
 from workbench.widgets import linked
 from workbench.widgets.app import App, difference
+from workbench.widgets.app import app as app_module
 from workbench.widgets.app import progress as app_progress
 from workbench.widgets.app.builder.layers import Layer
 from workbench.widgets.app.options import OptionsForm
+from workbench.widgets.app.run import compiled
 from workbench.widgets.app.source import READY
 from workbench.widgets.app.task import Task
 from workbench.widgets.views import diagnosis
@@ -306,6 +308,45 @@ def test_cancel_leaves_what_was_there(app: App) -> None:
     assert not any(thread.name == "workbench compile" for thread in threading.enumerate())
     assert not app.compile_button.disabled
     assert app.cancel_button.disabled
+
+
+ASKED = {
+    "Compile": lambda app: app.compile(),
+    "Diagnose": lambda app: app.diagnose(),
+    f"Try of {AMP}": lambda app: app.options.panel._handle_custom_msg({"do": "try", "name": AMP}, []),
+    "Apply": lambda app: app.apply(0),
+    "Undo": lambda app: app.undo(),
+    "Take over": lambda app: app.whatif._handle_custom_msg({"do": "take"}, []),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_is_asked_for_while_something_runs_is_refused_aloud(
+    asked: str, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And changes nothing: neither the form nor what runs."""
+    app.compile()
+    assert app.wait(120)
+    go_on = threading.Event()
+    monkeypatch.setattr(app_module, "compiled", lambda *given: go_on.wait(60) and compiled(*given))
+    app.run.batch_size.value = 16
+    app.compile()
+    form = (app.run.state(), app.options.state())
+    try:
+        ASKED[asked](app)
+        assert app.progress.data["state"] == "running"
+        told = f"{asked} was not done: Compiling {app.picker.choice().name} goes on. Wait for its end, or press Cancel"
+        assert app.progress.data["refused"] == told
+        assert (app.run.state(), app.options.state()) == form
+    finally:
+        go_on.set()
+    assert app.wait(120)
+    assert app.error is None
+    assert app.profile is not None
+    assert app.profile.meta["batch_size"] == 16
+    app.compile()
+    assert app.progress.data["refused"] == ""
+    assert app.wait(120)
 
 
 def test_misuse_is_told_in_the_app() -> None:

@@ -93,7 +93,7 @@ class App(ipywidgets.VBox):
         files = {"html": self._html_file, "profile": self._profile_file}
         self.share = SharePanel(files, self.bring, self.keep, f"{self.kept.folder}")
         self.reference = ReferencePanel()
-        self.whatif = WhatIf(self._take_over, lambda: self._task is not None and self._task.running)
+        self.whatif = WhatIf(self._take_over, lambda: self.running)
         self.results = ipywidgets.VBox()
         self._mending = ipywidgets.VBox()
         buttons = [self.compile_button, self.cancel_button, self.diagnose_button]
@@ -117,11 +117,15 @@ class App(ipywidgets.VBox):
 
     def compile(self) -> None:
         """Compile what the form says, in a thread."""
+        if self._busy("Compile"):
+            return
         self._before = self._undone = None
         self._compile()
 
     def diagnose(self) -> None:
         """Try the levers on what was compiled last, in a thread."""
+        if self._busy("Diagnose"):
+            return None
         if self.executable is None:
             return self.progress_of(InputError("nothing was compiled yet", todo="press Compile first"))
         executable = self.executable
@@ -134,6 +138,8 @@ class App(ipywidgets.VBox):
 
     def try_option(self, name: str) -> None:
         """Compile the values beside an option's, in a thread, and show at the option what they change."""
+        if self._busy(f"Try of {name}"):
+            return
         request = self.request()
         if request.stages == AUTO:  # those that were found, if any were
             request = request.replace(stages=None if self.executable is None else self.executable.request.stages)
@@ -146,6 +152,8 @@ class App(ipywidgets.VBox):
 
     def apply(self, index: int) -> None:
         """Set the form to a fix of the last diagnosis and compile that."""
+        if self._busy("Apply"):
+            return None
         if self.diagnosis is None or not 0 <= index < len(self.diagnosis.fixes):
             return self.progress_of(InputError(f"there is no fix {index}", todo="press Diagnose first"))
         change = self.diagnosis.fixes[index].change
@@ -159,8 +167,10 @@ class App(ipywidgets.VBox):
 
     def undo(self) -> None:
         """Take the last fix back: the form, the results and the diagnosis as they were."""
+        if self._busy("Undo"):
+            return
         before, self._undone = self._undone, None
-        if before is None or (self._task is not None and self._task.running):
+        if before is None:
             return
         self.run.restore(before.run)
         self.options.restore(before.options)
@@ -175,7 +185,7 @@ class App(ipywidgets.VBox):
 
     def bring(self, profile: Profile) -> None:
         """Show a profile that comes from a file, and put it into the history."""
-        if self._task is not None and self._task.running:
+        if self.running:
             raise InputError("a compile is running", todo="wait for its end, or press Cancel")
         self._draw(profile)  # before anything holds it: what cannot be drawn is not brought
         self.history.add(profile, "")
@@ -220,6 +230,17 @@ class App(ipywidgets.VBox):
         if self._ready:
             self.run.cut_by_hand([])
             self._show_code()
+
+    @property
+    def running(self) -> bool:
+        """Whether a compile or a diagnosis goes on."""
+        return self._task is not None and self._task.running
+
+    def _busy(self, what: str) -> bool:
+        """Whether something runs, which is then said where its progress is: nothing of `what` is done."""
+        if self.running:
+            self.progress.refuse(what)
+        return self.running
 
     def _show_code(self) -> None:
         if not self._ready:
@@ -273,6 +294,8 @@ class App(ipywidgets.VBox):
 
     def _mend(self) -> None:
         """Set what the last error says would mend it, and compile."""
+        if self._busy("What mends it"):
+            return None
         if isinstance(self.error, WorkbenchError) and self.error.mends:
             try:
                 self._take(self.error.mends)
@@ -290,18 +313,20 @@ class App(ipywidgets.VBox):
 
     def _cut(self, names: list[str]) -> None:
         """Compile the cuts that were moved by hand."""
+        if self._busy("Compile of these stages"):
+            return
         self.run.cut_by_hand(names)
         self.compile()
 
     def _take_over(self, arguments: dict[str, Any], options: dict[str, Any]) -> None:
         """Set what was moved in the form, and show it as a result."""
+        if self._busy("Take over"):
+            return
         self.options.set(options)  # first: where the form has options since that exclude these, nothing is set
         self.run.set(arguments)
         self.compile()
 
     def _start(self, title: str, phases: tuple[str, ...], work: Any, succeeded: Any) -> None:
-        if self._task is not None and self._task.running:
-            return
         self.whatif.stop()
         self.error = None
         self.progress.begin(title, phases)

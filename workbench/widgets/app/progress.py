@@ -34,7 +34,7 @@ class AppProgress(Drawn):
     def begin(self, title: str, phases: Sequence[str] = ()) -> None:
         """Work begins; with the names of its phases where they are known."""
         self._phases: list[dict[str, Any]] = [{"name": name, "seconds": None} for name in phases]
-        self._title, self._current, self._count = shown(title), "", 0
+        self._title, self._current, self._count, self._refused = shown(title), "", 0, ""
         self._started = self._phase_started = self._told = time.perf_counter()
         self._tell("running", "")
 
@@ -50,6 +50,13 @@ class AppProgress(Drawn):
             self._told = now
             parts = f", part {self._count}" if self._count > 1 else ""
             self._tell("running", f"{phase}{parts}")
+
+    def refuse(self, what: str) -> None:
+        """Say that something else was asked for, which is not done while this runs."""
+        self._refused = shown(
+            f"{what} was not done: {self._title or 'work'} goes on. Wait for its end, or press Cancel"
+        )
+        self.data = {**self.data, "refused": self._refused}
 
     def end(self, text: str) -> None:
         """All went well."""
@@ -75,6 +82,7 @@ class AppProgress(Drawn):
             "phases": [dict(phase) for phase in self._phases],
             "current": known.index(self._current) if self._current in known else -1,
             "text": shown(text),
+            "refused": self._refused,
             "seconds": round(elapsed, 2),
             "problem": problem and {name: shown(part, keep="\n\t") for name, part in problem.items()},
         }
