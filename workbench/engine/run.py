@@ -33,7 +33,7 @@ class Runner:
 
         Training: `run(x, y, sample_weight=None)` returns loss and metrics of the batch (an array of a metric that has
         several numbers), and advances weights, optimizer and seeds; of several outputs `sample_weight` is for all, or
-        for each in a list or by name; of one it may have a number for each step of a sequence too.
+        for each in a list or by name. On one IPU it may have a number for each step of a sequence too.
         Inference: `run(x)` returns the outputs. Functions: `run(*args)` returns theirs.
         With gradient accumulation, `x` and `y` hold the micro-batches of one update behind each other.
         Errors: `InputError` where the arrays are not those the program was compiled for.
@@ -92,13 +92,15 @@ class Runner:
         return self.source.weighted(values, self._one_weight(sample_weight))
 
     def _one_weight(self, given: Any) -> Any:
-        """A weight of each sample; where there are several outputs, one for each of them."""
+        """A weight of each sample or step; where there are several outputs, one for each of them."""
         names = self.source.outputs
-        spec = ArraySpec(name="sample_weight", shape=self._weighed(given), dtype="float32")
+        spec = ArraySpec(name="sample_weight", shape=(), dtype="float32")
         apart = isinstance(given, Mapping) or (isinstance(given, list | tuple) and any(map(np.ndim, given)))
+        several = len(names) > 1
+        if not apart and not several:
+            return check_array(replace(spec, shape=self._weighed(given, 0)), np.asarray(given, spec.dtype))
         if not apart:
-            weight = check_array(spec, np.asarray(given, spec.dtype))
-            return weight if len(names) < 2 else jax.numpy.stack([weight] * len(names), -1)
+            given = [given] * len(names)
         kept = dict(given) if isinstance(given, Mapping) else dict(zip(names, given, strict=False))
         if len(given) != len(names) or set(kept) != set(names):
             has = f"weights for {', '.join(map(str, given))}" if isinstance(given, Mapping) else f"{len(given)} arrays"
@@ -106,18 +108,35 @@ class Runner:
                 f"sample_weight has {has}",
                 expected=f"one array, or one for each output: {', '.join(names)}",
             )
-        arrays = [(replace(spec, name=f"sample_weight[{name!r}]"), kept[name]) for name in names]
-        weights = [check_array(each, np.asarray(value, each.dtype)) for each, value in arrays]
-        return weights[0] if len(names) == 1 else jax.numpy.stack(weights, -1)
+        weights = []
+        for place, name in enumerate(names):
+            shape = self._weighed(kept[name] if several else given, place)
+            each = replace(spec, name=f"sample_weight[{name!r}]" if apart else spec.name, shape=shape)
+            weights.append(check_array(each, np.asarray(kept[name], each.dtype)))
+        return self._stacked(weights) if several else weights[0]
 
-    def _weighed(self, given: Any) -> tuple[int, ...]:
-        """What has a weight of its own: a sample, or also each element that the loss of one output is a number of.
+    def _stacked(self, weights: Sequence[Any]) -> Any:
+        """Weights of several outputs along a last axis; one of a sample is of all its steps where others have some."""
+        widest = max((weight.shape for weight in weights), key=len)
+        wide = [weight[:, None] if weight.ndim < len(widest) else weight for weight in weights]
+        common = tuple(map(max, zip(*(weight.shape for weight in wide), strict=True)))
+        stepped = [self._weighed(np.empty(common), place) == common for place in range(len(weights))]
+        if common[1:] not in ((), (1,)) and not all(stepped):
+            raise InputError(
+                f"sample_weight has shapes {', '.join(str(weight.shape) for weight in weights)}",
+                expected="weights of samples, or of as many steps for every output",
+                todo="give each output a weight of each sample",
+            )
+        return jax.numpy.stack([jax.numpy.broadcast_to(weight, common) for weight in wide], -1)
+
+    def _weighed(self, given: Any, place: int) -> tuple[int, ...]:
+        """What has a weight of its own: a sample, or also each element that the loss of an output is a number of.
 
         A loss is of what the target's last axis holds, or of each target where targets are class numbers.
         """
-        target = self.source.specs[-1]
+        target = self.source.specs[len(self.source.specs) - max(1, len(self.source.outputs)) + place]
         apart = len(target.shape) - (0 if target.dtype.startswith(("int", "uint")) else 1)
-        if self.source.staged is not None or len(self.source.outputs) != 1 or apart < 2:
+        if self.source.staged is not None or not self.source.outputs or apart < 2:
             return self.source.specs[0].shape[:1]
         held = list(given.values()) if isinstance(given, Mapping) else given
         shape = np.shape(held[0] if isinstance(held, list | tuple) and len(held) == 1 and np.ndim(held[0]) else held)

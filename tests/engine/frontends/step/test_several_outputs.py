@@ -128,3 +128,39 @@ def test_sample_weights_that_are_not_one_for_each_output(given: Any, said: str) 
     with pytest.raises(InputError) as error:
         Runner(trace_keras(model(loss=LOSSES), batch_size=BATCH)).run(x, y, sample_weight=given)
     assert str(error.value).startswith(said)
+
+
+def sequences(**arguments: Any) -> Any:
+    """Two outputs of a number a step: values, and one of four classes."""
+    keras.utils.set_random_seed(4)
+    x = keras.Input((3, 6))
+    hidden = keras.layers.Dense(8, "tanh")(x)
+    outputs = {"value": keras.layers.Dense(2)(hidden), "label": keras.layers.Dense(4, "softmax")(hidden)}
+    made = keras.Model(x, outputs)
+    made.compile(keras.optimizers.SGD(0.1), **arguments)
+    return made
+
+
+@pytest.mark.parametrize("of_value", [(3,), (1,)])
+@pytest.mark.parametrize("of_label", [(3,), (1,)])
+def test_each_step_of_several_outputs_may_have_its_weight(of_value: tuple[int, ...], of_label: tuple[int, ...]) -> None:
+    losses = {"value": "mse", "label": "sparse_categorical_crossentropy"}
+    ours, theirs = (sequences(loss=losses) for _ in range(2))
+    draw = np.random.default_rng(0)
+    x = draw.random((BATCH, 3, 6), dtype="float32")
+    y = {"value": draw.random((BATCH, 3, 2), dtype="float32"), "label": draw.integers(0, 4, (BATCH, 3))}
+    given = {
+        "value": draw.random((BATCH, *of_value), dtype="float32"),
+        "label": draw.random((BATCH, *of_label), dtype="float32"),
+    }
+    expected = theirs.train_on_batch(x, y, sample_weight=given, return_dict=True)
+    found = Runner(trace_keras(ours, batch_size=BATCH)).run(x, y, sample_weight=given)
+    assert found["loss"] == pytest.approx(expected["loss"], abs=TOLERANCE)
+    assert furthest(ours, theirs) < TOLERANCE
+
+
+def test_weights_of_steps_where_another_output_has_none_are_refused_with_the_cure() -> None:
+    x, y = data(BATCH)
+    runner = Runner(trace_keras(model(loss=LOSSES), batch_size=BATCH))
+    with pytest.raises(InputError, match="sample_weight"):
+        runner.run(x, y, sample_weight=[np.ones((BATCH, 3)), np.ones(BATCH)])

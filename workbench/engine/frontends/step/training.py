@@ -98,7 +98,7 @@ class TracedStep:
         """Sample weights as Keras takes them: with a column for each of several outputs, in their structure."""
         if self.targets == 1 or weight.ndim == 1:
             return weight
-        return self.target_structure([weight[:, i] for i in range(weight.shape[1])])
+        return self.target_structure([weight[..., i] for i in range(weight.shape[-1])])
 
     def _infer(self, values: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         trainable, state, _ = self.variables.split(values)
