@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 
-from workbench.base.identity import ByIdentities, ByIdentity, each_once
+from workbench.base.identity import ByIdentities, ByIdentity, Selves, each_once
 
 
 def test_equal_arrays_are_two() -> None:
@@ -53,3 +53,13 @@ def test_each_once_keeps_the_order() -> None:
     assert len(found) == 2
     assert found[0] is first
     assert found[1] is second
+
+
+def test_arrays_are_a_key_of_their_own() -> None:
+    one, other = np.arange(3), np.arange(3)
+    assert Selves([one, other]) == Selves([one, other])
+    assert hash(Selves([one, other])) == hash(Selves([one, other]))
+    assert Selves([one, other]) != Selves([other, one])
+    assert Selves([one]) != Selves([other])
+    assert Selves([one]) != (one,)
+    assert {Selves([one]): 1, Selves([other]): 2}[Selves([other])] == 2

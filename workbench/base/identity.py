@@ -67,6 +67,21 @@ class ByIdentities(ByIdentity[tuple[K, ...], V]):
         return tuple(map(id, key))
 
 
+class Selves(tuple[K, ...]):
+    """Objects as a key that is equal only to one of the very same objects; who keeps it keeps them."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Selves) and tuple(map(id, self)) == tuple(map(id, other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 def each_once(items: Iterable[K]) -> list[K]:
     """The objects without those that came before, in their order; equal objects are two."""
     return [item for item, _ in ByIdentity((item, None) for item in items).items()]

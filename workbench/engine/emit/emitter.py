@@ -13,7 +13,7 @@ import numpy as np
 from workbench.base.arrays import IntArray, shared
 from workbench.base.categories import VariableKind
 from workbench.base.dtypes import ITEMSIZE_BYTES
-from workbench.base.identity import ByIdentities
+from workbench.base.identity import Selves
 from workbench.engine import cost
 from workbench.engine.graph.origin import NOWHERE, Origin
 from workbench.engine.mapping import Mapping, Placement, transfer
@@ -58,9 +58,6 @@ def vertex_groups(vertex: str, per_tile: dict[str, IntArray], **constant: Any) -
 
 
 Classes = tuple[tuple[tuple[int, ...], TileSet], ...]
-# Of read-only arrays: their classes of equal tiles, and their sums.
-_classes: ByIdentities[IntArray, Classes] = ByIdentities(most=4096)
-_sums: ByIdentities[IntArray, IntArray] = ByIdentities(most=4096)
 
 
 def total_of(arrays: Sequence[IntArray]) -> IntArray:
@@ -69,20 +66,20 @@ def total_of(arrays: Sequence[IntArray]) -> IntArray:
         return arrays[0]
     if any(array.flags.writeable for array in arrays):
         return shared(np.add.reduce(arrays))
-    known: IntArray | None = _sums.get(tuple(arrays))
-    if known is None:
-        known = _sums[tuple(arrays)] = shared(np.add.reduce(arrays))
-    return known
+    return _sum_of(Selves(arrays))
+
+
+@remembered(4096)
+def _sum_of(arrays: Selves[IntArray]) -> IntArray:
+    """Of read-only arrays."""
+    return shared(np.add.reduce(list(arrays)))
 
 
 def _equal_tiles(columns: tuple[IntArray, ...]) -> Classes:
     """Classes of tiles with equal values in all columns, where the first is positive."""
     if any(column.flags.writeable for column in columns):
         return _classes_of(columns)
-    known: Classes | None = _classes.get(columns)
-    if known is None:
-        known = _classes[columns] = _classes_of(columns)
-    return known
+    return _known_classes_of(Selves(columns))
 
 
 def _classes_of(columns: tuple[IntArray, ...]) -> Classes:
@@ -102,6 +99,9 @@ def _classes_of(columns: tuple[IntArray, ...]) -> Classes:
         (tuple(int(column[first]) for column in values), sorted_tile_set(np.sort(group)))
         for first, group in zip(firsts, groups, strict=True)
     )
+
+
+_known_classes_of = remembered(4096)(_classes_of)  # of read-only arrays
 
 
 @dataclass(slots=True)
