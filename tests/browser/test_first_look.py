@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import ROOT, OpenNotebook
 from tests.browser.driver import EVERY_SCREEN, FIRST, OTHERS, NotebookPage, Screens
-from tests.browser.looking import RUN_SECONDS, assert_drawn, keep_looks, shown, view
+from tests.browser.looking import RUN_SECONDS, assert_drawn, eventually, is_drawn, keep_looks, shown, view
 
 pytestmark = pytest.mark.browser
 
 FIRST_LOOK = "notebooks/00-first-look.ipynb"
 LESSON = "notebooks/01-tiles-and-steps.ipynb"
-WIDGET = "application/vnd.jupyter.widget-view+json"
+WIDGET, HTML = "application/vnd.jupyter.widget-view+json", "text/html"
 MAX_BYTES = 10_000_000
 # Where the liveness canvas begins and how much of its width is not plot, in pixels.
 LEFT, MARGINS = 78, 92
@@ -86,6 +88,39 @@ def test_the_lesson_runs_and_draws(open_notebook: OpenNotebook) -> None:
     assert lab.script_errors == []
 
 
+OTHER_NOTEBOOKS = ("04-find-a-configuration", "05-how-far-to-trust", "06-cut-a-model")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", OTHER_NOTEBOOKS)
+def test_a_notebook_runs_and_what_it_shows_is_drawn(notebook: str, open_notebook: OpenNotebook) -> None:
+    lab = open_notebook(f"notebooks/{notebook}.ipynb", OTHERS[0])
+    lab.run_all(seconds=RUN_SECONDS)
+    assert lab.cell_errors() == []
+    # Bars of progress are widgets too, which close.
+    views = [
+        place for place, cell in enumerate(lab.cells()) if any({WIDGET, HTML} <= {*each} for each in data_of(cell))
+    ]
+    for place in views:
+        output = lab.output(place)
+        output.scroll_into_view_if_needed()
+        output.locator("section.wb").first.wait_for()
+        for canvas in (each for each in output.locator("canvas.wb-canvas").all() if each.is_visible()):
+            canvas.scroll_into_view_if_needed()
+            drawn = partial(is_drawn, lab, canvas, colours=6, filled=0.02)
+            eventually(lab.page, drawn, f"a picture of cell {place} is drawn")
+    assert len(views) >= 1 or lab.page.locator(".jp-OutputArea-output table").count() >= 2
+    for screen in lab.on(OTHERS[:1] + FIRST):
+        keep_looks(lab, f"{notebook[:2]}-run-{screen}")
+    assert lab.foreign_requests == []
+    assert lab.script_errors == []
+
+
+def data_of(cell: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the outputs of a cell are made of."""
+    return [output.get("data", {}) for output in cell.get("outputs", [])]
+
+
 def assert_stored_pictures(lab: NotebookPage, stored: list[int]) -> None:
     with lab.as_high_as_the_notebook():
         for place in stored:
@@ -118,11 +153,7 @@ def test_stored_and_untrusted_every_view_is_a_picture(
     shutil.copy(ROOT / notebook, lab_folder / fresh)
     lab = open_notebook(fresh, screens[0])
     assert not lab.trusted()
-    stored = [
-        place
-        for place, cell in enumerate(lab.cells())
-        if any(WIDGET in output.get("data", {}) for output in cell.get("outputs", []))
-    ]
+    stored = [place for place, cell in enumerate(lab.cells()) if any(WIDGET in each for each in data_of(cell))]
     assert len(stored) >= 6
     for screen in lab.on(screens):
         assert_stored_pictures(lab, stored)
