@@ -11,8 +11,10 @@ import subprocess
 import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -227,6 +229,29 @@ def test_values_of_no_use_and_foreign_arguments() -> None:
     program = graph.sequence(graph.compute_set("nothing"))
     with pytest.raises(InputError, match="made by hand"):
         wb.sweep(program, GRID)
+
+
+def test_names_lie_on_no_point_no_other_name_and_not_on_the_front() -> None:
+    grid = {"batch_size": [8, 16, 32, 64], "precision": ["float32", "float16"]}
+    sweep = wb.sweep(wb.ready("cnn", image_size=16), grid, mode="training", target=small(), progress=lambda text: None)
+    picture = ElementTree.fromstring(sweep.svg())
+    of = "{http://www.w3.org/2000/svg}"
+    names = [each for each in picture.iter(f"{of}text") if "batch_size=" in (each.text or "")]
+    # A letter is 6.6 pixels wide; a line is 12 high.
+    boxes = [(float(n.attrib["x"]), float(n.attrib["y"]), 6.6 * len(n.text or "")) for n in names]
+    points = [each for each in picture.iter(f"{of}rect") if each.get("rx") == "4"]
+    places = [(float(each.attrib["x"]) + 4, float(each.attrib["y"]) + 4) for each in points]
+    assert len(places) == 8
+    assert len(boxes) >= 6
+    front = next(each for each in picture.iter(f"{of}path") if each.get("class") == "o").attrib["d"]
+    corners = [tuple(map(float, each.split())) for each in front.removeprefix("M").split("L")]
+    assert len(corners) > 2
+    for (a, b), (c, d) in pairwise(corners):
+        places += [(a + (c - a) * part / 100, b + (d - b) * part / 100) for part in range(100)]
+    for x, y, wide in boxes:
+        assert not any(x < a < x + wide and y - 11 < b < y + 3 for a, b in places)
+    for (x, y, wide), (a, b, other) in combinations(boxes, 2):
+        assert abs(y - b) >= 13 or x + wide < a or a + other < x
 
 
 def test_faces() -> None:

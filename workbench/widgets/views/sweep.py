@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InputError
@@ -63,24 +64,48 @@ def draw(report: Sweep) -> str:
         a, b = at(row)
         picture.box(a - 4, b - 4, 8, 8, fill=ACCENT if row.fits else BAD, radius=4)
     named = [row for row in rows if row.row in front] + [row for row in rows if row.row not in front]
-    _names(picture, plot.x + plot.w, [(*at(row), _short(row.name)) for row in named[: max(len(front), NAMED)]])
+    names = [(*at(row), _short(row.name)) for row in named[: max(len(front), NAMED)]]
+    _names(picture, plot.x + plot.w, names, [*map(at, rows), *_along(path)])
     return str(picture)
+
+
+def _along(path: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Places every few pixels of a line."""
+    found = []
+    for (a, b), (c, d) in pairwise(path):
+        parts = max(2, int(max(abs(c - a), abs(d - b)) / 6))
+        found += [(a + (c - a) * part / parts, b + (d - b) * part / parts) for part in range(1, parts)]
+    return found
 
 
 NAMED = 12  # points with their names, those of the front first
 
 
-def _names(picture: Any, right: float, points: list[tuple[float, float, str]]) -> None:
-    """Names beside their points, above or below them, wherever none lies yet; one without room is left out."""
+def _names(
+    picture: Any, right: float, points: list[tuple[float, float, str]], marks: list[tuple[float, float]]
+) -> None:
+    """Names beside their points, above or below them, where neither a name nor a mark lies; without such room where no
+    name does; one without that is left out."""
     taken: list[tuple[float, float, float]] = []
     for x, y, text in points:
         wide = 6.6 * len(text)
-        for left, line in ((x + 9, y + 4), (x - 9 - wide, y + 4), (x - wide / 2, y - 9), (x - wide / 2, y + 18)):
-            free = all(abs(line - b) >= 13 or left + wide < a or left > a + w for a, b, w in taken)
-            if free and left > 0 and left + wide < right + 24:
-                picture.text(left, line, text, "m")
-                taken.append((left, line, wide))
-                break
+        places = [(x + 9, y + 4), (x - 9 - wide, y + 4), (x - wide / 2, y - 9), (x - wide / 2, y + 18)]
+        places += [(x + 9, y - 8), (x + 9, y + 16), (x - 9 - wide, y - 8), (x - 9 - wide, y + 16)]
+        free = [
+            (left, line)
+            for left, line in places
+            if 0 < left < right + 24 - wide
+            and all(abs(line - b) >= 13 or left + wide < a or left > a + w for a, b, w in taken)
+        ]
+        clear = [
+            (left, line)
+            for left, line in free
+            if not any(left - 2 < a < left + wide + 2 and line - 12 < b < line + 4 for a, b in marks)
+        ]
+        if free:
+            left, line = (clear or free)[0]
+            picture.text(left, line, text, "m")
+            taken.append((left, line, wide))
 
 
 def _short(name: str) -> str:
