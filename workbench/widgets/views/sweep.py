@@ -84,28 +84,20 @@ NAMED = 12  # points with their names, those of the front first
 def _names(
     picture: Any, right: float, points: list[tuple[float, float, str]], marks: list[tuple[float, float]]
 ) -> None:
-    """Names beside their points, above or below them, where neither a name nor a mark lies; without such room where no
-    name does; one without that is left out."""
+    """Names beside their points, above or below them, where neither a name nor a mark lies; one without such room is
+    left out."""
     taken: list[tuple[float, float, float]] = []
     for x, y, text in points:
         wide = 6.6 * len(text)
         places = [(x + 9, y + 4), (x - 9 - wide, y + 4), (x - wide / 2, y - 9), (x - wide / 2, y + 18)]
         places += [(x + 9, y - 8), (x + 9, y + 16), (x - 9 - wide, y - 8), (x - 9 - wide, y + 16)]
-        free = [
-            (left, line)
-            for left, line in places
-            if 0 < left < right + 24 - wide
-            and all(abs(line - b) >= 13 or left + wide < a or left > a + w for a, b, w in taken)
-        ]
-        clear = [
-            (left, line)
-            for left, line in free
-            if not any(left - 2 < a < left + wide + 2 and line - 12 < b < line + 4 for a, b in marks)
-        ]
-        if free:
-            left, line = (clear or free)[0]
-            picture.text(left, line, text, "m")
-            taken.append((left, line, wide))
+        for left, line in places:
+            free = all(abs(line - b) >= 13 or left + wide < a or left > a + w for a, b, w in taken)
+            clear = not any(left - 2 < a < left + wide + 2 and line - 12 < b < line + 4 for a, b in marks)
+            if free and clear and 0 < left < right + 24 - wide:
+                picture.text(left, line, text, "m")
+                taken.append((left, line, wide))
+                break
 
 
 def _short(name: str) -> str:
