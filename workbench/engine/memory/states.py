@@ -63,10 +63,11 @@ def _distinct(values: npt.NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
 
 def _sums(keys: IntArray, amounts: IntArray, most: int) -> tuple[IntArray, IntArray]:
     """Of keys below `most`: those whose amounts do not cancel, rising, and the sums of their amounts."""
-    which = keys
-    found = np.arange(most)
-    if most > CELLS_PER_EVENT * len(keys):
-        found, which = np.unique(keys, return_inverse=True)
+    if most <= CELLS_PER_EVENT * len(keys):
+        times = np.bincount(keys, weights=amounts, minlength=most).astype(np.int64)
+        found = np.flatnonzero(times)
+        return found, times[found]
+    found, which = np.unique(keys, return_inverse=True)
     times = np.bincount(which.reshape(-1), weights=amounts, minlength=len(found)).astype(np.int64)
     here = np.flatnonzero(times)
     return found[here], times[here]
