@@ -65,19 +65,23 @@ def draw(report: Sweep) -> str:
         picture.box(a - 4, b - 4, 8, 8, fill=ACCENT if row.fits else BAD, radius=4)
     named = [row for row in rows if row.row in front] + [row for row in rows if row.row not in front]
     names = [(*at(row), _short(row.name)) for row in named[: max(len(front), NAMED)]]
-    _names(picture, plot.x + plot.w, names, [*map(at, rows), *_along(path)])
+    over = plot.y + plot.h - plot.h * y.part(capacity)
+    limit = [(plot.x, over), (plot.x + plot.w, over)] if drawn else []
+    named_limit = [(plot.x + plot.w - CAPACITY_WIDE, over - 10), (plot.x + plot.w, over - 10)] if drawn else []
+    _names(picture, plot.x + plot.w, names, [*map(at, rows), *_along(path), *_along(limit), *_along(named_limit)])
     return str(picture)
 
 
 def _along(path: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Places every few pixels of a line."""
+    """Places every pixel or two of a line."""
     found = []
     for (a, b), (c, d) in pairwise(path):
-        parts = max(2, int(max(abs(c - a), abs(d - b)) / 6))
+        parts = max(2, int(max(abs(c - a), abs(d - b)) / 2))
         found += [(a + (c - a) * part / parts, b + (d - b) * part / parts) for part in range(1, parts)]
     return found
 
 
+CAPACITY_WIDE = 132  # pixels of what is written at the capacity's line
 NAMED = 12  # points with their names, those of the front first
 
 
