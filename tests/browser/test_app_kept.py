@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from tests.browser.apps import COMPILE_MS, START, RunApp, button, choose_ready, enter
+from tests.browser.looking import eventually
 
 pytestmark = pytest.mark.browser
 
@@ -61,3 +62,28 @@ def test_the_tab_the_zoom_and_what_is_chosen_stay(run_app: RunApp) -> None:
     page.get_by_role("tab", name="Trace", exact=True).click()
     compile_at(page, 4)
     assert page.evaluate(ZOOM) == [0, 1]
+
+
+@pytest.mark.slow
+def test_the_app_beside_its_notebook(run_app: RunApp) -> None:
+    """In JupyterLab's own new view for output: what is compiled there is shown in both places."""
+    lab = run_app(START)
+    page = lab.page
+    choose_ready(page, "mlp")
+    compile_at(page, 4)
+    page.locator(".jp-Notebook .wb-app-shown").first.click(button="right")
+    page.get_by_role("menuitem", name="Create New View for Cell Output").click()
+    beside = page.locator(".jp-LinkedOutputView .wb-app")
+    beside.get_by_role("tab", name="Trace", exact=True).click()
+    field = beside.get_by_label("batch size", exact=True)
+    field.fill("16")
+    field.press("Tab")
+    beside.get_by_role("button", name=re.compile(r"^\W*Compile$")).click()
+    said = page.locator(".wb-app-shown").get_by_text(re.compile("batch size 16 "))
+    said.first.wait_for(timeout=COMPILE_MS)
+    assert said.count() == 2
+    picture = beside.locator('section.wb[aria-label="Trace"] canvas.wb-canvas')
+    picture.wait_for()
+    eventually(page, lambda: lab.picture(picture).is_drawn(colours=8, filled=0.1), "the trace beside the notebook")
+    lab.screenshot("app-beside-1280-light")
+    assert lab.script_errors == []
