@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import ipywidgets
+import traitlets
 
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
@@ -19,16 +20,17 @@ from workbench.widgets.kit.selection import Selection
 
 
 class Unseen(Drawn):
-    """Room that a view will take; the page says when it comes into sight."""
+    """Room that a view will take; the page says when it comes into sight. Once `taken` nothing of it is seen."""
 
     _esm = assets.stub("kit/unseen.js")
+    taken = traitlets.Bool(False).tag(sync=True)
 
 
 class Later(ipywidgets.Box):
     """A view that is made, and sent what it shows, when the page first sees it; `at_once` it is made without that.
 
     `make(view)` is the view: None makes it, else the view that is there takes what it shows now. Its room stays for
-    what it shows later.
+    what it shows later, and in its place: a page that is still drawing what its box holds no more reports an error.
     """
 
     def __init__(self, make: Callable[[Any], Any], *, at_once: bool = False) -> None:
@@ -50,14 +52,16 @@ class Later(ipywidgets.Box):
         if not self._seen:
             before, self._view = self._view, self._make(self._view)
             self._seen = True
-            self.children = [self._view]
+            if self.room is not None:
+                self.room.taken = True
+            self.children = self.parts()
             if before is not None and before is not self._view:
                 close(before)
         return self._view
 
     def parts(self) -> list[Any]:
-        """The widgets that stand here by turns."""
-        return [each for each in (self._view, self.room) if each is not None]
+        """The widgets that stand here by turns, the room first."""
+        return [each for each in (self.room, self._view) if each is not None]
 
     def _show(self, at_once: bool) -> None:
         if at_once:
@@ -66,6 +70,7 @@ class Later(ipywidgets.Box):
         if self.room is None:
             self.room = Unseen()
             self.room.on_msg(lambda widget, message, buffers: self._hear(message))
+        self.room.taken = False
         self.children = [self.room]
 
     def _hear(self, message: Any) -> None:

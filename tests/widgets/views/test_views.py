@@ -91,7 +91,8 @@ def test_a_view_is_made_when_the_page_first_sees_it() -> None:
         trace._handle_custom_msg(message, [])
     assert views.children[place].children == (trace,)
     trace._handle_custom_msg({"seen": True}, [])
-    assert views.children[place].children == (views.view("trace"),)
+    assert views.children[place].children == (trace, views.view("trace"))
+    assert trace.taken
     assert type(views.view("trace")).__name__ == "TraceView"
 
 
@@ -102,8 +103,12 @@ def test_a_room_stays_for_what_its_view_shows_later() -> None:
     other = tabs.children[1]
     room = other.room
     tabs.selected_index = 1
-    assert other.children == (other.see(),)
+    assert other.children == (room, other.see())  # a page may still be drawing it: it is never taken out
     assert room.comm is not None
+    other.renew(lambda view: view)
+    assert (other.children, room.taken) == ((room,), False)
+    other.see()
+    assert (other.children, room.taken) == ((room, other.see()), True)
     linked.close(shown)
     assert room.comm is None  # it does not outlive its box
     assert other.see().comm is None
@@ -163,13 +168,13 @@ def test_views_that_are_named_are_made_at_once_under_the_strip() -> None:
 def test_a_profile_s_tabs_are_made_when_they_are_opened() -> None:
     shown = linked.profile_view(handmade_pipeline(), "Trace")
     strip, summary, tabs = shown.children
-    made = {title: type(each.children[0]).__name__ for title, each in zip(tabs.titles, tabs.children, strict=True)}
+    made = {title: type(each.children[-1]).__name__ for title, each in zip(tabs.titles, tabs.children, strict=True)}
     assert [type(each.children[0]).__name__ for each in (strip, summary)] == ["ChipsView", "SummaryView"]
     assert made.pop("Trace") == "TraceView"
     assert set(made.values()) == {"Unseen"}
     assert shown.tab == "Trace"
     tabs.selected_index = tabs.titles.index("Liveness")
-    (opened,) = tabs.children[tabs.selected_index].children
+    _, opened = tabs.children[tabs.selected_index].children
     assert type(opened).__name__ == "LivenessView"
     assert opened.selection is shown.selection
 
