@@ -36,7 +36,8 @@ def memory(case: Case) -> Any:
     name = _program_of(case)
     if name is None:
         return NotRun(f"the program of {case['id']} is not built here")
-    return measured(program_of(name, _tiles(case), **stated(name, said(case))), quantity)
+    code = PROGRAMS[name][1] and "no code" not in said(case)
+    return measured(program_of(name, _tiles(case), code, **stated(name, said(case))), quantity)
 
 
 def stated(name: str, text: str) -> dict[str, int]:
@@ -67,10 +68,9 @@ def _tiles(case: Case) -> int:
 
 
 @cache
-def program_of(name: str, tiles: int, **sizes: int) -> Executable:
+def program_of(name: str, tiles: int, code: bool, **sizes: int) -> Executable:
     """The compiled program of this name on an IPU of so many tiles, with other sizes than the tests' where given."""
-    build, code = PROGRAMS[name]
-    return build(target("ipu2", tiles_per_ipu=tiles), code, **sizes)
+    return PROGRAMS[name][0](target("ipu2", tiles_per_ipu=tiles), code, **sizes)
 
 
 def _options(code: bool, *, dot_strength: bool = True, solve_block: int = 0) -> Any:
@@ -105,7 +105,8 @@ SIZES = {
     "HOSTEMB": {"rows": r"(\d+) (?:int32 indices|rows)", "width": r"(?:f32\[\d+,|rows of )(\d+)"},
 }
 
-# name -> how to compile it, and whether code counts
+# name -> how to compile it, and whether code counts where a case does not say `no code`: tests of earlier releases
+# leave out what later ones compile (wide_const_expansion_test.py: 6,240 B of a tile with 5,704 B of data and no stack)
 PROGRAMS: dict[str, tuple[Callable[..., Executable], bool]] = {
     "FUNC-infer": (_function("outlined_inference"), False),
     "FUNC-train": (_function("outlined_training"), False),

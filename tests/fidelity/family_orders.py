@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.fidelity import family_halo, pipeline_orders, recurrent_orders
 from tests.fidelity.compiling import config, struct
-from tests.fidelity.family_memory import program_of
+from tests.fidelity.family_memory import PROGRAMS, program_of
 from tests.fidelity.measuring import total_bytes
 from tests.fidelity.outcome import Case, NotRun
 from workbench import api
@@ -29,7 +29,7 @@ def relation(less: float, more: float) -> str:
 
 
 def _bytes(name: str) -> int:
-    return total_bytes(program_of(name, ALL_TILES))
+    return total_bytes(program_of(name, ALL_TILES, PROGRAMS[name][1]))
 
 
 def _millions(value: int) -> str:
