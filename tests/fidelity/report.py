@@ -20,6 +20,10 @@ from workbench.profiler.fidelity import PATH as SUMMARY
 
 TABLE = Path(__file__).parent / "table.json"
 ALSO = TABLE.with_name("also.json")
+FAR = TABLE.with_name("far.json")
+BEYOND = 0.20  # of |ln ratio|: rows with more than this are listed, each with why in reasons.json
+STEP = 0.003  # of a listed factor: less than any table shows
+OUTSIDE, NOT_RUN = "outside its band", "not run"
 COLUMNS = ("cases", "run", "exact", "within", "median", "p90", "worst")
 
 
@@ -112,6 +116,38 @@ def furthest(results: Iterable[Result], count: int = 20) -> list[dict[str, Any]]
     ]
 
 
+def far(results: Iterable[Result]) -> dict[str, dict[str, float | str]]:
+    """By group, the rows that miss: the factor of their worst number beyond `BEYOND`, else `OUTSIDE` or `NOT_RUN`."""
+    found: dict[str, dict[str, float | str]] = {}
+    for each in results:
+        if (missed := _missed(each)) is not None:
+            found.setdefault(each.row.group, {})[each.row.name] = missed
+    return {group: dict(sorted(rows.items())) for group, rows in sorted(found.items())}
+
+
+def _missed(each: Result) -> float | str | None:
+    if each.verdict is None:
+        return NOT_RUN
+    error = each.verdict.error or 0.0
+    if error > BEYOND:
+        return round(math.exp(error), 3) if math.isfinite(error) else OUTSIDE
+    return None if each.verdict.within else OUTSIDE
+
+
+def as_listed(results: Iterable[Result], group: str, table: dict[str, dict[str, float | str]]) -> None:
+    """Raises an AssertionError where other rows of a group miss than its table lists, or by other factors."""
+    now, then = far(results).get(group, {}), table.get(group, {})
+    assert now.keys() == then.keys(), f"rows that miss changed: {sorted(now.keys() ^ then.keys())}; make fidelity"
+    moved = {name: (then[name], now[name]) for name in now if not _alike(now[name], then[name])}
+    assert not moved, f"rows miss by other factors: {moved}; make fidelity"
+
+
+def _alike(now: float | str, then: float | str) -> bool:
+    if isinstance(now, str) or isinstance(then, str):
+        return now == then
+    return math.isclose(now, then, rel_tol=STEP)
+
+
 def to_text(table: dict[str, dict[str, Any]]) -> str:
     """The table as aligned text."""
     lines = [("group", *COLUMNS)]
@@ -144,11 +180,12 @@ def main(arguments: list[str]) -> None:
 
 
 def write(results: list[Result], table: dict[str, dict[str, Any]]) -> None:
-    """Both tables, the later cases' apart, and what the package ships of all of them."""
+    """Both tables, the later cases' apart, the rows that miss, and what the package ships of all of them."""
     later = {row.group for row in also()}
     first = {group: line for group, line in table.items() if group not in later}
     TABLE.write_text(json.dumps(first, indent=1) + "\n")
     ALSO.write_text(json.dumps({group: table[group] for group in later}, indent=1, sort_keys=True) + "\n")
+    FAR.write_text(json.dumps(far(results), indent=1) + "\n")
     shipped = {"kinds": typical(results), "groups": table, "worst": furthest(results)}
     SUMMARY.write_text(json.dumps(shipped, indent=1) + "\n")
 

@@ -36,6 +36,7 @@ def test_no_group_gets_worse(group: str, request: pytest.FixtureRequest) -> None
         assert now[name] >= then[name], said
     for name in ("median", "p90"):
         assert (now[name] or 0.0) <= (then[name] or 0.0) + SLACK, said
+    report.as_listed(results, group, json.loads(report.FAR.read_text()))
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def no_worse(group: str) -> None:
         assert now[name] >= then[name], said
     for name in ("median", "p90"):
         assert (now[name] or 0.0) <= (then[name] or 0.0) + SLACK, said
+    report.as_listed(results, group, json.loads(report.FAR.read_text()))
 
 
 @pytest.mark.parametrize("group", QUICK)
