@@ -61,7 +61,10 @@ CASES: dict[str, Published] = {
         more={**PIPELINE, "replicas": 4},
     ),
     "U-Net, inference": Published(build=vision.unet, batch=1, parameters=31_030_658),
-    # With single-precision partials and no proportion given: what is published trains with half partials (fidelity).
+    # A weight gradient over 568 pixels has a worklist for each position of its kernel, which is as large, with an entry
+    # for each row of its 64 images: 529 kB of a tile, 279 kB with half partials, whose program does not fit either
+    # (818 kB). PopLibs' vertices have the same lists (poplibs@7eac0f26 lib/poplin/ConvVertices.cpp:174, :829); which
+    # plan it takes for the published application, which fits four IPUs, is not known.
     "U-Net, 4 IPUs": Published(build=vision.unet, batch=1, parameters=31_030_658, training=True, more=UNET, fits=False),
     "ResNeXt-50, inference": Published(build=vision.resnext50, batch=16, parameters=RESNEXT[0], gmacs=RESNEXT[1]),
     "ResNeXt-50, training": Published(
