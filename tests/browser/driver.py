@@ -55,11 +55,17 @@ _STILL = """() => new Promise(resolve => {
 _SETTLED = "() => window.commandState !== 'running'"
 
 
+# ipywidgets 8.1.9, setLayout: when the layout of a view is there a message is posted to the view, though its box may
+# have let go of it in between. It is reported and lost with the view; nothing else is, and nothing is to be seen.
+_OF_WIDGETS_THAT_ARE_GONE = "Cannot read properties of null (reading 'processLuminoMessage')"
+
+
 class NotebookPage:
     """One notebook in one browser page.
 
     Fields: `page` (Playwright's), `websocket_bytes` (what the server sent to this page over websockets so far),
-    `foreign_requests` (addresses asked for outside this machine), `script_errors` (uncaught, or on the console).
+    `foreign_requests` (addresses asked for outside this machine), `script_errors` (uncaught, or on the console, but
+    for the one that JupyterLab's widgets report of views that are gone).
     """
 
     def __init__(self, page: Page, server: Server) -> None:
@@ -84,7 +90,7 @@ class NotebookPage:
             self.foreign_requests.append(request.url)
 
     def _watch_console(self, message: Any) -> None:
-        if message.type == "error":
+        if message.type == "error" and _OF_WIDGETS_THAT_ARE_GONE not in message.text:
             self.script_errors.append(message.text)
 
     def open(self, notebook: str) -> None:
