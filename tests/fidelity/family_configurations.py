@@ -98,9 +98,6 @@ def _bert(case: Case) -> dict[str, Any]:
     }
     made: IPUConfig = config(matmuls=library, convolutions=library)
     made.auto_select_ipus = case["ipus_per_replica"] * case["replication_factor"]
-    # PopART's softmax is popnn's, which inverts the sums and multiplies (graphcore/popart popx/op/softmaxx.cpp;
-    # poplibs@7eac0f26 lib/popnn/NonLinearity.cpp:129); what is traced divides, which this option turns into the same.
-    made.optimizations.math.fast = True
     profile = api.profile(
         api.ready(
             "bert-large",
