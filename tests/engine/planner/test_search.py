@@ -13,7 +13,7 @@ from tests.engine.planner.cases import slower_vectors
 from workbench.engine import cost
 from workbench.engine.planner import search as search_module
 from workbench.engine.planner.bytes import bounds, floor_bytes, temporary_bytes, widest_partials
-from workbench.engine.planner.estimate import floor_cycles, term_specs, total_cycles
+from workbench.engine.planner.estimate import floor_cycles, floor_in_steps, term_specs, total_cycles
 from workbench.engine.planner.formulas import reduce_exchange_cycles
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import ConvProblem, FieldAxis
@@ -266,6 +266,27 @@ def test_steps_cost_at_least_what_rules_cuts_out(
             return int(total_cycles(term_specs(variant.problem, variant.method, shares, rules)))
 
         assert cycles(*serial) >= FEWER_CYCLES * cycles(1, 1)
+
+
+FIELDS = st.deferred(lambda: st.lists(windows(), max_size=2))
+
+
+@given(problems(), FIELDS, st.integers(1, 64), st.integers(0, 10**6), st.sampled_from(SERIAL[1:]), st.booleans())
+def test_floors_in_steps_are_below_every_number_of_them(
+    problem: ConvProblem, field: list[FieldAxis], tiles: int, pick: int, serial: tuple[int, int], fast: bool
+) -> None:
+    kind = "convolution" if field else problem.kind
+    problem = replace(problem, kind=kind, field=tuple(field) or problem.field)  # type: ignore[arg-type]
+    machine = target("ipu2", tiles_per_ipu=tiles)
+    for variant in variants_of(problem, machine):
+        tables = tables_of(variant)
+        columns = chosen_columns(tables, [pick % len(table) for table in tables])
+        rules = replace(rules_of(variant, machine, multi_stage=True, wide_load=False), fast_reduce=fast)
+        at_once = shares_of(variant, *columns)
+        alone = shares_of(variant, *columns, ceil(at_once.in_chans / variant.method.in_block))
+        in_steps = shares_of(variant, *columns, *serial)
+        cost = total_cycles(term_specs(variant.problem, variant.method, in_steps, rules))
+        assert floor_in_steps(variant.problem, variant.method, at_once, alone, rules) <= cost
 
 
 @given(problems(), st.integers(1, 64), st.integers(0, 10**6))

@@ -16,7 +16,7 @@ from workbench.engine.cost import formulas
 from workbench.engine.planner.formulas import shared_out
 from workbench.engine.planner.method import Method, Rules, Shares, TermSpec
 from workbench.engine.planner.problem import ConvProblem
-from workbench.engine.vertices.sizes import Sizes, larger, where
+from workbench.engine.vertices.sizes import Sizes, larger, smaller, where
 
 MOST_VIEWED = 7  # receivers of weights that are not rearranged: poplibs@7eac0f26 lib/poplin/Convolution.cpp:2585
 
@@ -178,10 +178,45 @@ def _slices(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
 
 def floor_cycles(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:
     """A quick lower bound of the total: operands in, compute, and the partials' first exchange."""
-    found = _moves(problem, method, shares, rules)[:3]
+    found = total_cycles(_moves(problem, method, shares, rules)[:3]) + _first_partials(shares, method, rules)
+    return found * (shares.serial_in * shares.serial_out)
+
+
+def floor_in_steps(problem: ConvProblem, method: Method, shares: Shares, alone: Shares, rules: Rules) -> Sizes:
+    """A lower bound of the total in two or more serial steps, from the sizes at once.
+
+    Each step over output channels takes all inputs again, and slices of the weights and the outputs. Each step over
+    input channels makes all partials again and adds them up, and takes slices of both operands. What the steps share
+    out takes no less in parts, but for a vertex that writes its first partials faster than it adds to them: in `alone`
+    each step has one block of input channels, and no number of steps computes faster than both that and at once.
+    """
+    moves = _moves(problem, method, shares, rules)
+    named = {spec[0]: spec for spec in moves}
+    inputs, weights = _least_brought(problem, shares, rules, named["inputs"][2]["rate"])
+    around = total_cycles([spec for spec in _transforms(problem, shares, rules) if spec[0] != "fill weights"])
+    computed = total_cycles([named["compute"]])
+    by_blocks = total_cycles([method.cost(problem, alone, rules)]) * alone.serial_in
+    summed = total_cycles([named["partials"], named["reduce"], *_cast(problem, method, shares, rules)])
+    one = {"elements": 1, "workers": rules.target.workers_per_tile, "vector": 1}
+    sliced, added = (formulas.get(f"plan.{name}").evaluate(**one) for name in ("dynamic_slice", "add_in_place"))
+    over_inputs = smaller(computed, by_blocks) + 2 * (summed + added)
+    over_outputs = computed + inputs + _first_partials(shares, method, rules)
+    return inputs + weights + around + 2 * 2 * sliced + smaller(over_inputs, over_outputs)
+
+
+def _least_brought(problem: ConvProblem, shares: Shares, rules: Rules, rate: Sizes) -> tuple[Sizes, Sizes]:
+    """Cycles, unrounded, of bringing each input and each weight to its tile once, without filling up channels."""
+    item_bytes = TYPE_BYTES[problem.in_type]
+    unfilled = shares.unfilled_owned / larger(shares.owned, 1), shares.unfilled_weights / larger(shares.weights, 1)
+    inputs = larger(shares.inputs - shares.owned / (shares.out_parts * shares.kernel_parts), 0) * unfilled[0]
+    weights = (shares.weights - shares.weights / shares.position_parts) * unfilled[1]
+    return inputs * item_bytes / rate, weights * item_bytes / rules.target.exchange_bytes_per_cycle
+
+
+def _first_partials(shares: Shares, method: Method, rules: Rules) -> Sizes:
+    """Cycles of the partials' first exchange."""
     element_bytes = TYPE_BYTES[rules.travels_as(method.partials_type)]
-    partials = ceil_div(shares.outputs * element_bytes, rules.target.exchange_bytes_per_cycle)
-    return (total_cycles(found) + partials) * (shares.serial_in * shares.serial_out)
+    return ceil_div(shares.outputs * element_bytes, rules.target.exchange_bytes_per_cycle)
 
 
 def total_cycles(specs: list[TermSpec]) -> Sizes:

@@ -9,11 +9,17 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from workbench.base.arrays import IntArray, ceil_div
+from workbench.base.arrays import FloatArray, IntArray, ceil_div
 from workbench.engine.cost import Cost, term
 from workbench.engine.options import Options
 from workbench.engine.planner.bytes import bounds, floor_bytes, temporary_bytes
-from workbench.engine.planner.estimate import filled_up, floor_cycles, term_specs, total_cycles
+from workbench.engine.planner.estimate import (
+    filled_up,
+    floor_cycles,
+    floor_in_steps,
+    term_specs,
+    total_cycles,
+)
 from workbench.engine.planner.method import Rules, Shares
 from workbench.engine.planner.plan import ConvPlan
 from workbench.engine.planner.problem import ConvProblem
@@ -39,7 +45,7 @@ SERIAL: Steps = (*ONCE, *((count, 1) for count in COUNTS), *((1, count) for coun
 UNREACHED = np.iinfo(np.int64).max
 PROPORTION = "available_memory_proportion"  # of a node whose IPU has a number of its own
 FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
-FIRST_CUTS = 32  # that do not fit at once and are tried in steps before the others are ruled out
+FIRST_CUTS = 128  # that do not fit at once and are tried in steps before the others are ruled out
 MOST_CHOICES = 64  # that are kept of one problem's searches with different bounds
 FEWER_CYCLES = 0.8  # serial steps never make a cut cheaper than this part of its cost without them
 
@@ -256,7 +262,7 @@ def _cheapest_of(
     macs, complete = problem.macs(), bool(known)
     for in_steps in (False, True):
         for number, variant in enumerate(variants_of(problem, target)):
-            below = best.order[0] if best else limit
+            below = min(limit, best.order[0]) if best else limit
             if below < ceil_div(macs, variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu):
                 continue
             if number not in known:
@@ -283,22 +289,41 @@ def _of_cuts(found: Candidates, rows: IntArray) -> Candidates:
 def _best_in_steps(once: Candidates, number: int, bound: int, below: int) -> Choice | None:
     """The cheapest of the cuts that do not fit at once, in serial steps.
 
-    Cuts are taken in order of their lower bound, few at first: what these cost rules out most others.
+    Cuts are taken in order of their lower bound in steps, few at first: what these cost rules out most others.
     """
     best: Choice | None = None
     promising = np.flatnonzero(once.cycles * FEWER_CYCLES <= below)
-    promising = promising[np.argsort(once.cycles[promising], kind="stable")]
+    if not len(promising):
+        return None
+    promising = promising[_temporary_bytes(once, promising) > bound]
+    least = _floors_in_steps(once, promising)
+    left = np.flatnonzero(least <= below)
+    left = left[np.argsort(least[left], kind="stable")]
     done, size = 0, FIRST_CUTS
-    while done < len(promising) and once.cycles[promising[done]] * FEWER_CYCLES <= below:
-        chunk = np.sort(promising[done : done + size])
-        shares, _ = _chosen(once, chunk)
-        temporary = temporary_bytes(once.variant.problem, once.variant.method, shares, once.rules)
-        chosen = chunk[np.broadcast_to(temporary, chunk.shape) > bound]
-        choice = _best_of(_with_steps(once, chosen), number, bound, below) if len(chosen) else None
+    while done < len(left) and least[left[done]] <= below:
+        chosen = np.sort(promising[left[done : done + size]])
+        choice = _best_of(_with_steps(once, chosen), number, bound, below)
         if choice is not None and (best is None or choice.order < best.order):
-            best, below = choice, choice.order[0]
+            best, below = choice, min(below, choice.order[0])
         done, size = done + size, 4 * size
     return best
+
+
+def _temporary_bytes(once: Candidates, chosen: IntArray) -> IntArray:
+    """Temporary bytes of some cuts at once."""
+    shares, _ = _chosen(once, chosen)
+    found = temporary_bytes(once.variant.problem, once.variant.method, shares, once.rules)
+    return np.broadcast_to(found, chosen.shape)
+
+
+def _floors_in_steps(once: Candidates, chosen: IntArray) -> FloatArray:
+    """Lower bounds of the cycles of some cuts in any number of steps."""
+    variant = once.variant
+    columns = chosen_columns(tables_of(variant), _rows(variant, once.cuts[chosen]))
+    shares = shares_of(variant, *columns)
+    alone = shares_of(variant, *columns, ceil_div(shares.in_chans, variant.method.in_block))
+    found = floor_in_steps(variant.problem, variant.method, shares, alone, once.rules)
+    return np.broadcast_to(found, chosen.shape)
 
 
 def _best_of(found: Candidates, number: int, bound: int, below: int) -> Choice | None:
