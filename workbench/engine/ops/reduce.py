@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import Any
 from zlib import crc32
@@ -199,9 +200,46 @@ def _partials_of_grid(mapping: Grid, reduced: tuple[bool, ...], kept: tuple[int,
 
 def _partials_of_runs(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, ...]) -> Partials:
     """List the distinct (result, tile) pairs, results first."""
-    shape = mapping.shape
-    if prod(kept) == 1:
+    results = prod(kept)
+    if results == 1:
         return _partials_of_one(mapping, kept)
+    tile, result = _results_of_runs(mapping, axes) or _results_of_elements(mapping, axes)
+    tiles = int(tile.max(initial=0)) + 1
+    pairs = _distinct(result * tiles + tile, results * tiles)
+    first = np.searchsorted(pairs, np.arange(results + 1, dtype=np.int64) * tiles)
+    depth = int(np.diff(first).max(initial=1))
+    return _listed(pairs % tiles, first, depth, kept)
+
+
+def _results_of_runs(mapping: Mapping, axes: tuple[int, ...]) -> tuple[IntArray, IntArray] | None:
+    """Tile and result of what each run has a part of; None unless the first axes or the last ones are reduced."""
+    shape = mapping.shape
+    reduced = [axis in axes for axis, size in enumerate(shape) if size != 1]
+    changes = sum(one != other for one, other in pairwise(reduced))
+    if changes != 1:
+        return None
+    starts, owners = mapping.runs()
+    ends = np.append(starts[1:], mapping.size)[: len(starts)]
+    if reduced[-1]:
+        elements = prod(shape[axis] for axis in axes)
+        return _each_of(owners, starts // elements, (ends - 1) // elements + 1)
+    results = mapping.size // prod(shape[axis] for axis in axes)
+    lo = np.where(ends - starts < results, starts % results, 0)
+    hi = np.minimum(lo + ends - starts, lo + results)
+    tile, result = _each_of(owners, lo, hi)
+    return tile, result % results
+
+
+def _each_of(tile: IntArray, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray]:
+    """Every number of the intervals [lo, hi), with their tile."""
+    count = hi - lo
+    before = np.cumsum(count) - count
+    return np.repeat(tile, count), np.arange(int(count.sum()), dtype=np.int64) + np.repeat(lo - before, count)
+
+
+def _results_of_elements(mapping: Mapping, axes: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    """Tile and result of every element."""
+    shape = mapping.shape
     result = np.zeros(shape, np.int64)
     step = 1
     for axis in reversed(range(len(shape))):
@@ -211,12 +249,7 @@ def _partials_of_runs(mapping: Mapping, axes: tuple[int, ...], kept: tuple[int, 
         view[axis] = shape[axis]
         result = result + (np.arange(shape[axis], dtype=np.int64) * step).reshape(view)
         step *= shape[axis]
-    owners = mapping.tile_of_elements().astype(np.int64)
-    tiles = int(owners.max(initial=0)) + 1
-    pairs = _distinct(result.reshape(-1) * tiles + owners, step * tiles)
-    first = np.searchsorted(pairs, np.arange(step + 1, dtype=np.int64) * tiles)
-    depth = int(np.diff(first).max(initial=1))
-    return _listed(pairs % tiles, first, depth, kept)
+    return mapping.tile_of_elements().astype(np.int64), result.reshape(-1)
 
 
 def _partials_of_one(mapping: Mapping, kept: tuple[int, ...]) -> Partials:
