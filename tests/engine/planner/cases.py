@@ -11,10 +11,28 @@ from hypothesis import strategies as st
 from workbench.engine.graph import Function, Graph, GraphBuilder, Input, Node, Output
 from workbench.engine.graph.origin import Origin
 from workbench.engine.planner.plan import ConvPlan
-from workbench.engine.planner.problem import ConvProblem
+from workbench.engine.planner.problem import ConvProblem, FieldAxis
 from workbench.engine.planner.variant import Variant
 
 DTYPES = ("float32", "float16")
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> FieldAxis:
+    """An axis with strides or zeros between its elements, or a kernel that skips some, read over all it has."""
+    stride, in_dilation = draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (1, 2), (1, 3), (2, 2)]))
+    size, kernel, skipped = draw(st.integers(4, 9)), draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    pad = draw(st.integers(0, 1))
+    read = (size - 1) * in_dilation + 1 + 2 * pad - (kernel - 1) * skipped
+    return FieldAxis(
+        in_size=size,
+        out_size=max(1, (read - 1) // stride + 1),
+        kernel=kernel,
+        stride=stride,
+        in_dilation=in_dilation,
+        kernel_dilation=skipped,
+        pad_low=pad,
+    )
 
 
 def dot_node(

@@ -9,15 +9,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.planner.cases import conv_node, convs, dot_node, dots, hand_plan, products_of
+from tests.engine.planner.cases import conv_node, convs, dot_node, dots, hand_plan, products_of, windows
 from tests.engine.vertices.machine import flops_of
 from workbench.engine.graph import Node
 from workbench.engine.mapping import Placement
 from workbench.engine.planner.emission import node_places, operand_order, outputs_shape
-from workbench.engine.planner.plan import ConvPlan, cutting_of
-from workbench.engine.planner.problem import Planned, problem_of, shape_of
+from workbench.engine.planner.plan import ConvPlan, Pieces, cutting_of
+from workbench.engine.planner.problem import FieldAxis, Planned, problem_of, shape_of
 from workbench.engine.planner.search import Settings, plan
-from workbench.engine.planner.tiles import cuts_for
+from workbench.engine.planner.tiles import cuts_for, read_pieces
 from workbench.engine.planner.variant import variants_of
 from workbench.engine.planner.vertices import vertices_of
 from workbench.engine.target import Target, target
@@ -161,3 +161,24 @@ def test_boxes_are_shared_out_along_outer_axes_first() -> None:
     # Nothing but the innermost axis is there to be cut: runs of 16.
     assert cuts_for((64,), 100) == (4,)
     assert cuts_for((1024,), 100) == (64,)
+
+
+@st.composite
+def parts_of(draw: st.DrawFn, size: int) -> Pieces:
+    """An axis in parts, some without a position, on tiles a fixed way apart."""
+    inner = draw(st.lists(st.integers(0, size), max_size=5).map(sorted))
+    bounds = np.array([0, *inner, size], np.int64)
+    return bounds[:-1], bounds[1:], np.arange(len(bounds) - 1) * draw(st.integers(1, 9))
+
+
+@given(windows(), st.data())
+def test_parts_read_the_positions_of_their_outputs_and_kernel_positions(axis: FieldAxis, data: st.DataObject) -> None:
+    outputs, kernels = data.draw(parts_of(axis.out_size)), data.draw(parts_of(axis.kernel))
+    wanted = []
+    for first, last, tile in zip(*outputs, strict=True):
+        for kernel_first, kernel_last, further in zip(*kernels, strict=True):
+            read = set(axis.reads(np.arange(first, last), np.arange(kernel_first, kernel_last)).flat) - {-1}
+            begins = sorted(at for at in read if at - 1 not in read)
+            ends = sorted(at + 1 for at in read if at + 1 not in read)
+            wanted += [(lo, hi, tile + further) for lo, hi in zip(begins, ends, strict=True)]
+    assert list(zip(*(part.tolist() for part in read_pieces(axis, outputs, kernels)), strict=True)) == wanted

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.planner.cases import slower_vectors
+from tests.engine.planner.cases import slower_vectors, windows
 from workbench.engine import cost
 from workbench.engine.planner import search as search_module
 from workbench.engine.planner.bytes import bounds, floor_bytes, temporary_bytes, widest_partials
@@ -268,10 +268,14 @@ def test_steps_cost_at_least_what_rules_cuts_out(
         assert cycles(*serial) >= FEWER_CYCLES * cycles(1, 1)
 
 
-FIELDS = st.deferred(lambda: st.lists(windows(), max_size=2))
-
-
-@given(problems(), FIELDS, st.integers(1, 64), st.integers(0, 10**6), st.sampled_from(SERIAL[1:]), st.booleans())
+@given(
+    problems(),
+    st.lists(windows(), max_size=2),
+    st.integers(1, 64),
+    st.integers(0, 10**6),
+    st.sampled_from(SERIAL[1:]),
+    st.booleans(),
+)
 def test_floors_in_steps_are_below_every_number_of_them(
     problem: ConvProblem, field: list[FieldAxis], tiles: int, pick: int, serial: tuple[int, int], fast: bool
 ) -> None:
@@ -299,24 +303,6 @@ def test_bounds_of_the_search_are_bounds(problem: ConvProblem, tiles: int, pick:
         case = (variant.problem, variant.method, shares, rules)
         assert floor_cycles(*case) <= total_cycles(term_specs(*case))
         assert floor_bytes(*case) <= temporary_bytes(*case)
-
-
-@st.composite
-def windows(draw: st.DrawFn) -> FieldAxis:
-    """An axis with strides or zeros between its elements, or a kernel that skips some, read over all it has."""
-    stride, in_dilation = draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (1, 2), (1, 3), (2, 2)]))
-    size, kernel, skipped = draw(st.integers(4, 9)), draw(st.integers(1, 4)), draw(st.integers(1, 2))
-    pad = draw(st.integers(0, 1))
-    read = (size - 1) * in_dilation + 1 + 2 * pad - (kernel - 1) * skipped
-    return FieldAxis(
-        in_size=size,
-        out_size=max(1, (read - 1) // stride + 1),
-        kernel=kernel,
-        stride=stride,
-        in_dilation=in_dilation,
-        kernel_dilation=skipped,
-        pad_low=pad,
-    )
 
 
 @given(problems(), st.lists(windows(), max_size=2), st.sampled_from([(), (4,)]), st.integers(0, 10**6))

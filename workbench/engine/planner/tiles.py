@@ -43,21 +43,28 @@ def oriented(operands: Operands, swapped: bool) -> Operands:
 
 
 def read_pieces(axis: FieldAxis, outputs: Pieces, kernels: Pieces) -> Pieces:
-    """Input positions that each part of outputs reads with each part of kernel positions, without the gaps."""
-    lo: list[int] = []
-    hi: list[int] = []
-    offset: list[int] = []
-    for out_lo, out_hi, out_at in zip(*outputs, strict=True):
-        for kernel_lo, kernel_hi, kernel_at in zip(*kernels, strict=True):
-            read = np.unique(axis.reads(np.arange(out_lo, out_hi), np.arange(kernel_lo, kernel_hi)))
-            read = read[read >= 0]
-            if not len(read):
-                continue
-            breaks = np.flatnonzero(np.diff(read) > 1)
-            lo += read[np.append(0, breaks + 1)].tolist()
-            hi += (read[np.append(breaks, len(read) - 1)] + 1).tolist()
-            offset += [int(out_at + kernel_at)] * (len(breaks) + 1)
-    return np.asarray(lo, np.int64), np.asarray(hi, np.int64), np.asarray(offset, np.int64)
+    """Input positions that each part of outputs reads with each part of kernel positions, without the gaps.
+
+    Of every pair of parts in turn, each run of positions.
+    """
+    out, out_part = positions_of(outputs)
+    kernel, kernel_part = positions_of(kernels)
+    read, lane = axis.reads(out, kernel), axis.in_size + 1  # a lane for each pair, with a gap at its end
+    pair = out_part[:, None] * len(kernels[0]) + kernel_part
+    found = np.sort((pair * lane + read)[read >= 0])
+    first = found[np.diff(found, prepend=-2) > 1]
+    last = found[np.diff(found, append=found[-1:] + 2) > 1]
+    of = first // lane
+    offset = np.add.outer(outputs[2], kernels[2]).reshape(-1)[of]
+    return first - of * lane, last - of * lane + 1, offset
+
+
+def positions_of(pieces: Pieces) -> tuple[IntArray, IntArray]:
+    """Every position of the pieces in turn, and the number of its piece."""
+    lo, hi, _ = pieces
+    part = np.repeat(np.arange(len(lo), dtype=np.int64), hi - lo)
+    before = np.cumsum(hi - lo) - (hi - lo)
+    return np.arange(len(part), dtype=np.int64) + (lo - before)[part], part
 
 
 def owned_pieces(axis: FieldAxis, outputs: Pieces) -> Pieces:

@@ -25,13 +25,13 @@ def vertices_of(plan: ConvPlan, target: Target) -> tuple[VertexGroup, ...]:
     one_by_one = bool(np.all(shares_of(variant_of(plan), fullest, parts).one_by_one))
     groups: list[VertexGroup] = []
     outer, inner = np.broadcast_arrays(sizes.kernel_outer, sizes.kernel_inner, active)[:2]
-    for kernel in np.unique(np.stack([outer, inner]), axis=1).T.tolist():
+    for kernel in sorted(set(zip(outer.tolist(), inner.tolist(), strict=True))):
         groups += plan.method.groups(
             OnTiles(
                 in_type=plan.problem.in_type,
                 sizes=sizes,
                 here=active * (outer == kernel[0]) * (inner == kernel[1]),
-                kernel=(kernel[0], kernel[1]),
+                kernel=kernel,
                 one_by_one=one_by_one,
                 target=target,
                 wide_load=plan.wide_load,
