@@ -73,6 +73,7 @@ class Lowering(ABC):
     operators: list[Operator] = field(default_factory=list)
     unmodelled: list[tuple[str, str]] = field(default_factory=list)
     _tensors: dict[Value, Tensor] = field(default_factory=dict)
+    bound: list[Value] = field(default_factory=list)  # values as they are placed, and again where that is taken back
     names: dict[str, int] = field(default_factory=dict)
     next_tile: dict[int, int] = field(default_factory=dict)
 
@@ -99,15 +100,18 @@ class Lowering(ABC):
         if tensor.shape != value.shape:
             raise VerificationError(f"{value} is bound to {tensor}")
         self._tensors[value] = tensor
+        self.bound.append(value)
 
     def marked(self) -> Callable[[], None]:
         """Remember what has been placed and emitted; the answer forgets everything made since, outside open bodies."""
         emit, tensors, next_tile = self.emit, self._tensors.copy(), self.next_tile.copy()
         variables, step, repeated = len(emit.variables), emit.next_step, dict(emit.repeated)
+        bound = len(self.bound)
 
         def back() -> None:
             del emit.variables[variables:]
             emit.next_step, emit.repeated = step, repeated
+            self.bound += self.bound[bound:]
             self._tensors, self.next_tile = tensors, next_tile
 
         return back

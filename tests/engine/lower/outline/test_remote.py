@@ -140,7 +140,7 @@ def placed(**sizes: int) -> tuple[Builder, dict[str, int]]:
 
 
 def lowered(built: Builder, variables: dict[int, int]) -> Lowering:
-    """As much of a lowering as rooms read: where values are, by id, and the variables."""
+    """As much of a lowering as rooms read: where values are, by id, and the variables; all were placed at first."""
     return cast(
         Lowering,
         SimpleNamespace(
@@ -148,6 +148,7 @@ def lowered(built: Builder, variables: dict[int, int]) -> Lowering:
             get=lambda value: SimpleNamespace(variables=(variables[value.id],)),
             emit=SimpleNamespace(ipu=0, variables=built.variables),
             tiles=built.tiles,
+            bound=[],
         ),
     )
 

@@ -22,15 +22,78 @@ from workbench.engine.program import Program, Variable, leaves
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Spans:
-    """Values of a function with the place of the node that makes each (-1: none) and of the last that reads it."""
+    """Values of a function with the place of the node that makes each (-1: none) and of the last that reads it.
+
+    They come in the order in which they are made; `ending` are their numbers in the order in which they are last read.
+    """
 
     values: tuple[Value, ...]
     made: IntArray
     last: IntArray
+    ending: IntArray
+    number: dict[Value, int]
 
-    def live(self, place: int) -> list[Value]:
-        """What is there before the node at a place, and read by it or later."""
-        return [self.values[number] for number in np.flatnonzero((self.made < place) & (self.last >= place))]
+    def is_live(self, value: Value, place: int) -> bool:
+        """Whether a value is there before the node at a place, and read by it or later."""
+        number = self.number.get(value)
+        return number is not None and bool(self.made[number] < place <= self.last[number])
+
+    def made_from(self, first: int, place: int) -> list[Value]:
+        """What is made by the nodes from one place to before another."""
+        begin, end = np.searchsorted(self.made, (first, place)).tolist()
+        return list(self.values[begin:end])
+
+    def read_from(self, first: int, place: int) -> list[Value]:
+        """What is last read by them."""
+        begin, end = np.searchsorted(self.last, (first, place), sorter=self.ending).tolist()
+        return [self.values[number] for number in self.ending[begin:end].tolist()]
+
+
+@dataclass(slots=True, eq=False)
+class _Live:
+    """What is live at a place of one function, kept up from one question to the next one further on.
+
+    `bound` is the lowering's list of values as they are placed, of which so many are `heard`; `counted` are the
+    variables of each live value, `held` how many values hold a variable and its bytes, of which `total` is the sum.
+    """
+
+    function: str
+    bound: list[Value]
+    place: int = -1
+    heard: int = 0
+    counted: dict[Value, tuple[int, ...]] = field(default_factory=dict)
+    held: dict[int, tuple[int, IntArray]] = field(default_factory=dict)
+    total: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def move(self, place: int, spans: _Spans, lowering: Lowering) -> None:
+        """Go on to a place: what has been read for the last time leaves, what was made or placed since is counted."""
+        placed = dict.fromkeys(self.bound[self.heard :])
+        for value in (*spans.read_from(self.place, place), *placed):
+            self._release(value)
+        for value in (*spans.made_from(self.place, place), *placed):
+            if value not in self.counted and spans.is_live(value, place) and lowering.has(value):
+                self._count(value, lowering)
+        self.place, self.heard = place, len(self.bound)
+
+    def _count(self, value: Value, lowering: Lowering) -> None:
+        self.counted[value] = variables = tuple(dict.fromkeys(lowering.get(value).variables))
+        for number in variables:
+            variable = lowering.emit.variables[number]
+            if variable.always_live:
+                continue
+            holders, size = self.held.get(number, (0, variable.bytes_per_tile))
+            self.held[number] = holders + 1, size
+            if not holders:
+                self.total += size
+
+    def _release(self, value: Value) -> None:
+        for number in self.counted.pop(value, ()):
+            if number in self.held:
+                holders, size = self.held.pop(number)
+                if holders > 1:
+                    self.held[number] = holders - 1, size
+                else:
+                    self.total -= size
 
 
 @dataclass(slots=True)
@@ -53,6 +116,7 @@ class Room:
     shares: dict[str, float] = field(default_factory=dict)  # function → runs of it, of those of what runs most
     needed: dict[int, IntArray] = field(default_factory=dict)
     heard: Heard | None = None
+    live: _Live | None = None
 
     def add(self, graph: Graph) -> None:
         """Take over the functions of a graph."""
@@ -73,13 +137,11 @@ class Room:
         if node not in self.places:
             return None
         name, place = self.places[node]
-        live = {
-            variable
-            for value in self.spans[name].live(place)
-            if lowering.has(value)
-            for variable in lowering.get(value).variables
-        }
-        return _sum((lowering.emit.variables[number] for number in live), lowering.tiles)
+        live = self.live
+        if live is None or live.function != name or live.bound is not lowering.bound or place < live.place:
+            live = self.live = _Live(name, lowering.bound, total=np.zeros(lowering.tiles, np.int64))
+        live.move(place, self.spans[name], lowering)
+        return live.total.copy()
 
     def share_of_turns(self, node: Node) -> float:
         """How often the function of a node runs, of the times that those run which run most: once for many
@@ -146,10 +208,13 @@ def _spans(graph: Graph, function: Function, resident: Collection[Value]) -> _Sp
             last[value] = place
     last.update((value, len(function.nodes)) for value in function.results)
     read = [name for name in values if name in last and name not in resident]
+    ends = np.array([last[name] for name in read], dtype=np.int64)
     return _Spans(
         values=tuple(values[name] for name in read),
         made=np.array([made[name] for name in read], dtype=np.int64),
-        last=np.array([last[name] for name in read], dtype=np.int64),
+        last=ends,
+        ending=np.argsort(ends, kind="stable"),
+        number={values[name]: number for number, name in enumerate(read)},
     )
 
 

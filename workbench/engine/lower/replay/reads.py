@@ -79,6 +79,7 @@ TABLES = (
 NOTED = {(table.owner, table.name): table for table in TABLES}
 # Empty when a body begins; what it leaves there is added to what there was.
 FRESH = {
+    ("lowering", "bound"),
     ("lowering", "plans"),
     ("lowering", "operators"),
     ("lowering", "unmodelled"),
@@ -105,6 +106,7 @@ BESIDE = {
     ("runs", "room"),
     ("room", "needed"),
     ("room", "heard"),
+    ("room", "live"),  # begun anew in each body, from what it reads then
 }
 # Where a body stands, and numbers that go on from body to body: those of another place are put in their stead. And what
 # says nothing that a body could depend on: who may cancel, and who has found a class of runs that `starts` describes.
