@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine import reconcile
-from tests.engine.mapping.mapping_cases import mappings
+from tests.engine.mapping.mapping_cases import linears_of, runs_of, shapes, turned_of
 from tests.engine.small_graphs import Draft
 from workbench.engine import mapping as m
 from workbench.engine.compile import Compiled, compile_graph
-from workbench.engine.ops.reduce import _partials_of_runs, partials_of
+from workbench.engine.ops.reduce import partials_of
 from workbench.engine.options import options
 from workbench.engine.target import target
 
@@ -75,7 +75,7 @@ def test_a_sum_of_everything_has_a_partial_on_each_tile_that_holds_something(hel
         assert len(tiles) == 1
 
 
-@given(mappings(), st.data())
+@given(shapes.flatmap(lambda shape: st.one_of(linears_of(shape), runs_of(shape), turned_of(shape))), st.data())
 def test_each_tile_has_one_partial_of_every_result_that_it_holds_elements_of(
     held: m.Mapping, data: st.DataObject
 ) -> None:
@@ -84,7 +84,7 @@ def test_each_tile_has_one_partial_of_every_result_that_it_holds_elements_of(
     owners = held.tile_of_elements().reshape(held.shape)
     rows = np.moveaxis(owners, axes, range(-len(axes), 0)).reshape(prod(kept), -1)
     wanted = [sorted(set(row)) for row in rows.tolist()]
-    found = _partials_of_runs(held, axes, kept)
+    found = partials_of(held, axes, kept)
     assert found.depth == max(map(len, wanted))
     assert found.held.tile_of_elements().tolist() == [tile for row in wanted for tile in row]
     if found.first_partial is not None:
