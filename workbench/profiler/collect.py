@@ -34,7 +34,17 @@ from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.operators.bounds import beyond_bounds
 from workbench.profiler.operators.table import operator_rows
 from workbench.profiler.profile import Profile
-from workbench.profiler.schema import FORMAT_VERSION, Stored, Table, plain, spoken, table, table_from_rows
+from workbench.profiler.schema import (
+    FORMAT_VERSION,
+    SCHEMA,
+    Stored,
+    Table,
+    late_table,
+    plain,
+    spoken,
+    table,
+    table_from_rows,
+)
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
@@ -112,7 +122,7 @@ class _Collector:
             **self.moves(),
             "accesses": self.accesses(),
             "intervals": self.intervals(),
-            "timeline": self.timeline(),
+            "timeline": self.timeline,
             "liveness": self.liveness_rows(),
             "terms": self.terms(),
             "stages": self.stages(),
@@ -228,32 +238,26 @@ class _Collector:
         found = self.liveness.intervals
         return table("intervals", dict(zip(SPAN, (found.variable, *found.ends.T), strict=True)))
 
-    def timeline(self) -> Table:
-        return table("timeline", self.positions)
-
     @cached_property
-    def positions(self) -> Table:
-        """The timelines of all IPUs as columns."""
+    def timeline(self) -> Table:
+        """The timelines of all IPUs as columns, made when they are asked for: a pod has millions of positions."""
         steps = self.liveness.timelines
-        return {
-            "ipu": _kept(np.repeat(np.arange(len(steps)), [len(places) for places in steps])),
-            "position": _kept(np.concatenate([np.arange(len(places)) for places in steps])),
-            "step": _kept(np.concatenate(steps)),
-        }
+        lengths = [len(places) for places in steps]
+        columns = {"ipu": partial(_numbered, lengths), "position": partial(_counted, lengths)}
+        return late_table("timeline", {**columns, "step": partial(_joined, steps)})
 
     def liveness_rows(self) -> Table:
+        """Curves over the positions, made when they are asked for."""
         peaks = [self.liveness.step_peaks(ipu) for ipu in range(self.program.ipus)]
-        lengths = [len(found.live_bytes) for found in peaks]
         always = [int(self.liveness.always_live_bytes(ipu).sum()) for ipu in range(self.program.ipus)]
-        return table(
+        lengths = [len(found.live_bytes) for found in peaks]
+        curves = {name: [getattr(found, name) for found in peaks] for name in _CURVES}
+        return late_table(
             "liveness",
             {
-                **self.positions,
-                "always_live_bytes": _kept(np.repeat(always, lengths)),
-                **{
-                    name: _kept(np.concatenate([getattr(found, name) for found in peaks]))
-                    for name in ("live_bytes", "worst_tile", "worst_tile_bytes")
-                },
+                **{name: partial(self.timeline.__getitem__, name) for name in SCHEMA["timeline"]},
+                "always_live_bytes": partial(_repeated, always, lengths),
+                **{name: partial(_joined, curve) for name, curve in curves.items()},
             },
         )
 
@@ -341,6 +345,25 @@ def _kept(made: IntArray) -> IntArray:
     found = np.ascontiguousarray(made, dtype=np.int64)
     found.setflags(write=False)
     return found
+
+
+_CURVES = ("live_bytes", "worst_tile", "worst_tile_bytes")
+
+
+def _joined(parts: Sequence[IntArray]) -> IntArray:
+    return _kept(np.concatenate(parts))
+
+
+def _repeated(values: Sequence[int], lengths: Sequence[int]) -> IntArray:
+    return _kept(np.repeat(values, lengths))
+
+
+def _numbered(lengths: Sequence[int]) -> IntArray:
+    return _repeated(range(len(lengths)), lengths)
+
+
+def _counted(lengths: Sequence[int]) -> IntArray:
+    return _joined([np.arange(length) for length in lengths])
 
 
 def _fields(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:

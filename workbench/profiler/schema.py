@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, LateArrays
 from workbench.base.text import shown
 
 Column: TypeAlias = npt.NDArray[Any]
@@ -203,12 +203,22 @@ def _texts(values: Any) -> list[str]:
     return [shown(str(value)) for value in found]
 
 
+def late_table(name: str, columns: Mapping[str, Callable[[], IntArray]]) -> Table:
+    """A raw table of numbers whose read-only columns, of one length, are each made when first asked for."""
+    _check_names(name, columns)
+    return LateArrays({key: columns[key] for key in SCHEMA[name]})
+
+
+def _check_names(name: str, columns: Iterable[str]) -> None:
+    odd = sorted(set(columns) ^ set(SCHEMA[name]))
+    if odd:
+        raise ValueError(f"table {name!r} has the wrong columns: {', '.join(odd)}")
+
+
 def table(name: str, columns: Mapping[str, Any]) -> dict[str, Column]:
     """A whole raw table by name; a missing, unknown or uneven column is a `ValueError`."""
     expected = SCHEMA[name]
-    if set(columns) != set(expected):
-        odd = sorted(set(columns) ^ set(expected))
-        raise ValueError(f"table {name!r} has the wrong columns: {', '.join(odd)}")
+    _check_names(name, columns)
     made = {key: column(columns[key], kind) for key, kind in expected.items()}
     if len({len(values) for values in made.values()}) > 1:
         raise ValueError(f"table {name!r} has columns of different lengths")

@@ -91,9 +91,12 @@ class _Temporaries:
             accesses["step"][chosen].tolist(), accesses["variable"][chosen].tolist(), strict=True
         ):
             self.written.setdefault(step, []).append(variable)
-        order = np.argsort(intervals["variable"], kind="stable")
-        self.spans = np.stack([intervals["first"][order], intervals["last"][order]])
-        self.starts = np.searchsorted(intervals["variable"][order], np.arange(len(temporary) + 1))
+        owner, first, last = (intervals[name] for name in ("variable", "first", "last"))
+        if (owner[1:] < owner[:-1]).any():
+            order = np.argsort(owner, kind="stable")
+            owner, first, last = owner[order], first[order], last[order]
+        self.first, self.last = first, last
+        self.starts = np.searchsorted(owner, np.arange(len(temporary) + 1))
 
     def most(self, steps: Sequence[int]) -> int:
         """The most bytes on one tile that the temporaries written by these steps take at one time."""
@@ -141,12 +144,12 @@ class _Temporaries:
         counts = self.starts[variables + 1] - starts
         calls = int(counts[0])
         if (counts == calls).all() and calls > 1:
-            first, last = self.spans[:, starts[:, None] + np.arange(calls)]
+            rows = starts[:, None] + np.arange(calls)
+            first, last = self.first[rows], self.last[rows]
             begun = first[0]
             apart = (last.max(axis=0)[:-1] < first.min(axis=0)[1:]).all()
             if apart and all((each - begun == each[:, :1] - begun[0]).all() for each in (first, last)):
                 counts = np.ones_like(counts)
         place = np.repeat(np.arange(len(variables)), counts)
         row = np.arange(len(place)) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-        first, last = self.spans[:, row]
-        return place, first, last
+        return place, self.first[row], self.last[row]
