@@ -363,7 +363,8 @@ def _numbered(lengths: Sequence[int]) -> IntArray:
 
 
 def _counted(lengths: Sequence[int]) -> IntArray:
-    return _joined([np.arange(length) for length in lengths])
+    numbers = np.arange(max(lengths, default=0))
+    return _joined([numbers[:length] for length in lengths])
 
 
 def _fields(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:
