@@ -47,6 +47,7 @@ PROPORTION = "available_memory_proportion"  # of a node whose IPU has a number o
 FIRST_LOOK = 256  # candidates costed exactly before the others are ruled out by their lower bound
 FIRST_CUTS = 128  # that do not fit at once and are tried in steps before the others are ruled out
 MOST_CHOICES = 64  # that are kept of one problem's searches with different bounds
+REACH = 2  # times the cost of the best: cuts that promised as much are kept for searches with another bound
 FEWER_CYCLES = 0.8  # serial steps never make a cut cheaper than this part of its cost without them
 
 
@@ -66,7 +67,7 @@ class Candidates:
     """Cuts of one variant, each with every number of serial steps: lower bounds of cycles and temporary bytes.
 
     `cuts` are the flat positions in the product of the variant's tables. Both bounds are int64[cuts, serial], or
-    int64[cuts] with `serial` one step only.
+    int64[cuts] with `serial` one step only. Cuts that cannot cost `below` cycles may be missing.
     """
 
     variant: Variant
@@ -75,6 +76,7 @@ class Candidates:
     cuts: IntArray
     cycles: IntArray
     temporary: IntArray
+    below: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,7 @@ def _candidates(variant: Variant, target: Target, settings: Settings, below: int
         cuts=within,
         cycles=np.broadcast_to(floor_cycles(variant.problem, variant.method, shares, rules), within.shape),
         temporary=np.broadcast_to(floor_bytes(variant.problem, variant.method, shares, rules), within.shape),
+        below=below,
     )
 
 
@@ -184,21 +187,31 @@ def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
         cuts=once.cuts[chosen],
         cycles=np.broadcast_to(floor_cycles(variant.problem, variant.method, shares, once.rules), shape),
         temporary=np.broadcast_to(floor_bytes(variant.problem, variant.method, shares, once.rules), shape),
+        below=once.below,
     )
 
 
 @dataclass(slots=True)
 class Promising:
-    """What a search leaves for one with another bound: by variant the cuts that can cost at most `limit` cycles, and
-    for choices the largest bound within which each is the cheapest."""
+    """What a search leaves for one with another bound: by variant the cuts that can cost at most `upto` cycles, and
+    for choices the largest bound within which each is the cheapest. No variant has others that can cost `limit`.
+    """
 
     limit: int = 0
     cuts: dict[int, Candidates] = field(default_factory=dict)
+    upto: dict[int, int] = field(default_factory=dict)
     cheapest: dict[Choice, int] = field(default_factory=dict)
 
     def keep(self, tried: dict[int, Candidates], limit: int) -> None:
-        """Keep of what was tried the cuts that can."""
-        self.limit, self.cuts = limit, {number: _below(found, limit) for number, found in tried.items()}
+        """Keep of what was tried the cuts that can, and those that a smaller bound may make worth trying."""
+        self.limit = limit
+        for number, found in tried.items():
+            self.upto[number] = min(found.below, REACH * limit)
+            self.cuts[number] = _below(found, self.upto[number])
+
+    def has_all(self, number: int, below: int) -> bool:
+        """Whether all of a variant's cuts that can cost so much are among the promising ones."""
+        return below <= self.upto.get(number, -1)
 
     def within(self, bound: int) -> Choice | None:
         """The choice that is the cheapest within a larger bound too, and keeps this one."""
@@ -214,7 +227,7 @@ class Promising:
         """Those of a variant's cuts that are not among the promising ones."""
         if number not in self.cuts:
             return found
-        return _of_cuts(found, np.flatnonzero(found.cycles * FEWER_CYCLES > self.limit))
+        return _of_cuts(found, np.flatnonzero(found.cycles * FEWER_CYCLES > self.upto[number]))
 
 
 @remembered(512)
@@ -266,7 +279,7 @@ def _cheapest_of(
             if below < ceil_div(macs, variant.method.macs_per_cycle(variant.problem.in_type) * target.tiles_per_ipu):
                 continue
             if number not in known:
-                if complete:
+                if complete or (done is not None and done.has_all(number, below)):
                     continue
                 known[number] = _candidates(variant, target, settings, below)
             search = _best_in_steps if in_steps else _best_of
