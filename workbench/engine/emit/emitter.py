@@ -49,12 +49,10 @@ def vertex_groups(vertex: str, per_tile: dict[str, IntArray], **constant: Any) -
 
     `per_tile` maps argument names to int64[tiles].
     """
-    names = list(per_tile)
-    fixed = cost.inputs_of(constant)
-    return [
-        VertexGroup(vertex, (*fixed, *((name, value) for name, value in zip(names, row, strict=True))), tiles)
-        for row, tiles in _equal_tiles(tuple(per_tile.values()))
-    ]
+    columns, names, fixed = tuple(per_tile.values()), tuple(per_tile), cost.inputs_of(constant)
+    if any(column.flags.writeable for column in columns):
+        return list(_groups_of(vertex, names, fixed, _classes_of(columns)))
+    return list(_known_groups_of(vertex, names, fixed, Selves(columns)))
 
 
 Classes = tuple[tuple[tuple[int, ...], TileSet], ...]
@@ -73,13 +71,6 @@ def total_of(arrays: Sequence[IntArray]) -> IntArray:
 def _sum_of(arrays: Selves[IntArray]) -> IntArray:
     """Of read-only arrays."""
     return shared(np.add.reduce(list(arrays)))
-
-
-def _equal_tiles(columns: tuple[IntArray, ...]) -> Classes:
-    """Classes of tiles with equal values in all columns, where the first is positive."""
-    if any(column.flags.writeable for column in columns):
-        return _classes_of(columns)
-    return _known_classes_of(Selves(columns))
 
 
 def _classes_of(columns: tuple[IntArray, ...]) -> Classes:
@@ -102,6 +93,25 @@ def _classes_of(columns: tuple[IntArray, ...]) -> Classes:
 
 
 _known_classes_of = remembered(4096)(_classes_of)  # of read-only arrays
+
+
+def _groups_of(vertex: str, names: tuple[str, ...], fixed: cost.Inputs, classes: Classes) -> Iterator[VertexGroup]:
+    for row, tiles in classes:
+        yield VertexGroup(vertex, (*fixed, *zip(names, row, strict=True)), tiles)
+
+
+@remembered(4096)
+def _known_groups_of(
+    vertex: str, names: tuple[str, ...], fixed: cost.Inputs, columns: Selves[IntArray]
+) -> tuple[VertexGroup, ...]:
+    """Of read-only arrays: the very groups of before, by which steps that have them are known again."""
+    return tuple(_groups_of(vertex, names, fixed, _known_classes_of(columns)))
+
+
+@remembered(4096)
+def _together(groups: Selves[VertexGroup]) -> tuple[VertexGroup, ...]:
+    """One tuple of the same groups."""
+    return tuple(groups)
 
 
 @dataclass(slots=True)
@@ -265,7 +275,7 @@ class Emitter:
 
     def compute(self, name: str, groups: Iterable[VertexGroup], reads: Iterable[int], writes: Iterable[int]) -> None:
         """Execute vertices; nothing is emitted when there are none."""
-        found = tuple(groups)
+        found = _together(Selves(groups))
         if not found:
             return
         self._push(

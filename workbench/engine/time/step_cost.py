@@ -233,6 +233,7 @@ class StepCosts:
         self._earlier: Mapping[object, Computed] = earlier._computed if earlier is not None and is_alike else {}
         self._computed: dict[object, Computed] = {}
         self._of_groups: ByIdentity[tuple[VertexGroup, ...], Computed] = ByIdentity()
+        self._earlier_of_groups = earlier._of_groups if earlier is not None and is_alike else self._of_groups
         self._exchanged: ByIdentities[IntArray | None, tuple[Cost, IntArray]] = ByIdentities()
         self._earlier_exchanged = earlier._exchanged if earlier is not None and is_alike else self._exchanged
         self._balances: ByIdentity[IntArray, tuple[int, float]] = ByIdentity()
@@ -269,7 +270,8 @@ class StepCosts:
     def _compute(self, compute_set: ComputeSet) -> Computed:
         known: Computed | None = self._of_groups.get(compute_set.groups)
         if known is None:
-            known = self._of_groups[compute_set.groups] = self._compute_equal(compute_set)
+            known = self._earlier_of_groups.get(compute_set.groups) or self._compute_equal(compute_set)
+            self._of_groups[compute_set.groups] = known
         return known
 
     def _compute_equal(self, compute_set: ComputeSet) -> Computed:
