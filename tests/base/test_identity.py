@@ -41,12 +41,6 @@ def test_several_objects_are_one_key_each_for_itself() -> None:
     assert table.get((first,)) is None
 
 
-def test_the_latest_are_kept() -> None:
-    arrays = [np.array([number]) for number in range(4)]
-    table: ByIdentity[np.ndarray, int] = ByIdentity(((array, 0) for array in arrays), most=2)
-    assert [array in table for array in arrays] == [False, False, True, True]
-
-
 def test_each_once_keeps_the_order() -> None:
     first, second = [1], [1]
     found = each_once([first, second, first])

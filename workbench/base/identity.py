@@ -10,16 +10,12 @@ V = TypeVar("V")
 
 
 class ByIdentity(Generic[K, V]):
-    """What is known of objects, each for itself. It keeps them, so that no later object is taken for one of them.
+    """What is known of objects, each for itself. It keeps them, so that no later object is taken for one of them."""
 
-    At most `most` of the latest are kept, where that is not 0.
-    """
+    __slots__ = ("_held",)
 
-    __slots__ = ("_held", "_most")
-
-    def __init__(self, items: Iterable[tuple[K, V]] = (), *, most: int = 0) -> None:
+    def __init__(self, items: Iterable[tuple[K, V]] = ()) -> None:
         self._held: dict[Hashable, tuple[K, V]] = {}
-        self._most = most
         for key, value in items:
             self[key] = value
 
@@ -31,8 +27,6 @@ class ByIdentity(Generic[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         self._held[self._name(key)] = (key, value)
-        if self._most and len(self._held) > self._most:
-            del self._held[next(iter(self._held))]
 
     def __len__(self) -> int:
         return len(self._held)
