@@ -115,13 +115,16 @@ def verdict() -> Figures:
 
 
 def verdict_of_another() -> Figures:
-    """The same of a ResNet-50 of other sizes, of which nothing can be known beforehand."""
+    """The same of a ResNet-50 of other sizes, of which nothing can be known beforehand; and how far it is beyond that
+    of the usual one, which a process of its own takes.
+    """
     with timed() as ours:
         import workbench as wb
 
         model = wb.ready("resnet50", image_size=208, classes=900)
         print(wb.profile(model, batch_size=4, mode="training").summary, file=sys.stderr)
-    return {"over_xla": ours.clock / compile_with_xla(208, 900)["xla_seconds"]}
+    ratio = ours.clock / compile_with_xla(208, 900)["xla_seconds"]
+    return {"beyond_usual": ratio - in_fresh_process("verdict")["over_xla"], "over_xla": ratio}
 
 
 def changed_plans(before: Any, after: Any) -> int:
@@ -340,7 +343,7 @@ LIMITS = {"power": 1.05}
 ROWS: dict[str, Row] = {
     "resnet50": Row(measure=resnet50, goals={"over_xla": 0.35}),
     "verdict": Row(measure=verdict, goals={"over_xla": 0.90}),
-    "verdict_of_another": Row(measure=verdict_of_another, goals={"over_xla": 0.95}),
+    "verdict_of_another": Row(measure=verdict_of_another, goals={"beyond_usual": 0.05, "over_xla": None}),
     "proportion_none": Row(measure=proportions(0.25, 0, 0), goals={"again_over_first": 0.12, "plans_changed": None}),
     "proportion_some": Row(measure=proportions(0.1, 15, 60), goals={"again_over_first": 0.35, "plans_changed": None}),
     "proportion_many": Row(
