@@ -21,6 +21,7 @@ from workbench.profiler import collect as collect_module
 from workbench.profiler.collect import collect
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
+from workbench.profiler.schema import SCHEMA
 from workbench.profiler.storage import load_profile
 from workbench.profiler.validity import validate
 
@@ -198,6 +199,18 @@ def test_tiles_placed_from_the_data_are_the_engines(program: TileProgram) -> Non
             assert sorted(zip(rows["variable"].tolist(), rows["address"].tolist(), strict=True)) == sorted(
                 (block.variable, block.address) for block in expected.blocks
             )
+
+
+@given(programs())
+def test_the_timeline_of_an_ipu_is_that_of_the_table(program: TileProgram) -> None:
+    """It is read where it lies; in a profile of a file it is found in the table."""
+    profile = collect(compiled(program))
+    table = dict(profile.tables["timeline"].items())
+    assert list(table) == list(SCHEMA["timeline"])
+    stored = replace(profile, tables={**profile.tables, "timeline": table})
+    for ipu in range(program.ipus):
+        found = live_bytes.positions(stored, ipu).tolist()
+        assert live_bytes.positions(profile, ipu).tolist() == found == table["step"][table["ipu"] == ipu].tolist()
 
 
 def test_everything_in_meta_is_json() -> None:

@@ -31,6 +31,7 @@ from workbench.engine.time.trace import StepCost, Trace
 from workbench.engine.vertices import load
 from workbench.profiler.interning import Vectors, stacked
 from workbench.profiler.memory.addresses import Placer
+from workbench.profiler.memory.live_bytes import Timelines
 from workbench.profiler.operators.bounds import beyond_bounds
 from workbench.profiler.operators.table import operator_rows
 from workbench.profiler.profile import Profile
@@ -240,11 +241,11 @@ class _Collector:
 
     @cached_property
     def timeline(self) -> Table:
-        """The timelines of all IPUs as columns, made when they are asked for: a pod has millions of positions."""
+        """The timelines of all IPUs."""
         steps = self.liveness.timelines
         lengths = [len(places) for places in steps]
         columns = {"ipu": partial(_numbered, lengths), "position": partial(_counted, lengths)}
-        return late_table("timeline", {**columns, "step": partial(_joined, steps)})
+        return Timelines(steps, {**columns, "step": partial(_joined, steps)})
 
     def liveness_rows(self) -> Table:
         """Curves over the positions, made when they are asked for."""

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, LateArrays
 from workbench.base.categories import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES, VARIABLE_CATEGORIES
 from workbench.profiler.schema import Stored
+
+
+class Timelines(LateArrays):
+    """The table of the timelines of all IPUs, whose columns are made when they are asked for: a pod has millions of
+    positions. `steps` are the step ids of each IPU in order, int64[positions].
+    """
+
+    def __init__(self, steps: Sequence[IntArray], columns: Mapping[str, Callable[[], IntArray]]) -> None:
+        super().__init__(columns)
+        self.steps = tuple(steps)
 
 
 def positions(profile: Stored, ipu: int) -> IntArray:
     """Step ids along the timeline of one IPU: int64[positions]."""
     timeline = profile.tables["timeline"]
+    if isinstance(timeline, Timelines):
+        return timeline.steps[ipu]
     chosen = _rows_of(timeline["ipu"], ipu)
     position, found = timeline["position"][chosen], timeline["step"][chosen]
     if (position[1:] < position[:-1]).any():
