@@ -78,6 +78,12 @@ class Node:
             return self
         return Node(self.op, operands, self.results, self.attrs, self.origin, self.calls, self.times)
 
+    def with_read(self, stands_for: Mapping[Value, Value]) -> Node:
+        """The node with each operand replaced by what stands for it; itself where nothing does."""
+        if stands_for.keys().isdisjoint(self.operands):
+            return self
+        return self.reading(tuple([stands_for.get(value, value) for value in self.operands]))
+
     def __str__(self) -> str:
         left = ", ".join(map(str, self.results))
         right = ", ".join(f"%{value.id}" for value in self.operands)

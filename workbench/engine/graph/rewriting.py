@@ -127,7 +127,7 @@ def rewrite_function(function: Function, rule: Rule, ops: Collection[str]) -> Fu
     writer = Writer(function)
     stands_for: dict[Value, Value] = {}
     for old in function.nodes:
-        node = old.reading(tuple(stands_for.get(value, value) for value in old.operands)) if stands_for else old
+        node = old.with_read(stands_for)
         found = None
         if node.op in ops:
             writer.begin(node)

@@ -128,7 +128,8 @@ def load() -> Registry[Family]:
 
 def family_of(node: Node) -> Family:
     """The family that lowers this node; the generic rule when no other claims it."""
-    load()
+    if not _loaded:
+        load()
     for family in _by_op.get(node.op, ()):
         if family.claims(node):
             return family

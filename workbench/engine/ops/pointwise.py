@@ -5,8 +5,10 @@ The table serves the fusion pass, the elementwise family and the generic rule.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from workbench.engine.graph import Node
-from workbench.engine.graph.primitives import Kind, kind, names, primitive
+from workbench.engine.graph.primitives import Kind, names
 
 # primitive → PopLibs expression op (popops/ExprOp.hpp); the first four groups are unary, binary, comparison, other
 UNARY = {
@@ -167,6 +169,8 @@ COMPOSED = {
     "erf_inv": ("SQUARE", "SUBTRACT", "LOGARITHM", "NEGATE", "SUBTRACT", *_POLYNOMIAL * 8, "MULTIPLY"),
 }
 COMPUTE = names(Kind.POINTWISE)
+RESHAPES = names(reshapes=True)
+FREE = names(Kind.FREE)  # say where a value comes from: constants, broadcasts, counters
 
 
 def is_pointwise(node: Node) -> bool:
@@ -177,7 +181,8 @@ def is_pointwise(node: Node) -> bool:
     if node.op not in COMPUTE:
         return False
     wanted = node.results[0].shape
-    return all(not shape or shape == wanted or _repeats_to(shape, wanted) for shape in [v.shape for v in node.operands])
+    others = [shape for value in node.operands if (shape := value.shape) and shape != wanted]
+    return not others or all(_repeats_to(shape, wanted) for shape in others)
 
 
 def _repeats_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
@@ -186,11 +191,12 @@ def _repeats_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 def is_unit_reshape(node: Node) -> bool:
     """Whether the node only adds or drops axes of size 1."""
-    if not node.operands or not primitive(node.op).reshapes:
+    if node.op not in RESHAPES or not node.operands:
         return False
     return squeezed(node.operands[0].shape) == squeezed(node.results[0].shape)
 
 
+@lru_cache(maxsize=1024)
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without its axes of size 1."""
     return tuple(size for size in shape if size != 1)
@@ -198,7 +204,7 @@ def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_free(node: Node) -> bool:
     """Whether the node only says where a value comes from (a constant, a broadcast, a counter)."""
-    return kind(node) is Kind.FREE
+    return node.op in FREE
 
 
 def expression_ops(node: Node) -> list[tuple[str, str]]:

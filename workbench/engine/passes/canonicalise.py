@@ -24,7 +24,7 @@ def _rewrite(function: Function) -> Function:
     nodes: list[Node] = []
     returned = set(function.results)
     for old in function.nodes:
-        node = old.reading(tuple(stands_for.get(value, value) for value in old.operands)) if stands_for else old
+        node = old.with_read(stands_for)
         same = _alias(node)
         if same is not None:
             stands_for[node.results[0]] = same

@@ -10,7 +10,7 @@ from functools import lru_cache
 from workbench.engine.cost import Plain
 from workbench.engine.graph import Function, Node, Value
 from workbench.engine.graph.origin import Origin
-from workbench.engine.ops.pointwise import is_free, is_unit_reshape
+from workbench.engine.ops.pointwise import FREE, is_free, is_unit_reshape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,13 +28,14 @@ class Flow:
         `allowed` are other clusters that move along.
         """
         inside: set[int] = set()
-        for value in (value for member in members for value in member.results):
-            for use in self.uses.get(value, ()):
-                if use >= place:
-                    break
-                inside = inside or {self.place_of[each] for group in (members, *allowed) for each in group}
-                if use not in inside:
-                    return True
+        for member in members:
+            for value in member.results:
+                for use in self.uses.get(value, ()):
+                    if use >= place:
+                        break
+                    inside = inside or {self.place_of[each] for group in (members, *allowed) for each in group}
+                    if use not in inside:
+                        return True
         return False
 
 
@@ -42,11 +43,11 @@ class Flow:
 def flow_of(function: Function) -> Flow:
     """The flow of a function's values. A free node is no reader: whoever reads its result reads its operands."""
     producer = {value: node for node in function.nodes for value in node.results}
-    free = {value for node in function.nodes if is_free(node) for value in node.results}
+    free = {value for node in function.nodes if node.op in FREE for value in node.results}
     uses: defaultdict[Value, list[int]] = defaultdict(list)
     read: dict[Node, list[Value]] = {}
     for place, node in enumerate(function.nodes):
-        if is_free(node):
+        if node.op in FREE:
             continue
         direct = free.isdisjoint(node.operands)
         read[node] = found = list(node.operands[::-1]) if direct else read_through(node, producer)
@@ -69,7 +70,7 @@ def _seen_through(values: Sequence[Value], producer: dict[Value, Node]) -> list[
         value = pending.pop()
         found.append(value)
         made_by = producer.get(value)
-        if made_by is not None and is_free(made_by):
+        if made_by is not None and made_by.op in FREE:
             pending += made_by.operands
     return found
 
@@ -94,11 +95,12 @@ def collapse(
     """
     cluster_of = {node: number for number, (members, _) in enumerate(clusters) for node in members}
     outside = _read_outside(function, cluster_of, flow)
-    late = _Late(producer=flow.producer, cluster_of=cluster_of)
+    late = _Late(waiting={node for node in function.nodes if _waits(node, cluster_of)})
+    late.producer.update((value, node) for node in late.waiting for value in node.results)
     bodies: dict[str, Function] = {}
     for node in function.nodes:
         number = cluster_of.get(node)
-        if late.waits(node) or (number is not None and node is not clusters[number][0][-1]):
+        if node in late.waiting or (number is not None and node is not clusters[number][0][-1]):
             continue
         if number is not None:
             members, closing = clusters[number]
@@ -112,23 +114,27 @@ def collapse(
     return Function(function.name, function.params, function.results, tuple(late.nodes)), bodies
 
 
+def _waits(node: Node, cluster_of: dict[Node, int]) -> bool:
+    """Whether a node is placed when it is read."""
+    return node.op in FREE or (is_unit_reshape(node) and node not in cluster_of)
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Late:
-    """The new `nodes` of a function, to which what waits is added before its first reader."""
+    """The new `nodes` of a function, to which what waits is added before its first reader.
 
-    producer: dict[Value, Node]
-    cluster_of: dict[Node, int]
+    `producer` says of the values of `waiting` nodes which one makes them.
+    """
+
+    waiting: set[Node]
+    producer: dict[Value, Node] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     placed: set[Node] = field(default_factory=set)
-
-    def waits(self, node: Node) -> bool:
-        """Whether a node is placed when it is read."""
-        return is_free(node) or (is_unit_reshape(node) and node not in self.cluster_of)
 
     def place(self, value: Value) -> None:
         """Add what makes a value, if it waits still, behind what makes its own operands."""
         made_by = self.producer.get(value)
-        if made_by is None or not self.waits(made_by) or made_by in self.placed:
+        if made_by is None or made_by in self.placed:
             return
         for operand in made_by.operands:
             self.place(operand)
