@@ -124,11 +124,12 @@ def in_memory_order(first: Grid, second: Grid) -> tuple[Grid, Grid] | None:
 
 
 def _grouped(grid: Grid, dims: Shape, group: int) -> Grid:
+    """The grid in groups of its last axis, whose cuts stay as canonical as they are: not kept, as few ask again."""
     last = grid.axes[-1]
-    groups = cuts(last.size // group, last.lo // group, last.hi // group, last.offset)[0]
-    axes = [groups, *grid.axes[:-1], *([whole(group)] if group > 1 else [])]
-    shape = (last.size // group, *dims[:-1], *([group] if group > 1 else []))
-    return grid_of_cuts(shape, axes, first_tile=grid.first_tile, replicas=grid.replicas)
+    groups = Cuts(size=last.size // group, lo=last.lo // group, hi=last.hi // group, offset=last.offset)
+    axes = (groups, *grid.axes[:-1], *((whole(group),) if group > 1 else ()))
+    shape = (last.size // group, *dims[:-1], *((group,) if group > 1 else ()))
+    return Grid(shape=shape, axes=axes, first_tile=grid.first_tile, replicas=grid.replicas)
 
 
 class AxisSet(Protocol):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
@@ -13,29 +14,30 @@ import numpy.typing as npt
 from workbench.base.arrays import IntArray
 from workbench.engine.mapping.axes import (
     Cover,
+    Marks,
     common_dims,
-    copy_tiles,
-    cover_of,
     group,
+    in_memory_order,
     is_simple,
     part_index,
     position_of,
     refine,
 )
-from workbench.engine.mapping.grid import Cuts, Grid, grid_of_cuts
+from workbench.engine.mapping.grid import Cuts, Grid, grid_of_cuts, spread
 from workbench.engine.mapping.transfer.sweep import Counts
 from workbench.engine.mapping.turned import Turned
 from workbench.engine.mapping.types import Mapping, TileArray, add_at, all_distinct
+from workbench.engine.remembered import remembered
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 def grid_to_grid(src: Grid, dst: Grid, tiles: int) -> Counts | None:
     """The transfer, or None where the cuts of one fall across the axes of the other or a tile has several parts."""
-    dims = common_dims(src.dims, dst.dims)
-    have, need = (refine(src, dims), refine(dst, dims)) if dims is not None else (None, None)
-    if have is None or need is None or not is_simple(have) or not is_simple(need):
+    ordered = in_memory_order(src, dst) if is_simple(src) and is_simple(dst) else None
+    if ordered is None:
         return None
+    have, need = ordered
     return _Pair(have, need, tiles, (EACH,) * len(need.axes)).counts(dst.elements_per_tile(tiles))
 
 
@@ -85,10 +87,8 @@ class Stride:
         ends = (self.below(lo + 1) > self.below(lo)) & (self.below(hi) > self.below(hi - 1))
         return np.asarray(ends & (hi - lo > 1))
 
-    def cover(self, wanted: Cuts, size: int) -> Cover:
+    def spread(self, wanted: Cuts, size: int) -> Cover:
         """The cover of an axis of so many positions by intervals of those that may be needed."""
-        if self.step == 1:
-            return cover_of(wanted)
         ranges = [np.arange(lo, hi) for lo, hi in zip(wanted.lo.tolist(), wanted.hi.tolist(), strict=True)]
         at = np.concatenate(ranges) * self.step + self.first
         return Cover(Cuts(size=size, lo=np.sort(at), hi=np.sort(at) + 1, offset=np.zeros_like(at)))
@@ -128,77 +128,164 @@ class _Pair:
 
     def counts(self, needed: IntArray) -> Counts:
         copies = len(self.need.replicas)
-        where = copy_tiles(self.need)
-        at = position_of(copy_tiles(self.have), self.tiles)[where]
+        owners = spread([self.have.part_tiles(), self.have.replicas])
+        where = spread([self.need.part_tiles(), self.need.replicas])
+        at = position_of(owners, self.tiles)[where]
         met = np.flatnonzero(at >= 0)
+        pairs = zip(self.have.axes, self.need.axes, self.strides, strict=True)
+        axes = [_axis_of(_bounds(held), _bounds(wanted), stride) for held, wanted, stride in pairs]
         have, need = part_index(self.have, at[met]), part_index(self.need, met // copies)
-        local, kept, own_in, own_out = self._own(have, need)
-        covered, sent_pieces = self._sent()
-        received_pieces = np.repeat(self._received_pieces(), copies)
+        local, kept, own = self._own(axes, have, need)
+        covered, sent_pieces = _sent(axes)
+        received_pieces = np.repeat(_received_pieces(axes), copies)
         local_of_tile = add_at(where[met], local, self.tiles)
-        sent = add_at(copy_tiles(self.have), covered, self.tiles) - add_at(where[met], kept, self.tiles)
-        pieces = add_at(where, received_pieces, self.tiles) + add_at(copy_tiles(self.have), sent_pieces, self.tiles)
-        own = add_at(where[met], own_in + own_out, self.tiles)
-        return Counts(sent=sent, received=needed - local_of_tile, local=local_of_tile, pieces=pieces - own)
+        sent = add_at(owners, covered, self.tiles) - add_at(where[met], kept, self.tiles)
+        pieces = add_at(where, received_pieces, self.tiles) + add_at(owners, sent_pieces, self.tiles)
+        own_of_tile = add_at(where[met], own, self.tiles)
+        return Counts(sent=sent, received=needed - local_of_tile, local=local_of_tile, pieces=pieces - own_of_tile)
 
-    def _own(self, have: list[IntArray], need: list[IntArray]) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    def _own(
+        self, axes: Sequence[_Axis], have: list[IntArray], need: list[IntArray]
+    ) -> tuple[IntArray, IntArray, IntArray]:
         """Of each tile with both parts: elements in both, those only it needs, and their pieces in either memory."""
-        local = np.ones(1, dtype=np.int64)
+        local = kept = np.ones(1, dtype=np.int64)
         shared, alone, have_lengths, need_lengths = [], [], [], []
         rings: list[Flags | None] = []
-        axes = zip(self.have.axes, self.need.axes, self.strides, have, need, strict=True)
-        for held, wanted, stride, i, k in axes:
-            lo = np.maximum(stride.below(held.lo[i]), wanted.lo[k])
-            hi = np.maximum(np.minimum(stride.below(held.hi[i]), wanted.hi[k]), lo)
-            single = cover_of(wanted).single()
-            shared.append(hi - lo)
-            alone.append(single.below(hi) - single.below(lo))
-            have_lengths.append(held.lengths[i])
-            need_lengths.append(wanted.lengths[k])
-            local = local * shared[-1]
-            ring = None
-            if stride.step > 1:
-                within = stride.below(held.hi[i]) - stride.below(held.lo[i])
-                ring = stride.rings(held.lo[i], held.hi[i]) & (alone[-1] == within)
-            rings.append(ring)
+        for axis, i, k in zip(axes, have, need, strict=True):
+            met = axis.met(i, k)
+            shared.append(met.shared)
+            alone.append(met.alone)
+            rings.append(met.ring)
+            have_lengths.append(axis.held[i] if len(axis.held) > 1 else axis.held)
+            need_lengths.append(axis.wanted[k] if len(axis.wanted) > 1 else axis.wanted)
+            local = local * met.shared
         if len(self.need.replicas) > 1:
             alone = [np.zeros_like(length) for length in alone] or [np.zeros(1, dtype=np.int64)]
             have_lengths = have_lengths or [np.ones(1, dtype=np.int64)]
-        kept = np.ones(1, dtype=np.int64)
         for length in alone:
             kept = kept * length
-        return local, kept, strict_pieces(need_lengths, shared), strict_pieces(have_lengths, alone, rings)
-
-    def _sent(self) -> tuple[IntArray, IntArray]:
-        """Of each owned part: elements somebody needs, and pieces of them with one set of receivers."""
-        covered = pieces = np.ones(1, dtype=np.int64)
-        for held, wanted, stride in zip(self.have.axes, self.need.axes, self.strides, strict=True):
-            cover = stride.cover(wanted, held.size)
-            marks = cover.covered()
-            segments, filled = cover.segments(held.lo, held.hi)
-            length = marks.below(held.hi) - marks.below(held.lo)
-            several = np.multiply.outer(covered, filled)
-            if stride.step > 1:
-                several -= np.multiply.outer(covered - pieces, _one_set(stride, held, wanted))
-            pieces = np.where(segments > 1, several, pieces[:, None] * (filled > 0)).reshape(-1)
-            covered = np.multiply.outer(covered, length).reshape(-1)
-        return covered, pieces
-
-    def _received_pieces(self) -> IntArray:
-        """Of each needed part: pieces of one owner, in the order of its own memory, its own among them."""
-        outer = pieces = np.ones(1, dtype=np.int64)
-        for held, wanted, stride in zip(self.have.axes, self.need.axes, self.strides, strict=True):
-            begins = np.unique(stride.below(held.lo)) if stride.step > 1 else held.lo
-            first = np.searchsorted(begins, wanted.lo, side="right")
-            owners = np.searchsorted(begins, wanted.hi, side="left") - first + 1
-            pieces = np.where(owners > 1, np.multiply.outer(outer, owners), pieces[:, None]).reshape(-1)
-            outer = np.multiply.outer(outer, wanted.lengths).reshape(-1)
-        return pieces
+        own = strict_pieces(need_lengths, shared) + strict_pieces(have_lengths, alone, rings)
+        size = (len(have[0]) if have else 1,)
+        return np.broadcast_to(local, size), np.broadcast_to(kept, size), np.broadcast_to(own, size)
 
 
-def _one_set(stride: Stride, held: Cuts, wanted: Cuts) -> Flags:
-    """Whether each interval begins and ends with positions that the same intervals need."""
-    cover = cover_of(wanted)
+def _sent(axes: Sequence[_Axis]) -> tuple[IntArray, IntArray]:
+    """Of each owned part: elements somebody needs, and pieces of them with one set of receivers."""
+    covered = pieces = np.ones(1, dtype=np.int64)
+    for axis in axes:
+        several = np.multiply.outer(covered, axis.filled)
+        if axis.one_set is not None:
+            several -= np.multiply.outer(covered - pieces, axis.one_set)
+        pieces = np.where(axis.is_cut, several, pieces[:, None] * (axis.filled > 0)).reshape(-1)
+        covered = np.multiply.outer(covered, axis.covered).reshape(-1)
+    return covered, pieces
+
+
+def _received_pieces(axes: Sequence[_Axis]) -> IntArray:
+    """Of each needed part: pieces of one owner, in the order of its own memory, its own among them."""
+    outer = pieces = np.ones(1, dtype=np.int64)
+    for axis in axes:
+        pieces = np.where(axis.owners > 1, np.multiply.outer(outer, axis.owners), pieces[:, None]).reshape(-1)
+        outer = np.multiply.outer(outer, axis.wanted).reshape(-1)
+    return pieces
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Met:
+    """Where a held interval meets a needed one: positions of both, those nobody else needs, and whether these go round
+    from one row of the memory to the next (None: rows are whole).
+    """
+
+    shared: IntArray
+    alone: IntArray
+    ring: Flags | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Axis:
+    """What the cuts of an axis, held and needed, have in common, whatever tiles they are on.
+
+    `held` and `wanted` are lengths of intervals. Of each that is held: positions somebody needs, the segments of one
+    set of receivers that they are in, whether it has others too, and whether its ends have one set (None: no
+    matter). `owners` of each that is needed. `table` is of all pairs, flat, unless they are many.
+    """
+
+    held: IntArray
+    wanted: IntArray
+    covered: IntArray
+    filled: IntArray
+    is_cut: Flags
+    one_set: Flags | None
+    owners: IntArray
+    table: _Met | None
+    meet: Callable[[IntArray, IntArray], _Met]
+
+    def met(self, i: IntArray, k: IntArray) -> _Met:
+        """Held intervals with the needed ones beside them; one element where all are alike."""
+        if self.table is None:
+            return self.meet(i, k)
+        if len(self.table.shared) == 1:
+            return self.table
+        at = k if len(self.held) == 1 else i if len(self.wanted) == 1 else i * len(self.wanted) + k
+        ring = None if self.table.ring is None else self.table.ring[at]
+        return _Met(shared=self.table.shared[at], alone=self.table.alone[at], ring=ring)
+
+
+MOST_PAIRS = 4096  # of intervals of an axis that are all worked out; a tile of each IPU asks for one
+Bounds: TypeAlias = tuple[int, bytes, bytes]
+
+
+def _bounds(axis: Cuts) -> Bounds:
+    """Size and intervals of an axis as what can be looked up."""
+    return axis.size, axis.lo.tobytes(), axis.hi.tobytes()
+
+
+def _cuts(bounds: Bounds) -> Cuts:
+    size, lo, hi = bounds
+    first = np.frombuffer(lo, dtype=np.int64)
+    return Cuts(size=size, lo=first, hi=np.frombuffer(hi, dtype=np.int64), offset=np.zeros_like(first))
+
+
+@remembered(4096)
+def _axis_of(held_bounds: Bounds, wanted_bounds: Bounds, stride: Stride) -> _Axis:
+    """The axis; grids that are cut alike along one are met again and again."""
+    held, wanted = _cuts(held_bounds), _cuts(wanted_bounds)
+    needed = Cover(wanted)
+    cover = stride.spread(wanted, held.size) if stride.step > 1 else needed
+    marks = cover.covered()
+    segments, filled = cover.segments(held.lo, held.hi)
+    begins = np.unique(stride.below(held.lo)) if stride.step > 1 else held.lo
+    first = np.searchsorted(begins, wanted.lo, side="right")
+    meet = partial(_meet, held, wanted, stride, needed.single())
+    few = len(held) * len(wanted) <= MOST_PAIRS
+    table = (
+        meet(np.repeat(np.arange(len(held)), len(wanted)), np.tile(np.arange(len(wanted)), len(held))) if few else None
+    )
+    return _Axis(
+        held=held.lengths,
+        wanted=wanted.lengths,
+        covered=marks.below(held.hi) - marks.below(held.lo),
+        filled=filled,
+        is_cut=segments > 1,
+        one_set=_one_set(stride, held, needed) if stride.step > 1 else None,
+        owners=np.searchsorted(begins, wanted.hi, side="left") - first + 1,
+        table=table,
+        meet=meet,
+    )
+
+
+def _meet(held: Cuts, wanted: Cuts, stride: Stride, single: Marks, i: IntArray, k: IntArray) -> _Met:
+    """Held intervals with the needed ones beside them."""
+    begin, end = stride.below(held.lo[i]), stride.below(held.hi[i])
+    lo = np.maximum(begin, wanted.lo[k])
+    hi = np.maximum(np.minimum(end, wanted.hi[k]), lo)
+    alone = single.below(hi) - single.below(lo)
+    ring = stride.rings(held.lo[i], held.hi[i]) & (alone == end - begin) if stride.step > 1 else None
+    return _Met(shared=hi - lo, alone=alone, ring=ring)
+
+
+def _one_set(stride: Stride, held: Cuts, cover: Cover) -> Flags:
+    """Whether each interval begins and ends with positions that the same intervals of the cover need."""
     first, last = stride.below(held.lo), stride.below(held.hi) - 1
     segment = np.searchsorted(cover.edges, first, side="right") - 1
     same = segment == np.searchsorted(cover.edges, last, side="right") - 1

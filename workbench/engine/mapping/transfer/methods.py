@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from workbench.base.arrays import IntArray, shared
-from workbench.engine.mapping.axes import grid_rows, in_memory_order, is_simple
+from workbench.engine.mapping.axes import grid_rows, is_simple
 from workbench.engine.mapping.grid import Grid
 from workbench.engine.mapping.joined import clipped, parts_of
 from workbench.engine.mapping.transfer.by_axes import grid_to_grid, grid_to_strided, owner_to_owner
@@ -136,10 +136,7 @@ def _total(per_tile: Sequence[IntArray]) -> IntArray:
 
 def by_axes(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     """Between grids, axis by axis: no element is looked at."""
-    if not isinstance(src, Grid) or not isinstance(dst, Grid):
-        return None
-    ordered = in_memory_order(src, dst)
-    return None if ordered is None else grid_to_grid(*ordered, tiles)
+    return grid_to_grid(src, dst, tiles) if isinstance(src, Grid) and isinstance(dst, Grid) else None
 
 
 def by_strides(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
