@@ -131,6 +131,27 @@ def grid_to_runs(have: Grid, runs: FlatRuns, tiles: int) -> Counts:
     return Counts(sent=back.received, received=back.sent, local=back.local, pieces=back.pieces)
 
 
+def runs_to_runs(have: Linear | Runs, need: Linear | Runs, tiles: int) -> Counts | None:
+    """The transfer between two mappings of which no tile has two runs; else None.
+
+    Each element has one receiver, so a piece is a run of the one met by a run of the other, but for a tile's own.
+    """
+    (starts, owners), (wanted, receivers) = have.runs(), need.runs()
+    if not all_distinct(owners) or not all_distinct(receivers):
+        return None
+    ends, until = np.append(starts[1:], have.size), np.append(wanted[1:], need.size)
+    at = position_of(owners, tiles)[receivers]
+    met = np.flatnonzero(at >= 0)
+    own = np.minimum(ends[at[met]], until[met]) - np.maximum(starts[at[met]], wanted[met])
+    local = add_at(receivers[met], np.maximum(own, 0), tiles)
+    received = np.searchsorted(starts, until) - np.searchsorted(starts, wanted, side="right") + 1
+    sent = np.searchsorted(wanted, ends) - np.searchsorted(wanted, starts, side="right") + 1
+    pieces = add_at(receivers, received, tiles) + add_at(owners, sent, tiles) - 2 * (local > 0)
+    held = add_at(owners, ends - starts, tiles)
+    needed = add_at(receivers, until - wanted, tiles)
+    return Counts(sent=held - local, received=needed - local, local=local, pieces=pieces)
+
+
 class _Flat:
     def __init__(self, runs: FlatRuns, need: Grid, tiles: int) -> None:
         self.runs = runs

@@ -13,7 +13,13 @@ from workbench.engine.mapping.axes import grid_rows, is_simple
 from workbench.engine.mapping.grid import Grid
 from workbench.engine.mapping.joined import clipped, parts_of
 from workbench.engine.mapping.transfer.by_axes import grid_to_grid, grid_to_strided, owner_to_owner
-from workbench.engine.mapping.transfer.by_lines import FlatRuns, grid_to_runs, runs_to_grid, turned_to_turned
+from workbench.engine.mapping.transfer.by_lines import (
+    FlatRuns,
+    grid_to_runs,
+    runs_to_grid,
+    runs_to_runs,
+    turned_to_turned,
+)
 from workbench.engine.mapping.transfer.sweep import Counts, sweep
 from workbench.engine.mapping.turned import Turned, as_turned, pulled
 from workbench.engine.mapping.types import Demand, Linear, Mapping, Placement, Runs, all_distinct, owned
@@ -167,6 +173,13 @@ def by_products(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     return None
 
 
+def by_runs(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
+    """Between runs in the order of the flat index, one a tile."""
+    if isinstance(src, Linear | Runs) and isinstance(dst, Linear | Runs):
+        return runs_to_runs(src, dst, tiles)
+    return None
+
+
 def by_lines(src: Mapping, dst: Placement, tiles: int) -> Counts | None:
     """Where one side is turned: line by line."""
     if not isinstance(dst, Mapping) or not (isinstance(src, Turned) or isinstance(dst, Turned)):
@@ -197,7 +210,7 @@ def is_dense(rows: int, src: Mapping) -> bool:
 
 
 # Fastest first; the sweep takes what they leave.
-METHODS = (by_parts, by_axes, by_strides, by_turning, by_products, by_lines, by_elements)
+METHODS = (by_parts, by_axes, by_strides, by_turning, by_runs, by_products, by_lines, by_elements)
 
 
 def _row_count(mapping: Mapping) -> int:
