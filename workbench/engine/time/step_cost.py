@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TypeAlias
 
@@ -201,10 +201,29 @@ def _vertex_flops(machine: Machine, name: str, arguments: tuple[tuple[str, objec
     return int(codelet.flops(**codelet.inputs(machine, dict(arguments))))
 
 
-def _work(groups: list[VertexGroup], machine: Machine) -> Work:
-    return tuple(
-        (group.vertex, vertices.cycles(machine, group.vertex, **dict(group.arguments)), group.count) for group in groups
-    )
+@dataclass(frozen=True, slots=True)
+class _Vertices:
+    """A group with the cycles of one of its vertices; `on_workers`: several run at once, in slots."""
+
+    group: VertexGroup
+    cycles: int
+    on_workers: bool
+
+    @classmethod
+    def of(cls, group: VertexGroup, machine: Machine) -> _Vertices:
+        on_workers = vertices.find(group.vertex).kind == "worker"
+        return cls(group, vertices.cycles(machine, group.vertex, **dict(group.arguments)), on_workers)
+
+    def one(self, machine: Machine) -> Term:
+        """What one vertex costs, from its arguments."""
+        group = self.group
+        inputs = vertices.find(group.vertex).inputs(machine, dict(group.arguments))
+        name = f"one of {group.count} {group.vertex}" if group.count > 1 else group.vertex
+        return Term(name, self.cycles, f"vertex:{group.vertex}", tuple(inputs.items()))
+
+
+def _work(groups: Iterable[_Vertices]) -> Work:
+    return tuple((each.group.vertex, each.cycles, each.group.count) for each in groups)
 
 
 def _balance(cycles_per_tile: IntArray) -> tuple[int, float]:
@@ -238,6 +257,7 @@ class StepCosts:
         self._earlier_exchanged = earlier._exchanged if earlier is not None and is_alike else self._exchanged
         self._balances: ByIdentity[IntArray, tuple[int, float]] = ByIdentity()
         self._nothing = shared(np.zeros(target.tiles_per_ipu, np.int64))
+        self._launch = term("launch", "compute.launch", launch=target.launch_cycles)
 
     def cost(self, step: Leaf) -> StepCost:
         """Cost, cause and per-tile cycles of one execution."""
@@ -282,28 +302,29 @@ class StepCosts:
         return self._computed[key]
 
     def _compute_new(self, compute_set: ComputeSet) -> Computed:
-        target, machine, slots = self.target, self.target.machine, self.target.workers_per_tile
-        serial = [group for group in compute_set.groups if vertices.find(group.vertex).kind != "worker"]
-        worker = [group for group in compute_set.groups if vertices.find(group.vertex).kind == "worker"]
-        per_tile = np.zeros(target.tiles_per_ipu, np.int64)
-        for group, (_, cycles, count) in zip(serial, _work(serial, machine), strict=True):
-            per_tile[group.tiles.index] += cycles * count
-        per_tile += slots * _slots_per_tile(worker, target)
+        machine, slots = self.target.machine, self.target.workers_per_tile
+        groups = [_Vertices.of(group, machine) for group in compute_set.groups]
+        per_tile = np.zeros(self.target.tiles_per_ipu, np.int64)
+        for each in groups:
+            if not each.on_workers:
+                per_tile[each.group.tiles.index] += each.cycles * each.group.count
+        per_tile += slots * _slots_per_tile([each for each in groups if each.on_workers], self.target)
         slowest = int(per_tile.argmax())
+        there = [each for each in groups if slowest in each.group.tiles.tiles]
+        there.sort(key=lambda each: each.on_workers)
         tile = term(
             "slowest tile",
             "compute.tile",
-            serial=_work(_on(serial, slowest), machine),
-            worker=_work(_on(worker, slowest), machine),
+            serial=_work(each for each in there if not each.on_workers),
+            worker=_work(each for each in there if each.on_workers),
             slots=slots,
         )
-        tile = replace(tile, of=tuple(_one_vertex(group, machine) for group in _on(serial + worker, slowest)))
-        launch = term("launch", "compute.launch", launch=target.launch_cycles)
+        tile = replace(tile, of=tuple(each.one(machine) for each in there))
         flops = sum(
             _vertex_flops(machine, group.vertex, group.arguments) * group.count * len(group.tiles)
             for group in compute_set.groups
         )
-        return Cost((tile, launch)), per_tile, flops
+        return Cost((tile, self._launch)), per_tile, flops
 
     def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)
@@ -373,28 +394,18 @@ class StepCosts:
         return cost + slowest[0], shared(np.maximum.reduce([end[1] for end in ends]))
 
 
-def _one_vertex(group: VertexGroup, machine: Machine) -> Term:
-    """What one vertex of a group costs, from its arguments."""
-    inputs = vertices.find(group.vertex).inputs(machine, dict(group.arguments))
-    cycles = vertices.cycles(machine, group.vertex, **dict(group.arguments))
-    name = f"one of {group.count} {group.vertex}" if group.count > 1 else group.vertex
-    return Term(name, cycles, f"vertex:{group.vertex}", tuple(inputs.items()))
-
-
-def _on(groups: list[VertexGroup], tile: int) -> list[VertexGroup]:
-    return [group for group in groups if tile in group.tiles.tiles]
-
-
-def _slots_per_tile(groups: list[VertexGroup], target: Target) -> IntArray:
+def _slots_per_tile(groups: Sequence[_Vertices], target: Target) -> IntArray:
     """Worker cycles of the fullest slot on each tile, one packing per class of tiles with equal vertices."""
     tiles, slots = target.tiles_per_ipu, target.workers_per_tile
-    result = np.zeros(tiles, np.int64)
-    if not groups:
+    work = _work(groups)
+    if len(groups) < 2:
+        result = np.zeros(tiles, np.int64)
+        for each in groups:
+            result[each.group.tiles.index] = longest_slot_cycles(work, slots)
         return result
     member = np.zeros((len(groups), tiles), bool)
-    for row, group in zip(member, groups, strict=True):
-        row[group.tiles.index] = True
-    work = _work(groups, target.machine)
+    for row, each in zip(member, groups, strict=True):
+        row[each.group.tiles.index] = True
     packed = np.ascontiguousarray(np.packbits(member, axis=0).T)
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
