@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from functools import lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -67,11 +67,16 @@ def _is_partition(axis: Cuts) -> bool:
 
 
 def cuts(size: int, lo: npt.ArrayLike, hi: npt.ArrayLike, offset: npt.ArrayLike) -> tuple[Cuts, int]:
-    """Cuts in canonical form, and the least offset taken out of them.
+    """Cuts in canonical form, and the least offset taken out of them; equal ones are the same object.
 
     Empty intervals are dropped, the rest sorted, touching ones on one tile joined.
     """
-    first, last, shift = (np.asarray(part, dtype=np.int64) for part in (lo, hi, offset))
+    return _canonical(size, *(np.asarray(part, dtype=np.int64).tobytes() for part in (lo, hi, offset)))
+
+
+@remembered(8192)
+def _canonical(size: int, lo: bytes, hi: bytes, offset: bytes) -> tuple[Cuts, int]:
+    first, last, shift = (np.frombuffer(part, dtype=np.int64) for part in (lo, hi, offset))
     filled = last > first
     if not filled.all():
         first, last, shift = first[filled], last[filled], shift[filled]
@@ -86,15 +91,10 @@ def cuts(size: int, lo: npt.ArrayLike, hi: npt.ArrayLike, offset: npt.ArrayLike)
             shift[np.append(True, ~joins)],
         )
     least = int(shift.min()) if len(shift) else 0
-    return Cuts(size=size, lo=frozen(first), hi=frozen(last), offset=frozen(shift - least)), least
-
-
-@remembered(8192)
-def _recut(axis: Cuts) -> tuple[Cuts, int]:
-    """`cuts` of an axis that most often is canonical already: it is kept, so that grids share their axes."""
-    part, least = cuts(axis.size, axis.lo, axis.hi, axis.offset)
-    pairs = ((part.lo, axis.lo), (part.hi, axis.hi), (part.offset, axis.offset))
-    return (axis, 0) if all(np.array_equal(new, old) for new, old in pairs) else (part, least)
+    found = (first.tobytes(), last.tobytes(), (shift - least).tobytes())
+    if found != (lo, hi, offset):
+        return _canonical(size, *found)[0], least
+    return Cuts(size=size, lo=first, hi=last, offset=shift), 0
 
 
 @remembered(8192)
@@ -113,6 +113,7 @@ def reversed_cuts(axis: Cuts) -> Cuts:
     return cuts(axis.size, axis.size - axis.hi, axis.size - axis.lo, axis.offset)[0]
 
 
+@lru_cache(maxsize=1024)
 def whole(size: int) -> Cuts:
     """An axis that is not cut."""
     return cuts(size, [0], [size], [0])[0]
@@ -248,7 +249,7 @@ def grid_of_cuts(
     kept = []
     for size, axis in zip(sizes, axes, strict=True):
         if isinstance(axis, Cuts):
-            part, least = _recut(axis if axis.size == size else replace(axis, size=size))
+            part, least = cuts(size, axis.lo, axis.hi, axis.offset)
         else:
             part, least = cuts(size, *axis)
         first_tile += least
