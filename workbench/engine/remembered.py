@@ -16,7 +16,7 @@ import numpy as np
 
 BUDGET_BYTES = 64 << 20  # of everything kept
 OUTGROWN = 2  # forgotten is what holds this many times what one compile put into it
-ALL_WEIGHED, THEN_EACH = 16, 16  # of a function's results the first, and each so many later, as weighing takes time
+ALL_WEIGHED, THEN_EACH = 8, 64  # of a function's results the first, and each so many later, as weighing takes time
 
 OBJECT_BYTES = 64  # a small object of Python's with its place in a container
 LINK_BYTES = 160  # the links of an entry
@@ -37,12 +37,15 @@ class _Kept:
     weight_bytes: int = 0
     first: int = 0
 
-    def weigh(self, kept: tuple[object, ...]) -> None:
-        """A result came, with its arguments."""
+    def is_weighed(self) -> bool:
+        """A result came; whether it is one of those that are weighed."""
         self.came += 1
-        if self.came <= ALL_WEIGHED or self.came % THEN_EACH == 0:
-            self.weighed += 1
-            self.weight_bytes += LINK_BYTES + _weight(kept)
+        return self.came <= ALL_WEIGHED or self.came % THEN_EACH == 0
+
+    def weigh(self, kept: tuple[object, ...]) -> None:
+        """A result with its arguments."""
+        self.weighed += 1
+        self.weight_bytes += LINK_BYTES + _weight(kept)
 
     def held_bytes(self) -> float:
         """Bytes of the results that are still held, by the mean of those that were weighed."""
@@ -64,7 +67,8 @@ def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
         @wraps(function)
         def weighed(*arguments: P.args, **named: P.kwargs) -> T:
             result = function(*arguments, **named)
-            held.weigh((arguments, tuple(named.values()), result))
+            if held.is_weighed():
+                held.weigh((arguments, tuple(named.values()), result))
             return result
 
         results = lru_cache(maxsize=most)(weighed)

@@ -78,17 +78,19 @@ def _classes_of(columns: tuple[IntArray, ...]) -> Classes:
     if not len(active):
         return ()
     values = [column[active] for column in columns]
-    order = np.lexsort(values[::-1]) if len(values) > 1 else np.argsort(values[0], kind="stable")
-    values = [column[order] for column in values]
     changes = np.zeros(len(active), bool)
+    if any((column[1:] != column[:-1]).any() for column in values):
+        order = np.lexsort(values[::-1]) if len(values) > 1 else np.argsort(values[0], kind="stable")
+        active, values = active[order], [column[order] for column in values]
+        for column in values:
+            changes[1:] |= column[1:] != column[:-1]
     changes[0] = True
-    for column in values:
-        changes[1:] |= column[1:] != column[:-1]
     firsts = np.flatnonzero(changes)
-    groups = np.split(active[order], firsts[1:])
+    rows = zip(*(column[firsts].tolist() for column in values), strict=True)
+    ends = [*firsts[1:].tolist(), len(active)]
     return tuple(
-        (tuple(int(column[first]) for column in values), sorted_tile_set(np.sort(group)))
-        for first, group in zip(firsts, groups, strict=True)
+        (row, sorted_tile_set(active[first:end]))  # sorts are stable, so the tiles of each are in order
+        for row, first, end in zip(rows, firsts.tolist(), ends, strict=True)
     )
 
 
