@@ -293,8 +293,10 @@ def test_floors_in_steps_are_below_every_number_of_them(
         assert floor_in_steps(variant.problem, variant.method, at_once, alone, rules) <= cost
 
 
-@given(problems(), st.integers(1, 64), st.integers(0, 10**6))
-def test_bounds_of_the_search_are_bounds(problem: ConvProblem, tiles: int, pick: int) -> None:
+@given(problems(), st.lists(windows(), max_size=2), st.integers(1, 64), st.integers(0, 10**6))
+def test_bounds_of_the_search_are_bounds(problem: ConvProblem, field: list[FieldAxis], tiles: int, pick: int) -> None:
+    kind = "convolution" if field else problem.kind
+    problem = replace(problem, kind=kind, field=tuple(field) or problem.field)  # type: ignore[arg-type]
     machine = target("ipu2", tiles_per_ipu=tiles)
     for variant in variants_of(problem, machine):
         tables = tables_of(variant)

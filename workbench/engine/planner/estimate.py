@@ -53,8 +53,10 @@ def _arriving(shares: Shares) -> tuple[Sizes, Sizes]:
     return larger(shares.inputs - own_inputs(shares)[1], 0), larger(shares.weights - own_weights(shares)[1], 0)
 
 
-def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> list[TermSpec]:
-    """What every plan has: operands in, compute, partials together."""
+def _moves(
+    problem: ConvProblem, method: Method, shares: Shares, rules: Rules, *, at_least: bool = False
+) -> list[TermSpec]:
+    """What every plan has: operands in, compute (or a lower bound of it), partials together."""
     target = rules.target
     travelling = rules.travels_as(method.partials_type)
     item_bytes, partial_bytes = TYPE_BYTES[problem.in_type], TYPE_BYTES[travelling]
@@ -68,7 +70,7 @@ def _moves(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -
     return [
         ("inputs", "plan.exchange", {"size_bytes": inputs * item_bytes, "rate": paired}),
         ("weights", "plan.exchange", {"size_bytes": weights * item_bytes, "rate": rate}),
-        method.cost(problem, shares, rules),
+        (method.least if at_least else method.cost)(problem, shares, rules),
         ("partials", "plan.reduce_exchange", {**reduced, "element_bytes": partial_bytes, "rate": rate}),
         (
             "reduce",
@@ -178,7 +180,9 @@ def _slices(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) 
 
 def floor_cycles(problem: ConvProblem, method: Method, shares: Shares, rules: Rules) -> Sizes:
     """A quick lower bound of the total: operands in, compute, and the partials' first exchange."""
-    found = total_cycles(_moves(problem, method, shares, rules)[:3]) + _first_partials(shares, method, rules)
+    found = total_cycles(_moves(problem, method, shares, rules, at_least=True)[:3]) + _first_partials(
+        shares, method, rules
+    )
     return found * (shares.serial_in * shares.serial_out)
 
 
@@ -190,12 +194,12 @@ def floor_in_steps(problem: ConvProblem, method: Method, shares: Shares, alone: 
     out takes no less in parts, but for a vertex that writes its first partials faster than it adds to them: in `alone`
     each step has one block of input channels, and no number of steps computes faster than both that and at once.
     """
-    moves = _moves(problem, method, shares, rules)
+    moves = _moves(problem, method, shares, rules, at_least=True)
     named = {spec[0]: spec for spec in moves}
     inputs, weights = _least_brought(problem, shares, rules, named["inputs"][2]["rate"])
     around = total_cycles([spec for spec in _transforms(problem, shares, rules) if spec[0] != "fill weights"])
     computed = total_cycles([named["compute"]])
-    by_blocks = total_cycles([method.cost(problem, alone, rules)]) * alone.serial_in
+    by_blocks = total_cycles([method.least(problem, alone, rules)]) * alone.serial_in
     summed = total_cycles([named["partials"], named["reduce"], *_cast(problem, method, shares, rules)])
     one = {"elements": 1, "workers": rules.target.workers_per_tile, "vector": 1}
     sliced, added = (formulas.get(f"plan.{name}").evaluate(**one) for name in ("dynamic_slice", "add_in_place"))

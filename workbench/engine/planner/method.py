@@ -158,6 +158,10 @@ class Method:
         """What computing costs the planner, of one candidate or of arrays of them."""
         raise NotImplementedError
 
+    def least(self, problem: ConvProblem, shares: Shares, rules: Rules) -> TermSpec:
+        """A lower bound of the cost that takes less time to work out, where there is one."""
+        return self.cost(problem, shares, rules)
+
     def groups(self, at: OnTiles) -> list[VertexGroup]:
         """The vertices of the program on some tiles."""
         raise NotImplementedError

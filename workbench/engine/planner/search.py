@@ -35,6 +35,7 @@ from workbench.engine.planner.variant import (
 )
 from workbench.engine.remembered import remembered
 from workbench.engine.target import Target
+from workbench.engine.vertices.sizes import Sizes
 
 # Steps over input and over output channels, never over both: poplibs@7eac0f26 lib/poplin/ConvModel.cpp:3350, which
 # tries every count up to the blocks. These are no further apart than a quarter, beyond the first.
@@ -177,7 +178,7 @@ def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
     """Some cuts with every number of serial steps."""
     variant, (steps_in, steps_out) = once.variant, np.asarray(SERIAL, np.int64).T
     share, parts = chosen_columns(tables_of(variant), _rows(variant, once.cuts[chosen]))
-    share, parts = ({axis: array[:, None] for axis, array in side.items()} for side in (share, parts))
+    share, parts = ({axis: _beside_steps(sizes) for axis, sizes in side.items()} for side in (share, parts))
     shares = shares_of(variant, share, parts, steps_in, steps_out)
     shape = (len(chosen), len(SERIAL))
     return Candidates(
@@ -189,6 +190,11 @@ def _with_steps(once: Candidates, chosen: IntArray) -> Candidates:
         temporary=np.broadcast_to(floor_bytes(variant.problem, variant.method, shares, once.rules), shape),
         below=once.below,
     )
+
+
+def _beside_steps(sizes: Sizes) -> Sizes:
+    """Sizes of cuts, to be combined with numbers of steps."""
+    return sizes[:, None] if isinstance(sizes, np.ndarray) else sizes
 
 
 @dataclass(slots=True)

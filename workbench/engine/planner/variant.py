@@ -257,7 +257,7 @@ def _product(values: Mapping[str, Sizes], axes: tuple[str, ...] | list[str]) -> 
 def _all(values: list[Sizes]) -> Sizes:
     result: Sizes = 1
     for value in values:
-        result = result * value
+        result = value if isinstance(result, int) and result == 1 else result * value
     return result
 
 
@@ -297,13 +297,19 @@ def _one_by_one(variant: Variant, share: Mapping[str, Sizes], kernel: Sizes) -> 
 
 
 def chosen_columns(tables: tuple[Table, ...], rows: Sequence[Any]) -> tuple[dict[str, Sizes], dict[str, Sizes]]:
-    """Shares and parts of chosen candidates: rows of each table, as arrays or as one number each."""
+    """Shares and parts of chosen candidates: rows of each table, as arrays or as one number each; one number too of a
+    table of one row.
+    """
     share: dict[str, Sizes] = {}
     parts: dict[str, Sizes] = {}
     for cuts, row in zip(tables, rows, strict=True):
+        several = isinstance(row, np.ndarray) and len(cuts) > 1
         for column, axis in enumerate(cuts.axes):
-            taken = cuts.shares[row, column], cuts.parts[row, column]
-            share[axis], parts[axis] = taken if isinstance(row, np.ndarray) else (int(taken[0]), int(taken[1]))
+            if several:
+                share[axis], parts[axis] = cuts.shares[row, column], cuts.parts[row, column]
+            else:
+                only = 0 if isinstance(row, np.ndarray) else row
+                share[axis], parts[axis] = int(cuts.shares[only, column]), int(cuts.parts[only, column])
     return share, parts
 
 

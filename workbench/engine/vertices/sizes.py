@@ -61,6 +61,16 @@ def worker_row_sums(positions: Sizes, row_width: Sizes, workers: int, per_run: C
     return sums
 
 
+def least_row_sum(positions: Sizes, row_width: Sizes, workers: int, per_run: Callable[[Sizes], Sizes]) -> Sizes:
+    """A lower bound of the largest of `worker_row_sums`, in a sixth of the time: the largest share in as few pieces as
+    it fits into. `per_run` may not be less than it is along the line through the lengths 3 and 4.
+    """
+    step = per_run(4) - per_run(3)
+    share = -(-positions // workers)
+    pieces = -(-share // row_width)
+    return pieces * (per_run(3) - 3 * step) + share * step
+
+
 def slowest(worker_cycles: Sequence[Sizes], workers: int, *, fastest_penalty: int = 0) -> Sizes:
     """Tile cycles until the slowest worker ends: issue slots are shared, so worker cycles count `workers` times.
 

@@ -67,6 +67,24 @@ def test_nx1(positions, width, outer, inner, in_groups, kind):
     )
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    positions=st.integers(0, 500),
+    width=st.integers(1, 40),
+    inner=st.integers(1, 4),
+    in_groups=st.integers(1, 4),
+    kind=st.sampled_from(KINDS),
+)
+def test_one_worker_takes_no_longer_than_all(positions, width, inner, in_groups, kind):
+    kinds = {"in_type": kind[0], "partials_type": kind[1], "conv_units": kind[2]}
+    nx1 = partial(_told(conv.nx1_cycles), positions=positions, row_width=width, kernel_inner=inner, **kinds)
+    one_by_one = partial(_told(conv.amp_1x1_cycles), positions=positions, out_groups=inner, **kinds)
+    for cycles in (nx1, one_by_one):
+        exact = cycles(in_groups=in_groups)
+        least = cycles(in_groups=in_groups, at_least=True)
+        assert exact * 0.7 - 100 <= least <= exact
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     rows=sizes,

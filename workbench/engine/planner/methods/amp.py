@@ -89,6 +89,11 @@ class Amp(Method):
             },
         )
 
+    def least(self, problem: ConvProblem, shares: Shares, rules: Rules) -> TermSpec:
+        """The vertex of one worker, who has the largest share of the positions."""
+        name, formula_id, arguments = self.cost(problem, shares, rules)
+        return name, formula_id, {**arguments, "at_least": True}
+
     def groups(self, at: OnTiles) -> list[VertexGroup]:
         """`ConvPartial1x1Out` where all tiles can use it, else `ConvPartialnx1`."""
         blocks = self._blocks(at.sizes)

@@ -82,9 +82,17 @@ def _retained(in_type: str, partials_type: str, conv_units: int) -> tuple[int, i
 
 
 def amp_1x1_inner_cycles(
-    *, positions: Sizes, in_type: str, partials_type: str, conv_units: int, zeroing: bool, workers: int
+    *,
+    positions: Sizes,
+    in_type: str,
+    partials_type: str,
+    conv_units: int,
+    zeroing: bool,
+    workers: int,
+    at_least: bool = False,
 ) -> Sizes:
-    """Tile cycles of one pass of all workers over `positions` output positions, for one weight load.
+    """Tile cycles of one pass of all workers over `positions` output positions, for one weight load; `at_least`: of
+    those with the largest share alone, which is a lower bound.
 
     Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:397.
     """
@@ -98,6 +106,8 @@ def amp_1x1_inner_cycles(
         work = work + table.zero_fixed + table.zero_step * count
         return where(count == 0, table.none, work) - saved
 
+    if at_least:
+        return worker(ceil_div(positions, workers)) * workers
     # Shares differ by at most one position, so two worker kinds cover the extremes.
     share = positions // workers
     extremes = [worker(share), worker(share + where(positions % workers == 0, 0, 1))]
@@ -117,8 +127,9 @@ def amp_1x1_cycles(
     weight_load_bytes_per_cycle: int = 8,
     weight_bytes_per_unit: int = WEIGHT_BYTES_PER_UNIT,
     workers: int,
+    at_least: bool = False,
 ) -> Sizes:
-    """Tile cycles of one ConvPartial1x1Out vertex.
+    """Tile cycles of one ConvPartial1x1Out vertex; `at_least`: a lower bound of them, from one worker alone.
 
     `positions`: output positions (batch x field) on the tile; `in_groups`, `out_groups`, `conv_groups`: blocks of
     input channels, output channels and convolution groups. With passes = out_chans_per_group / conv_units and
@@ -138,6 +149,7 @@ def amp_1x1_cycles(
         "partials_type": partials_type,
         "conv_units": conv_units,
         "workers": workers,
+        "at_least": at_least,
     }
     first = amp_1x1_inner_cycles(zeroing=True, **arguments)
     later = amp_1x1_inner_cycles(zeroing=False, **arguments)

@@ -16,7 +16,7 @@ from workbench.engine.vertices.conv.amp import (
     zero_partials_cycles,
 )
 from workbench.engine.vertices.conv.quarter import nx1_run_quarter
-from workbench.engine.vertices.sizes import Sizes, slowest, where, whole_number, worker_row_sums
+from workbench.engine.vertices.sizes import Sizes, least_row_sum, slowest, where, whole_number, worker_row_sums
 
 _ESTIMATION = "poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp"
 
@@ -50,14 +50,25 @@ def nx1_worker_runs(length: Sizes, *, in_type: str, partials_type: str, conv_uni
 
 
 def _nx1_run_sums(
-    positions: Sizes, row_width: Sizes, run_lengths: Sequence[Sizes] | None, *, workers: int, **kinds: Any
+    positions: Sizes,
+    row_width: Sizes,
+    run_lengths: Sequence[Sizes] | None,
+    *,
+    workers: int,
+    at_least: bool,
+    **kinds: Any,
 ) -> list[Sizes]:
-    """Per worker, the cycles of its runs in one call: of its share of the rows, or of the same runs as the others."""
+    """Per worker, the cycles of its runs in one call: of its share of the rows, or of the same runs as the others.
+
+    `at_least`: of one worker only, who takes no longer than the slowest.
+    """
 
     def run(length: Sizes) -> Sizes:
         return nx1_worker_runs(length, **kinds)
 
     if run_lengths is None:
+        if at_least:
+            return [least_row_sum(positions, row_width, workers, run)]
         return worker_row_sums(positions, row_width, workers, run)
     return [sum(run(length) for length in run_lengths)] * workers
 
@@ -95,8 +106,9 @@ def nx1_cycles(
     kernel_zeroing: bool = True,
     zero_as_float: bool | None = None,
     run_lengths: Sequence[Sizes] | None = None,
+    at_least: bool = False,
 ) -> Sizes:
-    """Tile cycles of one ConvPartialnx1 vertex.
+    """Tile cycles of one ConvPartialnx1 vertex; `at_least`: a lower bound of them, from one worker alone.
 
     `positions`: active output positions (batch x field, after dividing by the output stride), in rows of
     `row_width`, shared equally by the workers; or `run_lengths`: what every worker does per kernel position.
@@ -105,8 +117,17 @@ def nx1_cycles(
     type, as PopLibs' planner does). Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:694, :955.
     """
     float_partials = partials_type == "float"
-    types = {"in_type": in_type, "partials_type": partials_type}
-    run_sums = _nx1_run_sums(positions, row_width, run_lengths, conv_units=conv_units, workers=workers, **types)
+    types: dict[str, Any] = {"in_type": in_type, "partials_type": partials_type}
+    quarter = in_type == "quarter"  # its runs have no line below them
+    run_sums = _nx1_run_sums(
+        positions,
+        row_width,
+        run_lengths,
+        workers=workers,
+        at_least=at_least and not quarter,
+        conv_units=conv_units,
+        **types,
+    )
     load = weight_load_cycles(
         conv_units=conv_units,
         bytes_per_unit=weight_bytes_per_unit,
@@ -122,7 +143,6 @@ def nx1_cycles(
         conv_groups=conv_groups,
         load=load,
     )
-    quarter = in_type == "quarter"
     halves = (loops, run_sums, filter_height, float_partials, workers)
     cycles = _nx1_quarter(loops, run_sums, workers) if quarter else _nx1_halves(*halves)
     if not kernel_zeroing:
