@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Table
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,6 @@ from workbench.engine.mapping.tensor import Tensor
 from workbench.errors import VerificationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from workbench.engine.options import Options
     from workbench.engine.target import Target
 
@@ -207,17 +205,13 @@ class Lowering(ABC):
     def lower_node(self, node: Node) -> None:
         """Lower a node in the context of its origin."""
 
-    @contextmanager
-    def at(self, node: Node) -> Iterator[None]:
-        """Stamp what is emitted inside with the node's origin."""
-        with self.emit.inside(origin=node.origin), self.on_shard(node):
-            yield
+    def at(self, node: Node) -> AbstractContextManager[None]:
+        """Stamp what is emitted inside with the node's origin, and with its IPU, if a scope gave it one."""
+        return self.emit.inside(origin=node.origin, ipu=None if node.origin.shard < 0 else node.origin.shard)
 
-    @contextmanager
-    def on_shard(self, node: Node) -> Iterator[None]:
+    def on_shard(self, node: Node) -> AbstractContextManager[None]:
         """What is emitted inside is on the node's IPU, if a scope gave it one."""
-        with self.emit.inside(ipu=None if node.origin.shard < 0 else node.origin.shard):
-            yield
+        return self.emit.inside(ipu=None if node.origin.shard < 0 else node.origin.shard)
 
     def operands(self, node: Node) -> Sequence[Tensor]:
         """The placed operands."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -235,7 +235,6 @@ class Emitter:
         """Everything emitted at the outermost level."""
         return ProgramSequence(children=tuple(self._stack[0]), name=name)
 
-    @contextmanager
     def inside(
         self,
         *,
@@ -244,18 +243,9 @@ class Emitter:
         function: str | None = None,
         origin: Origin | None = None,
         operator: str | None = None,
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """What is emitted inside is stamped so; what is not given stays as it is."""
-        before = (self.ipu, self.stage, self.function, self.origin, self.operator)
-        self.ipu = self.ipu if ipu is None else ipu
-        self.stage = self.stage if stage is None else stage
-        self.function = self.function if function is None else function
-        self.origin = self.origin if origin is None else origin
-        self.operator = self.operator if operator is None else operator
-        try:
-            yield
-        finally:
-            self.ipu, self.stage, self.function, self.origin, self.operator = before
+        return _Inside(self, (ipu, stage, function, origin, operator))
 
     # -- steps -------------------------------------------------------------------------------------------
 
@@ -392,6 +382,33 @@ class Emitter:
     def move_into(self, name: str, source: Tensor, destination: Tensor) -> None:
         """Overwrite `destination` with `source` (same shape), by exchange and copies inside tiles."""
         self.move_all(name, [(source, destination)])
+
+
+class _Inside(AbstractContextManager[None]):
+    """Stamps of an emitter for a while: a class, as there are thousands and a generator takes twice the time."""
+
+    __slots__ = ("before", "emit", "given")
+
+    def __init__(self, emit: Emitter, given: tuple[Any, ...]) -> None:
+        self.emit, self.given = emit, given
+
+    def __enter__(self) -> None:
+        emit, (ipu, stage, function, origin, operator) = self.emit, self.given
+        self.before = (emit.ipu, emit.stage, emit.function, emit.origin, emit.operator)
+        if ipu is not None:
+            emit.ipu = ipu
+        if stage is not None:
+            emit.stage = stage
+        if function is not None:
+            emit.function = function
+        if origin is not None:
+            emit.origin = origin
+        if operator is not None:
+            emit.operator = operator
+
+    def __exit__(self, *_: object) -> None:
+        emit = self.emit
+        emit.ipu, emit.stage, emit.function, emit.origin, emit.operator = self.before
 
 
 def _placed(source: Tensor, variable: int, wanted: Placement) -> Tensor:
