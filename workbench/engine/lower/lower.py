@@ -17,7 +17,7 @@ from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.in_place import InPlace
 from workbench.engine.lower.io_tiles import apart, check_overlap, compute_target, io_tiles_of
 from workbench.engine.lower.pipeline import lower_pipeline
-from workbench.engine.lower.replay.bodies import StageBodies, StageBody, begin
+from workbench.engine.lower.replay.bodies import StageBodies, StageBody
 from workbench.engine.lower.roles import KIND_OF_ROLE
 from workbench.engine.lower.synthetic import left_out
 from workbench.engine.mapping.tensor import Tensor
@@ -70,7 +70,7 @@ def lower(
         bodies.begin(lowering)
         pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")), bodies, devices)
     else:
-        begin(lowering)
+        bodies.begin_whole(lowering)
         _lower_whole(lowering)
     _met_by_host(graph, emit, "finish")
     check_overlap(io, str(options.get("pipeline.schedule")), ipus, pipelined=bool(pipeline))

@@ -28,6 +28,7 @@ from workbench.engine.program import (
     TileProgram,
     VertexGroup,
 )
+from workbench.engine.program.alike import StepsAlike
 from workbench.engine.remembered import remembered
 from workbench.engine.target import Machine, Target
 from workbench.engine.time.exchange_cost import exchange_instructions, piece_instructions
@@ -215,8 +216,20 @@ def kept_by(steps: Iterable[Leaf], target: Target, ipu: int, categories: tuple[s
     """Bytes of some categories, none of them "vertex_code", that a program for one IPU has for these steps of it,
     int64[tiles].
     """
+    alike = StepsAlike(steps)
+    return _kept_alike(alike, target, categories) if alike.are_told else _kept_on(alike.steps, target, ipu, categories)
+
+
+@remembered(1024)
+def _kept_alike(alike: StepsAlike, target: Target, categories: tuple[str, ...]) -> IntArray:
+    """Of steps that take the same on any IPU."""
+    ipu = alike.steps[0].ipu if alike.steps else 0
+    return _kept_on(alike.steps, target, ipu, categories)
+
+
+def _kept_on(steps: Sequence[Leaf], target: Target, ipu: int, categories: tuple[str, ...]) -> IntArray:
     counts = _Counts(StepSizes(target), range(ipu, ipu + 1), steps, {})
-    return _kept(counts, categories) - _without_steps(target, categories)
+    return frozen(_kept(counts, categories) - _without_steps(target, categories))
 
 
 @lru_cache(maxsize=8)

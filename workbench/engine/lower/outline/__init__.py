@@ -6,12 +6,14 @@ operators and emit. Tests: tests/engine/lower/outline.
 
 from workbench.engine.lower.outline.outline import (
     Outliner,
+    Outlining,
     key_of,
-    outliner,
+    outlining,
 )
 
 __all__ = [
     "Outliner",
+    "Outlining",
     "key_of",
-    "outliner",
+    "outlining",
 ]

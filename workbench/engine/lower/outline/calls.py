@@ -27,6 +27,9 @@ from workbench.engine.mapping.tensor import Tensor
 from workbench.engine.memory.footprint import kept_by
 from workbench.engine.program import Call, Program, leaves
 from workbench.engine.program import Sequence as ProgramSequence
+from workbench.engine.program.alike import StepsAlike
+from workbench.engine.remembered import remembered
+from workbench.engine.target import Target
 from workbench.engine.time.step_cost import StepCosts
 
 CODE = (
@@ -75,6 +78,10 @@ class SharedRuns:
     room: Room = field(default_factory=Room)
     made: int = 0  # bodies
 
+    def unused(self) -> SharedRuns:
+        """The same runs, of which nothing has been lowered yet."""
+        return SharedRuns(finders=dict(self.finders), starts=dict(self.starts), room=self.room.unused())
+
     def add(self, found: Sequence[RunClass], runs: RunFinder) -> None:
         """Take over classes of one function."""
         for each in found:
@@ -117,7 +124,7 @@ class SharedRuns:
             del self.starts[run.nodes[0]]
         if len(shared.runs[0].nodes) > 1:
             runs = self.finders[shared]
-            self.add(runs.equal([node] for run in shared.runs for node in run.nodes if not is_view(node)), runs)
+            self.add(runs.single(shared), runs)
 
 
 def first_body(shared: RunClass, run: Run, lowering: Lowering, number: int, calls: int, room: Room) -> RunBody | None:
@@ -198,8 +205,18 @@ def _worth(copies: _Copies, body: RunBody, lowering: Lowering) -> bool:
 
 def cycles(programs: Iterable[Program], lowering: Lowering) -> int:
     """How long the steps take, one after the other."""
-    costs = StepCosts(lowering.emit.target, None, lowering.emit.ipu + 1)
-    return sum(costs.cost(step).cycles for program in programs for step in leaves(program))
+    alike = StepsAlike(step for program in programs for step in leaves(program))
+    if alike.are_told:
+        return _cycles_alike(alike, lowering.emit.target)
+    return _cycles_of(alike, lowering.emit.target, lowering.emit.ipu + 1)
+
+
+def _cycles_of(alike: StepsAlike, target: Target, ipus: int = 1) -> int:
+    costs = StepCosts(target, None, ipus)
+    return sum(costs.cost(step).cycles for step in alike.steps)
+
+
+_cycles_alike = remembered(1024)(_cycles_of)
 
 
 def code_bytes(programs: Sequence[Program], lowering: Lowering) -> IntArray:

@@ -48,15 +48,27 @@ def repeated(functions: Iterable[Function]) -> frozenset[Key]:
     return frozenset(found)
 
 
-def outliner(graph: Graph, reuse: Mapping[Value, Value], *, runs: bool = True) -> Outliner:
-    """An outliner for a graph; without `runs` only single planned operators are shared."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Outlining:
+    """What of a graph can be shared, which outliners of it begin with: keys of planned operators, and runs."""
+
+    keys: frozenset[Key]
+    runs: SharedRuns
+
+    def outliner(self) -> Outliner:
+        """An outliner that has lowered nothing."""
+        return Outliner(self.keys, self.runs.unused())
+
+
+def outlining(graph: Graph, reuse: Mapping[Value, Value], *, runs: bool = True) -> Outlining:
+    """What can be shared; without `runs` only single planned operators."""
     functions = callees_first(graph)
-    made = Outliner(repeated(functions))
-    made.runs.room.add(graph)
+    shared = SharedRuns()
+    shared.room.add(graph)
     for function in functions if runs else ():
         found = RunFinder(graph, function, reuse)
-        made.runs.add(found.classes(), found)
-    return made
+        shared.add(found.classes(), found)
+    return Outlining(keys=repeated(functions), runs=shared)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

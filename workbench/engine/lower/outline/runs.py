@@ -74,6 +74,7 @@ class RunFinder:
     _readers: dict[Value, set[Node | None]] = field(
         default_factory=dict
     )  # value → top-level nodes that read it, None for the caller
+    _single: dict[RunClass, list[RunClass]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for node in flat(self.graph, self.function):
@@ -92,6 +93,12 @@ class RunFinder:
         taken = {node for each in found for run in each.runs for node in run.nodes}
         left = [[node] for run in longest for node in run if node not in taken and not is_view(node)]
         return [*found, *self.equal(left)]
+
+    def single(self, shared: RunClass) -> list[RunClass]:
+        """The classes of the single operators of a class."""
+        if shared not in self._single:
+            self._single[shared] = self.equal([node] for run in shared.runs for node in run.nodes if not is_view(node))
+        return self._single[shared]
 
     def equal(self, stretches: Iterable[Sequence[Node]]) -> list[RunClass]:
         """The classes of equal stretches that occur often enough."""

@@ -16,9 +16,7 @@ from typing import Any
 from workbench.engine.graph import Function, Graph, Node, Value
 from workbench.engine.lower.driver import Driver
 from workbench.engine.lower.layout import find_wishes
-from workbench.engine.lower.outline import Outliner, outliner
-from workbench.engine.lower.outline.room import Room
-from workbench.engine.lower.outline.runs import RunClass
+from workbench.engine.lower.outline import Outlining, outlining
 from workbench.engine.lower.replay.form import Form, form_of
 from workbench.engine.lower.replay.tape import Tape, play, playing, record
 from workbench.engine.options import NotedOptions, answers_alike
@@ -30,7 +28,7 @@ KEPT = 4  # ways one body was lowered
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Start:
-    """What a lowering knows before its first body: wishes, what finding them left behind, and what is outlined.
+    """What a lowering knows before its first body: wishes, what finding them left behind, and what can be shared.
 
     `target` and `options` (as they were noted) are what that was found for.
     """
@@ -41,10 +39,7 @@ class _Start:
     summed_halves: frozenset[Value]
     plans: Mapping[Node, Any]
     next_tile: Mapping[int, int]
-    keys: frozenset[Any]
-    finders: Mapping[RunClass, Any]
-    starts: Mapping[Node, Any]
-    room: Room
+    outlining: Outlining | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +60,7 @@ class StageBodies:
     kept: int = KEPT
     made: list[StageBody] = field(default_factory=list)
     _start: _Start | None = None
+    _outlined: dict[bool, tuple[Graph, Mapping[Value, Value], Outlining]] = field(default_factory=dict)
     _tapes: dict[Any, list[Tape]] = field(default_factory=dict)
     _forms: dict[Function, Form] = field(default_factory=dict)
 
@@ -77,15 +73,43 @@ class StageBodies:
         """Find wishes and an outliner, as before where it is the same."""
         start, self.made = self._start, []
         if start is None or start.target != lowering.target or not answers_alike(lowering.options, start.options):
-            self._start = _begun(lowering)
+            self._start = self._begun(lowering)
             return
         lowering.wishes, lowering.summed_halves = dict(start.wishes), set(start.summed_halves)
         lowering.plans.update(start.plans)
         lowering.next_tile.update(start.next_tile)
-        lowering.outliner = Outliner(start.keys)
-        lowering.outliner.runs.finders.update(start.finders)
-        lowering.outliner.runs.starts.update(start.starts)
-        lowering.outliner.runs.room = start.room.unused()
+        if start.outlining is not None:
+            lowering.outliner = start.outlining.outliner()
+
+    def begin_whole(self, lowering: Driver) -> Outlining | None:
+        """Find wishes and an outliner, for this graph once; returns what can be shared, None where nothing is to be."""
+        lowering.wishes = find_wishes(lowering)
+        if not lowering.options.get("optimizations.enable_graph_outlining"):
+            return None
+        # A run reads all its arguments at its start, where inputs copied one by one have not come yet.
+        runs = bool(lowering.options.get("optimizations.merge_infeed_io_copies"))
+        known = self._outlined.get(runs)
+        if known is None or known[0] is not lowering.graph or known[1] is not lowering.reuse:
+            known = (lowering.graph, lowering.reuse, outlining(lowering.graph, lowering.reuse, runs=runs))
+            self._outlined[runs] = known
+        lowering.outliner = known[2].outliner()
+        return known[2]
+
+    def _begun(self, lowering: Driver) -> _Start:
+        """Find wishes and an outliner, and what that reads."""
+        options, noted = lowering.options, NotedOptions.of(lowering.options)
+        lowering.options = noted
+        shared = self.begin_whole(lowering)
+        lowering.options = options
+        return _Start(
+            target=lowering.target,
+            options=noted.noted,
+            wishes=dict(lowering.wishes),
+            summed_halves=frozenset(lowering.summed_halves),
+            plans=dict(lowering.plans),
+            next_tile=dict(lowering.next_tile),
+            outlining=shared,
+        )
 
     def lower(self, lowering: Driver, function: Function) -> None:
         """Lower every node of a stage's body, whose parameters are bound."""
@@ -116,33 +140,3 @@ class StageBodies:
         if known is None:
             known = self._forms[function] = form_of(lowering.graph, function)
         return known
-
-
-def begin(lowering: Driver) -> None:
-    """Find wishes and an outliner."""
-    lowering.wishes = find_wishes(lowering)
-    if lowering.options.get("optimizations.enable_graph_outlining"):
-        merged_inputs = bool(lowering.options.get("optimizations.merge_infeed_io_copies"))
-        # A run reads all its arguments at its start, where inputs copied one by one have not come yet.
-        lowering.outliner = outliner(lowering.graph, lowering.reuse, runs=merged_inputs)
-
-
-def _begun(lowering: Driver) -> _Start:
-    """Find wishes and an outliner, and what that reads."""
-    options, noted = lowering.options, NotedOptions.of(lowering.options)
-    lowering.options = noted
-    begin(lowering)
-    lowering.options = options
-    shared = lowering.outliner
-    return _Start(
-        target=lowering.target,
-        options=noted.noted,
-        wishes=dict(lowering.wishes),
-        summed_halves=frozenset(lowering.summed_halves),
-        plans=dict(lowering.plans),
-        next_tile=dict(lowering.next_tile),
-        keys=shared.keys,
-        finders=dict(shared.runs.finders),
-        starts=dict(shared.runs.starts),
-        room=shared.runs.room,
-    )
