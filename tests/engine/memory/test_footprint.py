@@ -10,7 +10,7 @@ from workbench.base.categories import CODE_CATEGORIES, FOOTPRINT_CATEGORIES
 from workbench.engine import vertices
 from workbench.engine.cost import formulas
 from workbench.engine.mapping.tileset import tile_set
-from workbench.engine.memory.footprint import footprint, kept_by
+from workbench.engine.memory.footprint import StepSizes, footprint, kept_by
 from workbench.engine.program import Call, Repeat, TileProgram, VertexGroup
 
 STUB = vertices.find("stub")
@@ -147,5 +147,5 @@ def test_what_steps_keep_is_what_a_program_has_beyond_an_empty_one(program: Tile
     empty = Builder(program.target, program.ipus)
     whole, none = (footprint(each).categories for each in (program, empty.program()))
     for ipu in range(program.ipus):
-        kept_bytes = kept_by([step for step in program.steps if step.ipu == ipu], program.target, ipu, told)
+        kept_bytes = kept_by([step for step in program.steps if step.ipu == ipu], StepSizes(program.target), ipu, told)
         assert kept_bytes.tolist() == sum(whole[name][ipu] - none[name][ipu] for name in told).tolist()

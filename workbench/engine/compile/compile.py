@@ -95,6 +95,7 @@ def compile_graph(
                 ipus=ipus,
                 check=lambda: progress("lower"),
                 bodies=known.bodies,
+                earlier=like.footprint.sizes if like is not None else None,
             )
             verify_program(lowered.program)
         size = f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables"
@@ -119,7 +120,8 @@ def measure(
     with clock.phase("footprint"):
         is_compiled = bool(options.get("ipu_model.compile_ipu_code"))
         before = earlier.footprint if earlier is not None else None
-        code = footprint(program, compile_ipu_code=is_compiled, earlier=before)
+        sizes = lowered.sizes if lowered is not None else None
+        code = footprint(program, compile_ipu_code=is_compiled, earlier=before, sizes=sizes)
     with clock.phase("liveness"):
         live = liveness(program, code)
     with clock.phase("allocate") as changed:

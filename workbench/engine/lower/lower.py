@@ -21,6 +21,7 @@ from workbench.engine.lower.replay.bodies import StageBodies, StageBody
 from workbench.engine.lower.roles import KIND_OF_ROLE
 from workbench.engine.lower.synthetic import left_out
 from workbench.engine.mapping.tensor import Tensor
+from workbench.engine.memory.footprint import StepSizes
 from workbench.engine.options import Options
 from workbench.engine.program import TileProgram
 from workbench.engine.program.links import topology
@@ -31,7 +32,7 @@ from workbench.engine.target import Target
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowered:
     """A tile program for a target with what was lowered into it: operator rows, (primitive, layer) pairs without a
-    model, and how bodies of stages came to be."""
+    model, how bodies of stages came to be, and what is known of what its steps take."""
 
     target: Target
     program: TileProgram
@@ -39,6 +40,7 @@ class Lowered:
     unmodelled: tuple[tuple[str, str], ...]
     bodies: tuple[StageBody, ...]
     plans: dict[Node, object]
+    sizes: StepSizes
 
 
 def lower(
@@ -50,10 +52,12 @@ def lower(
     ipus: int = 1,
     check: Callable[[], None] = lambda: None,
     bodies: StageBodies | None = None,
+    earlier: StepSizes | None = None,
 ) -> Lowered:
     """Lower the entry of a graph for `ipus` IPUs; `check` is called before each operator and may raise to cancel.
 
-    `bodies` is what earlier lowerings of the same graph have made of its stages.
+    `bodies` is what earlier lowerings of the same graph have made of its stages, `earlier` what steps of an earlier
+    program were found to take.
     """
     ops.load()
     io = io_tiles_of(options, target)
@@ -61,16 +65,18 @@ def lower(
     prefetched = bool(options.get("optimizations.prefetch_data_streams"))
     emit = Emitter(target=within, prefetched=prefetched)
     lowering = Driver(graph=graph, target=within, options=options, emit=emit, reuse=in_place.reuse, check=check)
-    bodies = bodies or StageBodies()
+    bodies, sizes = bodies or StageBodies(), StepSizes(within, earlier)
     pipeline: dict[str, int | str] = {}
     _met_by_host(graph, emit, "launch")
     if stage_calls(graph):
         mapping = options.get("pipeline.device_mapping")
         devices = mapping if isinstance(mapping, tuple) else (mapping,)  # an option of one value is that value
         bodies.begin(lowering)
+        lowering.outliner.runs.sizes = sizes
         pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")), bodies, devices)
     else:
         bodies.begin_whole(lowering)
+        lowering.outliner.runs.sizes = sizes
         _lower_whole(lowering)
     _met_by_host(graph, emit, "finish")
     check_overlap(io, str(options.get("pipeline.schedule")), ipus, pipelined=bool(pipeline))
@@ -95,6 +101,7 @@ def lower(
         unmodelled=tuple(lowering.unmodelled),
         bodies=tuple(bodies.made) if pipeline else (),
         plans=lowering.plans,
+        sizes=sizes,
     )
 
 

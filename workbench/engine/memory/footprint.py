@@ -189,13 +189,20 @@ class Footprint:
         return Cost((term(category, _FORMULAS[category][0], **here),))
 
 
-def footprint(program: TileProgram, *, compile_ipu_code: bool = True, earlier: Footprint | None = None) -> Footprint:
+def footprint(
+    program: TileProgram,
+    *,
+    compile_ipu_code: bool = True,
+    earlier: Footprint | None = None,
+    sizes: StepSizes | None = None,
+) -> Footprint:
     """The footprint of a program; without IPU code there is no code and no stack. Bodies stored once count once.
 
-    What an `earlier` program has in common with it is taken over.
+    What an `earlier` program has in common with it is taken over, and what is known of its own steps (`sizes`).
     """
     groups = {buffer.variable: buffer.group for buffer in program.remote_buffers}
-    sizes = StepSizes(program.target, earlier.sizes if earlier is not None else None)
+    if sizes is None or sizes.target != program.target:
+        sizes = StepSizes(program.target, earlier.sizes if earlier is not None else None)
     counts = _Counts(sizes, range(program.ipus), program.steps, groups, followers(program))
     inputs = counts.inputs(tuple(_FORMULAS))
     shape = (program.ipus, program.target.tiles_per_ipu)
@@ -212,24 +219,17 @@ def footprint(program: TileProgram, *, compile_ipu_code: bool = True, earlier: F
     return Footprint(categories=ordered, variants=variants, inputs=inputs, sizes=sizes)
 
 
-def kept_by(steps: Iterable[Leaf], target: Target, ipu: int, categories: tuple[str, ...]) -> IntArray:
+def kept_by(steps: Iterable[Leaf], sizes: StepSizes, ipu: int, categories: tuple[str, ...]) -> IntArray:
     """Bytes of some categories, none of them "vertex_code", that a program for one IPU has for these steps of it,
     int64[tiles].
     """
     alike = StepsAlike(steps)
-    return _kept_alike(alike, target, categories) if alike.are_told else _kept_on(alike.steps, target, ipu, categories)
-
-
-@remembered(1024)
-def _kept_alike(alike: StepsAlike, target: Target, categories: tuple[str, ...]) -> IntArray:
-    """Of steps that take the same on any IPU."""
-    ipu = alike.steps[0].ipu if alike.steps else 0
-    return _kept_on(alike.steps, target, ipu, categories)
-
-
-def _kept_on(steps: Sequence[Leaf], target: Target, ipu: int, categories: tuple[str, ...]) -> IntArray:
-    counts = _Counts(StepSizes(target), range(ipu, ipu + 1), steps, {})
-    return frozen(_kept(counts, categories) - _without_steps(target, categories))
+    found = sizes.kept(alike, categories)
+    if found is None:
+        counts = _Counts(sizes, range(ipu, ipu + 1), alike.steps, {})
+        found = frozen(_kept(counts, categories) - _without_steps(sizes.target, categories))
+        sizes.keep(alike, categories, found)
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -284,8 +284,22 @@ class StepSizes:
         self.target = target
         self._groups: ByIdentity[tuple[VertexGroup, ...], list[_Size]] = ByIdentity()
         self._exchanges: ByIdentities[IntArray, tuple[IntArray, npt.NDArray[np.bool_]]] = ByIdentities()
+        self._kept: dict[tuple[StepsAlike, tuple[str, ...]], IntArray] = {}
         before = self if earlier is None or earlier.target != target else earlier
-        self._earlier = (before._groups, before._exchanges)
+        self._earlier = (before._groups, before._exchanges, before._kept)
+
+    def kept(self, steps: StepsAlike, categories: tuple[str, ...]) -> IntArray | None:
+        """What was found that these steps keep, or others that do the same."""
+        name, (*_, earlier) = (steps, categories), self._earlier
+        found = self._kept.get(name)
+        if found is None and name in earlier:
+            found = self._kept[name] = earlier[name]
+        return found
+
+    def keep(self, steps: StepsAlike, categories: tuple[str, ...], kept_bytes: IntArray) -> None:
+        """What these steps keep, and all that do the same."""
+        if steps.are_told:
+            self._kept[steps, categories] = kept_bytes
 
     def of_groups(self, groups: tuple[VertexGroup, ...]) -> list[_Size]:
         """What each of some groups takes."""

@@ -24,7 +24,7 @@ from workbench.engine.lower.outline.room import Room
 from workbench.engine.lower.outline.runs import LEAST_CALLS, Run, RunClass, RunFinder, is_view
 from workbench.engine.mapping import Mapping, reshape
 from workbench.engine.mapping.tensor import Tensor
-from workbench.engine.memory.footprint import kept_by
+from workbench.engine.memory.footprint import StepSizes, kept_by
 from workbench.engine.program import Call, Program, leaves
 from workbench.engine.program import Sequence as ProgramSequence
 from workbench.engine.program.alike import StepsAlike
@@ -69,7 +69,10 @@ class RunBody:
 
 @dataclass(slots=True)
 class SharedRuns:
-    """The runs of a program by their first operator, and the bodies made of them; a body per IPU and function."""
+    """The runs of a program by their first operator, and the bodies made of them; a body per IPU and function.
+
+    `sizes` is what is known of the steps of the program, which takes what is found.
+    """
 
     finders: dict[RunClass, RunFinder] = field(default_factory=dict)  # class → who found it
     starts: dict[Node, tuple[RunClass, Run]] = field(default_factory=dict)
@@ -77,6 +80,7 @@ class SharedRuns:
     paths: dict[Node, str] = field(default_factory=dict)  # operator → its part of the body that has been called
     room: Room = field(default_factory=Room)
     made: int = 0  # bodies
+    sizes: StepSizes | None = None
 
     def unused(self) -> SharedRuns:
         """The same runs, of which nothing has been lowered yet."""
@@ -88,14 +92,21 @@ class SharedRuns:
             self.finders[each] = runs
             self.starts.update((run.nodes[0], (each, run)) for run in each.runs)
 
+    def sizes_of(self, lowering: Lowering) -> StepSizes:
+        """What is known of the steps."""
+        if self.sizes is None:
+            self.sizes = StepSizes(lowering.emit.target)
+        return self.sizes
+
     def lower(self, node: Node, lowering: Lowering, number: int) -> str | None:
         """The part of a body that stands for the operator; None if it has to be lowered. `number` is for a new body."""
         while node in self.starts:
             shared, run = self.starts[node]
             for each in run.nodes:
                 self.paths.pop(each, None)
+            sizes = self.sizes_of(lowering)
             bodies = self.bodies.setdefault((shared, lowering.emit.ipu, lowering.emit.function), [])
-            body = next((each for each in bodies if call(each, shared, run, lowering)), None)
+            body = next((each for each in bodies if call(each, shared, run, lowering, sizes)), None)
             if body is None:
                 body = self._new(shared, run, bodies, lowering, number)
             if body is not None:
@@ -111,8 +122,8 @@ class SharedRuns:
         """A further body for runs that lie otherwise; of the runs left it takes as many to come as each body before."""
         left = next(place for place, each in enumerate(shared.runs) if each is run)
         calls = (len(shared.runs) - left) // (1 + len(bodies))
-        body = first_body(shared, run, lowering, number, calls, self.room) if calls >= LEAST_CALLS else None
-        if body is None or not call(body, shared, run, lowering):
+        body = first_body(shared, run, lowering, number, calls, self) if calls >= LEAST_CALLS else None
+        if body is None or not call(body, shared, run, lowering, self.sizes_of(lowering)):
             return None
         bodies.append(body)
         self.made += 1
@@ -127,33 +138,37 @@ class SharedRuns:
             self.add(runs.single(shared), runs)
 
 
-def first_body(shared: RunClass, run: Run, lowering: Lowering, number: int, calls: int, room: Room) -> RunBody | None:
+def first_body(
+    shared: RunClass, run: Run, lowering: Lowering, number: int, calls: int, runs: SharedRuns
+) -> RunBody | None:
     """The body of a class as this run makes it, or None when it is not worth the copies of so many calls."""
     back = lowering.marked()
-    body = _body(shared, run, lowering, number)
-    if body is None or not _is_worth_calling(body, shared, run, lowering, calls, room):
+    body = _body(shared, run, lowering, number, runs.sizes_of(lowering))
+    if body is None or not _is_worth_calling(body, shared, run, lowering, calls, runs):
         back()
         return None
     return body
 
 
-def _is_worth_calling(body: RunBody, shared: RunClass, run: Run, lowering: Lowering, calls: int, room: Room) -> bool:
+def _is_worth_calling(
+    body: RunBody, shared: RunClass, run: Run, lowering: Lowering, calls: int, runs: SharedRuns
+) -> bool:
     """Whether the body and all calls, taken to be as the first, keep less on the fullest tile; nothing is emitted."""
     back = lowering.marked()
     copies = _copies(body, shared, run, lowering)
     if copies is None:
         return False
     copied = (*copies.before, *copies.after)
-    kept_bytes = body.code_bytes + calls * code_bytes(copied, lowering)
+    kept_bytes = body.code_bytes + calls * code_bytes(copied, lowering, runs.sizes_of(lowering))
     each_bytes = calls * int(body.code_bytes.max())
     twice = {name for tensor in (*body.arguments, *body.results) for name in tensor.variables} & body.own
     held_bytes = _bytes_of(twice, lowering)
     is_worth = 2 * int(kept_bytes.max()) <= each_bytes
     if is_worth and int((kept_bytes + held_bytes).max()) > each_bytes:
-        copied_cycles = room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
+        copied_cycles = runs.room.share_of_turns(run.nodes[0]) * cycles(copied, lowering)
         is_quick = LEAST_TIMES * copied_cycles <= cycles((body.program,), lowering)
         own_bytes = _bytes_of(body.own, lowering)
-        is_worth = is_quick and room.fits(run.nodes[0], own_bytes, held_bytes, kept_bytes, each_bytes, lowering)
+        is_worth = is_quick and runs.room.fits(run.nodes[0], own_bytes, held_bytes, kept_bytes, each_bytes, lowering)
     back()
     return is_worth
 
@@ -165,14 +180,14 @@ def _bytes_of(names: Iterable[int], lowering: Lowering) -> IntArray:
     return total
 
 
-def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering) -> bool:
+def call(body: RunBody, shared: RunClass, run: Run, lowering: Lowering, sizes: StepSizes) -> bool:
     """Call the body for a run; False, with nothing emitted, when its operands lie too differently."""
     pairs = zip(map(lowering.get, run.arguments), body.arguments, strict=True)
     back = None if all(outside.mapping == inside.mapping for outside, inside in pairs) else lowering.marked()
     copies = _copies(body, shared, run, lowering)
     if copies is None:
         return False
-    if back is not None and not _worth(copies, body, lowering):
+    if back is not None and not _worth(copies, body, lowering, sizes):
         back()
         return False
     emit, first = lowering.emit, run.nodes[0]
@@ -198,8 +213,8 @@ def _sources(body: RunBody, run: Run) -> tuple[str, ...]:
     return tuple(found) if len(set(found)) > 1 else ()
 
 
-def _worth(copies: _Copies, body: RunBody, lowering: Lowering) -> bool:
-    taken = code_bytes((*copies.before, *copies.after), lowering)
+def _worth(copies: _Copies, body: RunBody, lowering: Lowering, sizes: StepSizes) -> bool:
+    taken = code_bytes((*copies.before, *copies.after), lowering, sizes)
     return 2 * int(taken.max()) <= int(body.code_bytes.max())
 
 
@@ -219,16 +234,16 @@ def _cycles_of(alike: StepsAlike, target: Target, ipus: int = 1) -> int:
 _cycles_alike = remembered(1024)(_cycles_of)
 
 
-def code_bytes(programs: Sequence[Program], lowering: Lowering) -> IntArray:
+def code_bytes(programs: Sequence[Program], lowering: Lowering, sizes: StepSizes) -> IntArray:
     """What the steps keep on each tile for themselves, int64[tiles]."""
     steps = [step for program in programs for step in leaves(program)]
-    return kept_by(steps, lowering.emit.target, lowering.emit.ipu, CODE)
+    return kept_by(steps, sizes, lowering.emit.ipu, CODE)
 
 
 # The body
 
 
-def _body(shared: RunClass, run: Run, lowering: Lowering, number: int) -> RunBody | None:
+def _body(shared: RunClass, run: Run, lowering: Lowering, number: int, sizes: StepSizes) -> RunBody | None:
     """Lower the run on arguments of its own; None when what it leaves cannot be taken from there."""
     emit = lowering.emit
     if any(value in lowering.destinations for value in run.values):
@@ -272,7 +287,7 @@ def _body(shared: RunClass, run: Run, lowering: Lowering, number: int) -> RunBod
         own=own,
         paths=tuple("/".join((name, part)) if part else name for part, _ in parts),
         program=program,
-        code_bytes=code_bytes((program,), lowering),
+        code_bytes=code_bytes((program,), lowering, sizes),
     )
 
 

@@ -109,7 +109,8 @@ BESIDE = {
     ("room", "live"),  # begun anew in each body, from what it reads then
 }
 # Where a body stands, and numbers that go on from body to body: those of another place are put in their stead. And what
-# says nothing that a body could depend on: who may cancel, and who has found a class of runs that `starts` describes.
+# says nothing that a body could depend on: who may cancel, who has found a class of runs that `starts` describes, and
+# what steps were found to take.
 PLACE = {
     ("emitter", "ipu"),
     ("emitter", "function"),
@@ -118,6 +119,7 @@ PLACE = {
     ("runs", "made"),
     ("lowering", "check"),
     ("runs", "finders"),
+    ("runs", "sizes"),
 }
 FIELDS = NOTED.keys() | FRESH | CONTEXT | BESIDE | PLACE
 

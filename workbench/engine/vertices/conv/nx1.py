@@ -53,7 +53,6 @@ def _nx1_run_sums(
     positions: Sizes,
     row_width: Sizes,
     run_lengths: Sequence[Sizes] | None,
-    *,
     workers: int,
     at_least: bool,
     **kinds: Any,
@@ -117,17 +116,9 @@ def nx1_cycles(
     type, as PopLibs' planner does). Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:694, :955.
     """
     float_partials = partials_type == "float"
-    types: dict[str, Any] = {"in_type": in_type, "partials_type": partials_type}
     quarter = in_type == "quarter"  # its runs have no line below them
-    run_sums = _nx1_run_sums(
-        positions,
-        row_width,
-        run_lengths,
-        workers=workers,
-        at_least=at_least and not quarter,
-        conv_units=conv_units,
-        **types,
-    )
+    kinds: dict[str, Any] = {"in_type": in_type, "partials_type": partials_type, "conv_units": conv_units}
+    run_sums = _nx1_run_sums(positions, row_width, run_lengths, workers, at_least and not quarter, **kinds)
     load = weight_load_cycles(
         conv_units=conv_units,
         bytes_per_unit=weight_bytes_per_unit,
