@@ -185,9 +185,15 @@ def union(*parts: npt.ArrayLike) -> IntArray:
 
 def add_at(where: IntArray, amounts: IntArray, tiles: int) -> IntArray:
     """Sum of `amounts` per tile, int64[tiles]; an error names a tile outside the IPU."""
-    check_tiles(where, tiles)
-    # Weights are summed as float64, exact below 2**53 elements.
-    return np.bincount(where, weights=amounts, minlength=tiles).astype(np.int64)
+    try:
+        # Weights are summed as float64, exact below 2**53 elements.
+        found = np.bincount(where, weights=amounts, minlength=tiles)
+    except ValueError:
+        check_tiles(where, tiles)
+        raise
+    if len(found) > tiles:
+        check_tiles(where, tiles)
+    return found.astype(np.int64)
 
 
 def check_tiles(where: IntArray, tiles: int) -> None:

@@ -7,7 +7,6 @@ exchange of every input byte a tile reads (poplibs@7eac0f26 lib/popnn/PoolPlan.c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -133,8 +132,11 @@ def _all_splits(shape: Shape, channels: int | None, chans: int, tiles: int) -> I
     choices = [
         distinct_parts(ceil_div(size, chans) if axis == channels else size, tiles) for axis, size in enumerate(shape)
     ]
-    rows = [row for row in product(*choices) if prod(row) <= tiles]
-    return np.array(rows, dtype=np.int64).reshape(-1, len(shape))
+    rows = np.ones((1, 0), np.int64)
+    for parts in choices:
+        rows = np.concatenate([np.repeat(rows, len(parts), 0), np.tile(parts, len(rows))[:, None]], axis=1)
+        rows = rows[rows.prod(axis=1) <= tiles]
+    return rows
 
 
 def _cycles(

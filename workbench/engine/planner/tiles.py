@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 
@@ -185,26 +184,30 @@ def cuts_for(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
     together is sent in one piece.
     """
     best: tuple[float, tuple[int, ...]] = (float("inf"), (1,) * len(lengths))  # cuts innermost first
-    for cuts in _all_cuts(lengths[:-1], count) if lengths else ():
-        left = count // max(1, prod(cuts))
-        part = prod(ceil_div(length, cut) for length, cut in zip(lengths[:-1], cuts, strict=True))
-        runs = ceil_div(lengths[-1], SHORTEST_RUN)
+    runs = ceil_div(lengths[-1], SHORTEST_RUN) if lengths else 1
+    for cuts, part, left, scattered in _all_cuts(lengths[:-1], count) if lengths else ():
         for inner in {1, min(runs, left)}:
             share = max(SHORTEST_RUN, part * min(lengths[-1], ceil_div(runs, inner) * SHORTEST_RUN))
-            scattered = AXIS_PENALTY ** sum(cut > 1 for cut in cuts) * (INNER_PENALTY if inner > 1 else 1)
-            best = min(best, (share * scattered, (inner, *cuts[::-1])))
+            cost = share * (scattered * INNER_PENALTY if inner > 1 else scattered)
+            if cost <= best[0]:
+                best = min(best, (cost, (inner, *cuts[::-1])))
     return best[1][::-1]
 
 
-def _all_cuts(lengths: tuple[int, ...], count: int) -> Iterator[tuple[int, ...]]:
+def _all_cuts(
+    lengths: tuple[int, ...], left: int, cuts: tuple[int, ...] = (), part: int = 1, scattered: float = 1
+) -> Iterator[tuple[tuple[int, ...], int, int, float]]:
+    """Cuts of axes into at most `left` parts, with the elements of the largest, what is left, and the penalty of the
+    axes that are cut.
+    """
     if not lengths:
-        yield ()
+        yield cuts, part, left, scattered
         return
     for cut in parts_of_axis(lengths[0], 1):
-        if cut > count:
+        if cut > left:
             break
-        for rest in _all_cuts(lengths[1:], count // cut):
-            yield (cut, *rest)
+        largest, penalty = part * ceil_div(lengths[0], cut), scattered * AXIS_PENALTY if cut > 1 else scattered
+        yield from _all_cuts(lengths[1:], left // cut, (*cuts, cut), largest, penalty)
 
 
 def _cut_again(pieces: Pieces, count: int, stride: int, grain: int) -> Pieces:
