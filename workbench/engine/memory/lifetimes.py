@@ -27,9 +27,9 @@ _Span: TypeAlias = tuple[int, int, int, int, bool]
 """First and last position, those it grows to when joined with accesses outside its loops, whether a call is in it."""
 
 
-def _joined(one: _Span, other: _Span, offset: int = 0) -> _Span:
-    """A span that holds another too, which is so much later."""
-    first, last = min(one[2], other[2] + offset), max(one[3], other[3] + offset)
+def _joined(one: _Span, other: _Span) -> _Span:
+    """A span that holds another too."""
+    first, last = min(one[2], other[2]), max(one[3], other[3])
     return (first, last, first, last, one[4] or other[4])
 
 
@@ -47,13 +47,24 @@ class _Life:
         return _Life(_shifted(self.spans, offset), self.exposed, self.must, self.written)
 
     def follow(self, other: _Life, offset: int) -> None:
-        """Go on with another life, so much later."""
-        if self._ends_before(other):
-            self.spans += _shifted(other.spans, offset)
+        """Go on with another life, so much later: asked for at each variable of each call, so without calls."""
+        spans, (first, last, outer_first, outer_last, called) = self.spans, other.spans[0]
+        _, _, before, after, was_called = spans[-1]
+        # Another value: after a call, or after nothing but reads of what was there before.
+        if other.must and not other.exposed and (was_called or (called and not self.written)):
+            spans.append((first + offset, last + offset, outer_first + offset, outer_last + offset, called))
         else:
-            self.spans[-1] = _joined(self.spans[-1], other.spans[0], offset)
-            self.spans += _shifted(other.spans[1:], offset)
-        self._note(other.exposed, other.must, other.written)
+            if outer_first + offset < before:
+                before = outer_first + offset
+            if outer_last + offset > after:
+                after = outer_last + offset
+            spans[-1] = (before, after, before, after, was_called or called)
+        if len(other.spans) > 1:
+            spans += _shifted(other.spans[1:], offset)
+        if not self.must:
+            self.exposed = self.exposed or other.exposed
+            self.must = other.must
+        self.written = self.written or other.written
 
     def touch(self, place: int, reads: bool, writes: bool) -> None:
         """Go on with an access of a step."""
@@ -68,12 +79,6 @@ class _Life:
         self.exposed = self.exposed or (not self.must and exposed)
         self.must = self.must or must
         self.written = self.written or written
-
-    def _ends_before(self, other: _Life) -> bool:
-        """Whether what follows is another value: after a call, or after nothing but reads of what was there before."""
-        if not other.must or other.exposed:
-            return False
-        return self.spans[-1][4] or (other.spans[0][4] and not self.written)
 
     def repeated(self, length: int) -> _Life:
         """As the life of a loop whose body has `length` positions."""
@@ -133,13 +138,13 @@ class _Part:
     closed: list[tuple[int, _Closed]] = field(default_factory=list)
 
     def append(self, other: _Part) -> None:
-        offset = len(self.steps)
+        offset, lives = len(self.steps), self.lives
         self.steps.extend(other.steps)
-        self.closed.extend((offset + place, closed) for place, closed in other.closed)
+        self.closed.extend([(offset + place, closed) for place, closed in other.closed])
         for variable, life in other.lives.items():
-            before = self.lives.get(variable)
+            before = lives.get(variable)
             if before is None:
-                self.lives[variable] = life.shifted(offset)
+                lives[variable] = life.shifted(offset)
             else:
                 before.follow(life, offset)
 
