@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from tests.engine.memory.checking import check
 from tests.engine.random_programs import programs
 from tests.engine.small_programs import Builder, small_target
-from workbench.base.arrays import frozen
+from workbench.base.arrays import IntArray, frozen
 from workbench.base.categories import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES
 from workbench.engine.memory import allocation as allocation_module
 from workbench.engine.memory import packing as packing_module
 from workbench.engine.memory.allocation import Allocation, PlacedBlock, allocate, covered
 from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import liveness
-from workbench.engine.memory.packing import Item, conflicts, place
+from workbench.engine.memory.packing import Conflicts, Item, conflicts, conflicts_of, place
 from workbench.engine.program import TileProgram
 from workbench.engine.target import MemoryMap, target
 from workbench.errors import InputError
@@ -142,17 +142,28 @@ def test_lifetimes_meet_where_two_of_their_intervals_do(lives: list[tuple[tuple[
     assert conflicts(lives).tolist() == [[meet(one, other) for other in every] for one in every]
 
 
+@given(programs())
+def test_what_states_say_of_lifetimes_is_what_their_intervals_say(program: TileProgram) -> None:
+    live = liveness(program, footprint(program))
+    for ipu in range(program.ipus):
+        shared = [v.id for v in program.variables if v.ipu == ipu and live.intervals[v.id] and not v.always_live]
+        spans = [live.intervals[variable] for variable in shared]
+        kinds = list(dict.fromkeys(spans))
+        assert live.lives(ipu).tolist() == [kinds.index(each) for each in spans]
+        found = conflicts_of(live.life_changes(ipu), len(kinds))
+        assert found.tolist() == conflicts(kinds).tolist()
+
+
 def test_conflicts_of_calls_take_what_one_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep saw every interval: of 64 stages that took a twentieth of the compile."""
     seen: list[int] = []
-    known = packing_module.changes_of
+    known = packing_module.conflicts_of
 
-    def counted(lives: object) -> list[tuple[int, int]]:
-        found = known(lives)  # type: ignore[arg-type]
-        seen.append(len(found))
-        return found
+    def counted(changes: IntArray, count: int) -> Conflicts:
+        seen.append(len(changes))
+        return known(changes, count)
 
-    monkeypatch.setattr(packing_module, "changes_of", counted)
+    monkeypatch.setattr(packing_module, "conflicts_of", counted)
     body = [(0, 3), (2, 5), (4, 7)]
     for calls in (1, 100):
         conflicts([tuple((10 * call + a, 10 * call + b) for call in range(calls)) for a, b in body])
@@ -240,7 +251,7 @@ def test_no_tile_is_worse_than_the_worst(program: TileProgram) -> None:
 def test_the_checker_fails_on_an_allocator_that_forgets_time(monkeypatch: pytest.MonkeyPatch) -> None:
     program = chain([80, 40, 80])
     check(allocated(program).tile(0, 0), program.target)
-    monkeypatch.setattr(allocation_module, "conflicts", lambda rows: np.eye(len(rows), dtype=bool))
+    monkeypatch.setattr(allocation_module, "conflicts_of", lambda changes, count: np.eye(count, dtype=bool))
     with pytest.raises(AssertionError, match="overlap in space and time"):
         check(allocated(program).tile(0, 0), program.target)
 

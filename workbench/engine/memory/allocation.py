@@ -25,6 +25,7 @@ from workbench.engine.memory.packing import (
     Item,
     Placed,
     conflicts,
+    conflicts_of,
     place,
     with_gaps_bytes,
 )
@@ -168,11 +169,11 @@ class _Sharing:
         held = np.flatnonzero((columns.ipu == ipu) & (columns.always_live | (intervals.counts > 0)))
         shared = ~columns.always_live[held]
         life = np.full(len(held), -1)
-        life[shared], first = intervals.take(held[shared]).distinct()
+        life[shared] = liveness.lives(ipu)
         found = (program.variables[number] for number in held.tolist())
         lives = intervals.take(held)
         self.members = list(zip(found, life.tolist(), lives.lengths.tolist(), strict=True))
-        self.conflicts: Conflicts = conflicts(intervals.take(held[shared][first]))
+        self.conflicts: Conflicts = conflicts_of(liveness.life_changes(ipu), int(life.max(initial=-1)) + 1)
         vectors, self._vector = np.unique(columns.vector[held], return_inverse=True)
         self._vectors = [columns.vectors[place] for place in vectors.tolist()]
 

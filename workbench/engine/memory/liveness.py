@@ -51,6 +51,16 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Lives:
+    """The lifetimes of an IPU: `life_of` each member of its table, int64[members]; `spans` are lifetime, first and last
+    position, int64[spans, 3].
+    """
+
+    life_of: IntArray
+    spans: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Curves:
     """What one pass over the timeline of an IPU tells: its peaks by class of tiles, int64[classes], and its curve."""
 
@@ -75,7 +85,8 @@ class Liveness:
     intervals: Intervals
     tables: tuple[_Table, ...]
     _made: dict[int, _Curves] = field(default_factory=dict)
-    _known_spans: dict[int, IntArray] = field(init=False, default_factory=dict)
+    _known_lives: dict[int, _Lives] = field(init=False, default_factory=dict)
+    _known_changes: dict[int, IntArray] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "intervals", Intervals.of(self.intervals))
@@ -111,9 +122,20 @@ class Liveness:
 
     def live_variables(self, ipu: int, position: int) -> tuple[int, ...]:
         """Ids of the not-always-live variables that are live at a position."""
-        place, first, last = self._spans(ipu).T
-        live = place[(first <= position) & (position <= last)]
+        lives = self._lives(ipu)
+        life, first, last = lives.spans.T
+        live = np.isin(lives.life_of, life[(first <= position) & (position <= last)])
         return tuple(self.tables[ipu].members[live, 0].tolist())
+
+    def lives(self, ipu: int) -> IntArray:
+        """Of each member of the IPU's table the number of its lifetime, equal ones the same, in order of the first."""
+        return self._lives(ipu).life_of
+
+    def life_changes(self, ipu: int) -> IntArray:
+        """What begins (1) or ends (-1) from one state to the next: state, lifetime, times; int64[changes, 3]."""
+        if ipu not in self._known_changes:
+            self._known_changes[ipu] = self._life_states(ipu).changes
+        return self._known_changes[ipu]
 
     def category_bytes(self, ipu: int, position: int) -> dict[str, IntArray]:
         """Bytes per category at a position, int64[tiles] each: variable kinds and footprint categories.
@@ -158,31 +180,43 @@ class Liveness:
 
     def _most_members(self, ipu: int) -> int:
         """The most not-always-live variables of an IPU that are live at one position."""
-        position, _, sign = self._events(ipu, self.tables[ipu])
-        change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
-        np.add.at(change, position, sign)
-        return int(np.cumsum(change).max(initial=0))
+        return int(self._summed(ipu, np.bincount(self._lives(ipu).life_of)).max(initial=0))
 
-    def _spans(self, ipu: int) -> IntArray:
-        """Place among the members of an IPU's table, first and last position, int64[spans, 3]."""
-        if ipu not in self._known_spans:
+    def _lives(self, ipu: int) -> _Lives:
+        if ipu not in self._known_lives:
             found = self.intervals.take(self.tables[ipu].members[:, 0])
-            self._known_spans[ipu] = frozen(np.column_stack((found.variable, found.ends)))
-        return self._known_spans[ipu]
+            life_of, first = found.distinct()
+            each = found.take(first)
+            spans = np.column_stack((each.variable, each.ends))
+            self._known_lives[ipu] = _Lives(life_of=frozen(life_of), spans=frozen(spans))
+        return self._known_lives[ipu]
 
-    def _events(self, ipu: int, table: _Table) -> tuple[IntArray, IntArray, IntArray]:
-        """Position, row of the table and sign of what becomes live (1) or stops to be (-1), each int64[events].
+    def _events(self, ipu: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Position, lifetime and sign of what becomes live (1) or stops to be (-1), each int64[events]."""
+        life, first, last = self._lives(ipu).spans.T
+        signs = np.repeat(np.array([1, -1], np.int64), len(life))
+        return np.concatenate((first, last + 1)), np.concatenate((life, life)), signs
+
+    def _summed(self, ipu: int, amounts: IntArray) -> IntArray:
+        """Amounts of the lifetimes that are live at each position, int64[positions]."""
+        position, life, sign = self._events(ipu)
+        change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
+        np.add.at(change, position, sign * amounts[life])
+        return np.cumsum(change)[:-1]
+
+    def _life_states(self, ipu: int) -> States:
+        """Lifetimes that are together: bodies are called many times, and steps between change little."""
+        count = int(self._lives(ipu).life_of.max(initial=-1)) + 1
+        return States.of(*self._events(ipu), rows=count, positions=len(self.timelines[ipu]))
+
+    def states(self, ipu: int, table: _Table) -> States:
+        """Rows of the table that are live together.
 
         The members of the table are those of the IPU's own, in other rows maybe.
         """
-        place, first, last = self._spans(ipu).T
-        row = table.members[place, 1]
-        signs = np.repeat(np.array([1, -1], np.int64), len(row))
-        return np.concatenate((first, last + 1)), np.concatenate((row, row)), signs
-
-    def states(self, ipu: int, table: _Table) -> States:
-        """Rows of the table that are live together: bodies are called many times, and steps between change little."""
-        return States.of(*self._events(ipu, table), rows=len(table.rows), positions=len(self.timelines[ipu]))
+        lives = self._life_states(ipu)
+        self._known_changes[ipu] = lives.changes
+        return lives.of_members(self._lives(ipu).life_of, table.members[:, 1], len(table.rows))
 
     def _chunks(self, table: _Table, states: States) -> Iterator[tuple[int, IntArray]]:
         """(first state, integers[some states, classes]) of live bytes, by summing what came and what went.
@@ -219,11 +253,10 @@ class Liveness:
 
     def _live_of_all(self, ipu: int) -> IntArray:
         """Not-always-live bytes of all tiles together, int64[positions]."""
-        table = self.tables[ipu]
-        position, row, sign = self._events(ipu, table)
-        change = np.zeros(len(self.timelines[ipu]) + 1, np.int64)
-        np.add.at(change, position, sign * (table.rows @ table.counts)[row])
-        return np.cumsum(change)[:-1]
+        table, life_of = self.tables[ipu], self._lives(ipu).life_of
+        amounts = np.zeros(int(life_of.max(initial=-1)) + 1, np.int64)
+        np.add.at(amounts, life_of, (table.rows @ table.counts)[table.members[:, 1]])
+        return self._summed(ipu, amounts)
 
     def _curves(self, ipu: int) -> _Curves:
         if ipu not in self._made:

@@ -62,12 +62,20 @@ def conflicts(lifetimes: Intervals | Sequence[tuple[Interval, ...]]) -> Conflict
     Sets of lifetimes are whole numbers with a bit for each: that takes a hundredth of what rows of the result would.
     """
     found = Intervals.of(lifetimes)
-    count = len(found)
+    return conflicts_of(_changes_of(found), len(found))
+
+
+def conflicts_of(changes: IntArray, count: int) -> Conflicts:
+    """The same of so many lifetimes, by those that begin (1) or end (-1) from one state to the next: state, lifetime,
+    times; int64[changes, 3].
+    """
+    state, life, times = changes.T
+    order = np.lexsort((times, state))  # ends before starts
     live, met = 0, [1 << life for life in range(count)]
-    for life, times in changes_of(found):
-        live ^= 1 << life
-        if times > 0:
-            met[life] |= live
+    for each, begins in zip(life[order].tolist(), (times[order] > 0).tolist(), strict=True):
+        live ^= 1 << each
+        if begins:
+            met[each] |= live
     width = ceil_div(count, 8)
     content = b"".join(each.to_bytes(width, "little") for each in met)
     bits = np.unpackbits(np.frombuffer(content, np.uint8).reshape(count, width), axis=1, bitorder="little")
@@ -75,8 +83,7 @@ def conflicts(lifetimes: Intervals | Sequence[tuple[Interval, ...]]) -> Conflict
     return np.asarray(result | result.T)
 
 
-def changes_of(lifetimes: Intervals) -> list[tuple[int, int]]:
-    """Lifetimes that begin (1) or end (-1) from one state to the next, ends before starts."""
+def _changes_of(lifetimes: Intervals) -> IntArray:
     ends, each = lifetimes.ends, lifetimes.variable
     states = States.of(
         np.concatenate((ends[:, 0], ends[:, 1] + 1)),
@@ -85,9 +92,7 @@ def changes_of(lifetimes: Intervals) -> list[tuple[int, int]]:
         rows=len(lifetimes),
         positions=int(ends.max(initial=-1)) + 1,
     )
-    state, life, times = states.changes.T
-    order = np.lexsort((times, state))
-    return list(zip(life[order].tolist(), times[order].tolist(), strict=True))
+    return states.changes
 
 
 def _up(address: int, alignment: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,20 @@ class States:
         keys, times = _sums(place[here] * rows + row[here], sign[here], len(first) * rows)
         changes = np.stack((keys // max(1, rows), keys % max(1, rows), times), axis=1)
         return cls(first=first[order], of_position=rank[state_of], changes=changes)
+
+    def of_members(self, row_of: IntArray, other_of: IntArray, others: int) -> States:
+        """The same states, with changes of other rows. `row_of` is each member's row here, `other_of` the one there,
+        int64[members] both.
+        """
+        state, row, times = self.changes.T
+        order, counts = np.argsort(row_of, kind="stable"), np.bincount(row_of, minlength=int(row.max(initial=-1)) + 1)
+        each = counts[row]
+        within = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
+        member = order[np.repeat((np.cumsum(counts) - counts)[row], each) + within]
+        keys = np.repeat(state, each) * others + other_of[member]
+        found, amounts = _sums(keys, np.repeat(times, each), len(self.first) * others)
+        changes = np.stack((found // max(1, others), found % max(1, others), amounts), axis=1)
+        return replace(self, changes=changes)
 
 
 def _distinct(values: npt.NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
