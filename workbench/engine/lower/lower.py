@@ -40,7 +40,7 @@ class Lowered:
     unmodelled: tuple[tuple[str, str], ...]
     bodies: tuple[StageBody, ...]
     plans: dict[Node, object]
-    sizes: StepSizes
+    sizes: StepSizes | None = None
 
 
 def lower(
