@@ -190,7 +190,12 @@ def _dearer(self: Any, part: Any, scope: Any) -> Any:
     [
         (Liveness, "live_bytes", _ends_late, reconcile.categories_sum_to_the_total),
         (liveness_module, "lifetimes", _lives_until_written, reconcile.what_a_step_touches_is_live),
-        (allocation_module, "conflicts", lambda spans: np.eye(len(spans), dtype=bool), reconcile.nothing_overlaps),
+        (
+            allocation_module,
+            "conflicts_of",
+            lambda changes, count: np.eye(count, dtype=bool),
+            reconcile.nothing_overlaps,
+        ),
         (emit_module, "transfer", _half_received, reconcile.bytes_sent_are_received),
         (emit_module, "transfer", _all_received, reconcile.bytes_sent_are_received),
         (prepared_module, "find_in_place", _elsewhere, reconcile.nothing_is_kept_twice),
