@@ -277,8 +277,8 @@ class Runs(Mapping):
         return int(self.tiles_of_run.max(initial=-1))
 
     def __str__(self) -> str:
-        used = np.unique(self.tiles_of_run)
-        where = f"tiles {used[0]}-{used[-1]}" if len(used) else "no tile"
+        used = self.tiles_of_run
+        where = f"tiles {used.min()}-{used.max()}" if len(used) else "no tile"
         return f"Runs({shape_text(self.shape)} in {len(self.starts)} runs on {where})"
 
 
