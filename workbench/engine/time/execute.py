@@ -91,34 +91,44 @@ class Counting:
     """Cycles per IPU and cause by weighting each step with the number of its executions.
 
     Nothing is taken from the tree of durations: an idle stretch is what a column's longest branch has more than the
-    branch of this IPU, both found by adding the causes of one of their own IPUs.
+    branch of this IPU, both found by adding the causes of one of their own IPUs. A stage makes the same calls column
+    by column: what is asked of calls in turn is found once for all that call the same functions.
     """
 
     def __init__(self, program: TileProgram, steps: Mapping[int, StepCost]) -> None:
         self.program = program
         self.steps = steps
-        self._calls: dict[tuple[str, frozenset[int]], Spent] = {}
-        self._ipus: dict[str, frozenset[int]] = {}
+        self._calls: dict[tuple[tuple[str, ...], frozenset[int]], Spent] = {}
+        self._ipus: dict[tuple[str, ...], frozenset[int]] = {}
+        self._lengths: dict[tuple[str, ...], int] = {}
 
     def ipus(self, program: Program) -> frozenset[int]:
         """The IPUs a node occupies, calls followed."""
+        called = _called(program)
+        if called in self._ipus:
+            return self._ipus[called]
         if isinstance(program, Step):
             return frozenset(program.ipus)
-        if isinstance(program, Call):
-            if program.function not in self._ipus:
-                self._ipus[program.function] = self.ipus(self.program.functions[program.function])
-            return self._ipus[program.function]
-        return frozenset[int]().union(*(self.ipus(child) for child in children(program)))
+        below = (self.program.functions[program.function],) if isinstance(program, Call) else children(program)
+        found = frozenset[int]().union(*(self.ipus(child) for child in below))
+        if called:
+            self._ipus[called] = found
+        return found
 
     def spent(self, program: Program, scope: frozenset[int]) -> Spent:
-        """Cycles by (IPU, cause) of one execution, for the IPUs of `scope` only."""
+        """Cycles by (IPU, cause) of one execution, for the IPUs of `scope` only; not to be changed."""
+        called = _called(program)
+        if not called:
+            return self._spent(program, scope)
+        if (called, scope) not in self._calls:
+            self._calls[called, scope] = self._spent(program, scope)
+        return self._calls[called, scope]
+
+    def _spent(self, program: Program, scope: frozenset[int]) -> Spent:
         if isinstance(program, Step):
             return Counter(self.step(program, scope))
         if isinstance(program, Call):
-            key = (program.function, scope)
-            if key not in self._calls:
-                self._calls[key] = self.spent(self.program.functions[program.function], scope)
-            return self._calls[key]
+            return self.spent(self.program.functions[program.function], scope)
         if isinstance(program, Overlap):
             return self._overlap(program, scope)
         if isinstance(program, If):
@@ -140,8 +150,14 @@ class Counting:
 
     def length(self, program: Program) -> int:
         """Cycles of one execution: everything one of its IPUs does and waits for."""
+        called = _called(program)
+        if called in self._lengths:
+            return self._lengths[called]
         some = next(iter(self.ipus(program)), None)
-        return 0 if some is None else self.spent(program, frozenset((some,))).total()
+        found = 0 if some is None else self.spent(program, frozenset((some,))).total()
+        if called:
+            self._lengths[called] = found
+        return found
 
     def dearest(self, program: If) -> int:
         """The arm that costs most, the first of equals."""
@@ -149,15 +165,16 @@ class Counting:
         return lengths.index(max(lengths))
 
     def _overlap(self, program: Overlap, scope: frozenset[int]) -> Spent:
-        column = max((self.length(branch) for branch in program.branches), default=0)
+        lengths = [self.length(branch) for branch in program.branches]
+        column = max(lengths, default=0)
         idle = IDLE_BY_PHASE[program.phase]
         result: Spent = Counter()
         resting = scope
-        for branch in program.branches:
+        for branch, length in zip(program.branches, lengths, strict=True):
             inside = self.ipus(branch) & scope
             if inside:
                 result.update(self.spent(branch, inside))
-                result.update({(ipu, idle): column - self.length(branch) for ipu in inside})
+                result.update({(ipu, idle): column - length for ipu in inside})
             resting -= inside
         result.update({(ipu, idle): column for ipu in resting})
         return result
@@ -193,6 +210,15 @@ class Counting:
                 inside = times * node.times if isinstance(node, Repeat) else times
                 waiting += [(child, inside) for child in children(node)]
         return steps, calls
+
+
+def _called(program: Program) -> tuple[str, ...]:
+    """The functions that a node calls, if it is nothing but calls in turn; else none."""
+    if isinstance(program, Call):
+        return (program.function,)
+    below = program.children if isinstance(program, Sequence) else ()
+    names = tuple([child.function for child in below if isinstance(child, Call)])
+    return names if len(names) == len(below) else ()
 
 
 def _callers_first(bodies: Mapping[str, _Runs]) -> list[str]:
