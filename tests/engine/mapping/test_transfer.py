@@ -118,6 +118,25 @@ def test_every_second_column_is_counted_by_axes() -> None:
     assert mapping_transfer.by_axes(src, dst, 3) is None
 
 
+@given(st.data())
+def test_strides_that_do_not_divide_an_axis_are_counted_by_axes(data: st.DataObject) -> None:
+    """A convolution with stride 2 reads 7 of 13 positions, of which a tile has several: no sweep over all elements."""
+    rows, step, chans = data.draw(st.integers(5, 13)), data.draw(st.integers(2, 3)), data.draw(st.integers(2, 4))
+    first = data.draw(st.integers(0, step - 1))
+    at = np.arange(first, rows, step)
+    parts = data.draw(st.integers(1, min(3, len(at))))
+    src = m.grid((rows, chans), (data.draw(st.integers(1, min(3, rows))), data.draw(st.integers(1, chans))))
+    tile = np.arange(len(at)) * parts // len(at)
+    copies = data.draw(st.sampled_from([(0,), (0, 3)]))
+    whole = (np.array([0]), np.array([chans]), np.array([0]))
+    dst = m.grid_of_cuts((rows, chans), [(at, at + 1, tile), whole], replicas=copies)
+    found = mapping_transfer.by_strides(src, dst, TILES)
+    expected = sweep(src.runs(), dst.intervals(), src.size, TILES)
+    assert found is not None or len(at) < 2
+    for name in ("sent", "received", "local", "pieces") if found is not None else ():
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+
+
 @given(st.data(), shapes)
 def test_what_every_element_is_needed_by_one_tile_goes_by_elements(data: st.DataObject, shape: tuple[int, ...]) -> None:
     src, dst = data.draw(mappings_of(shape)), data.draw(mappings_of(shape))

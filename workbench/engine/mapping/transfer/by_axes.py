@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from workbench.base.arrays import IntArray
+from workbench.base.arrays import IntArray, ceil_div
 from workbench.engine.mapping.axes import (
     Cover,
     Marks,
@@ -23,7 +23,7 @@ from workbench.engine.mapping.axes import (
     position_of,
     refine,
 )
-from workbench.engine.mapping.grid import Cuts, Grid, grid_of_cuts, spread
+from workbench.engine.mapping.grid import Cuts, Grid, cuts, grid_of_cuts, spread
 from workbench.engine.mapping.transfer.sweep import Counts
 from workbench.engine.mapping.turned import Turned
 from workbench.engine.mapping.types import Mapping, TileArray, add_at, all_distinct
@@ -54,21 +54,41 @@ def grid_to_strided(src: Grid, dst: Grid, tiles: int) -> Counts | None:
     have_axes: list[Cuts] = []
     need_axes: list[Cuts] = []
     strides: list[Stride] = []
+    first_tile = wanted.first_tile
     for held, sizes in zip(src.axes, group(dims, src.dims), strict=True):
         if not sizes:
             return None
         outer, *inner = (next(left) for _ in sizes)
         if any(len(axis) != 1 or axis.hi[0] - axis.lo[0] != 1 for axis in inner):
             return None
+        if inner:
+            step, first = prod(sizes[1:]), int(np.ravel_multi_index([axis.lo[0] for axis in inner], sizes[1:]))
+            stride, least = Stride(step, first), 0
+        else:
+            outer, stride, least = _single_positions(outer)
+        first_tile += least
         have_axes.append(held)
         need_axes.append(outer)
-        strides.append(Stride(prod(sizes[1:]), int(np.ravel_multi_index([axis.lo[0] for axis in inner], sizes[1:]))))
+        strides.append(stride)
     shape = [axis.size for axis in need_axes]
     have = grid_of_cuts(src.dims, have_axes, first_tile=src.first_tile, replicas=src.replicas)
-    need = grid_of_cuts(shape, need_axes, first_tile=wanted.first_tile, replicas=wanted.replicas)
+    need = grid_of_cuts(shape, need_axes, first_tile=first_tile, replicas=wanted.replicas)
     if all(stride.step == 1 for stride in strides) or not is_simple(have) or not is_simple(need):
         return None
     return _Pair(have, need, tiles, tuple(strides)).counts(dst.elements_per_tile(tiles))
+
+
+def _single_positions(axis: Cuts) -> tuple[Cuts, Stride, int]:
+    """An axis of which intervals of one position are needed, every so-maniest, as cuts of these alone, with what that
+    takes out of the tile numbers; any other axis as it is. So are strides that do not divide the axis.
+    """
+    step = int(np.gcd.reduce(np.diff(axis.lo), initial=0)) if (axis.lengths == 1).all() else 0
+    if step < 2:
+        return axis, EACH, 0
+    first = int(axis.lo[0]) % step
+    place = (axis.lo - first) // step
+    part, least = cuts(ceil_div(axis.size - first, step), place, place + 1, axis.offset)
+    return part, Stride(step, first), least
 
 
 @dataclass(frozen=True, slots=True)
