@@ -10,7 +10,7 @@ from functools import lru_cache
 from workbench.engine.cost import Plain
 from workbench.engine.graph import Function, Node, Value
 from workbench.engine.graph.origin import Origin
-from workbench.engine.ops.pointwise import FREE, is_free, is_unit_reshape
+from workbench.engine.ops.pointwise import is_free, is_unit_reshape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,11 +43,11 @@ class Flow:
 def flow_of(function: Function) -> Flow:
     """The flow of a function's values. A free node is no reader: whoever reads its result reads its operands."""
     producer = {value: node for node in function.nodes for value in node.results}
-    free = {value for node in function.nodes if node.op in FREE for value in node.results}
+    free = {value for node in function.nodes if is_free(node) for value in node.results}
     uses: defaultdict[Value, list[int]] = defaultdict(list)
     read: dict[Node, list[Value]] = {}
     for place, node in enumerate(function.nodes):
-        if node.op in FREE:
+        if is_free(node):
             continue
         direct = free.isdisjoint(node.operands)
         read[node] = found = list(node.operands[::-1]) if direct else read_through(node, producer)
@@ -70,7 +70,7 @@ def _seen_through(values: Sequence[Value], producer: dict[Value, Node]) -> list[
         value = pending.pop()
         found.append(value)
         made_by = producer.get(value)
-        if made_by is not None and made_by.op in FREE:
+        if made_by is not None and is_free(made_by):
             pending += made_by.operands
     return found
 
@@ -116,7 +116,7 @@ def collapse(
 
 def _waits(node: Node, cluster_of: dict[Node, int]) -> bool:
     """Whether a node is placed when it is read."""
-    return node.op in FREE or (is_unit_reshape(node) and node not in cluster_of)
+    return is_free(node) or (is_unit_reshape(node) and node not in cluster_of)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
