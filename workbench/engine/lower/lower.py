@@ -68,15 +68,14 @@ def lower(
     bodies, sizes = bodies or StageBodies(), StepSizes(within, earlier)
     pipeline: dict[str, int | str] = {}
     _met_by_host(graph, emit, "launch")
-    if stage_calls(graph):
+    pipelined = bool(stage_calls(graph))
+    (bodies.begin if pipelined else bodies.begin_anew)(lowering)
+    lowering.outliner.runs.sizes = sizes
+    if pipelined:
         mapping = options.get("pipeline.device_mapping")
         devices = mapping if isinstance(mapping, tuple) else (mapping,)  # an option of one value is that value
-        bodies.begin(lowering)
-        lowering.outliner.runs.sizes = sizes
         pipeline = lower_pipeline(lowering, str(options.get("pipeline.schedule")), bodies, devices)
     else:
-        bodies.begin_whole(lowering)
-        lowering.outliner.runs.sizes = sizes
         _lower_whole(lowering)
     _met_by_host(graph, emit, "finish")
     check_overlap(io, str(options.get("pipeline.schedule")), ipus, pipelined=bool(pipeline))

@@ -73,7 +73,7 @@ class StageBodies:
         """Find wishes and an outliner, as before where it is the same."""
         start, self.made = self._start, []
         if start is None or start.target != lowering.target or not answers_alike(lowering.options, start.options):
-            self._start = self._begun(lowering)
+            self._start = self._started(lowering)
             return
         lowering.wishes, lowering.summed_halves = dict(start.wishes), set(start.summed_halves)
         lowering.plans.update(start.plans)
@@ -81,8 +81,8 @@ class StageBodies:
         if start.outlining is not None:
             lowering.outliner = start.outlining.outliner()
 
-    def begin_whole(self, lowering: Driver) -> Outlining | None:
-        """Find wishes and an outliner, for this graph once; returns what can be shared, None where nothing is to be."""
+    def begin_anew(self, lowering: Driver) -> Outlining | None:
+        """Find wishes and an outliner; returns what can be shared, found once a graph; None: nothing is to be."""
         lowering.wishes = find_wishes(lowering)
         if not lowering.options.get("optimizations.enable_graph_outlining"):
             return None
@@ -95,11 +95,11 @@ class StageBodies:
         lowering.outliner = known[2].outliner()
         return known[2]
 
-    def _begun(self, lowering: Driver) -> _Start:
+    def _started(self, lowering: Driver) -> _Start:
         """Find wishes and an outliner, and what that reads."""
         options, noted = lowering.options, NotedOptions.of(lowering.options)
         lowering.options = noted
-        shared = self.begin_whole(lowering)
+        shared = self.begin_anew(lowering)
         lowering.options = options
         return _Start(
             target=lowering.target,
