@@ -251,7 +251,7 @@ class _Axis:
         return _Met(shared=self.table.shared[at], alone=self.table.alone[at], ring=ring)
 
 
-MOST_PAIRS = 4096  # of intervals of an axis that are all worked out; a tile of each IPU asks for one
+MOST_PAIRS = 4096  # of intervals of an axis that are all worked out; each tile asks for one of them
 Bounds: TypeAlias = tuple[int, bytes, bytes]
 
 

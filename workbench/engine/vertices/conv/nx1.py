@@ -55,6 +55,8 @@ def _nx1_run_sums(
     run_lengths: Sequence[Sizes] | None,
     workers: int,
     at_least: bool,
+    *,
+    in_type: str,
     **kinds: Any,
 ) -> list[Sizes]:
     """Per worker, the cycles of its runs in one call: of its share of the rows, or of the same runs as the others.
@@ -63,10 +65,10 @@ def _nx1_run_sums(
     """
 
     def run(length: Sizes) -> Sizes:
-        return nx1_worker_runs(length, **kinds)
+        return nx1_worker_runs(length, in_type=in_type, **kinds)
 
     if run_lengths is None:
-        if at_least:
+        if at_least and in_type != "quarter":  # whose runs have no line below them
             return [least_row_sum(positions, row_width, workers, run)]
         return worker_row_sums(positions, row_width, workers, run)
     return [sum(run(length) for length in run_lengths)] * workers
@@ -116,15 +118,8 @@ def nx1_cycles(
     type, as PopLibs' planner does). Source: poplibs@7eac0f26 lib/poplin/PerformanceEstimation.hpp:694, :955.
     """
     float_partials = partials_type == "float"
-    quarter = in_type == "quarter"  # its runs have no line below them
     kinds: dict[str, Any] = {"in_type": in_type, "partials_type": partials_type, "conv_units": conv_units}
-    run_sums = _nx1_run_sums(positions, row_width, run_lengths, workers, at_least and not quarter, **kinds)
-    load = weight_load_cycles(
-        conv_units=conv_units,
-        bytes_per_unit=weight_bytes_per_unit,
-        bytes_per_cycle=weight_load_bytes_per_cycle,
-        filter_height=filter_height,
-    )
+    run_sums = _nx1_run_sums(positions, row_width, run_lengths, workers, at_least, **kinds)
     loops = _Loops(
         kernel_outer=kernel_outer,
         kernel_inner=kernel_inner,
@@ -132,10 +127,15 @@ def nx1_cycles(
         in_groups=in_groups,
         out_groups=out_groups,
         conv_groups=conv_groups,
-        load=load,
+        load=weight_load_cycles(
+            conv_units=conv_units,
+            bytes_per_unit=weight_bytes_per_unit,
+            bytes_per_cycle=weight_load_bytes_per_cycle,
+            filter_height=filter_height,
+        ),
     )
     halves = (loops, run_sums, filter_height, float_partials, workers)
-    cycles = _nx1_quarter(loops, run_sums, workers) if quarter else _nx1_halves(*halves)
+    cycles = _nx1_quarter(loops, run_sums, workers) if in_type == "quarter" else _nx1_halves(*halves)
     if not kernel_zeroing:
         return cycles
     return cycles + zero_partials_cycles(
