@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -73,11 +74,11 @@ def blocks() -> Any:
 
 def check_in_turn(start: Any, steps: list[tuple[str, Any]]) -> None:
     """Each step changes one thing of the request before it."""
-    asked, executable = start, compile_request(start)
+    asked, made = start, [compile_request(start)]  # all held: what one of them has serves each later one
     for name, value in steps:
         asked = asked.replace(**({name: value} if name in ARGUMENTS else {"options": {name: value}}))
-        executable = compile_request(asked, like=executable)
-        assert_alike(executable, compile_request(asked))
+        made.append(compile_request(asked, like=made[-1]))
+        assert_alike(made[-1], compile_request(asked))
 
 
 def assert_alike(one: Executable, other: Executable) -> None:
@@ -150,3 +151,32 @@ def test_plans_are_told_to_be_the_same_though_the_planner_forgot_them() -> None:
         first.request.replace(options={"convolutions.poplar_options.availableMemoryProportion": 0.5}), like=first
     )
     assert later.profile.tables is first.profile.tables
+
+
+def test_what_an_earlier_compile_had_is_taken_from_it_whichever_the_next_is_made_like() -> None:
+    """Back to a schedule of before, and on to one that recomputation leaves as it is; what is said of it differs."""
+    start = request_of(blocks, stages=["n1", "n3"], gradient_accumulation_steps=12)
+    first = compile_request(start.replace(options={"pipeline.schedule": "Sequential"}))
+    assert first.profile.fits
+    other = compile_request(start.replace(options={"allow_recompute": True}), like=first)
+    again = compile_request(first.request, like=other)
+    assert again.profile.tables is first.profile.tables
+    asked = first.request.replace(options={"allow_recompute": True})
+    last = compile_request(asked, like=compile_request(other.request, like=other))
+    assert last.profile.tables is first.profile.tables
+    assert len(last.profile.meta["assumptions"]) == len(first.profile.meta["assumptions"]) + 1
+    assert any(said.startswith("recomputation: nothing is computed again") for said in last.profile.meta["assumptions"])
+    assert str(last.graph) == str(compile_request(asked).graph)
+    assert_alike(last, compile_request(asked))
+
+
+def test_kin_are_found_while_somebody_holds_them() -> None:
+    first = compile_request(request_of(network, optimizer="sgd"))
+    second = compile_request(first.request.replace(options={"matmuls.clear_pass_type": True}), like=first)
+    assert list(second.kin) == [second, first]
+    assert first.kin is second.kin
+    del second
+    gc.collect()
+    assert list(first.kin) == [first]
+    alone = compile_request(first.request)
+    assert list(alone.kin) == [alone]

@@ -46,7 +46,8 @@ Progress = Callable[[str], None]
 def compile_request(request: Request, progress: Progress | None = None, like: Executable | None = None) -> Executable:
     """Trace and compile; an exception raised by `progress` stops the compile with nothing kept.
 
-    `like`: an executable whose trace, and graph after the passes, are taken where the request asks for the same ones.
+    `like`: an executable whose trace, and graph after the passes, are taken where the request asks for the same ones;
+    what one of its kin has made wholly is taken over from that.
     """
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {progress!r}", expected="a function of the name of a phase")
@@ -64,10 +65,24 @@ def compile_request(request: Request, progress: Progress | None = None, like: Ex
     traced, graph = traced_graph(request, reused)
     changed = _trace_text(traced.graph) + (", traced before" if reused else "")
     phase = Phase(phase="trace", seconds=time.perf_counter() - start, changed=changed)
+    like = _nearest(request, graph, like) if reused else like
     earlier = like._result if like is not None and isinstance(like._result, Compiled) else None
     compiled, content = _compiled(request, graph, listener, earlier)
     compiled = dataclasses.replace(compiled, phases=(phase, *compiled.phases))
     return Executable(request, compiled, traced, content, like)
+
+
+def _nearest(request: Request, graph: Graph, like: Executable | None) -> Executable | None:
+    """Of an executable and its kin the one that was compiled to all that this request would be; else itself."""
+    if like is None:
+        return None
+    ipus = needed_ipus(request, graph)
+    each: Executable
+    for each in (like, *like.kin):
+        made = each._result
+        if isinstance(made, Compiled) and made.serves_wholly(graph, request.target, request.options, ipus):
+            return each
+    return like
 
 
 def traced_graph(request: Request, traced: Source | None = None) -> tuple[Source, Graph]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.engine.compile import Compiled, Phase
 from workbench.errors import InputError, OutOfMemoryError
 from workbench.executable import cache
+from workbench.executable.kin import Kin
 from workbench.executable.pipelines import devices_of, recomputed_source
 from workbench.executable.request import EXECUTION, Request
 from workbench.executable.source_lines import with_lines
@@ -54,7 +55,7 @@ class Executable:
 
     `traced` is what the front end made of the source, None when an earlier session's profile was enough.
     `content` is what the profile is kept by for later sessions; without it nothing is kept. What was collected of
-    `like` is taken over where it is of the same program.
+    `like` is taken over where it is of the same program. `kin` are those it was made like, and they like it.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class Executable:
         self.traced = traced
         self._content = content
         self._running = threading.RLock()
+        self.kin: Kin = Kin() if like is None else like.kin
+        self.kin.join(self)
         same = like is not None and _same_program(compiled, like._result)
         self._known: Profile | None = like.__dict__.get("_whole_profile", like._known) if like and same else None
 

@@ -89,7 +89,8 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
 
 
 def collect_again(known: Profile, compiled: Compiled, typical_errors: Mapping[str, Any] | None = None) -> Profile:
-    """The profile of a compile that took over all from the one that `known` was collected of, but for its options."""
+    """The profile of a compile that took over all from the one that `known` was collected of, but for its options and
+    what is assumed."""
     operators = compiled.lowered.operators if compiled.lowered else ()
     described = [_described(row, compiled.options) for row in operators]
     warnings = [*_unmodelled(compiled), *_beyond_bounds(described, known.tables["operators"])]
@@ -505,11 +506,12 @@ def _unmodelled(compiled: Compiled) -> list[str]:
 
 
 def _asked(compiled: Compiled) -> dict[str, Any]:
-    """With which options a program was made, and how."""
+    """With which options a program was made, how, and what was assumed."""
     return {
         "config": plain(dict(compiled.options)),
         "config_changed": plain(dict(compiled.options.changed)),
         "passes": [dataclasses.asdict(phase) for phase in compiled.phases],
+        "assumptions": list(compiled.graph.assumptions),
     }
 
 
@@ -533,7 +535,6 @@ def _meta(compiled: Compiled, made: _Collector, positions: Any) -> dict[str, Any
         "total_cycles": compiled.trace.total_cycles,
         **_asked(compiled),
         "target": _target(program.target),
-        "assumptions": list(graph.assumptions),
         "warnings": _unmodelled(compiled),
         "formulas": known,
         "category_formulas": categories,

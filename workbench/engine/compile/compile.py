@@ -45,15 +45,21 @@ class Compiled:
 
     def serves(self, prepared: Optimised, target: Target, options: Options, ipus: int) -> bool:
         """Whether all of it but the options is what a compile of the same graph with these would make."""
-        same = self.prepared is prepared and self.lowered is not None and self.lowered.target == target
-        return same and self.program.ipus == ipus and answers_alike(options, self.read)
+        same = self.prepared is not None and self.prepared.graph.is_but_for_words(prepared.graph)
+        there = same and self.lowered is not None and self.lowered.target == target
+        return there and self.program.ipus == ipus and answers_alike(options, self.read)
 
-    def again(self, options: Options, clock: Clock) -> Compiled:
-        """The same with other options."""
+    def serves_wholly(self, graph: Graph, target: Target, options: Options, ipus: int) -> bool:
+        """Whether all of it but the options and what is assumed is what a compile of this graph would make."""
+        prepared = self.prepared
+        return prepared is not None and prepared.serves(graph, options) and self.serves(prepared, target, options, ipus)
+
+    def again(self, prepared: Optimised, options: Options, clock: Clock) -> Compiled:
+        """The same with other options, of a graph of which maybe other things are assumed."""
         for phase in (phase for phase in self.phases if phase.phase in MEASURES):
             clock.progress(phase.phase)
             clock.phases.append(phase.again())
-        return replace(self, options=options, phases=tuple(clock.phases))
+        return replace(self, graph=prepared.graph, prepared=prepared, options=options, phases=tuple(clock.phases))
 
 
 @paused_collection()
@@ -79,6 +85,7 @@ def compile_graph(
     clock = Clock(progress)
     known = like.prepared if like is not None else None
     if known is not None and known.serves(graph, options):
+        known = known.saying(graph)
         clock.phases.extend(known.repeated())
     else:
         known = prepare(graph, options, clock.phase, clock.phases, known)
@@ -101,7 +108,7 @@ def compile_graph(
         size = f"{len(lowered.program.steps)} steps, {len(lowered.program.variables)} variables"
         changed.append(f"{size}, {AGAIN}" if same else size)
     if like is not None and same:
-        return like.again(options, clock)
+        return like.again(known, options, clock)
     measured = measure(lowered.program, noted, clock, graph=known.graph, lowered=lowered, earlier=like)
     return replace(measured, options=options, prepared=known, read=noted.noted)
 

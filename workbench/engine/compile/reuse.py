@@ -43,7 +43,14 @@ class Optimised:
 
     def serves(self, graph: Graph, options: Options) -> bool:
         """Whether the passes would make the same of a graph with these options."""
-        return graph is self.source and self.read_alike(options)
+        return graph.is_but_for_words(self.source) and self.read_alike(options)
+
+    def saying(self, graph: Graph) -> Optimised:
+        """The same of a graph that differs in what is assumed of it, which passes only add to."""
+        if graph is self.source:
+            return self
+        added = self.graph.assumptions[len(self.source.assumptions) :]
+        return replace(self, source=graph, graph=replace(self.graph, assumptions=(*graph.assumptions, *added)))
 
     def repeated(self) -> tuple[Phase, ...]:
         """The rows of the phases for a compile that takes them over."""

@@ -156,6 +156,17 @@ class Graph:
         """The entry function."""
         return self.functions[self.entry]
 
+    def is_but_for_words(self, other: Graph) -> bool:
+        """Whether both are one graph, with the very same functions, of which maybe other things are assumed."""
+        return self is other or (
+            self.functions is other.functions
+            and (self.entry, self.name, self.batch_size, self.mode)
+            == (other.entry, other.name, other.batch_size, other.mode)
+            and self.inputs is other.inputs
+            and self.outputs is other.outputs
+            and self.meta is other.meta
+        )
+
     def __str__(self) -> str:
         roles = ", ".join(f"{shown(item.name)}:{item.role}" for item in self.inputs)
         rest = [str(fn) for name, fn in self.functions.items() if name != self.entry]

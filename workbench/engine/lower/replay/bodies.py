@@ -89,7 +89,7 @@ class StageBodies:
         # A run reads all its arguments at its start, where inputs copied one by one have not come yet.
         runs = bool(lowering.options.get("optimizations.merge_infeed_io_copies"))
         known = self._outlined.get(runs)
-        if known is None or known[0] is not lowering.graph or known[1] is not lowering.reuse:
+        if known is None or not known[0].is_but_for_words(lowering.graph) or known[1] is not lowering.reuse:
             known = (lowering.graph, lowering.reuse, outlining(lowering.graph, lowering.reuse, runs=runs))
             self._outlined[runs] = known
         lowering.outliner = known[2].outliner()
