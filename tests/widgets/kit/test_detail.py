@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from tests.profiler.scheduled import scheduled_profile
 from tests.widgets.large import large_profile
 from workbench.profiler.profile import Profile
 from workbench.profiler.timeline import TimedNode
-from workbench.widgets.kit.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window, count_blocks
+from workbench.widgets.kit.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window, bins_of, count_blocks
 
 PROFILES = {"loop": handmade_profile, "pipeline": handmade_pipeline}
 
@@ -118,6 +119,17 @@ def test_empty_window() -> None:
     lane = Detail(made("loop")).lane(0, Window(first=5, last=5, bins=3))
     assert lane.blocks == []
     assert np.array_equal(lane.bins, np.zeros((3, len(BUSY))))
+
+
+@pytest.mark.parametrize("schedule", ["Grouped", "Interleaved", "Sequential"])
+@pytest.mark.parametrize("bins", [1, 7, 300, 5_000])
+def test_bins_alone_are_those_of_lanes_without_rectangles(schedule: str, bins: int) -> None:
+    profile = scheduled_profile(schedule, 3, 12, recompute=200 * (schedule != "Sequential"))
+    for first, last in ((0, profile.total_cycles), (1_234, profile.total_cycles // 2), (0, 2 * profile.total_cycles)):
+        window = Window(first=first, last=last, bins=bins, least=math.inf)
+        lanes = np.stack([lane.bins for lane in Detail(profile).lanes(window)])
+        assert np.allclose(bins_of(profile, window), lanes, atol=1e-6)
+        assert np.allclose(bins_of(profile, window, [2, 0]), lanes[[2, 0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("make", [handmade_profile, handmade_pipeline], ids=["loop", "pipeline"])

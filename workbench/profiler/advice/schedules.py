@@ -70,7 +70,7 @@ class ScheduleComparison(Comparison):
         frame = self.table_of_schedules
         return {"schedules": records(frame.astype(object).where(frame.notna(), None))}
 
-    @property
+    @cached_property
     def best(self) -> Profile:
         """The fastest that fits, else the one with the least memory."""
         fitting = [profile for profile in self.profiles if profile.fits]
@@ -78,7 +78,7 @@ class ScheduleComparison(Comparison):
             return min(fitting, key=lambda profile: profile.total_cycles)
         return min(self.profiles, key=lambda profile: profile.max_tile_bytes)
 
-    @property
+    @cached_property
     def sentence(self) -> str:
         """The fastest that fits, and what each of the others costs against it."""
         best = self.best

@@ -140,7 +140,14 @@ class Pipeline(Report):
 
         `fraction` is idle cycles / (IPUs x window), `by_cause` and `by_ipu` the idle cycles, `window` its two ends.
         """
-        first, last = self._window(cycles_from, cycles_to)
+        window = self._window(cycles_from, cycles_to)
+        return dict(self._bubbles_of_span) if window == self._window(None, None) else self._bubbles(*window)
+
+    @cached_property
+    def _bubbles_of_span(self) -> dict[str, Any]:
+        return self._bubbles(*self._window(None, None))
+
+    def _bubbles(self, first: int, last: int) -> dict[str, Any]:
         spent = self.spent(first, last)
         idle = spent[spent["cause"].isin(IDLE)]
         whole = self.profile.ipus * max(0, last - first)

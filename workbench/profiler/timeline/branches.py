@@ -177,11 +177,12 @@ class Branches:
 def _first_step(node: TimedNode) -> int | None:
     """The step with which a node begins, if it can be told without making nodes."""
     while node.kind != "step":
-        if steps := node.steps:
-            return steps[0]
-        if isinstance(node.parts, Later) or not node.parts:
+        if not node.parts or node.kind == "overlap":
             return None
-        node = node.parts[0]
+        first = node.members[0] if node.kind == "sequence" else node.children[0]
+        if isinstance(first, int):
+            return first
+        node = first
     return node.step
 
 

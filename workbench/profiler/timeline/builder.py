@@ -49,9 +49,7 @@ class _Builder:
             case tree.Step():
                 return self._step(part.id)
             case tree.Sequence():
-                if part.children and all(isinstance(child, tree.Step) for child in part.children):
-                    return self._steps_in_turn(part.name, part.children)
-                return self._sequence(part.name, [self.node(child) for child in part.children])
+                return self._sequence(part)
             case tree.Repeat():
                 return self._repeat(part.name, part.times, self.node(part.body))
             case tree.Call():
@@ -66,21 +64,24 @@ class _Builder:
         spent = self._spent.get(tuple(key)) or self._spent.setdefault(tuple(key), _spent(*key))
         return _made("step", name, key[0], spent, step=step)
 
-    def _steps_in_turn(self, name: str, steps: tuple[tree.Part, ...]) -> TimedNode:
-        """A sequence of steps alone, each of which gets a node when it is asked for."""
-        rows = [self.steps[step.id] for step in steps if isinstance(step, tree.Step)]
-        ends = list(accumulate((row[2] for row in rows), initial=0))
+    def _sequence(self, sequence: tree.Sequence) -> TimedNode:
+        """Its steps get nodes when they are asked for; what they take is added up by where and on what."""
+        known: dict[int, TimedNode] = {}
+        lengths: list[int] = []
         together: dict[tuple[Any, ...], int] = {}
-        for _, _, cycles, *places in rows:
-            together[tuple(places)] = together.get(tuple(places), 0) + cycles
-        spent = in_turn([_spent(cycles, *places) for places, cycles in together.items()])
-        parts = Later(branches=steps, make=self.node)
-        return _made("sequence", name, ends[-1], spent, parts=parts, offsets=tuple(ends[:-1]))
-
-    def _sequence(self, name: str, children: list[TimedNode]) -> TimedNode:
-        ends = list(accumulate((child.cycles for child in children), initial=0))
-        spent = in_turn([child.spent for child in children])
-        return _made("sequence", name, ends[-1], spent, parts=tuple(children), offsets=tuple(ends[:-1]))
+        for place, part in enumerate(sequence.children):
+            if isinstance(part, tree.Step):
+                _, _, cycles, *places = self.steps[part.id]
+                together[tuple(places)] = together.get(tuple(places), 0) + cycles
+            else:
+                known[place] = node = self.node(part)
+                cycles = node.cycles
+            lengths.append(cycles)
+        ends = list(accumulate(lengths, initial=0))
+        steps = [_spent(cycles, *places) for places, cycles in together.items()]
+        spent = in_turn([*steps, *[node.spent for node in known.values()]])
+        parts = Later(branches=sequence.children, make=self.node, known=known) if sequence.children else ()
+        return _made("sequence", sequence.name, ends[-1], spent, parts=parts, offsets=tuple(ends[:-1]))
 
     def _repeat(self, name: str, times: int, body: TimedNode) -> TimedNode:
         return _made("repeat", name, body.cycles * times, repeated(body.spent, times), parts=(body,), times=times)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -364,9 +364,7 @@ class _Collector:
     def _has_stages(self, node: TimedNode) -> bool:
         if node not in self._staged:
             self._staged[node] = (
-                is_stage(node)
-                or any(map(_has_stage, _branches(node)))
-                or (not node.steps and any(self._has_stages(child) for child in node.children))
+                is_stage(node) or any(map(_has_stage, _branches(node))) or any(map(self._has_stages, node.inner))
             )
         return self._staged[node]
 
@@ -378,10 +376,12 @@ class _Collector:
             return (node.call.layer,) if node.call.layer else ()
         body = node.children[0] if node.kind == "call" else node
         if body not in self._layers:
-            steps = (self.layers[step] for step in body.steps)
-            inside = (layer for child in body.children for layer in self._layers_of(child))
-            found = dict.fromkeys(filter(None, steps) if body.steps else inside)
-            self._layers[body] = tuple(found) if body.kind != "step" else self._layers_of(body)
+            if body.kind == "step":
+                self._layers[body] = self._layers_of(body)
+            else:
+                members = body.members if body.kind == "sequence" else body.children
+                inside = ((self.layers[m],) if isinstance(m, int) else self._layers_of(m) for m in members)
+                self._layers[body] = tuple(dict.fromkeys(filter(None, chain.from_iterable(inside))))
         return self._layers[body]
 
 
@@ -395,7 +395,7 @@ def _is_repeat(node: TimedNode) -> bool:
 
 
 def _any(node: TimedNode, test: Callable[[TimedNode], bool]) -> bool:
-    return test(node) or (not is_stage(node) and any(_any(child, test) for child in node.children))
+    return test(node) or (not is_stage(node) and any(_any(child, test) for child in node.inner))
 
 
 def _branches(node: TimedNode) -> Sequence[Part]:
@@ -412,7 +412,7 @@ def _has_stage(branch: Part, but: str = "") -> bool:
 def _all_update(node: TimedNode) -> bool:
     if any(_has_stage(branch, but="update") for branch in _branches(node)):
         return False
-    return node.call.direction == "update" if is_stage(node) else all(map(_all_update, node.children))
+    return node.call.direction == "update" if is_stage(node) else all(map(_all_update, node.inner))
 
 
 # The pieces of an update with collectives in it: what replicas sum together, and the work between

@@ -80,10 +80,11 @@ class Block(NamedTuple):
 @dataclass(slots=True, eq=False, kw_only=True)
 class Later:
     """Nodes that are made when they are first asked for: one of each branch of an overlap, or of each step of a
-    sequence that has nothing else, by `make`."""
+    sequence, by `make`. `known` are those that were made before, by their places."""
 
     branches: Sequence[Part]
     make: Callable[[Part], TimedNode]
+    known: Mapping[int, TimedNode] = field(default_factory=dict)
     _made: tuple[TimedNode, ...] | None = None
 
     @property
@@ -95,7 +96,8 @@ class Later:
     def nodes(self) -> tuple[TimedNode, ...]:
         """The nodes."""
         if self._made is None:
-            self._made = tuple(self.make(branch) for branch in self.branches)
+            known = self.known
+            self._made = tuple([known.get(place) or self.make(part) for place, part in enumerate(self.branches)])
         return self._made
 
 
@@ -107,7 +109,7 @@ class TimedNode:
     `kind` is step, sequence, repeat, call, if, overlap or run (some neighbours of a sequence). `arm` is the dearest arm
     of an `if`. `offsets` are the starts of a sequence's children. `ipus` are those that work in it. `function` names
     the body of a call. `sums` keeps what `totals` add up to before each child of a sequence, once it was asked for.
-    `parts` are the children; those of an overlap, and steps, are made when somebody looks into it.
+    `parts` are the children; those of an overlap, and the steps of a sequence, are made when somebody looks into it.
     """
 
     kind: str
@@ -134,9 +136,24 @@ class TimedNode:
     @property
     def steps(self) -> tuple[int, ...]:
         """The steps of a sequence that has nothing else, whose nodes need not be made; of any other node none."""
-        if self.kind != "sequence" or not isinstance(self.parts, Later):
+        if self.kind != "sequence" or not isinstance(self.parts, Later) or self.parts.known:
             return ()
         return tuple([part.id for part in self.parts.branches if isinstance(part, Step)])
+
+    @property
+    def members(self) -> Sequence[TimedNode | int]:
+        """The children of a sequence, steps by their ids: no nodes are made of these."""
+        if not isinstance(self.parts, Later):
+            return [child.step if child.kind == "step" else child for child in self.parts]
+        known = self.parts.known
+        return [part.id if isinstance(part, Step) else known[place] for place, part in enumerate(self.parts.branches)]
+
+    @property
+    def inner(self) -> Sequence[TimedNode]:
+        """The children but the steps of a sequence."""
+        if self.kind != "sequence":
+            return self.children
+        return [member for member in self.members if isinstance(member, TimedNode)]
 
     @property
     def spent(self) -> Spent:
@@ -154,7 +171,7 @@ def _is_step(node: TimedNode) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Timeline:
-    """The tree of a whole call of the program on `ipus` IPUs."""
+    """The tree of a whole call of the program on `ipus` IPUs; `functions` stand behind those that they call."""
 
     root: TimedNode
     functions: Mapping[str, TimedNode]
@@ -295,9 +312,9 @@ def enclosing_of(call: Call) -> Enclosing:
 
 
 def plain_calls(node: TimedNode) -> list[tuple[Call, ...]] | None:
-    """The calls that each branch of an overlap makes in turn, without a node for each; None where anything else runs,
-    or its nodes are made."""
-    if node.kind != "overlap" or not isinstance(node.parts, Later) or node.parts.asked_for:
+    """The calls that each branch of an overlap makes in turn, without a node for each; None where anything else
+    runs."""
+    if node.kind != "overlap" or not isinstance(node.parts, Later):
         return None
     found = [tuple([part for part in in_order(branch) if isinstance(part, Call)]) for branch in node.parts.branches]
     pairs = zip(found, node.parts.branches, strict=True)
@@ -324,13 +341,13 @@ def in_turn(parts: Sequence[Spent]) -> Spent:
     rest: Counter[str] = Counter()
     for part in parts:
         for key, cycles in part.own.items():
-            own[key] += cycles
+            own[key] = own.get(key, 0) + cycles
         for cause, cycles in part.rest.items():
-            rest[cause] += cycles
+            rest[cause] = rest.get(cause, 0) + cycles
         if part.ipus != ipus:
             for ipu in ipus - part.ipus:
                 for cause, cycles in part.rest.items():
-                    own[ipu, cause] += cycles
+                    own[ipu, cause] = own.get((ipu, cause), 0) + cycles
     return Spent(own, rest, ipus)
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from workbench.base.arrays import IntArray
 from workbench.profiler.profile import Profile
 from workbench.profiler.timeline import Enclosing, TimedNode, called, enclosing_of, entered, plain_calls
+from workbench.profiler.timeline.busy import busy_before
 from workbench.profiler.timeline.tree import Call
 
 BUSY = ("compute", "exchange", "sync", "host", "inter_ipu", "collective")
@@ -164,19 +165,21 @@ class Detail:
         found: Counter[Layer] = Counter()
         if node.kind == "step":
             found[self._steps[node.step].layer] = node.cycles
-        elif steps := node.steps:
-            for step, cycles in zip(steps, self.spans(node)[1].tolist(), strict=True):
-                layer = self._steps[step].layer
-                found[layer] = found.get(layer, 0) + cycles
+        elif node.kind == "sequence":
+            for member, cycles in zip(node.members, self.spans(node)[1].tolist(), strict=True):
+                if isinstance(member, int):
+                    layer = self._steps[member].layer
+                    found[layer] = found.get(layer, 0) + cycles
+                else:
+                    self._add_mix(found, member)
         else:
             for child in (node.children[node.arm],) if node.kind == "if" else node.children:
-                if child.kind == "step":
-                    layer = self._steps[child.step].layer
-                    found[layer] = found.get(layer, 0) + child.cycles * node.times
-                    continue
-                for key, cycles in self._mix(child).cycles.items():
-                    found[key] = found.get(key, 0) + cycles * node.times
+                self._add_mix(found, child, node.times)
         return found
+
+    def _add_mix(self, found: Counter[Layer], node: TimedNode, times: int = 1) -> None:
+        for key, cycles in self._mix(node).cycles.items():
+            found[key] = found.get(key, 0) + cycles * times
 
     def busy(self, node: TimedNode, ipu: int) -> tuple[int, ...]:
         """Cycles of one execution of a node on an IPU by cause."""
@@ -216,19 +219,29 @@ class Detail:
         starts, cycles = self.spans(node)
         places: dict[int, list[int]] = {ipu: [] for ipu in node.ipus}
         spent: dict[int, list[list[int]]] = {ipu: [] for ipu in node.ipus}
-        for place, child in enumerate(node.children):
-            rows = {ipu: [0] * len(BUSY) for ipu in child.ipus}
-            for (ipu, cause), amount in child.totals.items():
-                if cause in _PLACE and ipu in rows:
-                    rows[ipu][_PLACE[cause]] = amount
+        members, lengths = node.members, cycles.tolist()
+        for place, child in enumerate(members):
+            if isinstance(child, int):
+                rows = self._step_rows(child, lengths[place])
+            else:
+                rows = {ipu: [0] * len(BUSY) for ipu in child.ipus}
+                for (ipu, cause), amount in child.totals.items():
+                    if cause in _PLACE and ipu in rows:
+                        rows[ipu][_PLACE[cause]] = amount
             for ipu, row in rows.items():
                 places[ipu].append(place)
                 spent[ipu].append(row)
         found: dict[int, _Row] = {}
         for ipu, mine in places.items():
             busy = np.array(spent[ipu], dtype=np.float64).reshape(-1, len(BUSY))
-            found[ipu] = _row([node.children[place] for place in mine], starts[mine], cycles[mine], busy)
+            found[ipu] = _row([members[place] for place in mine], starts[mine], cycles[mine], busy)
         return found
+
+    def _step_rows(self, step: int, cycles: int) -> dict[int, list[int]]:
+        """Cycles of a step by cause, of the IPUs that work in it."""
+        known = self._steps[step]
+        row = [cycles * (place == known.cause) for place in range(len(BUSY))]
+        return {ipu: row for ipu in known.ipus if ipu >= 0}
 
 
 def _row(members: Sequence[TimedNode | int], starts: IntArray, cycles: IntArray, busy: FloatArray) -> _Row:
@@ -402,6 +415,13 @@ def _joined(layers: list[tuple[float, float, str, str]], gap: float) -> list[tup
         else:
             found.append((start, end, same[0], same[1]))
     return found
+
+
+def bins_of(profile: Profile, window: Window, ipus: Iterable[int] | None = None) -> FloatArray:
+    """Cycles by cause in each bin of a window, without rectangles and layers: float64[IPUs, bins, causes]."""
+    chosen = list(range(profile.ipus) if ipus is None else ipus)
+    edges = np.asarray(window.first + np.arange(window.bins + 1) * window.each, dtype=np.float64)
+    return np.diff(busy_before(profile, edges, chosen, BUSY), axis=0).transpose(1, 0, 2)
 
 
 def count_blocks(profile: Profile, most: int) -> int:

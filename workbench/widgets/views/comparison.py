@@ -20,7 +20,7 @@ from workbench.profiler.advice.why import THROUGH
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
-from workbench.widgets.kit.detail import BUSY, Detail, Window
+from workbench.widgets.kit.detail import BUSY, Window, bins_of
 from workbench.widgets.kit.palette import ACCENT, CAUSES
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
@@ -101,8 +101,8 @@ def _lanes(sides: tuple[Profile, Profile], ipu: int, columns: dict[str, tuple[st
         mine = [number for number in shown if number < profile.ipus]
         bins = max(1, math.ceil(profile.total_cycles / each))
         window = Window(first=0, last=bins * each, bins=bins, least=math.inf)
-        found = [lane.bins for lane in Detail(profile).lanes(window, mine)]
-        parts = np.clip(np.rint(np.array(found) / window.each * 255), 0, 255)
+        found = bins_of(profile, window, mine)
+        parts = np.clip(np.rint(found / window.each * 255), 0, 255)
         columns[f"{side}_lanes"] = ("u1", parts.reshape(-1))
         table = profile.tables["cycle_breakdown"]
         rows = zip(*(table[name].tolist() for name in ("ipu", "cause", "cycles")), strict=True)

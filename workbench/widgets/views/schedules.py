@@ -12,7 +12,7 @@ from workbench.base.units import cycles_text
 from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
-from workbench.widgets.kit.detail import BUSY, Detail, Window
+from workbench.widgets.kit.detail import BUSY, Window, bins_of
 from workbench.widgets.kit.palette import CAUSES, paint
 from workbench.widgets.kit.payload import pack
 from workbench.widgets.kit.selection import Selection
@@ -83,8 +83,7 @@ def payload(report: ScheduleComparison) -> tuple[dict[str, Any], bytes]:
     trials = [trial for trial in report.trials if trial.executable is not None]
     for place, (trial, profile) in enumerate(zip(trials, report.profiles, strict=True)):
         window = Window(first=0, last=profile.total_cycles, bins=bins, least=math.inf)
-        detail = Detail(profile)
-        found = np.stack([lane.bins for lane in detail.lanes(window)])
+        found = bins_of(profile, window)
         parts = np.clip(np.rint(found / max(window.each, 1e-9) * 255), 0, 255)
         columns[f"bins{place}"] = ("u1", parts.reshape(-1))
         schedules.append(_described(trial, profile, best=profile is report.best))
