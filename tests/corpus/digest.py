@@ -6,7 +6,8 @@ those vectors, so the order in which vectors were numbered does not count; the o
 
 Left out, because they differ without the program being another one:
 - `meta`: `engine_version` and `format_version` (they number our releases), `typical_errors` (the fidelity table's, the
-  same in every profile), and the seconds of `passes`, which is a table of `phase` and `changed` here;
+  same in every profile), and the seconds of `passes`, which is a table of `phase` and `changed` here, and whether a
+  phase was taken over from another compile;
 - `steps.source` and the lines in calls of `meta.trace`: which file and line made a step (those of the corpus move when
   it is edited); whether one is named stays in, and so the text of the report `source` is out;
 - `meta.layer_lines` and `meta.sources`: where layers were made, and the text there;
@@ -27,6 +28,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from workbench.engine.compile.phases import AGAIN
 
 DIGITS = 12
 META_LEFT_OUT = ("engine_version", "format_version", "typical_errors", "formulas", "passes", "layer_lines", "sources")
@@ -90,7 +93,8 @@ def columns(profile: Any) -> Tables:
     trace = profile.meta["trace"]
     found["meta"]["trace"] = [{name: _without_lines(part) for name, part in trace.items()}]
     passes = profile.meta["passes"]
-    found["passes"] = {key: [each[key] for each in passes] for key in ("phase", "changed")}
+    told = [each["changed"].removesuffix(AGAIN).rstrip(", ") for each in passes]
+    found["passes"] = {"phase": [each["phase"] for each in passes], "changed": told}
     found["tiles"] = _of_frame(profile.tiles)
     found["blocks"] = _of_frame(profile.blocks(max_rows=BLOCKS))
     found["text"] = dict(_texts(profile))
