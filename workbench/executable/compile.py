@@ -77,8 +77,8 @@ def _nearest(request: Request, graph: Graph, like: Executable | None) -> Executa
     if like is None:
         return None
     ipus = needed_ipus(request, graph)
-    each: Executable
-    for each in (like, *like.kin):
+    known: list[Executable] = [like, *like.kin]
+    for each in known:
         made = each._result
         if isinstance(made, Compiled) and made.serves_wholly(graph, request.target, request.options, ipus):
             return each

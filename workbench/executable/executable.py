@@ -71,7 +71,7 @@ class Executable:
         self.traced = traced
         self._content = content
         self._running = threading.RLock()
-        self.kin: Kin = Kin() if like is None else like.kin
+        self.kin: Kin[Executable] = Kin() if like is None else like.kin
         self.kin.join(self)
         same = like is not None and _same_program(compiled, like._result)
         self._known: Profile | None = like.__dict__.get("_whole_profile", like._known) if like and same else None

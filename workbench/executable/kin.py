@@ -1,4 +1,4 @@
-"""Executables that were made like one another: what one of them has is found for the next, whichever it is made like.
+"""Things that were made like one another: what one of them has is found for the next, whichever it is made like.
 
 They are not kept here: one that nobody holds any more is gone.
 """
@@ -6,27 +6,26 @@ They are not kept here: one that nobody holds any more is gone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 from weakref import ReferenceType, ref
-
-if TYPE_CHECKING:
-    from workbench.executable.executable import Executable
 
 MOST = 32  # looked at in turn; the options behind one are compared in some microseconds
 
+T = TypeVar("T")
 
-class Kin:
-    """Executables made like one another, latest first."""
+
+class Kin(Generic[T]):
+    """What was made like one another, latest first."""
 
     def __init__(self) -> None:
-        self._held: tuple[ReferenceType[Executable], ...] = ()
+        self._held: tuple[ReferenceType[T], ...] = ()
 
-    def join(self, executable: Executable) -> None:
+    def join(self, one: T) -> None:
         """One more."""
         alive = [each for each in self._held if each() is not None]
-        self._held = (ref(executable), *alive[: MOST - 1])
+        self._held = (ref(one), *alive[: MOST - 1])
 
-    def __iter__(self) -> Iterator[Executable]:
+    def __iter__(self) -> Iterator[T]:
         for each in self._held:
             found = each()
             if found is not None:

@@ -13,8 +13,8 @@ from tests.engine.random_programs import programs
 from tests.profiler.builder import Builder
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.measured import compiled
+from tests.profiler.nested import nested
 from tests.profiler.scheduled import scheduled_profile
-from tests.profiler.timeline.test_nested_windows import nested
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect
 from workbench.profiler.profile import Profile

@@ -14,6 +14,7 @@ import workbench as wb
 from tests.engine.random_programs import programs
 from tests.profiler.handmade import handmade_pipeline
 from tests.profiler.measured import compiled
+from tests.profiler.nested import nested
 from workbench.engine.program import TileProgram
 from workbench.profiler.collect import collect
 from workbench.profiler.profile import Profile
@@ -23,22 +24,7 @@ from workbench.profiler.timeline.counting import mean_within
 from workbench.profiler.timeline.executions import Executions
 from workbench.widgets.face import views
 
-TILES = 4
 MOST_NODES = 100_000  # visited for one answer; the program below has 2 * 10^12 steps
-
-
-def nested(outer: int, inner: int) -> Profile:
-    """`outer` turns of a step, a loop of `inner` turns of a step and a copy, and a step."""
-    g = wb.tiles.Graph("ipu2", tiles=TILES)
-    x, y = (g.variable(name, TILES * 100).map_linearly(tiles=TILES) for name in "xy")
-    there, back = g.compute_set("there"), g.compute_set("back")
-    for tile in range(TILES):
-        part = slice(tile * 100, tile * 100 + (100 if tile else 40))  # tile 0 has less to do
-        there.vertex("popops::BinaryOp1D", tile=tile, op="ADD", a=x[part], b=x[part], out=y[part])
-        back.vertex("popops::BinaryOp1D", tile=tile, op="ADD", a=y[part], b=y[part], out=x[part])
-    loop = g.repeat(inner, there, g.copy(y, x), name="inner")
-    body = g.repeat(outer, back, loop, there, name="outer")
-    return wb.profile(g.sequence(g.host_copy(x), body, g.host_copy(y, "to_host")))
 
 
 @pytest.fixture
