@@ -12,11 +12,10 @@ from workbench.base.categories import FOOTPRINT_CATEGORIES, VARIABLE_CATEGORIES
 from workbench.engine.memory.footprint import Footprint
 from workbench.engine.memory.intervals import Intervals
 from workbench.engine.memory.lifetimes import lifetimes
+from workbench.engine.memory.running import running_sums
 from workbench.engine.memory.states import States, pairs_of_numbers
 from workbench.engine.program import TileProgram
 from workbench.engine.program.columns import columns_of
-
-_CHUNK_BYTES = 1 << 20  # of one array at a time, so that it stays in cache
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -223,33 +222,10 @@ class Liveness:
 
         Integers of 32 bits where all bytes together fit in them: they take half the time.
         """
-        count, width = len(states.first), table.rows.shape[1]
         highest = table.rows.max(axis=1, initial=0)[states.changes[:, 1]] * np.abs(states.changes[:, 2])
         most = int(highest.sum()) + int(table.always.max(initial=0))
-        dtype = np.dtype(np.int32 if most < 1 << 31 else np.int64)
-        rows = list(table.rows.astype(dtype))
-        length = max(1, _CHUNK_BYTES // (dtype.itemsize * max(1, width)))
-        starts = range(0, count, length)
-        bounds = np.searchsorted(states.changes[:, 0], [*starts, count]).tolist()
-        changes = states.changes.tolist()
-        now = np.zeros(width, dtype)
-        for start, first, last in zip(starts, bounds[:-1], bounds[1:], strict=True):
-            chunk = np.empty((min(length, count - start), width), dtype)
-            lines, made = list(chunk), 0
-            for state, row, times in changes[first:last]:
-                here = lines[state - start]
-                for line in lines[made : state - start]:
-                    line[:] = now
-                if times == 1:
-                    np.add(now, rows[row], out=here)
-                elif times == -1:
-                    np.subtract(now, rows[row], out=here)
-                else:
-                    np.add(now, times * rows[row], out=here)
-                now, made = here, state - start + 1
-            chunk[made:] = now
-            now = now.copy()
-            yield start, chunk  # the caller's to change
+        rows = table.rows.astype(np.int32 if most < 1 << 31 else np.int64)
+        return running_sums(rows, states.changes, len(states.first))
 
     def _live_of_all(self, ipu: int) -> IntArray:
         """Not-always-live bytes of all tiles together, int64[positions]."""
