@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -95,14 +95,13 @@ def evaluated(formula_id: str, inputs: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A sum of terms, all in one unit; costs add, and `Cost()` is zero."""
+    """A sum of terms, all in one unit; costs add, and `Cost()` is zero. `value` is the total of the terms."""
 
     terms: tuple[Term, ...] = ()
+    value: int = field(init=False, repr=False, compare=False)  # summed once, as it is asked for often
 
-    @property
-    def value(self) -> int:
-        """The total of the terms."""
-        return sum([part.value for part in self.terms])
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", sum([part.value for part in self.terms]))
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.terms + other.terms)
