@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from workbench.base.arrays import IntArray
 from workbench.engine.memory import running
-from workbench.engine.memory.running import LEAST, Run, running_sums, runs_of
+from workbench.engine.memory.running import LEAST, Repetition, running_sums, runs_of
 
 ROWS, WIDTH = 5, 3
 Delta = tuple[tuple[int, int], ...]
@@ -73,7 +73,7 @@ def test_a_layer_that_comes_three_times() -> None:
     """Ten states of a layer, one between; then the layer twice, of which the last is the first one again."""
     layer: list[Delta] = [((0, 1),), ((1, 1),), ((0, -1),), ((2, 1),), ((1, -1),)] * 2
     deltas = [((3, 1),), *layer, ((4, 1),), *layer, *layer]
-    assert runs_of(changes_of(deltas), len(deltas)) == [Run(12, 1, 10), Run(22, 1, 10)]
+    assert runs_of(changes_of(deltas), len(deltas)) == [Repetition(12, 1, 10), Repetition(22, 1, 10)]
 
 
 def test_too_few_states_for_a_run() -> None:

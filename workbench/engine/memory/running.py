@@ -20,7 +20,7 @@ Whole: TypeAlias = npt.NDArray[Any]
 """Integers of 32 or of 64 bits."""
 
 
-class Run(NamedTuple):
+class Repetition(NamedTuple):
     """States from `start` on that change as those from `source` on, so many of them; the source ends before."""
 
     start: int
@@ -28,7 +28,7 @@ class Run(NamedTuple):
     length: int
 
 
-def runs_of(changes: IntArray, states: int) -> list[Run]:
+def runs_of(changes: IntArray, states: int) -> list[Repetition]:
     """The runs in order, each of the earliest states that begin alike. `changes` are state, row and times, rising."""
     if states <= LEAST:
         return []
@@ -43,7 +43,7 @@ def runs_of(changes: IntArray, states: int) -> list[Run]:
     earliest = first[which.reshape(-1)]
     again = np.flatnonzero(np.arange(len(ahead)) - earliest >= LEAST)
     bounds = np.searchsorted(state, np.arange(states + 1))
-    found: list[Run] = []
+    found: list[Repetition] = []
     end = 0
     while (place := int(np.searchsorted(again, end))) < len(again):
         start = int(again[place])
@@ -51,7 +51,7 @@ def runs_of(changes: IntArray, states: int) -> list[Run]:
         most = min(start - source, states - start)
         differs = told[start : start + most] != told[source : source + most]
         length = int(differs.argmax()) if differs.any() else most
-        run = Run(start, source, length)
+        run = Repetition(start, source, length)
         if length >= LEAST and _are_alike(changes, bounds, run):
             found.append(run)
             end = start + length
@@ -60,7 +60,7 @@ def runs_of(changes: IntArray, states: int) -> list[Run]:
     return found
 
 
-def _are_alike(changes: IntArray, bounds: IntArray, run: Run) -> bool:
+def _are_alike(changes: IntArray, bounds: IntArray, run: Repetition) -> bool:
     """Whether the changes are the same, and not only told alike."""
     one = changes[bounds[run.start] : bounds[run.start + run.length]]
     other = changes[bounds[run.source] : bounds[run.source + run.length]]
@@ -83,7 +83,7 @@ class _Sums:
 
     def __init__(self, rows: Whole, changes: IntArray, states: int) -> None:
         self.rows = list(rows)
-        self.runs = [*runs_of(changes, states), Run(states, 0, 0)]  # the last one is never reached
+        self.runs = [*runs_of(changes, states), Repetition(states, 0, 0)]  # the last one is never reached
         self.bounds = np.searchsorted(changes[:, 0], np.arange(states + 1)).tolist()
         self.changes = changes.tolist()
         is_kept = np.zeros(states + 1, bool)
