@@ -367,19 +367,24 @@ for tile in range(1472):
     cs.vertex("popops::UnaryOp1DInPlace", tile=tile, op="SQUARE", inOut=x[60 * tile : 60 * tile + 60])
 assert len(g.sequence(g.host_copy(x), cs).compile_program().steps) >= 3
 assert not {"jax", "keras", "pandas"} & set(sys.modules)
-import time
-print(time.process_time())
 """
 
 
-def test_import_and_a_first_program_take_less_than_a_second() -> None:
-    seconds = []
-    for _ in range(3):  # processor time, interpreter included: other work on the machine does not count
-        done = subprocess.run([sys.executable, "-c", FIRST], check=True, capture_output=True, text=True)
-        seconds.append(float(done.stdout))
-        if seconds[-1] < 1:
+def seconds_of(source: str) -> float:
+    """Processor time, interpreter included: other work on the machine does not count."""
+    told = f"{source}\nimport time\nprint(time.process_time())"
+    done = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def test_import_and_a_first_program_take_less_than_the_imports_they_do_without() -> None:
+    """In one run, as machines differ by three: 0.55 to 0.8 of JAX and pandas alone."""
+    ratios = []
+    for _ in range(3):
+        ratios.append(seconds_of(FIRST) / seconds_of("import jax, pandas"))
+        if ratios[-1] < 1:
             break
-    assert min(seconds) < 1, seconds
+    assert min(ratios) < 1, ratios
 
 
 def test_fields_that_are_missing_or_too_many_or_of_another_size_are_named() -> None:
