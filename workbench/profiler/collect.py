@@ -33,7 +33,7 @@ from workbench.profiler.interning import Vectors, stacked
 from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.memory.live_bytes import Timelines
 from workbench.profiler.operators.bounds import beyond_bounds
-from workbench.profiler.operators.table import operator_rows
+from workbench.profiler.operators.table import OperatorTable
 from workbench.profiler.profile import Profile
 from workbench.profiler.schema import (
     FORMAT_VERSION,
@@ -80,11 +80,10 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     meta = spoken(meta)
     profile = Profile(meta=meta, tables=tables, arrays=late, placing=placer)
     # The last table, and what warns of it, follow from the control tree, which a profile reads once.
-    code = made.code_bytes()
-    tables["operators"], profile.__dict__["steps_by_caller"] = operator_rows(
-        described, tables, made.vectors.rows, code, peak, profile.control
-    )
-    meta["warnings"] += _beyond_bounds(described, tables["operators"])
+    rows, code = made.vectors.rows, made.code_bytes()
+    tables["operators"] = found = OperatorTable(described, tables, rows, code, peak, profile.control)
+    profile.__dict__["steps_by_caller"] = found.steps_by_caller
+    meta["warnings"] += beyond_bounds(described, found.beyond)
     return profile
 
 
@@ -93,15 +92,11 @@ def collect_again(known: Profile, compiled: Compiled, typical_errors: Mapping[st
     what is assumed."""
     operators = compiled.lowered.operators if compiled.lowered else ()
     described = [_described(row, compiled.options) for row in operators]
-    warnings = [*_unmodelled(compiled), *_beyond_bounds(described, known.tables["operators"])]
+    found = known.tables["operators"]
+    assert isinstance(found, OperatorTable)  # it was collected here
+    warnings = [*_unmodelled(compiled), *beyond_bounds(described, found.beyond)]
     said = {"typical_errors": dict(typical_errors or {}), "warnings": warnings}
     return dataclasses.replace(known, meta={**known.meta, **spoken(_asked(compiled) | said)})
-
-
-def _beyond_bounds(described: Sequence[Mapping[str, Any]], operators: Table) -> list[str]:
-    ids = {row["id"] for row in described}
-    lowered = np.array([name in ids for name in operators["name"].tolist()], bool)  # not those that run again
-    return beyond_bounds(described, {name: column[lowered] for name, column in operators.items()})
 
 
 class _Collector:

@@ -60,7 +60,8 @@ def test_each_reason_is_a_sentence_with_its_furthest() -> None:
         {"id": "c:forward", "bound_bytes": 10, "plan": "hmac; no plan within 10 B: the bound was doubled 2 times"},
         {"id": "d:forward", "bound_bytes": 0, "plan": "amp"},
     ]
-    said = beyond_bounds(described, {"temporary_bytes": np.array([100, 150, 40, 7])})
+    taken = {"a:forward": 100, "b:forward": 150, "c:forward": 40, "d:forward": 7}
+    said = beyond_bounds(described, lambda name, bound_bytes: taken[name])
     assert len(said) == 1
     assert said[0].startswith("2 operators take more")
     assert "furthest c:forward with 40 B for 10 B: the planner found no plan" in said[0]

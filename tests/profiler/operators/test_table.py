@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
+import workbench as wb
 from tests.engine.ops.planned import lowered
 from tests.engine.planner.cases import dot_node
 from workbench import api
@@ -14,8 +16,10 @@ from workbench.engine.compile import Clock, measure
 from workbench.engine.options import Options
 from workbench.engine.target import target
 from workbench.profiler.collect import collect
+from workbench.profiler.operators.table import OperatorTable
 from workbench.profiler.profile import Profile
 from workbench.profiler.reports.roofline import Roofline
+from workbench.profiler.schema import SCHEMA
 
 FOUR = target("ipu2", tiles_per_ipu=4)
 FLOPS = 2 * 256 * 512 * 256
@@ -116,3 +120,23 @@ def test_a_loop_has_what_stands_around_its_body() -> None:
     assert profile.operators["cycles"].sum() == profile.steps["total_cycles"][owned].sum()
     names = profile.steps["name"][profile.steps["operator"] == rows.loc["scan", "name"]]
     assert {name.rsplit("/", 1)[-1] for name in names} >= {"slice", "stack", "count"}
+
+
+@pytest.mark.parametrize("proportion", [0.6, 0.05, 0.01])
+def test_what_is_beyond_a_bound_is_found_without_the_table_and_is_what_the_table_says(proportion: float) -> None:
+    config = wb.ipu.config.IPUConfig()
+    config.matmuls.poplar_options = {"availableMemoryProportion": str(proportion)}
+    square = np.ones((256, 256), np.float32)
+    function = lambda x, a, b: jax.nn.softmax(x @ a) @ b  # noqa: E731
+    profile = wb.compile(function, square, square, square, target=FOUR, config=config).profile
+    table = profile.tables["operators"]
+    assert isinstance(table, OperatorTable)
+    names = [name for name in table.steps_by_caller.operator.tolist() if name]
+    before = {name: [table.beyond(name, bound) for bound in (0, 1_000, 100_000)] for name in names}
+    assert set(table) == set(SCHEMA["operators"])
+    assert "made" not in table
+    assert "_table" not in vars(table)
+    taken = dict(zip(table["name"].tolist(), table["temporary_bytes"].tolist(), strict=True))
+    assert max(taken.values()) > 1_000
+    for name, temporary_bytes in taken.items():
+        assert before[name] == [temporary_bytes * (temporary_bytes > bound) for bound in (0, 1_000, 100_000)]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-from workbench.profiler.schema import Table
 
 NO_PLAN = "no plan within"  # how a plan says that its planner found none
 REASONS = {
@@ -14,16 +12,17 @@ REASONS = {
 }
 
 
-def beyond_bounds(described: Sequence[Mapping[str, Any]], operators: Table) -> list[str]:
+def beyond_bounds(described: Sequence[Mapping[str, Any]], taken: Callable[[str, int], int]) -> list[str]:
     """A sentence for each reason why products of a program take more than availableMemoryProportion allows.
 
-    `described` are the rows of the lowered operators in the order of the table; their `bound_bytes` is the bound, 0
-    where there is none, and the table's `temporary_bytes` what the program takes on its fullest tile.
+    `described` are the lowered operators; their `bound_bytes` is the bound, 0 where there is none. `taken(id, bound)`
+    is what the program takes for one on its fullest tile, at least where that is more than the bound.
     """
     found: dict[bool, list[tuple[int, int, str]]] = {}
-    taken = operators["temporary_bytes"].tolist()
-    for operator, temporary_bytes in zip(described, taken, strict=True):
-        if 0 < operator["bound_bytes"] < temporary_bytes:
+    for operator in described:
+        bound_bytes = operator["bound_bytes"]
+        temporary_bytes = taken(operator["id"], bound_bytes) if bound_bytes > 0 else 0
+        if temporary_bytes > bound_bytes:
             unplanned = NO_PLAN in operator["plan"]
             found.setdefault(unplanned, []).append((temporary_bytes, operator["bound_bytes"], operator["id"]))
     return [_sentence(rows, REASONS[unplanned]) for unplanned, rows in sorted(found.items(), reverse=True)]

@@ -2,70 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.profiler.operators.callers import StepsByCaller, recomputing
-from workbench.profiler.schema import Table, table_from_rows
+from workbench.profiler.operators.temporaries import Temporaries
+from workbench.profiler.schema import SCHEMA, Column, Table, table_from_rows
 from workbench.profiler.timeline.timeline import recomputed
 from workbench.profiler.timeline.tree import ControlTree
 
 
-def operator_rows(
-    described: Sequence[Mapping[str, Any]],
-    tables: Mapping[str, Table],
-    vectors: Sequence[IntArray],
-    code_bytes: Mapping[int, Mapping[str, int]],
-    peak_flops_per_cycle: float,
-    control: ControlTree,
-) -> tuple[Table, StepsByCaller]:
+class OperatorTable(Mapping[str, Column]):
     """A row per operator of `described` (`id, layer, direction, op, plan, body`, and of one run `flops, plan_cycles`),
-    and one more for each that runs again to compute something anew; and the steps by caller, which they are made of.
-    Its `repeated` says how often one run of the operator runs a step, where that is not once.
+    and one more for each that runs again to compute something anew, worked out when the first column is asked for.
+    `repeated` of an operator says how often one run of it runs a step, where that is not once.
 
     `vectors` are the rows of `per_tile`. `code_bytes[step]` maps the vertex classes of a step to their code. `cycles`,
     `flops` and `plan_cycles` count every run, `utilisation` is flops / (cycles x peak), `code_bytes` the code of its
     distinct classes (which operators may share), `temporary_bytes` the most that temporaries its steps write take on
     one tile at one time.
     """
-    steps = tables["steps"]
-    lowered = [(operator["id"], operator["body"]) for operator in described]
-    known = StepsByCaller.of(lowered, steps, control, {recomputing(name) for name, _ in lowered})
-    ids, is_own = steps["id"][known.row].tolist(), (steps["operator"][known.row] != "").tolist()
-    times, cycles = known.times.tolist(), known.total_cycles.tolist()
-    repeated = {step: times for operator in described for step, times in operator.get("repeated", {}).items()}
-    temporaries = _Temporaries(tables, vectors)
-    found = []
-    for operator in described:
-        for name, direction in _runs_of(operator, known):
-            places = known.of_operator(name)
-            counted = [place for place in places if is_own[place]] or places
-            runs = max((times[place] // repeated.get(ids[place], 1) for place in counted), default=0)
-            flops, spent = int(operator["flops"]) * runs, sum(cycles[place] for place in places)
-            mine = [ids[place] for place in places]
-            classes: dict[str, int] = {}
-            for step in mine:
-                classes |= code_bytes.get(step, {})
-            found.append(
-                {
-                    "name": name,
-                    "layer": operator["layer"],
-                    "direction": direction,
-                    "op": operator["op"],
-                    "flops": flops,
-                    "cycles": spent,
-                    "plan_cycles": int(operator["plan_cycles"]) * runs,
-                    "utilisation": flops / (spent * peak_flops_per_cycle) if spent else 0.0,
-                    "code_bytes": sum(classes.values()),
-                    "temporary_bytes": temporaries.most(mine),
-                    "plan": operator["plan"],
-                    "body": operator["body"],
-                }
-            )
-    return table_from_rows("operators", found), known
+
+    def __init__(
+        self,
+        described: Sequence[Mapping[str, Any]],
+        tables: Mapping[str, Table],
+        vectors: Sequence[IntArray],
+        code_bytes: Mapping[int, Mapping[str, int]],
+        peak_flops_per_cycle: float,
+        control: ControlTree,
+    ) -> None:
+        lowered = [(operator["id"], operator["body"]) for operator in described]
+        steps = tables["steps"]
+        self.steps_by_caller = StepsByCaller.of(lowered, steps, control, {recomputing(name) for name, _ in lowered})
+        self._described, self._code_bytes, self._peak = described, code_bytes, peak_flops_per_cycle
+        self._steps = steps
+        self._ids = steps["id"][self.steps_by_caller.row].tolist()
+        self._temporaries = Temporaries(tables, vectors)
+
+    def __getitem__(self, name: str) -> Column:
+        return self._table[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in SCHEMA["operators"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SCHEMA["operators"])
+
+    def __len__(self) -> int:
+        return len(SCHEMA["operators"])
+
+    def beyond(self, name: str, bound_bytes: int) -> int:
+        """The `temporary_bytes` of an operator where they are more than a bound, else 0; no table is made for it."""
+        steps = self._steps_of(name)
+        if self._temporaries.at_most(steps) <= bound_bytes:
+            return 0
+        taken = self._temporaries.most(steps)
+        return taken if taken > bound_bytes else 0
+
+    def _steps_of(self, name: str) -> list[int]:
+        return [self._ids[place] for place in self.steps_by_caller.of_operator(name)]
+
+    @cached_property
+    def _table(self) -> Table:
+        known, ids = self.steps_by_caller, self._ids
+        is_own = (self._steps["operator"][known.row] != "").tolist()
+        times, cycles = known.times.tolist(), known.total_cycles.tolist()
+        repeated = {step: times for operator in self._described for step, times in operator.get("repeated", {}).items()}
+        found = []
+        for operator in self._described:
+            for name, direction in _runs_of(operator, known):
+                places = known.of_operator(name)
+                counted = [place for place in places if is_own[place]] or places
+                runs = max((times[place] // repeated.get(ids[place], 1) for place in counted), default=0)
+                flops, spent = int(operator["flops"]) * runs, sum(cycles[place] for place in places)
+                mine = self._steps_of(name)
+                classes: dict[str, int] = {}
+                for step in mine:
+                    classes |= self._code_bytes.get(step, {})
+                found.append(
+                    {
+                        "name": name,
+                        "layer": operator["layer"],
+                        "direction": direction,
+                        "op": operator["op"],
+                        "flops": flops,
+                        "cycles": spent,
+                        "plan_cycles": int(operator["plan_cycles"]) * runs,
+                        "utilisation": flops / (spent * self._peak) if spent else 0.0,
+                        "code_bytes": sum(classes.values()),
+                        "temporary_bytes": self._temporaries.most(mine),
+                        "plan": operator["plan"],
+                        "body": operator["body"],
+                    }
+                )
+        return table_from_rows("operators", found)
 
 
 def _runs_of(operator: Mapping[str, Any], known: StepsByCaller) -> Iterator[tuple[str, str]]:
@@ -74,82 +107,3 @@ def _runs_of(operator: Mapping[str, Any], known: StepsByCaller) -> Iterator[tupl
     again = recomputing(operator["id"])
     if known.of_operator(again):
         yield again, recomputed(operator["direction"])
-
-
-class _Temporaries:
-    """Temporaries by the step that writes them, with their lives and bytes per tile."""
-
-    def __init__(self, tables: Mapping[str, Table], vectors: Sequence[IntArray]) -> None:
-        variables, accesses, intervals = tables["variables"], tables["accesses"], tables["intervals"]
-        self.vectors, self.index = vectors, variables["bytes_index"]
-        temporary = variables["kind"] == "temporary"
-        self.known: dict[frozenset[int], int] = {}
-        self.alike: dict[tuple[Any, ...], int] = {}  # of operators of stages that are alike: same vectors, same lives
-        self.written: dict[int, list[int]] = {}
-        chosen = accesses["write"] & temporary[accesses["variable"]]
-        for step, variable in zip(
-            accesses["step"][chosen].tolist(), accesses["variable"][chosen].tolist(), strict=True
-        ):
-            self.written.setdefault(step, []).append(variable)
-        owner, first, last = (intervals[name] for name in ("variable", "first", "last"))
-        if (owner[1:] < owner[:-1]).any():
-            order = np.argsort(owner, kind="stable")
-            owner, first, last = owner[order], first[order], last[order]
-        self.first, self.last = first, last
-        self.starts = np.searchsorted(owner, np.arange(len(temporary) + 1))
-
-    def most(self, steps: Sequence[int]) -> int:
-        """The most bytes on one tile that the temporaries written by these steps take at one time."""
-        own = frozenset(variable for step in steps for variable in self.written.get(step, ()))
-        if own not in self.known:  # operators that share a body ask for the same
-            self.known[own] = self._most(np.array(sorted(own), np.int64)) if own else 0
-        return self.known[own]
-
-    def _most(self, variables: IntArray) -> int:
-        rows = self.index[variables].tolist()
-        if len(rows) == 1:  # live or not, once at a time
-            lives = self.starts[variables[0] + 1] > self.starts[variables[0]]
-            return int(self.vectors[rows[0]].max(initial=0)) if lives else 0
-        place, first, last = self._lives(variables)
-        begun = first.min() if len(first) else 0
-        lives = tuple(place.tolist()), tuple((first - begun).tolist()), tuple((last - begun).tolist())
-        key = (tuple(rows), *lives)
-        if key not in self.alike:
-            self.alike[key] = self._most_at_once(rows, zip(*lives, strict=True))
-        return self.alike[key]
-
-    def _most_at_once(self, rows: Sequence[int], lives: Iterable[tuple[int, int, int]]) -> int:
-        begins: dict[int, int] = {}  # sets of variables as whole numbers, a bit for each
-        ends: dict[int, int] = {}
-        for place, first, last in lives:  # disjoint, so a variable is live once at most
-            begins[first] = begins.get(first, 0) | 1 << place
-            ends[last + 1] = ends.get(last + 1, 0) | 1 << place
-        live, grown = 0, False
-        seen: dict[int, None] = {}  # what is live before something ends; what is live at other times is part of it
-        for moment in sorted({*begins, *ends}):
-            if grown and moment in ends:
-                seen[live], grown = None, False
-            live = live & ~ends.get(moment, 0) | begins.get(moment, 0)
-            grown = grown or moment in begins
-        sums = (
-            np.sum([self.vectors[row] for place, row in enumerate(rows) if each >> place & 1], axis=0) for each in seen
-        )
-        return max((int(total.max()) for total in sums), default=0)
-
-    def _lives(self, variables: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Lives of variables by their places: place, first and last position. Of a body that is called often, whose
-        calls have them at equal distances, those of one call.
-        """
-        starts = self.starts[variables]
-        counts = self.starts[variables + 1] - starts
-        calls = int(counts[0])
-        if (counts == calls).all() and calls > 1:
-            rows = starts[:, None] + np.arange(calls)
-            first, last = self.first[rows], self.last[rows]
-            begun = first[0]
-            apart = (last.max(axis=0)[:-1] < first.min(axis=0)[1:]).all()
-            if apart and all((each - begun == each[:, :1] - begun[0]).all() for each in (first, last)):
-                counts = np.ones_like(counts)
-        place = np.repeat(np.arange(len(variables)), counts)
-        row = np.arange(len(place)) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-        return place, self.first[row], self.last[row]
