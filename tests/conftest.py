@@ -21,7 +21,7 @@ _COMMON: dict[str, Any] = {
     "print_blob": True,
 }
 settings.register_profile("short", max_examples=30, **_COMMON)
-settings.register_profile("long", max_examples=100, **_COMMON)
+settings.register_profile("long", max_examples=60, **_COMMON)
 settings.register_profile("whole", max_examples=200, **_COMMON)
 settings.load_profile("short")
 os.environ["WORKBENCH_CACHE"] = "memory"  # kernels and commands that tests start have it too

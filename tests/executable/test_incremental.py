@@ -116,14 +116,14 @@ def test_schedules_in_turn(steps: list[tuple[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(IN_TURN)
 def test_many_options_and_arguments_in_turn(steps: list[tuple[str, Any]]) -> None:
     check_in_turn(request_of(network, optimizer="sgd"), steps)
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(SCHEDULED)
 def test_many_schedules_in_turn(steps: list[tuple[str, Any]]) -> None:
     check_in_turn(request_of(blocks, stages=["n1", "n3"], gradient_accumulation_steps=12), steps)
