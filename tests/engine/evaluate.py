@@ -30,11 +30,16 @@ POINTWISE: dict[str, Callable[..., Array]] = {
     "eq": np.equal,
 }
 REDUCTIONS: dict[str, Callable[..., Array]] = {
-    "reduce_sum": np.sum,
+    "reduce_sum": lambda value, axis: np.sum(_wide(value), axis),
     "reduce_max": np.max,
     "reduce_min": np.min,
-    "reduce_square_sum": lambda value, axis: np.sum(np.square(value), axis),
+    "reduce_square_sum": lambda value, axis: np.sum(_wide(np.square(value)), axis),
 }
+
+
+def _wide(value: Array) -> Array:
+    """What a sum adds: partials of half values are single, or a pass that only changes their order would not pass."""
+    return value.astype("float32") if value.dtype == "float16" else value
 
 
 def evaluate(graph: Graph, values: Sequence[Array]) -> list[Array]:
@@ -88,16 +93,16 @@ def _known_rows(node: Node, value: Array) -> Array:
 
 
 def _dot(node: Node, left: Array, right: Array) -> Array:
-    return np.tensordot(left, right, (node.attr("lhs_contract"), node.attr("rhs_contract")))
+    return np.tensordot(_wide(left), _wide(right), (node.attr("lhs_contract"), node.attr("rhs_contract")))
 
 
 def _conv(node: Node, images: Array, kernel: Array) -> Array:
     """Channels last, stride 1, same size: one product per place of the kernel."""
     low_high = node.attr("padding")
-    padded = np.pad(images, ((0, 0), *low_high, (0, 0)))
+    padded = np.pad(_wide(images), ((0, 0), *low_high, (0, 0)))
     high, wide = images.shape[1:3]
     places = [(y, x) for y in range(kernel.shape[0]) for x in range(kernel.shape[1])]
-    return sum(padded[:, y : y + high, x : x + wide] @ kernel[y, x] for y, x in places)
+    return sum(padded[:, y : y + high, x : x + wide] @ _wide(kernel[y, x]) for y, x in places)
 
 
 OTHER: dict[str, Callable[..., Array]] = {

@@ -23,7 +23,8 @@ GRAIN_BYTES = LEAST_BYTES  # what a tile gets of a tensor at least, if it gets a
 LEAST_CYCLES = 400  # of steps that have next to nothing to do: a fill, a sync and an exchange
 MACHINES = {tiles: target("ipu2", tiles_per_ipu=tiles) for tiles in (16, 64, 1472)}
 # By the length of the run's properties; the whole length is `make hostile`.
-PROGRAMS, VIEWS = {30: (60, 30), 100: (600, 150), 200: (2_000, 500)}[settings.default.max_examples]
+LENGTHS = {"short": (60, 30), "long": (400, 100), "whole": (2_000, 500)}
+PROGRAMS, VIEWS = LENGTHS[settings.get_current_profile_name()]
 
 
 def compiled(function: Viewed | object, specs: list[object], tiles: int) -> Compiled:

@@ -14,7 +14,7 @@ from workbench.engine.options import Options
 from workbench.engine.target import target
 
 # By the length of the run's properties; the whole length is `make hostile`.
-PROGRAMS = {30: 300, 100: 3_000, 200: 10_000}[settings.default.max_examples]
+PROGRAMS = {"short": 300, "long": 2_000, "whole": 10_000}[settings.get_current_profile_name()]
 MACHINES = {tiles: target("ipu2", tiles_per_ipu=tiles) for tiles in (1, 4, 16)}
 
 

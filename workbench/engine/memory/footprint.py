@@ -221,7 +221,7 @@ def footprint(
 
 def kept_by(steps: Iterable[Leaf], sizes: StepSizes, ipu: int, categories: tuple[str, ...]) -> IntArray:
     """Bytes of some categories, none of them "vertex_code", that a program for one IPU has for these steps of it,
-    int64[tiles].
+    int64[tiles]; each host copy for itself, as which of them follow each other is the program's to say.
     """
     alike = StepsAlike(steps)
     found = sizes.kept(alike, categories)
