@@ -14,7 +14,7 @@ from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.graph import Graph
 from workbench.engine.options import Options
 from workbench.engine.passes.memory_proportions import memory_proportions
-from workbench.engine.planner import search
+from workbench.engine.planner.beside import second
 from workbench.engine.planner.search import PROPORTION, plan
 from workbench.engine.target import target
 from workbench.errors import InputError
@@ -50,7 +50,7 @@ def test_a_stage_has_the_number_of_its_ipu(mapping: tuple[int, ...], numbers: tu
 
 def test_products_are_planned_within_the_number_of_their_ipu(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[float] = set()
-    monkeypatch.setattr(search, "plan", lambda *given: seen.add(given[2].proportion) or plan(*given))
+    monkeypatch.setattr(second, "plan", lambda *given: seen.add(given[2].proportion) or plan(*given))
     options = Options().with_values({MATMULS: ["0.05", "0.1", "0.2"]})
     compile_graph(graph(), target("ipu2", tiles_per_ipu=8), options, ipus=3)
     assert seen == {0.05, 0.1, 0.2}

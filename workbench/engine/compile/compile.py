@@ -12,10 +12,12 @@ from workbench.engine.compile.phases import AGAIN, Clock, Phase, Progress
 from workbench.engine.compile.reuse import Optimised, prepare
 from workbench.engine.graph import Graph
 from workbench.engine.lower import Lowered, lower
+from workbench.engine.lower.io_tiles import compute_target, io_tiles_of
 from workbench.engine.memory.allocation import Allocation, allocate
 from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import Liveness, liveness
 from workbench.engine.options import NotedOptions, Options, answers_alike
+from workbench.engine.planner.family import search_ahead
 from workbench.engine.program import TileProgram, verify_program
 from workbench.engine.remembered import trim
 from workbench.engine.target import Target
@@ -88,12 +90,14 @@ def compile_graph(
         known = known.saying(graph)
         clock.phases.extend(known.repeated())
     else:
+        search_ahead(graph, compute_target(target, io_tiles_of(options, target)), options)
         known = prepare(graph, options, clock.phase, clock.phases, known)
     noted = NotedOptions.of(options)
     with clock.phase("lower") as changed:
         same = like is not None and like.serves(known, target, options, ipus)
         lowered = like.lowered if like is not None and same else None
         if lowered is None:
+            search_ahead(known.graph, compute_target(target, io_tiles_of(options, target)), options)
             lowered = lower(
                 known.graph,
                 target,

@@ -23,6 +23,7 @@ from workbench.engine.frontends.step.training import TracedStep
 from workbench.engine.frontends.trace.jaxpr import graph_from_jaxpr
 from workbench.engine.frontends.trace.staged_calls import whole_batch
 from workbench.engine.graph import Output
+from workbench.engine.planner.beside.second import start_for
 
 
 def trace_step(prepared: ModelToTrace, *extra: jax.ShapeDtypeStruct) -> tuple[TracedStep, Any]:
@@ -74,6 +75,7 @@ def trace_keras(
         prepared = prepare(
             model, batch_size=batch_size, mode=mode, optimizer=optimizer, loss=loss, precision=precision, inputs=inputs
         )
+        start_for(tuple(weight.shape) for weight in prepared.model.weights)
         members = check_members(norm_members, copies, staged=stages is not None or steps > 1)
         prepared = dataclasses.replace(prepared, replicas=copies, norm_members=members)
         if stages is not None or (steps > 1 and prepared.recipe is not None):

@@ -11,31 +11,74 @@ weights, so that the update moves nothing, and an input gradient's into the layo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from workbench.base.arrays import ceil_div
 from workbench.base.dtypes import DTYPE_WORDS
 from workbench.engine.emit import vertex_groups
 from workbench.engine.emit.context import Lowering
-from workbench.engine.graph import Node
+from workbench.engine.graph import Graph, Node
+from workbench.engine.graph.primitives import Kind, kind
 from workbench.engine.mapping import Mapping
 from workbench.engine.options import Options
+from workbench.engine.planner.beside.second import SECOND, planned
+from workbench.engine.planner.beside.wire import Question
+from workbench.engine.planner.bytes import bounds
 from workbench.engine.planner.emission import lower_plan, node_places, operand_order
 from workbench.engine.planner.plan import ConvPlan
-from workbench.engine.planner.problem import Planned, problem_of
-from workbench.engine.planner.search import PROPORTION, PlanOf
+from workbench.engine.planner.problem import ConvProblem, Planned, problem_of
+from workbench.engine.planner.search import PROPORTION, settings_of
+from workbench.engine.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOf:
+    """Asks options for the plan of a problem; `proportion` in place of theirs."""
+
+    problem: ConvProblem
+    target: Target
+    proportion: float | None = None
+
+    def __call__(self, options: Options) -> ConvPlan:
+        """The plan."""
+        return planned(*self.question(options))
+
+    def question(self, options: Options) -> Question:
+        """What is searched."""
+        return self.problem, self.target, settings_of(self.problem, options, self.proportion)
+
+    def allowed_bytes(self, options: Options) -> int:
+        """Temporary bytes on a tile that are asked for; 0 asks for the least there are."""
+        return next(iter(bounds(self.target, settings_of(self.problem, options, self.proportion).proportion)), 0)
 
 
 def planned_of(node: Node, lowering: Lowering) -> tuple[Planned, ConvPlan]:
     """The problem of a node and its plan; equal problems are planned once."""
-    group = "matmuls" if node.op == "dot_general" else "convolutions"
-    partials_type = node.attr("partials_type") or lowering.options.get(f"{group}.poplar_options.partialsType")
-    planned = problem_of(node, partials_type, quarters=lowering.target.conv_units_quarter > 0)
-    if group == "matmuls" and lowering.options.get("matmuls.clear_pass_type"):
-        planned = replace(planned, problem=replace(planned.problem, direction="forward"))
-    asked = PlanOf(problem=planned.problem, target=lowering.target, proportion=node.attr(PROPORTION))
+    posed, asked = _posed(node, lowering.target, lowering.options)
     found = lowering.plans[node] = lowering.options.ask(asked)
-    return planned, found
+    return posed, found
+
+
+def _posed(node: Node, target: Target, options: Options) -> tuple[Planned, PlanOf]:
+    """The problem of a node, and what asks for its plan."""
+    group = "matmuls" if node.op == "dot_general" else "convolutions"
+    partials_type = node.attr("partials_type") or options.get(f"{group}.poplar_options.partialsType")
+    posed = problem_of(node, partials_type, quarters=target.conv_units_quarter > 0)
+    if group == "matmuls" and options.get("matmuls.clear_pass_type"):
+        posed = replace(posed, problem=replace(posed.problem, direction="forward"))
+    return posed, PlanOf(problem=posed.problem, target=target, proportion=node.attr(PROPORTION))
+
+
+def search_ahead(graph: Graph, target: Target, options: Options) -> None:
+    """Have the plans of a graph's products searched beside, if somebody is there to: the last first, as wishes for
+    layouts are found."""
+    if not SECOND.is_alive:
+        return
+    products = (
+        node for each in graph.functions.values() for node in reversed(each.nodes) if kind(node) is Kind.PRODUCT
+    )
+    asked = (_posed(node, target, options)[1].question(options) for node in products if has_products(node))
+    SECOND.ask(list(dict.fromkeys(asked)))
 
 
 def has_products(node: Node) -> bool:
@@ -70,10 +113,10 @@ def wished_layouts(node: Node, lowering: Lowering) -> dict[int, Mapping]:
     """Owners of both operands: every element on one of the tiles that need it."""
     if not has_products(node):
         return {}
-    planned, chosen = planned_of(node, lowering)
+    posed, chosen = planned_of(node, lowering)
     if chosen.problem.is_foreign(chosen.swapped):
         return {}
-    places = node_places(node, planned, chosen, lowering.tiles)
+    places = node_places(node, posed, chosen, lowering.tiles)
     streams, held = operand_order(chosen)
     return {streams: places.input_owner, held: places.weight_owner}
 
@@ -83,8 +126,8 @@ def lower_node(node: Node, lowering: Lowering) -> None:
     if not has_products(node):
         _zeros(node, lowering)
         return
-    planned, chosen = planned_of(node, lowering)
-    lower_plan(node, lowering, planned, chosen)
+    posed, chosen = planned_of(node, lowering)
+    lower_plan(node, lowering, posed, chosen)
 
 
 def _zeros(node: Node, lowering: Lowering) -> None:

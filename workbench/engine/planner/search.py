@@ -106,23 +106,6 @@ def settings_of(problem: ConvProblem, options: Options, proportion: float | None
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOf:
-    """Asks options for the plan of a problem; `proportion` in place of theirs."""
-
-    problem: ConvProblem
-    target: Target
-    proportion: float | None = None
-
-    def __call__(self, options: Options) -> ConvPlan:
-        """The plan."""
-        return plan(self.problem, self.target, settings_of(self.problem, options, self.proportion))
-
-    def allowed_bytes(self, options: Options) -> int:
-        """Temporary bytes on a tile that are asked for; 0 asks for the least there are."""
-        return next(iter(bounds(self.target, settings_of(self.problem, options, self.proportion).proportion)), 0)
-
-
 @remembered(4096)
 def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
     """The cheapest plan whose temporary bytes keep the bound of availableMemoryProportion.
@@ -131,18 +114,44 @@ def plan(problem: ConvProblem, target: Target, settings: Settings) -> ConvPlan:
     proportion 0 the plan with the least temporary bytes is taken. Deterministic; more tiles only add candidates, so the
     modelled total never rises with the tile count.
     """
+    return finished(problem, *search(problem, target, settings))
+
+
+def search(problem: ConvProblem, target: Target, settings: Settings) -> tuple[Choice, str]:
+    """The choice that becomes the plan, and what there is to say of its bound."""
     tried = bounds(target, settings.proportion)
     for number, bound in enumerate(tried):
         found = _cheapest(problem, target, settings, bound)
         if found is not None:
-            note = f"no plan within {tried[0]} B: the bound was doubled {number} times" if number else ""
-            return _finished(problem, found, note)
+            return found, f"no plan within {tried[0]} B: the bound was doubled {number} times" if number else ""
     if tried:
         found = _cheapest(problem, target, settings, UNREACHED)
         assert found is not None
-        note = f"no plan within {tried[-1]} B: planned without a bound"
-        return _finished(problem, found, note)
-    return _finished(problem, _smallest(problem, target, settings), "")
+        return found, f"no plan within {tried[-1]} B: planned without a bound"
+    return _smallest(problem, target, settings), ""
+
+
+def choice_of(problem: ConvProblem, target: Target, settings: Settings, order: tuple[int, ...]) -> Choice:
+    """The choice that a search has made, from its order alone."""
+    _, _, number, serial_in, serial_out, cut = order
+    variant = variants_of(problem, target)[number]
+    return Choice(
+        order=order,
+        variant=variant,
+        rules=_rules(variant, target, settings),
+        rows=tuple(int(row) for row in _rows(variant, np.asarray(cut))),
+        serial_in=serial_in,
+        serial_out=serial_out,
+    )
+
+
+def _rules(variant: Variant, target: Target, settings: Settings) -> Rules:
+    """What the variant's layout rearranges, with the settings."""
+    return replace(
+        rules_of(variant, target, multi_stage=settings.multi_stage, wide_load=settings.wide_load),
+        fast_reduce=settings.fast_reduce,
+        travelling=settings.travelling,
+    )
 
 
 @lru_cache(maxsize=16)
@@ -150,11 +159,7 @@ def _candidates(variant: Variant, target: Target, settings: Settings, below: int
     """Every cut into no more parts than there are tiles, without serial steps; none whose products alone take longer
     than a cut that costs `below` can be worth, serial steps or not.
     """
-    rules = replace(
-        rules_of(variant, target, multi_stage=settings.multi_stage, wide_load=settings.wide_load),
-        fast_reduce=settings.fast_reduce,
-        travelling=settings.travelling,
-    )
+    rules = _rules(variant, target, settings)
     tables = tables_of(variant)
     tiles = reduce(np.multiply.outer, [cuts.product for cuts in tables])
     possible = tiles <= target.tiles_per_ipu
@@ -433,7 +438,7 @@ def _by_bytes(choice: Choice) -> tuple[int, ...]:
 _ALIVE: WeakValueDictionary[tuple[ConvProblem, Choice, str], ConvPlan] = WeakValueDictionary()
 
 
-def _finished(problem: ConvProblem, choice: Choice, warning: str) -> ConvPlan:
+def finished(problem: ConvProblem, choice: Choice, warning: str) -> ConvPlan:
     """The plan of a choice; one object for all bounds that lead to it, by which compiles tell that nothing changed.
 
     So it is while anything holds that object, whatever else of the planner's is forgotten between compiles.
