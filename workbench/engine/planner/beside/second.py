@@ -54,6 +54,7 @@ class Second:
         self._asked: dict[Question, int] = {}  # not answered yet, in order; those of number 0 were not sent
         self._known: dict[Question, tuple[Order, str]] = {}
         self._done: dict[Question, None] = {}
+        self._met: dict[ConvProblem, None] = {}
         self._sent, self._count = 0, 0
 
     @property
@@ -135,8 +136,9 @@ class Second:
         While the answer is not there, the last questions of all are searched here.
         """
         with self._lock:
-            if len(self._done) >= MOST_DONE:
-                self._done.clear()
+            for kept in (self._done, self._met):
+                if len(kept) >= MOST_DONE:
+                    kept.clear()
             self._done[question] = None
             while self.is_alive:
                 if question in self._asked:
@@ -146,8 +148,8 @@ class Second:
                     return choice_of(*question, order), note
                 if question not in self._asked:
                     break
-                first, last = next(iter(self._asked)), next(reversed(self._asked))
-                if first is last:
+                last = self._last_to_search_here()
+                if last is None:
                     if not self.hear(HANGING_SECONDS):
                         self.end()
                     continue
@@ -156,6 +158,12 @@ class Second:
                     break
                 planned(*last)
         return None
+
+    def _last_to_search_here(self) -> Question | None:
+        """Of what it has not come to the last, but for what it is at, and for problems that it knows: what it keeps of
+        a search makes one with another bound short."""
+        first = next(iter(self._asked))
+        return next((each for each in reversed(self._asked) if each[0] not in self._met and each is not first), None)
 
     def _drop(self, question: Question) -> None:
         """It need not be answered any more."""
@@ -199,6 +207,7 @@ class Second:
             return
         self._sent -= 1
         del self._asked[question]
+        self._met[question[0]] = None
         if order is not None:
             self._known[question] = (tuple(order), note)
 
