@@ -85,9 +85,9 @@ def _write(answers: int, text: bytes) -> None:
 
 
 def _alone() -> int:
-    """A descriptor of its own for answers: what somebody's method prints is none."""
-    answers, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
+    """A descriptor of its own for answers: what somebody's method prints is none, and goes where errors go."""
+    answers = os.dup(1)
+    os.dup2(2, 1)
     return answers
 
 

@@ -118,9 +118,9 @@ class Second:
 
     def ask(self, wanted: Sequence[Question]) -> None:
         """Ask for plans that are going to be needed, and no more for others."""
+        if not self.is_alive:
+            return
         with self._lock:
-            if not self.is_alive:
-                return
             needed = set(wanted)
             for question in [each for each in self._asked if each not in needed]:
                 self._drop(question)
@@ -135,6 +135,8 @@ class Second:
 
         While the answer is not there, the last questions of all are searched here.
         """
+        if not self.is_alive:  # before the lock, which another thread may have held when this process was forked
+            return None
         with self._lock:
             for kept in (self._done, self._met):
                 if len(kept) >= MOST_DONE:
@@ -175,6 +177,10 @@ class Second:
 
     def hear(self, seconds: float) -> bool:
         """Take what was answered, after at most so long, and send what there is room for; whether anything came."""
+        with self._lock:
+            return self._hear(seconds)
+
+    def _hear(self, seconds: float) -> bool:
         came, process = False, self._process
         try:
             while process is not None and process.stdout is not None:
