@@ -142,24 +142,21 @@ class Second:
                 if len(kept) >= MOST_DONE:
                     kept.clear()
             self._done[question] = None
-            while self.is_alive:
+            while question in self._asked:
+                self.hear(0.0)
                 if question in self._asked:
-                    self.hear(0.0)
-                if question in self._known:
-                    order, note = self._known.pop(question)
-                    return choice_of(*question, order), note
-                if question not in self._asked:
-                    break
-                last = self._last_to_search_here()
-                if last is None:
-                    if not self.hear(HANGING_SECONDS):
-                        self.end()
-                    continue
-                self._drop(last)
-                if last == question:
-                    break
-                planned(*last)
-        return None
+                    self._go_on()
+            order, note = self._known.pop(question, (None, ""))
+        return None if order is None else (choice_of(*question, order), note)
+
+    def _go_on(self) -> None:
+        """While an answer is not there: search the last question here, or wait for the answer."""
+        last = self._last_to_search_here()
+        if last is not None:
+            self._drop(last)
+            planned(*last)
+        elif not self.hear(HANGING_SECONDS):
+            self.end()
 
     def _last_to_search_here(self) -> Question | None:
         """Of what it has not come to the last, but for what it is at, and for problems that it knows: what it keeps of
