@@ -25,7 +25,7 @@ from workbench.engine.target import Target
 from workbench.errors import InputError
 
 LEAST = 12  # questions at once that are worth asking: a search takes some ten milliseconds, all of it maybe a second
-MOST_SENT = 48  # questions under way: less than a pipe holds, so that nobody waits for who waits for him
+MOST_SENT = 128  # questions under way: a third of what a pipe holds, so that nobody waits for who waits for him
 MOST_DONE = 4096
 HANGING_SECONDS = 10.0  # without an answer, where a search takes a hundredth of it
 PIECE_BYTES = 1 << 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from workbench.engine.planner.problem import ConvProblem, FieldAxis
@@ -21,6 +21,7 @@ _INSIDE: Mapping[tuple[type, str], type] = {
     (Target, "memory"): MemoryMap,
     (Target, "code"): CodeSizes,
 }
+_ALONE = (MemoryMap, CodeSizes)  # of which there is one, not a row
 T = TypeVar("T")
 
 
@@ -29,20 +30,26 @@ def line(word: str, *values: Any) -> bytes:
     return json.dumps([word, *values], separators=(",", ":")).encode() + b"\n"
 
 
-def plain(made: Any) -> dict[str, Any]:
-    """A problem, target or settings as JSON has it."""
-    return dataclasses.asdict(made)
+def plain(value: Any) -> Any:
+    """A problem, target or settings as JSON has it: the values of its fields in their order, without the names."""
+    if dataclasses.is_dataclass(value):
+        return [plain(getattr(value, field.name)) for field in dataclasses.fields(value)]
+    return [plain(each) for each in value] if isinstance(value, tuple) else value
 
 
-def made(of: type[T], values: Mapping[str, Any]) -> T:
+def made(of: type[T], values: Sequence[Any]) -> T:
     """What `plain` was told of."""
-    return of(**{name: _value(_INSIDE.get((of, name)), value) for name, value in values.items()})
+    names = [field.name for field in dataclasses.fields(of)]  # type: ignore[arg-type]
+    pairs = zip(names, values, strict=True)
+    return of(**{name: _value(_INSIDE.get((of, name)), value) for name, value in pairs})
 
 
 def _value(inside: type | None, value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return tuple(_value(inside, each) for each in value)
-    return made(inside, value) if inside is not None else value
+    if not isinstance(value, list):
+        return value
+    if inside is None:
+        return tuple(value)
+    return made(inside, value) if inside in _ALONE else tuple(made(inside, each) for each in value)
 
 
 class Lines:
