@@ -8,13 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.collection import paused_collection
-from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure
+from workbench.engine.compile import Clock, Compiled, Phase, compile_graph, measure, plan_ahead
 from workbench.engine.graph.trip_counts import with_trip_counts
-from workbench.engine.lower.io_tiles import apart_by_hand, compute_target, io_tiles_of
+from workbench.engine.lower.io_tiles import apart_by_hand
 from workbench.engine.options import Options
 from workbench.engine.passes import PIPELINE
 from workbench.engine.passes.shard import shards_of
-from workbench.engine.planner.family import search_ahead
 from workbench.errors import InputError
 from workbench.executable import cache
 from workbench.executable.arguments import refuse_idle
@@ -78,7 +77,7 @@ def _nearest(request: Request, graph: Graph, like: Executable | None) -> Executa
     if like is None:
         return None
     ipus = needed_ipus(request, graph)
-    search_ahead(graph, compute_target(request.target, io_tiles_of(request.options, request.target)), request.options)
+    plan_ahead(graph, request.target, request.options)
     known: list[Executable] = [like, *like.kin]
     for each in known:
         made = each._result

@@ -9,6 +9,7 @@ from workbench.engine.compile.compile import (
     Compiled,
     compile_graph,
     measure,
+    plan_ahead,
 )
 from workbench.engine.compile.phases import Clock, Phase
 
@@ -18,4 +19,5 @@ __all__ = [
     "Phase",
     "compile_graph",
     "measure",
+    "plan_ahead",
 ]

@@ -64,6 +64,11 @@ class Compiled:
         return replace(self, graph=prepared.graph, prepared=prepared, options=options, phases=tuple(clock.phases))
 
 
+def plan_ahead(graph: Graph, target: Target, options: Options) -> None:
+    """Have a graph's products planned beside for the tiles that compute, if somebody is there to."""
+    search_ahead(graph, compute_target(target, io_tiles_of(options, target)), options)
+
+
 @paused_collection()
 def compile_graph(
     graph: Graph,
@@ -90,14 +95,14 @@ def compile_graph(
         known = known.saying(graph)
         clock.phases.extend(known.repeated())
     else:
-        search_ahead(graph, compute_target(target, io_tiles_of(options, target)), options)
+        plan_ahead(graph, target, options)
         known = prepare(graph, options, clock.phase, clock.phases, known)
     noted = NotedOptions.of(options)
     with clock.phase("lower") as changed:
         same = like is not None and like.serves(known, target, options, ipus)
         lowered = like.lowered if like is not None and same else None
         if lowered is None:
-            search_ahead(known.graph, compute_target(target, io_tiles_of(options, target)), options)
+            plan_ahead(known.graph, target, options)
             lowered = lower(
                 known.graph,
                 target,
