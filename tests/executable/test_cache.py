@@ -18,7 +18,7 @@ from workbench.engine.frontends.functions import trace_function
 from workbench.engine.graph import Graph, Input, Output
 from workbench.engine.options import Options
 from workbench.engine.target import target
-from workbench.executable import Executable, cache
+from workbench.executable import Executable, cache, keeping
 from workbench.profiler.storage import load_profile, save_profile
 
 
@@ -67,6 +67,7 @@ def product(rows: int = 8, **arguments: Any) -> Executable:
 
 
 def files(folder: Path) -> list[Path]:
+    cache.written()
     return sorted(folder.glob("*")) if folder.exists() else []
 
 
@@ -117,6 +118,7 @@ def test_an_entry_is_believed_only_with_its_key(kept_in: Path) -> None:
     again = product(64)
     assert "lower" in again.passes["phase"].tolist()
     assert small != large == again.profile.total_cycles
+    cache.written()
     assert load_profile(second).total_cycles == large
     assert "kept_as" not in again.profile.meta
 
@@ -125,6 +127,7 @@ def test_an_entry_is_believed_only_with_its_key(kept_in: Path) -> None:
 def test_an_entry_of_other_lines_than_its_content_has_is_none(kept_in: Path, positions: Any) -> None:
     content = cache.Content(key="its key", positions=("a.py:1", "a.py:2"))
     cache.keep_profile(content, product().profile)
+    cache.written()
     newest = max(files(kept_in), key=lambda path: path.stat().st_mtime_ns)
     assert cache.earlier_profile(content) is not None
     kept = load_profile(newest)
@@ -160,7 +163,7 @@ def test_the_least_used_leave_first(kept_in: Path, monkeypatch: pytest.MonkeyPat
     os.utime(newer, (2, 2))
     another_session()
     assert product(8).profile.total_cycles > 0  # used: now the newest
-    monkeypatch.setattr(cache, "MOST_BYTES", 5 * older.stat().st_size // 2)  # two fit, three do not
+    monkeypatch.setattr(keeping, "MOST_BYTES", 5 * older.stat().st_size // 2)  # two fit, three do not
     assert product(24).profile.total_cycles > 0
     assert newer not in files(kept_in)
     assert older in files(kept_in)

@@ -106,6 +106,7 @@ def test_what_a_session_keeps_is_not_whose_code_it_was(tmp_path: Path, monkeypat
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "kept"))
     wb.executable.cache.clear()
     run(tmp_path / "code.py", MODEL)
+    wb.executable.cache.written()
     (kept,) = (tmp_path / "kept").glob("*.wbprofile")
     assert "sources" not in wb.load_profile(kept).meta
     wb.executable.cache.clear()

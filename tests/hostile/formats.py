@@ -135,6 +135,7 @@ def entry() -> tuple[str, bytes]:
         os.environ["WORKBENCH_CACHE"] = folder
         cache.clear()
         str(wb.profile(things.multiplied, things.square(), target=things.machine()))
+        cache.written()
         os.environ["WORKBENCH_CACHE"] = before or "off"
         (made,) = (each for each in Path(folder).rglob("*") if each.is_file())
         return made.name, made.read_bytes()

@@ -43,7 +43,7 @@ def of_executables() -> tuple[Write, Write]:
 
 def of_profiles() -> dict[str, tuple[Write, Write]]:
     from tests.profiler.handmade import handmade_pipeline, handmade_profile
-    from workbench.executable.cache import Content, keep_profile
+    from workbench.executable.cache import Content, keep_profile, written
     from workbench.profiler.storage import profile_bytes
     from workbench.sweeps.store import Store
 
@@ -55,6 +55,7 @@ def of_profiles() -> dict[str, tuple[Write, Write]]:
     def cached(profile: Any, folder: Path) -> None:
         os.environ["WORKBENCH_CACHE"] = str(folder)
         keep_profile(Content(key="one model"), profile)
+        written()
 
     kept = {id_of: profile_bytes(profile) for id_of, profile in (("one", one), ("two", two))}
     return {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 
 MANY = 20_000  # objects: what a pause made is set aside from so many on
 MOST_ASIDE = 3_000_000  # objects that pauses set aside, 300 MB at most: with more, a whole collection comes first
@@ -20,12 +22,42 @@ def paused_collection() -> Iterator[None]:
     """
     running = gc.isenabled()
     gc.disable()
+    _WORK.begin()
     try:
         yield
     finally:
+        _WORK.end()
         if running:
             _ASIDE.add()
             gc.enable()
+
+
+def resting_seconds() -> float:
+    """How long nobody has paused the collection, in any thread: what can wait is done while nobody compiles or looks.
+
+    0.0 while somebody does.
+    """
+    return 0.0 if _WORK.under_way else time.monotonic() - _WORK.ended
+
+
+@dataclass(slots=True)
+class _Work:
+    """How many pauses there are now, and when the last one ended, by `time.monotonic`."""
+
+    under_way: int = 0
+    ended: float = 0.0
+    _changing: Lock = field(default_factory=Lock)
+
+    def begin(self) -> None:
+        """Somebody begins."""
+        with self._changing:
+            self.under_way += 1
+
+    def end(self) -> None:
+        """Somebody is done."""
+        with self._changing:
+            self.under_way -= 1
+            self.ended = time.monotonic()
 
 
 @dataclass(slots=True)
@@ -54,3 +86,4 @@ class _Aside:
 
 
 _ASIDE = _Aside()
+_WORK = _Work()

@@ -22,11 +22,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from workbench.base.files import made_folder
 from workbench.engine.graph.content import content_of
-from workbench.errors import InputError, ProfileFileError
+from workbench.errors import ProfileFileError
+from workbench.executable.keeping import KEEPER, SUFFIX
 from workbench.profiler.schema import column
-from workbench.profiler.storage import load_profile, save_profile
+from workbench.profiler.storage import load_profile
 
 if TYPE_CHECKING:
     from workbench.engine.compile import Compiled
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
 KEPT = 16  # the programs of a notebook and the candidates of a diagnosis: a second Run All compiles nothing
-MOST_BYTES = 1 << 30  # of all files together: a thousand profiles of a large model
-SUFFIX = ".wbprofile"
 CALLED_FROM = 10  # in a call of a control tree, where the lines of its callers begin
 KEPT_AS = "kept_as"  # in the meta of a file: the key and the positions it was kept with
 
@@ -50,7 +48,16 @@ class Content:
     positions: tuple[str, ...] = ()
 
 
-_kept: OrderedDict[str, tuple[Content, Compiled]] = OrderedDict()
+@dataclass(slots=True, eq=False)
+class Held:
+    """A compile of this session, with the profile that was collected of it, if any was."""
+
+    content: Content
+    compiled: Compiled
+    profile: Profile | None = None
+
+
+_kept: OrderedDict[str, Held] = OrderedDict()
 _changing = threading.Lock()
 
 
@@ -81,14 +88,24 @@ def _digest_of(*rooms: str) -> str:
 
 def content(graph: Graph, options: Options, target: Target, ipus: int) -> Content:
     """The content a compile depends on."""
+    text, positions = _content_of(graph)
+    parts = (_digest_of("base", "engine"), text, repr(options.changed), repr(target), str(ipus))
+    return Content(key=_digest(repr(parts)), positions=positions)
+
+
+@lru_cache(maxsize=2)  # a slider asks for one graph again and again, a comparison of schedules for two
+def _content_of(graph: Graph) -> tuple[str, tuple[str, ...]]:
+    """A digest of a graph's text, and its source lines; a graph is what it is, so it is read once."""
     found = content_of(graph)
-    parts = (_digest_of("base", "engine"), found.text, repr(options.changed), repr(target), str(ipus))
-    key = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
-    return Content(key=key, positions=found.positions)
+    return _digest(found.text), found.positions
 
 
-def held(content: Content) -> tuple[Content, Compiled] | None:
-    """The result in memory of this content, and the content with the positions it was made with."""
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def held(content: Content) -> Held | None:
+    """The result in memory of this content, with the positions it was made with."""
     with _changing:
         if content.key in _kept:
             _kept.move_to_end(content.key)
@@ -101,18 +118,32 @@ def cached(content: Content, compile: Callable[[], Compiled]) -> Compiled:
     What raises keeps nothing.
     """
     known = held(content)
-    if known is not None and known[0] == content:
-        return known[1]
+    if known is not None and known.content == content:
+        return known.compiled
     result = compile()
     with _changing:
-        _kept[content.key] = (content, result)
+        _kept[content.key] = Held(content, result)
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
     return result
 
 
+def collected(content: Content | None, compiled: Compiled) -> Profile | None:
+    """The profile that was collected of a compile in memory; None where there is none."""
+    known = held(content) if content is not None else None
+    return known.profile if known is not None and known.compiled.trace is compiled.trace else None
+
+
+def hold_profile(content: Content | None, compiled: Compiled, profile: Profile) -> None:
+    """Hold the profile of a compile as long as that is in memory."""
+    known = held(content) if content is not None else None
+    if known is not None and known.compiled.trace is compiled.trace:
+        known.profile = profile
+
+
 def clear() -> None:
-    """Forget everything in memory."""
+    """Forget everything in memory, as the end of a session does: what waits to be written is written."""
+    written()
     with _changing:
         _kept.clear()
 
@@ -142,6 +173,7 @@ def earlier_profile(content: Content) -> Profile | None:
         return None
     place = _place(content)
     try:
+        KEEPER.write(place)
         if not place.is_file():  # neither there, nor a pipe that would be waited for
             return None
         found = _believed(load_profile(place), content)
@@ -173,17 +205,20 @@ def _are_lines(old: Any) -> TypeGuard[list[str]]:
 
 
 def keep_profile(content: Content | None, profile: Profile) -> None:
-    """Keep a profile for later sessions, where the environment lets it; nothing is kept without its content."""
+    """Keep a profile for later sessions, where the environment lets it; nothing is kept without its content.
+
+    It is written when nobody works, at the latest at the end of the session (`keeping.py`).
+    """
     if content is None or not on_disk():
         return
     said = {"key": content.key, "positions": list(content.positions)}
-    try:
-        place = _place(content)
-        made_folder(place.parent, private=True)
-        save_profile(replace(profile, meta={**profile.meta, KEPT_AS: said}), place)
-        _remove_oldest(place.parent, place)
-    except (OSError, RuntimeError, InputError):
-        return
+    with contextlib.suppress(RuntimeError):  # a home folder that nobody knows
+        KEEPER.keep(_place(content), replace(profile, meta={**profile.meta, KEPT_AS: said}))
+
+
+def written() -> None:
+    """Write the profiles that still wait to be, now."""
+    KEEPER.write_all()
 
 
 def folder() -> Path:
@@ -198,14 +233,3 @@ def folder() -> Path:
 def _place(content: Content) -> Path:
     digest = hashlib.sha256(f"{content.key}\0{_digest_of('profiler')}".encode()).hexdigest()
     return folder() / f"{digest}{SUFFIX}"
-
-
-def _remove_oldest(where: Path, newest: Path) -> None:
-    kept = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in where.glob(f"*{SUFFIX}"))
-    total_bytes = sum(size for _, size, _ in kept)
-    for _, size, path in kept:
-        if total_bytes <= MOST_BYTES:
-            return
-        if path != newest:
-            path.unlink(missing_ok=True)
-            total_bytes -= size

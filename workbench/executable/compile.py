@@ -128,7 +128,7 @@ def _compiled(
             return cache.cached(content, compile_now), content
         row = _found_row(start, "the profile an earlier session kept of equal content")
         return Kept(profile=lambda: earlier, phases=row, compile=lambda: cache.cached(content, compile_now)), content
-    row, (before, found) = _found_row(start, "the result of an equal compile"), known
+    row, before, found = _found_row(start, "the result of an equal compile"), known.content, known.compiled
     if before == content:
         return dataclasses.replace(found, phases=row), content
     moved = Kept(  # equal but for its source lines, which the graph and the program hold everywhere

@@ -96,16 +96,21 @@ class Executable:
         """What the compiler knows, as data."""
         if isinstance(self._result, Kept):
             return with_lines(self._result.profile(), self.traced)
+        is_new = cache.collected(self._content, self._result) is None
         found = keep_trace(self._whole_profile, self.request.options.get(EXECUTION))
-        cache.keep_profile(self._content, found)
+        if is_new:
+            cache.keep_profile(self._content, found)
         return with_lines(found, self.traced)
 
     @cached_property
     def _whole_profile(self) -> Profile:
-        known, self._known = self._known, None
-        if known is not None:
-            return collect_again(known, self.compiled, typical_errors())
-        return collect(self.compiled, typical_errors())
+        known, self._known = self._known or cache.collected(self._content, self.compiled), None
+        if known is None:
+            found = collect(self.compiled, typical_errors())
+        else:
+            found = collect_again(known, self.compiled, typical_errors())
+        cache.hold_profile(self._content, self.compiled, found)
+        return found
 
     @property
     def passes(self) -> pd.DataFrame:

@@ -34,7 +34,7 @@ from workbench.profiler.memory.addresses import Placer
 from workbench.profiler.memory.live_bytes import Timelines
 from workbench.profiler.operators.bounds import beyond_bounds
 from workbench.profiler.operators.table import OperatorTable
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, with_meta
 from workbench.profiler.schema import (
     FORMAT_VERSION,
     SCHEMA,
@@ -96,7 +96,7 @@ def collect_again(known: Profile, compiled: Compiled, typical_errors: Mapping[st
     assert isinstance(found, OperatorTable)  # it was collected here
     warnings = [*_unmodelled(compiled), *beyond_bounds(described, found.beyond)]
     said = {"typical_errors": dict(typical_errors or {}), "warnings": warnings}
-    return dataclasses.replace(known, meta={**known.meta, **spoken(_asked(compiled) | said)})
+    return with_meta(known, **spoken(_asked(compiled) | said))
 
 
 class _Collector:

@@ -303,9 +303,9 @@ class Profile(Offers):
 
 
 def with_meta(profile: Profile, **more: Any) -> Profile:
-    """The profile with more in its meta that the program does not follow from: its control tree, and the steps by
-    caller, are not worked out again."""
+    """The profile with more in its meta that the program does not follow from: its control tree, its timeline and the
+    steps by caller are not worked out again."""
     found = replace(profile, meta={**profile.meta, **more})
-    known = ("control", "steps_by_caller")
+    known = ("control", "steps_by_caller", "timeline")
     found.__dict__.update((name, profile.__dict__[name]) for name in known if name in profile.__dict__)
     return found
