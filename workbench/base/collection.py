@@ -45,7 +45,7 @@ class _Work:
     """How many pauses there are now, and when the last one ended, by `time.monotonic`."""
 
     under_way: int = 0
-    ended: float = 0.0
+    ended: float = field(default_factory=time.monotonic)
     _changing: Lock = field(default_factory=Lock)
 
     def begin(self) -> None:
