@@ -169,7 +169,7 @@ def upward(item: Import) -> str | None:
 def past_the_profile(item: Import) -> str | None:
     if layer(item.target) != "engine" or layer(item.module) not in ("profiler", "widgets"):
         return None
-    if item.module in PROFILER_MAY_IMPORT_ENGINE:
+    if within(item.module, PROFILER_MAY_IMPORT_ENGINE):
         return None
     return "sees the engine; reports and views see the profile only"
 

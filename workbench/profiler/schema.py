@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -203,10 +203,12 @@ def _texts(values: Any) -> list[str]:
     return [shown(str(value)) for value in found]
 
 
-def late_table(name: str, columns: Mapping[str, Callable[[], IntArray]]) -> Table:
-    """A raw table of numbers whose read-only columns, of one length, are each made when first asked for."""
+def late_table(name: str, columns: Mapping[str, Any]) -> Table:
+    """A raw table of columns of one length. Those that are functions make a read-only column when first asked for it;
+    the others are values."""
     _check_names(name, columns)
-    return LateArrays({key: columns[key] for key in SCHEMA[name]})
+    made = {key: found if callable(found) else column(found, SCHEMA[name][key]) for key, found in columns.items()}
+    return LateArrays({key: made[key] for key in SCHEMA[name]})
 
 
 def _check_names(name: str, columns: Iterable[str]) -> None:

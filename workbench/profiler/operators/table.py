@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from workbench.base.arrays import IntArray
 from workbench.profiler.operators.callers import StepsByCaller, recomputing
 from workbench.profiler.operators.temporaries import Temporaries
 from workbench.profiler.schema import SCHEMA, Column, Table, table_from_rows
@@ -19,7 +18,7 @@ class OperatorTable(Mapping[str, Column]):
     and one more for each that runs again to compute something anew, worked out when the first column is asked for.
     `repeated` of an operator says how often one run of it runs a step, where that is not once.
 
-    `vectors` are the rows of `per_tile`. `code_bytes[step]` maps the vertex classes of a step to their code. `cycles`,
+    `code_bytes()[step]` maps the vertex classes of a step to their code. `cycles`,
     `flops` and `plan_cycles` count every run, `utilisation` is flops / (cycles x peak), `code_bytes` the code of its
     distinct classes (which operators may share), `temporary_bytes` the most that temporaries its steps write take on
     one tile at one time.
@@ -29,8 +28,8 @@ class OperatorTable(Mapping[str, Column]):
         self,
         described: Sequence[Mapping[str, Any]],
         tables: Mapping[str, Table],
-        vectors: Sequence[IntArray],
-        code_bytes: Mapping[int, Mapping[str, int]],
+        temporaries: Temporaries,
+        code_bytes: Callable[[], Mapping[int, Mapping[str, int]]],
         peak_flops_per_cycle: float,
         control: ControlTree,
     ) -> None:
@@ -40,7 +39,7 @@ class OperatorTable(Mapping[str, Column]):
         self._described, self._code_bytes, self._peak = described, code_bytes, peak_flops_per_cycle
         self._steps = steps
         self._ids = steps["id"][self.steps_by_caller.row].tolist()
-        self._temporaries = Temporaries(tables, vectors)
+        self._temporaries = temporaries
 
     def __getitem__(self, name: str) -> Column:
         return self._table[name]
@@ -67,7 +66,7 @@ class OperatorTable(Mapping[str, Column]):
 
     @cached_property
     def _table(self) -> Table:
-        known, ids = self.steps_by_caller, self._ids
+        known, ids, code_bytes = self.steps_by_caller, self._ids, self._code_bytes()
         is_own = (self._steps["operator"][known.row] != "").tolist()
         times, cycles = known.times.tolist(), known.total_cycles.tolist()
         repeated = {step: times for operator in self._described for step, times in operator.get("repeated", {}).items()}
@@ -81,7 +80,7 @@ class OperatorTable(Mapping[str, Column]):
                 mine = self._steps_of(name)
                 classes: dict[str, int] = {}
                 for step in mine:
-                    classes |= self._code_bytes.get(step, {})
+                    classes |= code_bytes.get(step, {})
                 found.append(
                     {
                         "name": name,

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from workbench.base.arrays import IntArray
 from workbench.profiler.schema import Table
 
+Flags = npt.NDArray[np.bool_]
+
 
 class Temporaries:
-    """Temporaries by the step that writes them, with their lives and bytes per tile. `vectors` are the rows of
-    `per_tile`."""
+    """Temporaries by the step that writes them, with their lives and bytes per tile. `temporary` says of each variable
+    whether it is one, `index` which of the `vectors` its bytes are."""
 
-    def __init__(self, tables: Mapping[str, Table], vectors: Sequence[IntArray]) -> None:
-        variables, accesses, intervals = tables["variables"], tables["accesses"], tables["intervals"]
-        self.vectors, self.index = vectors, variables["bytes_index"]
-        temporary = variables["kind"] == "temporary"
+    def __init__(
+        self, temporary: Flags, index: IntArray, vectors: Sequence[IntArray], accesses: Table, intervals: Table
+    ) -> None:
+        self.vectors, self.index = vectors, index
         self.known: dict[frozenset[int], int] = {}
         self.largest: dict[int, int] = {}  # bytes on one tile, by row
         self.alike: dict[tuple[Any, ...], int] = {}  # of operators of stages that are alike: same vectors, same lives
