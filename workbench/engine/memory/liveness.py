@@ -60,12 +60,11 @@ class _Lives:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Curves:
-    """What one pass over the timeline of an IPU tells: its peaks by class of tiles, int64[classes], and its curve."""
+class _Peaks:
+    """The peaks of an IPU by class of tiles, and the first positions that reach them, int64[classes] both."""
 
     peak: IntArray
     where: IntArray
-    steps: StepPeaks
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -83,9 +82,10 @@ class Liveness:
     timelines: tuple[IntArray, ...]
     intervals: Intervals
     tables: tuple[_Table, ...]
-    _made: dict[int, _Curves] = field(default_factory=dict)
+    _known_peaks: dict[int, _Peaks] = field(init=False, default_factory=dict)
+    _known_curves: dict[int, StepPeaks] = field(init=False, default_factory=dict)
     _known_lives: dict[int, _Lives] = field(init=False, default_factory=dict)
-    _known_changes: dict[int, IntArray] = field(init=False, default_factory=dict)
+    _known_states: dict[int, States] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "intervals", Intervals.of(self.intervals))
@@ -109,15 +109,17 @@ class Liveness:
 
     def peak_bytes(self, ipu: int) -> IntArray:
         """Largest not-always-live bytes of each tile over the positions, int64[tiles]."""
-        return self._curves(ipu).peak[self.tables[ipu].class_of]
+        return self._peaks(ipu).peak[self.tables[ipu].class_of]
 
     def peak_positions(self, ipu: int) -> IntArray:
         """First position at which each tile reaches its peak, int64[tiles]; 0 without positions."""
-        return self._curves(ipu).where[self.tables[ipu].class_of]
+        return self._peaks(ipu).where[self.tables[ipu].class_of]
 
     def step_peaks(self, ipu: int) -> StepPeaks:
         """The curve of the liveness report."""
-        return self._curves(ipu).steps
+        if ipu not in self._known_curves:
+            self._known_curves[ipu] = self._curve_of(ipu)
+        return self._known_curves[ipu]
 
     def live_variables(self, ipu: int, position: int) -> tuple[int, ...]:
         """Ids of the not-always-live variables that are live at a position."""
@@ -132,9 +134,7 @@ class Liveness:
 
     def life_changes(self, ipu: int) -> IntArray:
         """What begins (1) or ends (-1) from one state to the next: state, lifetime, times; int64[changes, 3]."""
-        if ipu not in self._known_changes:
-            self._known_changes[ipu] = self._life_states(ipu).changes
-        return self._known_changes[ipu]
+        return self._life_states(ipu).changes
 
     def category_bytes(self, ipu: int, position: int) -> dict[str, IntArray]:
         """Bytes per category at a position, int64[tiles] each: variable kinds and footprint categories.
@@ -167,7 +167,7 @@ class Liveness:
         costs = np.stack([self.footprint.categories[name][ipu][table.first_tile] for name in FOOTPRINT_CATEGORIES])
         always = _up(costs, alignment_bytes).sum(axis=0) + rows[wide(table.kept)[:, 1]].sum(axis=0)
         most_rounding = max(alignment_bytes, interleaved_alignment_bytes) - 1
-        needed = always + self._curves(ipu).peak + most_rounding * self._most_members(ipu)
+        needed = always + self._peaks(ipu).peak + most_rounding * self._most_members(ipu)
         exact = np.flatnonzero(needed > above)
         peak = np.zeros(len(exact), np.int64)
         if len(exact):
@@ -205,17 +205,18 @@ class Liveness:
 
     def _life_states(self, ipu: int) -> States:
         """Lifetimes that are together: bodies are called many times, and steps between change little."""
-        count = int(self._lives(ipu).life_of.max(initial=-1)) + 1
-        return States.of(*self._events(ipu), rows=count, positions=len(self.timelines[ipu]))
+        if ipu not in self._known_states:
+            count = int(self._lives(ipu).life_of.max(initial=-1)) + 1
+            found = States.of(*self._events(ipu), rows=count, positions=len(self.timelines[ipu]))
+            self._known_states[ipu] = found
+        return self._known_states[ipu]
 
     def states(self, ipu: int, table: _Table) -> States:
         """Rows of the table that are live together.
 
         The members of the table are those of the IPU's own, in other rows maybe.
         """
-        lives = self._life_states(ipu)
-        self._known_changes[ipu] = lives.changes
-        return lives.of_members(self._lives(ipu).life_of, table.members[:, 1], len(table.rows))
+        return self._life_states(ipu).of_members(self._lives(ipu).life_of, table.members[:, 1], len(table.rows))
 
     def _chunks(self, table: _Table, states: States) -> Iterator[tuple[int, IntArray]]:
         """(first state, integers[some states, classes]) of live bytes, by summing what came and what went.
@@ -234,34 +235,38 @@ class Liveness:
         np.add.at(amounts, life_of, (table.rows @ table.counts)[table.members[:, 1]])
         return self._summed(ipu, amounts)
 
-    def _curves(self, ipu: int) -> _Curves:
-        if ipu not in self._made:
-            self._made[ipu] = self._curves_of(ipu)
-        return self._made[ipu]
+    def _peaks(self, ipu: int) -> _Peaks:
+        if ipu not in self._known_peaks:
+            self._known_peaks[ipu] = self._peaks_of(ipu)
+        return self._known_peaks[ipu]
 
-    def _curves_of(self, ipu: int) -> _Curves:
+    def _peaks_of(self, ipu: int) -> _Peaks:
         table = self.tables[ipu]
         states = self.states(ipu, table)
-        worst, worst_bytes = np.zeros((2, len(states.first)), np.int64)
-        peak, where = np.zeros((2, table.rows.shape[1]), np.int64)
-        for start, chunk in self._chunks(table, states):
-            here = slice(start, start + len(chunk))
+        crests = states.crests()
+        peak, crest = np.zeros((2, table.rows.shape[1]), np.int64)
+        for start, chunk in self._chunks(table, crests):
             value = chunk.max(axis=0)
             higher = np.flatnonzero(value > peak)
             peak[higher] = value[higher]
-            where[higher] = states.first[start + chunk[:, higher].argmax(axis=0)]
+            crest[higher] = start + chunk[:, higher].argmax(axis=0)
+        where = states.first[states.first_to_reach(crests.first[crest], table.rows)] if len(states.first) else crest
+        return _Peaks(peak=peak, where=np.where(peak > 0, where, 0))
+
+    def _curve_of(self, ipu: int) -> StepPeaks:
+        table = self.tables[ipu]
+        states = self.states(ipu, table)
+        worst, worst_bytes = np.zeros((2, len(states.first)), np.int64)
+        for start, chunk in self._chunks(table, states):
+            here = slice(start, start + len(chunk))
             chunk += table.always.astype(chunk.dtype)
             chosen = chunk.argmax(axis=1)
             worst[here] = table.first_tile[chosen]
             worst_bytes[here] = chunk[np.arange(len(chunk)), chosen]
-        return _Curves(
-            peak=peak,
-            where=where,
-            steps=StepPeaks(
-                live_bytes=frozen(self._live_of_all(ipu)),
-                worst_tile=frozen(worst[states.of_position]),
-                worst_tile_bytes=frozen(worst_bytes[states.of_position]),
-            ),
+        return StepPeaks(
+            live_bytes=frozen(self._live_of_all(ipu)),
+            worst_tile=frozen(worst[states.of_position]),
+            worst_tile_bytes=frozen(worst_bytes[states.of_position]),
         )
 
 

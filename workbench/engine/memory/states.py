@@ -62,6 +62,36 @@ class States:
         changes = np.stack((found // max(1, others), found % max(1, others), amounts), axis=1)
         return replace(self, changes=changes)
 
+    def crests(self) -> States:
+        """The states after which something goes, and the last one: no other has more of any row, as what follows it
+        only adds to it. Here `first` is the number of each among these states, and there are no positions."""
+        state, row, times = self.changes.T
+        goes = np.zeros(len(self.first) + 1, bool)
+        goes[state[times < 0]] = True
+        goes[-1] = True
+        found = np.flatnonzero(goes[1:])  # the state before
+        crest = np.searchsorted(found, state)
+        rows = int(row.max(initial=-1)) + 1
+        keys, amounts = _sums(crest * rows + row, times, len(found) * rows)
+        changes = np.stack((keys // max(1, rows), keys % max(1, rows), amounts), axis=1)
+        return States(first=found, of_position=np.zeros(0, np.int64), changes=changes)
+
+    def first_to_reach(self, crest: IntArray, rows: IntArray) -> IntArray:
+        """Of each column of `rows` the first state with as much of it as its crest has, int64[columns], where that is
+        the first crest with so much: from there to the crest only rows come that have nothing of the column.
+        """
+        state, row, times = self.changes.T
+        starts = np.searchsorted(state, np.arange(len(self.first) + 1))
+        goes = np.unique(state[times < 0])
+        begin = np.concatenate((np.zeros(1, np.int64), goes))[np.searchsorted(goes, crest, side="right")]
+        found = begin.copy()
+        for last, first in np.unique(np.stack((crest, begin)), axis=1).T.tolist():
+            columns = np.flatnonzero(crest == last)
+            for change in range(starts[first + 1], starts[last + 1]):  # rising, so that the last one counts
+                comes = rows[row[change], columns] > 0
+                found[columns[comes]] = state[change]
+        return found
+
 
 def _distinct(values: npt.NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
     """The first place of each value, by value, and for each place the number of its value: NumPy's `unique` in half its

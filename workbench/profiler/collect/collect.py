@@ -179,16 +179,14 @@ class _Collector:
 
     def liveness_rows(self) -> Table:
         """Curves over the positions, made when they are asked for."""
-        peaks = [self.liveness.step_peaks(ipu) for ipu in range(self.program.ipus)]
         always = [int(self.liveness.always_live_bytes(ipu).sum()) for ipu in range(self.program.ipus)]
-        lengths = [len(found.live_bytes) for found in peaks]
-        curves = {name: [getattr(found, name) for found in peaks] for name in _CURVES}
+        lengths = [len(places) for places in self.liveness.timelines]
         return late_table(
             "liveness",
             {
                 **{name: partial(self.timeline.__getitem__, name) for name in SCHEMA["timeline"]},
                 "always_live_bytes": partial(_repeated, always, lengths),
-                **{name: partial(_joined, curve) for name, curve in curves.items()},
+                **{name: partial(_curve, self.liveness, name) for name in _CURVES},
             },
         )
 
@@ -252,6 +250,10 @@ def _kept(made: IntArray) -> IntArray:
 
 
 _CURVES = ("live_bytes", "worst_tile", "worst_tile_bytes")
+
+
+def _curve(liveness: Liveness, name: str) -> IntArray:
+    return _joined([getattr(liveness.step_peaks(ipu), name) for ipu in range(liveness.program.ipus)])
 
 
 def _joined(parts: Sequence[IntArray]) -> IntArray:
