@@ -397,11 +397,22 @@ class _Counts:
         self._groups[where] = size.counts if known is None else [*map(add, known, size.counts)]
 
     def _spread(self) -> None:
-        for (row, tiles), counts in self._groups.items():
-            self._of_vertices[:, row, tiles.index] += np.array(counts)[:, None]
+        if self._groups:
+            self._spread_vertices()
         for (row, prefix), moved in self._moved.items():
             for _, (exchange, *more) in moved.items():
                 self._add_moves(row, prefix, exchange, 1 + len(more))
+
+    def _spread_vertices(self) -> None:
+        """Counts of all groups, added up over their tiles at once; doubles hold the sums, which are below 2^53."""
+        tiles = [tiles.tiles for _, tiles in self._groups]
+        lengths = np.array([len(each) for each in tiles])
+        first = np.array([row * self.shape[1] for row, _ in self._groups])
+        place = np.concatenate(tiles) + np.repeat(first, lengths)
+        for total, counts in zip(self._of_vertices, np.array(list(self._groups.values())).T, strict=True):
+            if counts.any():
+                found = np.bincount(place, weights=np.repeat(counts, lengths), minlength=total.size)
+                total += found.astype(np.int64).reshape(self.shape)
 
     def _add_moves(self, row: int, prefix: str, exchange: Exchange, count: int) -> None:
         instructions, busy = self.sizes.of_exchange(exchange)
