@@ -99,12 +99,13 @@ def test_the_sums_fail_when_one_pass_is_broken(broken: str, monkeypatch: pytest.
 
         monkeypatch.setattr(execute_module.Durations, "node", once)
     else:
-        step = execute_module.Counting.step
+        of_steps = execute_module.Counting.of_steps
 
-        def dearer(self: object, part: object, scope: object) -> object:
-            return Counter({key: cycles + 1 for key, cycles in step(self, part, scope).items()})  # type: ignore[arg-type]
+        def dearer(self: object, parts: object, scope: object) -> object:
+            found = of_steps(self, parts, scope)  # type: ignore[arg-type]
+            return Counter({key: cycles + 1 for key, cycles in found.items()})
 
-        monkeypatch.setattr(execute_module.Counting, "step", dearer)
+        monkeypatch.setattr(execute_module.Counting, "of_steps", dearer)
     with pytest.raises(AssertionError):
         assert_breakdown_sums(execute(program))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from workbench.base.identity import ByIdentity
+from workbench.base.arrays import IntArray
+from workbench.base.identity import ByIdentities, ByIdentity
 from workbench.engine import vertices
+from workbench.engine.mapping.tileset import TileSet
 from workbench.engine.program.columns import columns_of
-from workbench.engine.program.program import ComputeSet, DoExchange, OnTileExecute, TileProgram
+from workbench.engine.program.program import ComputeSet, DoExchange, OnTileExecute, TileProgram, VertexGroup
 from workbench.errors import VerificationError
 
 
@@ -24,17 +24,12 @@ def verify_program(program: TileProgram) -> TileProgram:
     if unknown.any():
         step = program.steps[accesses.step[unknown.argmax()]]
         raise VerificationError(f"step {step.id} {step.name} names an unknown variable")
-    tiles, sound = program.target.tiles_per_ipu, ByIdentity[Any, None]()
+    known = _Sound(program.target.tiles_per_ipu)
     for step in program.steps:
         if isinstance(step, OnTileExecute):
-            groups = step.compute_set.groups
-            if groups not in sound:  # many sets have the same
-                _verify_compute_set(step.compute_set, tiles, sound)
-                sound[groups] = None
-        if isinstance(step, DoExchange) and step.exchange not in sound:
-            if step.exchange.multicast_extra_bytes < 0:
-                raise VerificationError(f"step {step.id} {step.name} sends more bytes than are received")
-            sound[step.exchange] = None
+            known.compute_set(step.compute_set)
+        elif isinstance(step, DoExchange):
+            known.exchange(step)
     return program
 
 
@@ -43,23 +38,50 @@ def _verify_variables(program: TileProgram) -> None:
     sound = np.array([len(each) == tiles and not (each < 0).any() for each in columns.vectors], bool)
     mapped = sound[columns.vector] if len(sound) else np.zeros(0, bool)
     placed = (columns.ipu >= 0) & (columns.ipu < program.ipus)
-    for index, variable in enumerate(program.variables):
-        if variable.id != index:
-            raise VerificationError(f"{variable} stands at place {index}")
-        if not mapped[index]:
-            raise VerificationError(f"{variable} is not mapped over {tiles} tiles")
-        if not placed[index]:
-            raise VerificationError(f"{variable} is on an IPU outside 0..{program.ipus - 1}")
+    ordered = np.array([variable.id for variable in program.variables], np.int64) == np.arange(len(mapped))
+    broken = ~(ordered & mapped & placed)
+    if not broken.any():
+        return
+    index = int(broken.argmax())
+    variable = program.variables[index]
+    if not ordered[index]:
+        raise VerificationError(f"{variable} stands at place {index}")
+    if not mapped[index]:
+        raise VerificationError(f"{variable} is not mapped over {tiles} tiles")
+    raise VerificationError(f"{variable} is on an IPU outside 0..{program.ipus - 1}")
 
 
-def _verify_compute_set(compute_set: ComputeSet, tiles: int, sound: ByIdentity[Any, None]) -> None:
-    """`sound` is filled with sets of tiles that lie on the IPU: few serve many groups."""
-    for group in compute_set.groups:
-        vertices.find(group.vertex)
-        if len(group.tiles) == 0 or group.count < 1:
-            raise VerificationError(f"{compute_set.name}: {group} runs nowhere")
-        if group.tiles in sound:
-            continue
-        if np.min(group.tiles.tiles) < 0 or np.max(group.tiles.tiles) >= tiles:
-            raise VerificationError(f"{compute_set.name}: {group} is on a tile outside 0..{tiles - 1}")
-        sound[group.tiles] = None
+class _Sound:
+    """What was looked at: many sets have the same groups, groups the same tiles, and exchanges the same bytes."""
+
+    def __init__(self, tiles: int) -> None:
+        self.tiles = tiles
+        self._groups: ByIdentity[tuple[VertexGroup, ...], None] = ByIdentity()
+        self._placed: ByIdentity[TileSet, None] = ByIdentity()
+        self._moved: ByIdentities[IntArray, None] = ByIdentities()
+        self._vertices: set[str] = set()
+
+    def compute_set(self, compute_set: ComputeSet) -> None:
+        """Every group runs a vertex that there is, on tiles of the IPU."""
+        if compute_set.groups in self._groups:
+            return
+        for group in compute_set.groups:
+            if group.vertex not in self._vertices:
+                vertices.find(group.vertex)
+                self._vertices.add(group.vertex)
+            if len(group.tiles) == 0 or group.count < 1:
+                raise VerificationError(f"{compute_set.name}: {group} runs nowhere")
+            if group.tiles not in self._placed:
+                first, last = int(group.tiles.tiles[0]), int(group.tiles.tiles[-1])  # they are sorted
+                if first < 0 or last >= self.tiles:
+                    raise VerificationError(f"{compute_set.name}: {group} is on a tile outside 0..{self.tiles - 1}")
+                self._placed[group.tiles] = None
+        self._groups[compute_set.groups] = None
+
+    def exchange(self, step: DoExchange) -> None:
+        """No more is sent than is received."""
+        arrays = (step.exchange.sent_bytes, step.exchange.received_bytes)
+        if arrays not in self._moved:
+            if step.exchange.multicast_extra_bytes < 0:
+                raise VerificationError(f"step {step.id} {step.name} sends more bytes than are received")
+            self._moved[arrays] = None

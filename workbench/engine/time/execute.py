@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from workbench.base.causes import CAUSES, IDLE_BY_PHASE, Cause, idle_beside
@@ -73,18 +73,28 @@ class Durations:
         if isinstance(program, Call):
             body = self.function(program.function)
             return TraceNode(program=program, cycles=body.cycles, ipus=body.ipus)
-        below = tuple(self.node(child) for child in children(program))
-        ipus = frozenset[int]().union(*{child.ipus for child in below})
-        durations = [child.cycles for child in below]
+        parts = children(program)
+        known = {place: self.node(part) for place, part in enumerate(parts) if not isinstance(part, Step)}
+        durations = [
+            self.steps[part.id].cycles if isinstance(part, Step) else known[place].cycles
+            for place, part in enumerate(parts)
+        ]
+        ipus = frozenset([ipu for part in parts if isinstance(part, Step) for ipu in part.ipus])
+        ipus = ipus.union(*{below.ipus for below in known.values()})
         if isinstance(program, Sequence):
             cycles = sum(durations)
         elif isinstance(program, Repeat):
             cycles = program.times * sum(durations)
         else:
             cycles = max(durations, default=0)
-        if isinstance(program, Overlap) and sum(len(child.ipus) for child in below) != len(ipus):
+
+        def inside() -> tuple[TraceNode, ...]:
+            return tuple([known.get(place) or self.node(part) for place, part in enumerate(parts)])
+
+        found = TraceNode(program=program, cycles=cycles, ipus=ipus, inside=inside)
+        if isinstance(program, Overlap) and sum(len(child.ipus) for child in found.children) != len(ipus):
             raise VerificationError(f"two branches of the overlap {program.name!r} use one IPU")
-        return TraceNode(program=program, cycles=cycles, ipus=ipus, children=below)
+        return found
 
 
 class Counting:
@@ -126,27 +136,36 @@ class Counting:
 
     def _spent(self, program: Program, scope: frozenset[int]) -> Spent:
         if isinstance(program, Step):
-            return Counter(self.step(program, scope))
+            return self.of_steps((program,), scope)
         if isinstance(program, Call):
             return self.spent(self.program.functions[program.function], scope)
         if isinstance(program, Overlap):
             return self._overlap(program, scope)
         if isinstance(program, If):
             return self.spent(program.arms[self.dearest(program)], scope) if program.arms else Counter()
-        result: Spent = Counter()
-        for child in children(program):
-            spent = self.step(child, scope) if isinstance(child, Step) else self.spent(child, scope)
-            for spent_by, cycles in spent.items():
-                result[spent_by] += cycles
+        parts = children(program)
+        result = self.of_steps([part for part in parts if isinstance(part, Step)], scope)
+        for part in parts:
+            if not isinstance(part, Step):
+                for spent_by, cycles in self.spent(part, scope).items():
+                    result[spent_by] += cycles
         if isinstance(program, Repeat):
             return Counter({key: cycles * program.times for key, cycles in result.items()})
         return result
 
-    def step(self, step: Step, scope: frozenset[int]) -> dict[tuple[int, Cause], int]:
-        """Cycles by (IPU, cause) of one step: its cause where it works, waiting elsewhere."""
-        cost = self.steps[step.id]
-        waiting = idle_beside(cost.cause)
-        return {(ipu, cost.cause if ipu in step.ipus else waiting): cost.cycles for ipu in scope}
+    def of_steps(self, steps: Iterable[Step], scope: frozenset[int]) -> Spent:
+        """Cycles by (IPU, cause) of steps: the cause of each where it works, waiting elsewhere."""
+        together: dict[tuple[Cause, tuple[int, ...]], int] = {}
+        for step in steps:
+            cost = self.steps[step.id]
+            key = (cost.cause, step.ipus)
+            together[key] = together.get(key, 0) + cost.cycles
+        result: Spent = Counter()
+        for (cause, ipus), cycles in together.items():
+            waiting = idle_beside(cause)
+            for ipu in scope:
+                result[ipu, cause if ipu in ipus else waiting] += cycles
+        return result
 
     def length(self, program: Program) -> int:
         """Cycles of one execution: everything one of its IPUs does and waits for."""

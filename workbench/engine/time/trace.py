@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from workbench.base.arrays import IntArray
 from workbench.base.causes import Cause
@@ -32,18 +33,23 @@ class StepCost:
         return self.cost.value
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TraceNode:
     """A node of the program with the cycles of one execution of it (a `Repeat`: all its times).
 
-    `children` are those of the program node; a call has none, its body is in `Trace.functions`. `ipus` are the IPUs
-    its steps occupy, calls followed.
+    `ipus` are the IPUs its steps occupy, calls followed. `inside` makes the nodes below it when they are asked for: few
+    look at every step.
     """
 
     program: Program
     cycles: int
     ipus: frozenset[int]
-    children: tuple[TraceNode, ...] = ()
+    inside: Callable[[], tuple[TraceNode, ...]] = field(default=tuple, repr=False)
+
+    @cached_property
+    def children(self) -> tuple[TraceNode, ...]:
+        """Those of the program node; a call has none, its body is in `Trace.functions`."""
+        return self.inside()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
