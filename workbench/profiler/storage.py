@@ -92,7 +92,7 @@ def _coded(values: Column) -> dict[str, Any]:
 
 
 def _array_bytes(values: Column) -> bytes:
-    if values.dtype.kind == "i" and values.size and -(2**31) < values.min() and values.max() < 2**31:
+    if values.dtype.kind == "i" and values.size and values.min() > -(2**31) and values.max() < 2**31:
         values = values.astype(np.int32)
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -237,9 +237,12 @@ class _Collector:
 
 def _described(row: Operator, options: Options) -> dict[str, Any]:
     """An operator with the temporary bytes that the options allow it; 0 where none limits them."""
-    found = {each.name: getattr(row, each.name) for each in dataclasses.fields(row)}
-    bound = found.pop("bound")
-    return found | {"bound_bytes": bound(options) if bound else 0}
+    bound_bytes = row.bound(options) if row.bound else 0
+    return {**dict(zip(_SAID, _said(row), strict=True)), "bound_bytes": bound_bytes}
+
+
+_SAID = ("id", "name", "layer", "direction", "op", "flops", "plan", "modelled", "plan_cycles", "body", "repeated")
+_said = attrgetter(*_SAID)
 
 
 def _kept(made: IntArray) -> IntArray:
