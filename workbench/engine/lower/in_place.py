@@ -5,7 +5,7 @@ Parameters, optimizer slots and moving statistics are updated where they live: w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.engine import ops
@@ -48,10 +48,10 @@ class _Aliases:
         return any(self.last_read.get(memory, -1) > place for memory in memories)
 
 
-def _aliases(graph: Graph, function: Function) -> _Aliases:
+def _aliases(function: Function, nodes: Sequence[Node]) -> _Aliases:
     found = _Aliases({}, {})
     place = 0
-    for place, node in enumerate(flat_nodes(graph, function)):
+    for place, node in enumerate(nodes):
         shown = dict.fromkeys(memory for value in node.operands for memory in found.of(value))
         found.last_read.update(dict.fromkeys(shown, place))
         if ops.family_of(node).pure_view and shown:
@@ -73,10 +73,11 @@ def find_in_place(graph: Graph) -> InPlace:
             for result, param in pairs.get(function.name, {}).items()
         }
         kept = {value for n, value in enumerate(function.params) if n not in private.get(function.name, ())}
-        kept |= {v for node in flat_nodes(graph, function) if node.op == "constant" for v in node.results}
-        found = _in_function(graph, function, targets, kept)
+        nodes = tuple(flat_nodes(graph, function))
+        kept |= {value for node in nodes if node.op == "constant" for value in node.results}
+        found = _in_function(function, nodes, targets, kept)
         reuse.update(found)
-        for node in flat_nodes(graph, function):
+        for node in nodes:
             if node.op == "cond":
                 _through_branches(node, found, pairs)
         if function.name == graph.entry:
@@ -134,10 +135,10 @@ class _Choosing:
 
 
 def _in_function(
-    graph: Graph, function: Function, targets: Mapping[Value, tuple[int, Value]], kept: set[Value]
+    function: Function, nodes: Sequence[Node], targets: Mapping[Value, tuple[int, Value]], kept: set[Value]
 ) -> dict[Value, Value]:
-    choosing = _Choosing(_aliases(graph, function), targets, kept, {}, set())
-    for place, node in enumerate(flat_nodes(graph, function)):
+    choosing = _Choosing(_aliases(function, nodes), targets, kept, {}, set())
+    for place, node in enumerate(nodes):
         family = ops.family_of(node)
         if family.pure_view:
             continue
