@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,113 @@ def test_a_folder_that_is_a_file_keeps_nothing(keeper: Keeper, profile: Profile,
     keeper.keep(taken / "a.wbprofile", profile)
     keeper.write_all()
     assert taken.read_text() == "not a folder"
+
+
+class Unwritable(dict):  # type: ignore[type-arg]
+    """Tables of a profile of which a column cannot be made."""
+
+    def items(self) -> Any:
+        raise ValueError("no column")
+
+
+def test_a_profile_that_cannot_be_written_stands_in_nobodys_way(
+    keeper: Keeper, profile: Profile, tmp_path: Path
+) -> None:
+    bad, good = tmp_path / "bad.wbprofile", tmp_path / "good.wbprofile"
+    keeper.keep(bad, replace(profile, tables=Unwritable(profile.tables)))
+    keeper.keep(good, profile)
+    with pytest.raises(ValueError, match="no column"):
+        keeper.write_all()
+    assert good.exists()
+    assert not bad.exists()
+    keeper.write_all()  # it was tried once
+
+
+def test_the_thread_outlives_a_profile_that_cannot_be_written(
+    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(keeping.threading, "excepthook", told.append)
+    monkeypatch.setattr(keeping, "REST_SECONDS", 0.0)
+    keeper = Keeper()
+    keeper.keep(tmp_path / "bad.wbprofile", replace(profile, tables=Unwritable(profile.tables)))
+    keeper.keep(tmp_path / "good.wbprofile", profile)
+    assert appeared(tmp_path / "good.wbprofile")
+    assert [each.exc_type for each in told] == [ValueError]
+
+
+SCRIPT = """
+import multiprocessing, os, sys, time
+from pathlib import Path
+from tests.profiler.handmade import handmade_profile
+from workbench.base.collection import paused_collection, resting_seconds
+from workbench.executable import keeping
+
+
+def work(folder):
+    keeping.REST_SECONDS = 3600.0
+    keeping.KEEPER.keep(Path(folder) / "of_a_worker.wbprofile", handmade_profile())
+
+
+def rest():
+    time.sleep(0.05)
+    os._exit(0 if 0.05 <= resting_seconds() < 60 else 1)
+
+
+if __name__ == "__main__":
+    import threading
+
+    one = multiprocessing.get_context(sys.argv[2]).Process(target=work, args=(sys.argv[1],))
+    one.start()
+    one.join()
+    assert one.exitcode == 0
+    working, done = threading.Event(), threading.Event()
+
+    def at_work():
+        with paused_collection():
+            working.set()
+            done.wait()
+
+    other = threading.Thread(target=at_work)
+    other.start()
+    working.wait()
+    assert resting_seconds() == 0.0
+    if os.fork() == 0:
+        rest()  # the other thread is not in the child
+    assert os.wait()[1] == 0
+    done.set()
+"""
+
+
+@pytest.mark.parametrize("start", ["fork", "forkserver", "spawn"])
+def test_a_worker_writes_what_waits_when_it_ends(start: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    given = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "KERAS_BACKEND": "jax"}
+    subprocess.run([sys.executable, str(script), str(tmp_path), start], env=given, check=True, timeout=120)
+    assert load_profile(tmp_path / "of_a_worker.wbprofile").total_cycles == handmade_profile().total_cycles
+
+
+def test_a_folder_that_is_named_later_gets_the_profile_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import jax.numpy as jnp
+
+    def look() -> list[Path]:
+        x, target = jnp.ones((8, 16), jnp.float32), wb.target("ipu2", tiles_per_ipu=4)
+        assert wb.compile(lambda a: a @ a.T, x, target=target).profile.total_cycles
+        cache.written()
+        return list(tmp_path.glob("*.wbprofile"))
+
+    monkeypatch.setenv("WORKBENCH_CACHE", "memory")
+    cache.clear()
+    assert look() == []
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    (place,) = look()
+    before = place.stat().st_mtime_ns
+    assert look() == [place]
+    assert place.stat().st_mtime_ns == before
+    place.unlink()  # as another session may, for room
+    assert look() == [place]
+    cache.clear()
 
 
 SESSION = """

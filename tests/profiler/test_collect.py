@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -252,3 +253,14 @@ def test_the_verdict_needs_neither_all_vectors_nor_all_mappings(monkeypatch: pyt
     for table, name in (("variables", "name"), ("terms", "value"), ("steps", "moves"), ("codelets", "vertex")):
         with pytest.raises(AssertionError, match="before"):
             assert profile.tables[table][name].size
+
+
+def test_a_copy_holds_the_columns_and_nothing_of_the_engine() -> None:
+    profile = collect(compiled(tiny()))
+    copied = copy.deepcopy(profile)
+    for name, columns in profile.tables.items():
+        for key in columns:
+            assert copied.tables[name][key].tolist() == columns[key].tolist(), (name, key)
+    for name in profile.arrays:
+        assert (copied.arrays[name] == profile.arrays[name]).all()
+    assert str(copied.summary) == str(profile.summary)

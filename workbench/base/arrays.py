@@ -71,6 +71,12 @@ class LateArrays(Mapping[str, IntArray]):
     def __len__(self) -> int:
         return len(self._known)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For a copy: with all arrays made, as what makes them holds much more."""
+        for name in self:
+            self[name]
+        return self.__dict__
+
 
 @overload
 def ceil_div(dividend: int, divisor: int) -> int: ...

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
+from threading import Lock, local
 
 MANY = 20_000  # objects: what a pause made is set aside from so many on
 MOST_ASIDE = 3_000_000  # objects that pauses set aside, 300 MB at most: with more, a whole collection comes first
@@ -40,24 +41,34 @@ def resting_seconds() -> float:
     return 0.0 if _WORK.under_way else time.monotonic() - _WORK.ended
 
 
-@dataclass(slots=True)
 class _Work:
     """How many pauses there are now, and when the last one ended, by `time.monotonic`."""
 
-    under_way: int = 0
-    ended: float = field(default_factory=time.monotonic)
-    _changing: Lock = field(default_factory=Lock)
+    def __init__(self) -> None:
+        self.under_way = 0
+        self.ended = time.monotonic()
+        self._changing = Lock()
+        self._own = local()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._alone)
 
     def begin(self) -> None:
         """Somebody begins."""
+        self._own.pauses = getattr(self._own, "pauses", 0) + 1
         with self._changing:
             self.under_way += 1
 
     def end(self) -> None:
         """Somebody is done."""
+        self._own.pauses -= 1
         with self._changing:
             self.under_way -= 1
             self.ended = time.monotonic()
+
+    def _alone(self) -> None:
+        """After a fork, which has no thread but the one that forked."""
+        self._changing = Lock()
+        self.under_way = getattr(self._own, "pauses", 0)
 
 
 @dataclass(slots=True)

@@ -50,11 +50,12 @@ class Content:
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A compile of this session, with the profile that was collected of it, if any was."""
+    """A compile of this session, with the profile that was collected of it, if any was, and the file it is kept in."""
 
     content: Content
     compiled: Compiled
     profile: Profile | None = None
+    kept_in: Path | None = None
 
 
 _kept: OrderedDict[str, Held] = OrderedDict()
@@ -211,9 +212,15 @@ def keep_profile(content: Content | None, profile: Profile) -> None:
     """
     if content is None or not on_disk():
         return
+    known = held(content)
     said = {"key": content.key, "positions": list(content.positions)}
     with contextlib.suppress(RuntimeError):  # a home folder that nobody knows
-        KEEPER.keep(_place(content), replace(profile, meta={**profile.meta, KEPT_AS: said}))
+        place = _place(content)
+        if known is not None and known.kept_in == place and KEEPER.has(place):
+            return
+        KEEPER.keep(place, replace(profile, meta={**profile.meta, KEPT_AS: said}))
+        if known is not None:
+            known.kept_in = place
 
 
 def written() -> None:

@@ -96,10 +96,8 @@ class Executable:
         """What the compiler knows, as data."""
         if isinstance(self._result, Kept):
             return with_lines(self._result.profile(), self.traced)
-        is_new = cache.collected(self._content, self._result) is None
         found = keep_trace(self._whole_profile, self.request.options.get(EXECUTION))
-        if is_new:
-            cache.keep_profile(self._content, found)
+        cache.keep_profile(self._content, found)
         return with_lines(found, self.traced)
 
     @cached_property

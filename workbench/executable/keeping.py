@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -30,7 +31,7 @@ SUFFIX = ".wbprofile"
 
 
 class Keeper:
-    """Profiles that wait, by the file that each is to be."""
+    """Profiles that wait, by the file that each is to be. Each is tried once: what cannot be written is not kept."""
 
     def __init__(self) -> None:
         self._begin()
@@ -47,13 +48,16 @@ class Keeper:
         with self._came:
             self._waiting.pop(place, None)
             self._waiting[place] = profile
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="profiles to disk", daemon=True)
-                self._thread.start()
+            self._started()
             self._came.notify()
             is_full = len(self._waiting) > MOST_WAITING
         if is_full:
             self._write_first()
+
+    def has(self, place: Path) -> bool:
+        """Whether a file is there, or waits to be."""
+        with self._came:
+            return place in self._waiting or place.is_file()
 
     def write(self, place: Path) -> None:
         """Write what waits for one file, now."""
@@ -63,9 +67,25 @@ class Keeper:
         self._write_first(place)
 
     def write_all(self) -> None:
-        """Write all that waits, now."""
-        while self._write_first():
-            pass
+        """Write all that waits, now; of errors that no file explains the first is raised when all were tried."""
+        problems: list[Exception] = []
+        while self._waiting:
+            try:
+                self._write_first()
+            except Exception as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
+
+    def _started(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            return
+        thread = threading.Thread(target=self._run, name="profiles to disk", daemon=True)
+        thread.start()
+        self._thread = thread
+        workers = sys.modules.get("multiprocessing.util")
+        if workers is not None:  # which may end without what `atexit` knows
+            workers.Finalize(None, self.write_all, exitpriority=0)
 
     def _run(self) -> None:
         while True:
@@ -74,22 +94,26 @@ class Keeper:
             rested = resting_seconds()
             if rested < REST_SECONDS:
                 time.sleep(REST_SECONDS - rested)
-            else:
+                continue
+            try:
                 self._write_first()
+            except Exception:  # is told as any error of a thread, which goes on with the next
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
-    def _write_first(self, only: Path | None = None) -> bool:
-        """Write the one that has waited longest, or wait until it is written; whether there was one."""
+    def _write_first(self, only: Path | None = None) -> None:
+        """Write the one that has waited longest, or wait until it is written."""
         with self._writing:
             with self._came:
                 place = next(iter(self._waiting), None)
                 if place is None or only not in (None, place):
-                    return False
+                    return
                 profile = self._waiting[place]
-            _write(place, profile)
-            with self._came:
-                if self._waiting.get(place) is profile:
-                    del self._waiting[place]
-        return True
+            try:
+                _write(place, profile)
+            finally:
+                with self._came:
+                    if self._waiting.get(place) is profile:
+                        del self._waiting[place]
 
 
 def _write(place: Path, profile: Profile) -> None:
@@ -98,7 +122,7 @@ def _write(place: Path, profile: Profile) -> None:
         made_folder(place.parent, private=True)
         save_profile(profile, place)
         _remove_oldest(place.parent, place)
-    except (OSError, RuntimeError, InputError):
+    except (OSError, RuntimeError, InputError, MemoryError):
         return
 
 

@@ -72,8 +72,8 @@ class _Sound:
             if len(group.tiles) == 0 or group.count < 1:
                 raise VerificationError(f"{compute_set.name}: {group} runs nowhere")
             if group.tiles not in self._placed:
-                first, last = int(group.tiles.tiles[0]), int(group.tiles.tiles[-1])  # they are sorted
-                if first < 0 or last >= self.tiles:
+                tiles = group.tiles.tiles
+                if int(tiles.min()) < 0 or int(tiles.max()) >= self.tiles:
                     raise VerificationError(f"{compute_set.name}: {group} is on a tile outside 0..{self.tiles - 1}")
                 self._placed[group.tiles] = None
         self._groups[compute_set.groups] = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from workbench.base.causes import CAUSES, IDLE_BY_PHASE, Cause, idle_beside
@@ -87,14 +88,13 @@ class Durations:
             cycles = program.times * sum(durations)
         else:
             cycles = max(durations, default=0)
-
-        def inside() -> tuple[TraceNode, ...]:
-            return tuple([known.get(place) or self.node(part) for place, part in enumerate(parts)])
-
-        found = TraceNode(program=program, cycles=cycles, ipus=ipus, inside=inside)
+        found = TraceNode(program=program, cycles=cycles, ipus=ipus, inside=partial(self._inside, parts, known))
         if isinstance(program, Overlap) and sum(len(child.ipus) for child in found.children) != len(ipus):
             raise VerificationError(f"two branches of the overlap {program.name!r} use one IPU")
         return found
+
+    def _inside(self, parts: Iterable[Program], known: Mapping[int, TraceNode]) -> tuple[TraceNode, ...]:
+        return tuple([known.get(place) or self.node(part) for place, part in enumerate(parts)])
 
 
 class Counting:

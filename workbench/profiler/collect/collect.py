@@ -40,7 +40,8 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     """The profile of a compiled program. `typical_errors` is the fidelity table by kind of error.
 
     Addresses are taken over for the tiles the engine has allocated; the others are worked out when asked for, from
-    the profile's own data (`addresses.py`), so nothing of the engine's results is kept.
+    the profile's own data (`addresses.py`). Columns that few look at are made when they are asked for (`numbered.py`);
+    what of the engine's results they are made of is held until then.
     """
     made = _Collector(compiled.program, compiled.trace, compiled.footprint, compiled.liveness)
     tables: dict[str, Table] = made.tables()

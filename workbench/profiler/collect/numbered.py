@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -17,7 +17,7 @@ from workbench.engine.memory.footprint import CodeVariant
 from workbench.engine.memory.liveness import Liveness
 from workbench.engine.program import DoExchange, GlobalExchange, Leaf, OnTileExecute, StreamCopy, TileProgram
 from workbench.engine.program.columns import columns_of
-from workbench.engine.program.moves import KeptMoves, numbers_of
+from workbench.engine.program.moves import KeptMoves, KeptNumbers, numbers_of
 from workbench.engine.time.trace import StepCost
 from workbench.profiler.interning import Vectors, stacked
 from workbench.profiler.schema import SCHEMA, Column, Table, column, late_table, table
@@ -42,14 +42,20 @@ class Numbered:
         self, program: TileProgram, costs: Mapping[int, StepCost], codelets: Sequence[CodeVariant], liveness: Liveness
     ) -> None:
         self._given: tuple[Any, ...] = (program, costs, codelets, liveness)
-        self._making = threading.Lock()  # a thread that writes a profile asks for all of it
         self._made: _Numbering | None = None
 
     def _all(self) -> _Numbering:
-        with self._making:
-            if self._made is None:
-                self._made, self._given = _Numbering(*self._given), ()
-        return self._made
+        """Without a lock: two threads that make it make the same, and a process that is forked meanwhile goes on."""
+        given, made = self._given, self._made
+        if made is None:
+            made = self._made or _numbered(*given)
+            self._made, self._given = made, ()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a copy, which holds nothing of the engine."""
+        self._all()
+        return self.__dict__
 
     def columns(self, name: str) -> dict[str, Callable[[], Column]]:
         """The columns of a table that are made late."""
@@ -64,33 +70,53 @@ class Numbered:
 
     def per_tile(self) -> IntArray:
         """The vectors by their numbers, int64[vectors, tiles]."""
-        return stacked(self._all().vectors.rows)
+        return stacked(self._all().vectors)
 
     def placement_numbers(self) -> IntArray:
         """The numbers of all mappings of moves, end to end."""
-        return numbers_of(self._all().kept.parts)
+        return numbers_of(self._all().placements)
 
-    def code_bytes(self) -> dict[int, dict[str, int]]:
+    def code_bytes(self) -> Mapping[int, Mapping[str, int]]:
         """Code of each vertex class of each compute step; of several instantiations the largest."""
         return self._all().code_bytes
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Numbering:
-    """The columns of one program that `Numbered` is asked for."""
+    """What `Numbered` is asked for: columns, vectors of tiles by their numbers, and numbers of mappings."""
 
-    def __init__(
-        self, program: TileProgram, costs: Mapping[int, StepCost], codelets: Sequence[CodeVariant], liveness: Liveness
-    ) -> None:
-        self.vectors, self.kept = Vectors(program.target.tiles_per_ipu), KeptMoves()
-        self.tables: dict[str, Mapping[str, Column]] = {
-            "variables": self.variables(program, liveness),
-            "steps": self.steps(program, costs),
-            "moves": columns_from("moves", ("set", "held", "needed", "itemsize_bytes"), self.kept.moves),
-            "placements": columns_from("placements", ("kind", "head", "numbers"), self.kept.forms),
-            "terms": _terms(program, costs),
-            "codelets": self.codelets(program.ipus, codelets),
-        }
-        self.code_bytes = _code_bytes(program, codelets)
+    tables: Mapping[str, Mapping[str, Column]]
+    vectors: Sequence[IntArray]
+    placements: Sequence[KeptNumbers]
+    code_bytes: Mapping[int, Mapping[str, int]]
+
+
+def _numbered(
+    program: TileProgram, costs: Mapping[int, StepCost], codelets: Sequence[CodeVariant], liveness: Liveness
+) -> _Numbering:
+    numbers = _Numbers(program.target.tiles_per_ipu)
+    tables: dict[str, Mapping[str, Column]] = {
+        "variables": numbers.variables(program, liveness),
+        "steps": numbers.steps(program, costs),
+        "codelets": numbers.codelets(program.ipus, codelets),
+        "terms": _terms(program, costs),
+    }
+    kept = numbers.kept
+    tables["moves"] = columns_from("moves", ("set", "held", "needed", "itemsize_bytes"), kept.moves)
+    tables["placements"] = columns_from("placements", ("kind", "head", "numbers"), kept.forms)
+    return _Numbering(
+        tables=tables,
+        vectors=numbers.vectors.rows,
+        placements=kept.parts,
+        code_bytes=_code_bytes(program, codelets),
+    )
+
+
+class _Numbers:
+    """Numbers vectors of tiles and moves in the order in which they are met."""
+
+    def __init__(self, tiles: int) -> None:
+        self.vectors, self.kept = Vectors(tiles), KeptMoves()
 
     def variables(self, program: TileProgram, liveness: Liveness) -> Table:
         first_steps, last_steps = _lives(program, liveness)
