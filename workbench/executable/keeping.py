@@ -35,7 +35,8 @@ class Keeper:
 
     def __init__(self) -> None:
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)  # what waits is the parent's to write
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)  # what waits is the parent's to write
 
     def _begin(self) -> None:
         self._waiting: OrderedDict[Path, Profile] = OrderedDict()
