@@ -178,11 +178,11 @@ def _elsewhere(graph: Graph) -> InPlace:
 
 
 live_bytes, lifetimes, transfer = Liveness.live_bytes, liveness_module.lifetimes, emit_module.transfer
-step_of = execute_module.Counting.step
+of_steps = execute_module.Counting.of_steps
 
 
-def _dearer(self: Any, part: Any, scope: Any) -> Any:
-    return Counter({key: cycles + 1 for key, cycles in step_of(self, part, scope).items()})
+def _dearer(self: Any, parts: Any, scope: Any) -> Any:
+    return Counter({key: cycles + 1 for key, cycles in of_steps(self, parts, scope).items()})
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def _dearer(self: Any, part: Any, scope: Any) -> Any:
         (emit_module, "transfer", _half_received, reconcile.bytes_sent_are_received),
         (emit_module, "transfer", _all_received, reconcile.bytes_sent_are_received),
         (prepared_module, "find_in_place", _elsewhere, reconcile.nothing_is_kept_twice),
-        (execute_module.Counting, "step", _dearer, reconcile.cycles_sum),
+        (execute_module.Counting, "of_steps", _dearer, reconcile.cycles_sum),
     ],
     ids=["liveness", "lifetimes", "allocation", "sent", "received", "in place", "breakdown"],
 )
