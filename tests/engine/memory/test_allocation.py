@@ -18,10 +18,10 @@ from workbench.base.arrays import IntArray, frozen
 from workbench.base.categories import FOOTPRINT_CATEGORIES, MEMORY_CATEGORIES
 from workbench.engine.memory import allocation as allocation_module
 from workbench.engine.memory import packing as packing_module
-from workbench.engine.memory.allocation import Allocation, PlacedBlock, allocate, covered
+from workbench.engine.memory.allocation import Allocation, allocate, covered_bytes
 from workbench.engine.memory.footprint import Footprint, footprint
 from workbench.engine.memory.liveness import liveness
-from workbench.engine.memory.packing import Conflicts, Item, conflicts, conflicts_of, place
+from workbench.engine.memory.packing import Conflicts, Items, conflicts, conflicts_of, place
 from workbench.engine.program import TileProgram
 from workbench.engine.target import MemoryMap, target
 from workbench.errors import InputError
@@ -199,18 +199,9 @@ def test_sums_beyond_32_bits_are_exact() -> None:
 
 
 def test_an_address_of_two_categories_counts_for_the_first() -> None:
-    def block(category: str, address: int, size: int) -> PlacedBlock:
-        return PlacedBlock(
-            variable=0,
-            label="",
-            category=category,
-            address=address,
-            size_bytes=size,
-            region="interleaved",
-            always_live=False,
-        )
-
-    found = covered([block("temporary", 0, 100), block("activation", 50, 100), block("gradient", 140, 20)])
+    names = ("temporary", "activation", "gradient")
+    category = np.array([MEMORY_CATEGORIES.index(name) for name in names])
+    found = covered_bytes(np.array([0, 50, 140]), np.array([100, 100, 20]), category)
     assert {name: size for name, size in found.items() if size} == {
         "temporary": 50,
         "activation": 100,
@@ -267,7 +258,13 @@ def test_the_checker_fails_on_a_block_outside_its_region() -> None:
 # -- size ------------------------------------------------------------------------------------------------
 
 
-def residual_network(layers: int, rng: np.random.Generator) -> tuple[list[Item], np.ndarray, int]:
+def items_of(*rows: dict[str, int]) -> Items:
+    """Things to place, each by what is not usual of it."""
+    usual = {"size_bytes": 0, "life": -1, "interleaved": False, "code": False, "duration": 0}
+    return Items(**{name: np.array([row.get(name, value) for row in rows]) for name, value in usual.items()})
+
+
+def residual_network(layers: int, rng: np.random.Generator) -> tuple[Items, np.ndarray, int]:
     """A training step as a tile sees it: activations live until their backward step, temporaries for a few steps."""
     lives: list[tuple[tuple[int, int], ...]] = []
     sizes: list[int] = []
@@ -288,10 +285,9 @@ def residual_network(layers: int, rng: np.random.Generator) -> tuple[list[Item],
     for size, ((first, last),) in zip(sizes, lives, strict=True):
         live[first : last + 1] += size
     rows = {life: index for index, life in enumerate(dict.fromkeys(lives))}
-    items = [
-        Item(size_bytes=size, life=rows[life], duration=life[0][1] - life[0][0] + 1)
-        for size, life in zip(sizes, lives, strict=True)
-    ]
+    durations = [last - first + 1 for ((first, last),) in lives]
+    columns = zip(sizes, [rows[life] for life in lives], durations, strict=True)
+    items = items_of(*(dict(zip(("size_bytes", "life", "duration"), row, strict=True)) for row in columns))
     return items, conflicts(list(rows)), int(live.max())
 
 
@@ -303,9 +299,8 @@ def test_a_training_step_is_packed_within_a_tenth_of_its_peak_in_time(seed: int)
     start = time.process_time()
     placed = place(memory, items, meets, peak)
     seconds = time.process_time() - start
-    sizes = np.array([item.size_bytes for item in items])
     used = [
-        int((placed.addresses + sizes)[placed.regions == region].max(initial=base)) - base
+        int((placed.addresses + items.size_bytes)[placed.regions == region].max(initial=base)) - base
         for region, base in ((0, 0), (1, 212_992), (2, 638_976))
     ]
     assert sum(used) <= 1.10 * peak
@@ -315,21 +310,21 @@ def test_a_training_step_is_packed_within_a_tenth_of_its_peak_in_time(seed: int)
 def test_what_need_not_be_interleaved_takes_only_what_interleaved_pieces_leave_there() -> None:
     memory = MemoryMap(non_interleaved_bytes=16384, interleaved_bytes=16384, executable_bytes=16384)
     meets = conflicts([((0, 1),), ((2, 3),), ((2, 3),)])
-    partials = Item(size_bytes=640, life=0, interleaved=True)
-    later, more = Item(size_bytes=600, life=1), Item(size_bytes=80, life=2)
+    partials = {"size_bytes": 640, "life": 0, "interleaved": True}
+    later, more = {"size_bytes": 600, "life": 1}, {"size_bytes": 80, "life": 2}
     # the partials are dead: the larger value lies where they did, the other finds no 80 B behind it
-    placed = place(memory, [partials, later, more], meets, 680)
+    placed = place(memory, items_of(partials, later, more), meets, 680)
     assert placed.addresses.tolist() == [16384, 16384, 0]
     # nothing is interleaved: nothing lies there
-    assert place(memory, [later, more], meets, 680).addresses.tolist() == [0, 600]
+    assert place(memory, items_of(later, more), meets, 680).addresses.tolist() == [0, 600]
 
 
 def test_on_mk1_data_begin_at_the_element_behind_the_code_where_they_fit() -> None:
     memory = target("ipu1").memory
-    code, stack = Item(size_bytes=1180, code=True), Item(size_bytes=3168)
+    code, stack = {"size_bytes": 1180, "code": True}, {"size_bytes": 3168}
     meets = conflicts([((0, 1),)])
-    assert place(memory, [code, stack], meets, 0).addresses.tolist() == [0, 16384]
+    assert place(memory, items_of(code, stack), meets, 0).addresses.tolist() == [0, 16384]
     # 131,072 + 131,072 B of data end at 262,144 only without a gap: they follow the code's 1,184 B
-    large = Item(size_bytes=262_144 - 1184, life=0)
-    assert place(memory, [code, large], meets, large.size_bytes).addresses.tolist() == [0, 1184]
-    assert place(target("ipu2").memory, [code, stack], meets, 0).addresses.tolist() == [0, 1184]
+    large = {"size_bytes": 262_144 - 1184, "life": 0}
+    assert place(memory, items_of(code, large), meets, large["size_bytes"]).addresses.tolist() == [0, 1184]
+    assert place(target("ipu2").memory, items_of(code, stack), meets, 0).addresses.tolist() == [0, 1184]

@@ -5,9 +5,10 @@ Of a program, and of plain data for a profile whose program is gone: the same pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from functools import cached_property
+from typing import overload
 
 import numpy as np
 
@@ -22,18 +23,19 @@ from workbench.engine.memory.packing import (
     INTERLEAVED_ALIGNMENT_BYTES,
     REGIONS,
     Conflicts,
-    Item,
-    Placed,
+    Flags,
+    Items,
     conflicts,
     conflicts_of,
     place,
     with_gaps_bytes,
 )
-from workbench.engine.program import TileProgram, Variable
+from workbench.engine.program import TileProgram
 from workbench.engine.program.columns import columns_of
 from workbench.engine.target import MemoryMap
 from workbench.errors import InputError
 
+ALWAYS = -1  # in place of a lifetime
 _DECISIVE_LIMIT = 24  # tile classes allocated for the verdict; bounds of a program are close together or far apart
 
 
@@ -60,6 +62,73 @@ class PlacedBlock:
         return () if self.lives is None or self.always_live else self.lives[self.variable]
 
 
+class Blocks(Sequence[PlacedBlock]):
+    """What lies on a tile, by column: a tile has hundreds of blocks, of which few look at any. `variable` (-1: none),
+    `address` and `size_bytes` are int64[blocks], `category` and `region` places in `MEMORY_CATEGORIES` and `REGIONS`.
+    Names and lives are those of the `program` and its variables' `lives`.
+    """
+
+    def __init__(
+        self,
+        *,
+        variable: IntArray,
+        address: IntArray,
+        size_bytes: IntArray,
+        category: IntArray,
+        region: IntArray,
+        program: TileProgram,
+        lives: Intervals,
+    ) -> None:
+        self.variable, self.address, self.size_bytes = variable, address, size_bytes
+        self.category, self.region = category, region
+        self._program, self._lives = program, lives
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the variables, and of what is none the category."""
+        named = self._program.variables
+        pairs = zip(self.variable.tolist(), self.categories, strict=True)
+        return [category if number < 0 else named[number].name for number, category in pairs]
+
+    @property
+    def categories(self) -> list[str]:
+        """The names of the categories."""
+        return [MEMORY_CATEGORIES[place] for place in self.category.tolist()]
+
+    @cached_property
+    def _made(self) -> tuple[PlacedBlock, ...]:
+        named, lives = self._program.variables, self._lives
+        numbers = [column.tolist() for column in (self.variable, self.address, self.size_bytes, self.region)]
+        return tuple(
+            PlacedBlock(
+                variable=variable,
+                label=label,
+                category=category,
+                address=address,
+                size_bytes=size_bytes,
+                region=REGIONS[region],
+                always_live=variable < 0 or named[variable].always_live,
+                lives=lives,
+            )
+            for label, category, variable, address, size_bytes, region in zip(
+                self.labels, self.categories, *numbers, strict=True
+            )
+        )
+
+    def __len__(self) -> int:
+        return len(self.variable)
+
+    def __iter__(self) -> Iterator[PlacedBlock]:
+        return iter(self._made)
+
+    @overload
+    def __getitem__(self, place: int) -> PlacedBlock: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[PlacedBlock]: ...
+    def __getitem__(self, place: int | slice) -> PlacedBlock | Sequence[PlacedBlock]:
+        return self._made[place]
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TileAllocation:
     """One tile. `total_bytes` counts each allocated address once; `total_with_gaps_bytes` is what the out-of-memory
@@ -71,7 +140,7 @@ class TileAllocation:
 
     ipu: int
     tile: int
-    blocks: tuple[PlacedBlock, ...]
+    blocks: Blocks
     total_bytes: int
     total_with_gaps_bytes: int
     not_always_live_bytes: int
@@ -138,97 +207,84 @@ class Allocation:
         if ipu not in self._sharing:
             self._sharing[ipu] = _Sharing(self.program, self.liveness, ipu)
         sharing = self._sharing[ipu]
-        parts = [
-            (name, None, Item(size_bytes=int(self.footprint.categories[name][ipu, tile]), code=name in CODE_CATEGORIES))
-            for name in FOOTPRINT_CATEGORIES
-        ]
-        fixed = [part for part in parts if part[2].size_bytes]
-        held: list[_Held] = [*fixed, *sharing.items(tile)]
-        items = [item for _, _, item in held]
+        parts = [self.footprint.categories[name][ipu, tile] for name in FOOTPRINT_CATEGORIES]
+        here, items = sharing.items(tile, np.array(parts, np.int64))
         memory = self.program.target.memory
-        peak_bytes = int(self.bounds[ipu, tile]) - sum(item.size_bytes for item in items if item.life < 0)
+        peak_bytes = int(self.bounds[ipu, tile]) - int(items.size_bytes[items.life < 0].sum())
         placed = place(memory, items, sharing.conflicts, peak_bytes, self.budget_bytes)
-        blocks = [
-            _block(label, variable, item, address, REGIONS[region], self.liveness.intervals)
-            for (label, variable, item), address, region in zip(
-                held, placed.addresses.tolist(), placed.regions.tolist(), strict=True
-            )
-        ]
-        return _summary(ipu, tile, blocks, placed, memory)
-
-
-_Held: TypeAlias = tuple[str, Variable | None, Item]
-"""What a tile holds: a footprint category, or a variable by its name."""
+        blocks = Blocks(
+            variable=sharing.variable[here],
+            address=placed.addresses,
+            size_bytes=items.size_bytes,
+            category=sharing.category[here],
+            region=placed.regions,
+            program=self.program,
+            lives=self.liveness.intervals,
+        )
+        return _summary(ipu, tile, blocks, items.life >= 0, memory)
 
 
 class _Sharing:
-    """What the tiles of one IPU have in common: its variables and which of their lifetimes meet."""
+    """What the tiles of one IPU have in common: what they hold, footprint categories first and variables after them,
+    and which of its lifetimes meet. `variable` (-1: none) and `category` are int64[held].
+    """
 
     def __init__(self, program: TileProgram, liveness: Liveness, ipu: int) -> None:
         columns, intervals = columns_of(program), liveness.intervals
         held = np.flatnonzero((columns.ipu == ipu) & (columns.always_live | (intervals.counts > 0)))
-        shared = ~columns.always_live[held]
-        life = np.full(len(held), -1)
-        life[shared] = liveness.lives(ipu)
-        found = (program.variables[number] for number in held.tolist())
-        lives = intervals.take(held)
-        self.members = list(zip(found, life.tolist(), lives.lengths.tolist(), strict=True))
+        life = np.full(len(held), ALWAYS)
+        life[~columns.always_live[held]] = liveness.lives(ipu)
+        self._every = _with_categories(life, columns.interleaved[held], intervals.take(held).lengths)
         self.conflicts: Conflicts = conflicts_of(liveness.life_changes(ipu), int(life.max(initial=-1)) + 1)
+        self.variable = np.concatenate((np.full(len(FOOTPRINT_CATEGORIES), -1), held))
+        named = [*FOOTPRINT_CATEGORIES, *(program.variables[number].kind for number in held.tolist())]
+        rank_of = {name: rank for rank, name in enumerate(MEMORY_CATEGORIES)}
+        self.category = np.array([rank_of[name] for name in named], np.int64)
         vectors, self._vector = np.unique(columns.vector[held], return_inverse=True)
         self._vectors = [columns.vectors[place] for place in vectors.tolist()]
 
-    def items(self, tile: int) -> list[_Held]:
-        """The variables with bytes on a tile, to be placed."""
+    def items(self, tile: int, categories: IntArray) -> tuple[IntArray, Items]:
+        """What has bytes on a tile, by its place among what the tiles hold, to be placed; `categories` are int64 bytes
+        of the footprint's."""
         sizes = np.array([vector[tile] for vector in self._vectors], np.int64)[self._vector]
-        here = np.flatnonzero(sizes)
-        sized = zip(sizes[here].tolist(), [self.members[place] for place in here.tolist()], strict=True)
-        return [
-            (
-                variable.name,
-                variable,
-                Item(size_bytes=size, life=life, interleaved=variable.interleaved, duration=duration),
-            )
-            for size, (variable, life, duration) in sized
-        ]
+        return self._every.sized(np.concatenate((categories, sizes)))
 
 
-def _block(
-    label: str, variable: Variable | None, item: Item, address: int, region: str, lives: Intervals
-) -> PlacedBlock:
-    return PlacedBlock(
-        variable=-1 if variable is None else variable.id,
-        label=label,
-        category=label if variable is None else variable.kind,
-        address=address,
-        size_bytes=item.size_bytes,
-        region=region,
-        always_live=item.life < 0,
-        lives=lives,
+def _with_categories(life: IntArray, interleaved: Flags, duration: IntArray) -> Items:
+    """Variables behind the categories of a footprint, without sizes."""
+    fixed = len(FOOTPRINT_CATEGORIES)
+    code = np.zeros(fixed + len(life), bool)
+    code[:fixed] = [name in CODE_CATEGORIES for name in FOOTPRINT_CATEGORIES]
+    return Items(
+        size_bytes=np.zeros(len(code), np.int64),
+        life=np.concatenate((np.full(fixed, ALWAYS), life)),
+        interleaved=np.concatenate((np.zeros(fixed, bool), interleaved)),
+        code=code,
+        duration=np.concatenate((np.zeros(fixed, np.int64), duration)),
     )
 
 
-def _summary(ipu: int, tile: int, blocks: Sequence[PlacedBlock], placed: Placed, memory: MemoryMap) -> TileAllocation:
-    sizes = np.array([block.size_bytes for block in blocks], dtype=np.int64)
-    beyond = int((placed.addresses + sizes)[placed.regions == REGIONS.index("overflow")].max(initial=0))
-    by_category = covered(blocks)
+def _summary(ipu: int, tile: int, blocks: Blocks, shared: Flags, memory: MemoryMap) -> TileAllocation:
+    start, sizes = blocks.address, blocks.size_bytes
+    beyond = int((start + sizes)[blocks.region == REGIONS.index("overflow")].max(initial=0))
+    by_category = covered_bytes(start, sizes, blocks.category)
+    not_always_live = covered_bytes(start[shared], sizes[shared], blocks.category[shared])
     return TileAllocation(
         ipu=ipu,
         tile=tile,
-        blocks=tuple(blocks),
+        blocks=blocks,
         total_bytes=sum(by_category.values()),
-        total_with_gaps_bytes=with_gaps_bytes(memory, placed.addresses, sizes),
-        not_always_live_bytes=sum(covered([block for block in blocks if not block.always_live]).values()),
+        total_with_gaps_bytes=with_gaps_bytes(memory, start, sizes),
+        not_always_live_bytes=sum(not_always_live.values()),
         overflow_bytes=max(0, beyond - memory.total_bytes),
         category_bytes=by_category,
     )
 
 
-def covered(blocks: Sequence[PlacedBlock]) -> dict[str, int]:
-    """Addresses per category, each address once, for the first of its categories in `MEMORY_CATEGORIES`."""
-    rank_of = {name: rank for rank, name in enumerate(MEMORY_CATEGORIES)}
-    rows = np.array([(block.address, block.size_bytes, rank_of[block.category]) for block in blocks], dtype=np.int64)
-    start, size, ranks = rows.reshape(-1, 3).T
-    found = covered_by_rank(start, size, ranks, len(MEMORY_CATEGORIES))
+def covered_bytes(address: IntArray, size_bytes: IntArray, category: IntArray) -> dict[str, int]:
+    """Addresses per category, each address once, for the first of its categories in `MEMORY_CATEGORIES`, of which
+    `category` are places."""
+    found = covered_by_rank(address, size_bytes, category, len(MEMORY_CATEGORIES))
     return dict(zip(MEMORY_CATEGORIES, found.tolist(), strict=True))
 
 
@@ -269,9 +325,6 @@ def _first_of(found: Allocation, ipu: int) -> list[tuple[int, int]]:
     return [(ipu, int(found.classes[ipu][tile])) for tile in tiles]
 
 
-ALWAYS = -1
-
-
 def plain_placer(
     memory: MemoryMap, lives: Sequence[tuple[Interval, ...]], interleaved: Sequence[bool], budget_bytes: int
 ) -> Callable[[IntArray, int], IntArray]:
@@ -282,20 +335,14 @@ def plain_placer(
     It takes int64[categories + variables] of bytes, footprint categories first, and the most bytes that are live
     together without the always-live ones. It returns addresses in the same order, 0 where there are no bytes.
     """
-    fixed = len(FOOTPRINT_CATEGORIES)
     rows: dict[tuple[Interval, ...], int] = {}
-    life = [ALWAYS] * fixed + [rows.setdefault(spans, len(rows)) if spans else ALWAYS for spans in lives]
-    duration = [0] * fixed + [sum(last - first + 1 for first, last in spans) for spans in lives]
-    code = [name in CODE_CATEGORIES for name in FOOTPRINT_CATEGORIES] + [False] * len(lives)
-    wide = [False] * fixed + list(interleaved)
+    life = [rows.setdefault(spans, len(rows)) if spans else ALWAYS for spans in lives]
+    duration = [sum(last - first + 1 for first, last in spans) for spans in lives]
+    every = _with_categories(np.array(life, np.int64), np.array(interleaved, bool), np.array(duration, np.int64))
     meets = conflicts(list(rows))
 
     def place_tile(sizes: IntArray, peak_bytes: int) -> IntArray:
-        held = np.flatnonzero(sizes)
-        items = [
-            Item(size_bytes=size, life=life[row], interleaved=wide[row], code=code[row], duration=duration[row])
-            for row, size in zip(held.tolist(), sizes[held].tolist(), strict=True)
-        ]
+        held, items = every.sized(sizes)
         addresses = np.zeros(len(sizes), np.int64)
         addresses[held] = place(memory, items, meets, peak_bytes, budget_bytes).addresses
         return addresses

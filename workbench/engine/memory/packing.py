@@ -33,19 +33,31 @@ _GOOD_ENOUGH = 1.05  # no further order is tried when addresses exceed the live 
 _BUDGET_PLACES = 20_000  # items placed on a tile in search of its budget: ten orders for a tile of two thousand items
 REGIONS = ("non_interleaved", "interleaved", "overflow")
 
-Conflicts: TypeAlias = npt.NDArray[np.bool_]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Conflicts: TypeAlias = Flags
 """bool[lifetimes, lifetimes]: which are live at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """Something to place. `life` is the row of its lifetime in the conflicts, -1 when always live."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Items:
+    """What is to be placed, each array by item. `life` is the row of a lifetime in the conflicts, -1 when always live;
+    `size_bytes`, `life` and `duration` are int64[items], `interleaved` and `code` bool[items].
+    """
 
-    size_bytes: int
-    life: int = -1
-    interleaved: bool = False
-    code: bool = False
-    duration: int = 0
+    size_bytes: IntArray
+    life: IntArray
+    interleaved: Flags
+    code: Flags
+    duration: IntArray
+
+    def __len__(self) -> int:
+        return len(self.size_bytes)
+
+    def sized(self, size_bytes: IntArray) -> tuple[IntArray, Items]:
+        """The same with other sizes, as far as they have bytes: their places among these, and they."""
+        here = np.flatnonzero(size_bytes)
+        names = ("life", "interleaved", "code", "duration")
+        return here, Items(size_bytes=size_bytes[here], **{name: getattr(self, name)[here] for name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +144,7 @@ class _Region:
             self.base = self.top = address
             self.stops[0] = address
 
-    def share(
-        self, size_bytes: int, alignment: int, life: int, meets: npt.NDArray[np.bool_], *, inside: bool = False
-    ) -> int | None:
+    def share(self, size_bytes: int, alignment: int, life: int, meets: Flags, *, inside: bool = False) -> int | None:
         """The lowest address free during a lifetime; None when there is none (`inside`: none below the top)."""
         count = self.count
         self.lives[0] = life  # a lifetime meets itself, so what is always live is always met
@@ -165,9 +175,7 @@ _LARGE_FIRST: _Turns = ((1, False), (0, False), (2, False))
 class _Tile:
     """One attempt at one tile."""
 
-    def __init__(
-        self, memory: MemoryMap, items: Sequence[Item], *, apart: bool = False, order: _Turns | None = None
-    ) -> None:
+    def __init__(self, memory: MemoryMap, items: Items, *, apart: bool = False, order: _Turns | None = None) -> None:
         border, end = memory.non_interleaved_bytes, memory.total_bytes
         count = len(items)
         self.memory = memory
@@ -182,13 +190,13 @@ class _Tile:
         self.addresses = np.zeros(count, np.int64)
         self.chosen = np.zeros(count, np.int64)
 
-    def keep(self, index: int) -> None:
+    def keep(self, index: int, size_bytes: int) -> None:
         """Place something always live: code in the executable bytes, the rest from the start of memory on."""
-        item = self.items[index]
-        alignment = INTERLEAVED_ALIGNMENT_BYTES if item.interleaved else ALIGNMENT_BYTES
-        limit = self.memory.executable_bytes if item.code else None
-        for region, _ in _regions(item, _KEPT):
-            address = self.regions[region].keep(item.size_bytes, alignment, limit if region == 0 else None)
+        interleaved, code = bool(self.items.interleaved[index]), bool(self.items.code[index])
+        alignment = INTERLEAVED_ALIGNMENT_BYTES if interleaved else ALIGNMENT_BYTES
+        limit = self.memory.executable_bytes if code else None
+        for region, _ in _regions(_KEPT, interleaved=interleaved, code=code):
+            address = self.regions[region].keep(size_bytes, alignment, limit if region == 0 else None)
             if address is not None:
                 self.addresses[index], self.chosen[index] = address, region
                 return
@@ -198,12 +206,11 @@ class _Tile:
         if self.apart:
             self.regions[0].skip(self.memory.element_bytes)
 
-    def share(self, index: int, meets: npt.NDArray[np.bool_]) -> None:
+    def share(self, index: int, size_bytes: int, life: int, meets: Flags, *, interleaved: bool) -> None:
         """Place something shared in the first region of the order that has room."""
-        item = self.items[index]
-        alignment = INTERLEAVED_ALIGNMENT_BYTES if item.interleaved else ALIGNMENT_BYTES
-        for region, inside in _regions(item, self.order):
-            address = self.regions[region].share(item.size_bytes, alignment, item.life, meets, inside=inside)
+        alignment = INTERLEAVED_ALIGNMENT_BYTES if interleaved else ALIGNMENT_BYTES
+        for region, inside in _regions(self.order, interleaved=interleaved):
+            address = self.regions[region].share(size_bytes, alignment, life, meets, inside=inside)
             if address is not None:
                 self.addresses[index], self.chosen[index] = address, region
                 return
@@ -213,118 +220,120 @@ class _Tile:
         spans = [region.top - region.base for region in self.regions]
         return self.regions[2].top - self.memory.total_bytes, sum(spans)
 
-    def with_gaps_bytes(self, sizes: IntArray) -> int:
-        """`with_gaps_bytes` of this attempt; `sizes` is int64[items]."""
-        return with_gaps_bytes(self.memory, self.addresses, sizes)
+    def with_gaps_bytes(self) -> int:
+        """`with_gaps_bytes` of this attempt."""
+        return with_gaps_bytes(self.memory, self.addresses, self.items.size_bytes)
 
-    def at_the_top(self, shared: Sequence[int], sizes: IntArray) -> set[int]:
-        """The shared items that end where their region does."""
-        stops = self.addresses + sizes
-        tops = [max((int(stops[i]) for i in shared if self.chosen[i] == region), default=0) for region in range(3)]
-        return {index for index in shared if stops[index] == tops[int(self.chosen[index])]}
+    def are_at_the_top(self, shared: IntArray) -> Flags:
+        """Which of the shared items end where their region does."""
+        stops, chosen = (self.addresses + self.items.size_bytes)[shared], self.chosen[shared]
+        tops = np.zeros(len(REGIONS), np.int64)
+        np.maximum.at(tops, chosen, stops)
+        return np.asarray(stops == tops[chosen])
 
 
 class _Whole(_Tile):
     """An attempt that takes all memory as one range: code first, the rest behind it wherever it fits."""
 
-    def __init__(self, memory: MemoryMap, items: Sequence[Item]) -> None:
+    def __init__(self, memory: MemoryMap, items: Items) -> None:
         super().__init__(memory, items)
         self.range = _Region(0, 1 << 60, len(items))
 
-    def keep(self, index: int) -> None:
+    def keep(self, index: int, size_bytes: int) -> None:
         """Place something always live behind what is there."""
-        item = self.items[index]
-        self._note(index, self.range.keep(item.size_bytes, ALIGNMENT_BYTES))
+        self._note(index, size_bytes, self.range.keep(size_bytes, ALIGNMENT_BYTES))
 
-    def share(self, index: int, meets: npt.NDArray[np.bool_]) -> None:
+    def share(self, index: int, size_bytes: int, life: int, meets: Flags, *, interleaved: bool) -> None:
         """Place something shared at the lowest address that is free while it lives."""
-        item = self.items[index]
-        self._note(index, self.range.share(item.size_bytes, ALIGNMENT_BYTES, item.life, meets))
+        self._note(index, size_bytes, self.range.share(size_bytes, ALIGNMENT_BYTES, life, meets))
 
-    def _note(self, index: int, address: int | None) -> None:
+    def _note(self, index: int, size_bytes: int, address: int | None) -> None:
         assert address is not None  # the range has no end
         border, end = self.memory.non_interleaved_bytes, self.memory.total_bytes
-        beyond = address + self.items[index].size_bytes > end
-        self.addresses[index], self.chosen[index] = address, 2 if beyond else int(address >= border)
+        self.addresses[index], self.chosen[index] = address, 2 if address + size_bytes > end else int(address >= border)
 
     def used_bytes(self) -> tuple[int, int]:
         """(bytes beyond the end of memory, bytes of the shared range)."""
         return max(0, self.range.top - self.memory.total_bytes), self.range.top - self.range.base
 
     @staticmethod
-    def allows(memory: MemoryMap, items: Sequence[Item]) -> bool:
+    def allows(memory: MemoryMap, items: Items) -> bool:
         """Whether nothing must be interleaved and all code is executable where it comes first."""
-        code = sum(_up(item.size_bytes, ALIGNMENT_BYTES) for item in items if item.code)
-        return code <= memory.executable_bytes and not any(item.interleaved for item in items)
+        code = ceil_div(items.size_bytes[items.code], ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        return int(code.sum()) <= memory.executable_bytes and not items.interleaved.any()
 
 
-def _regions(item: Item, order: _Turns) -> _Turns:
-    if item.code:
+def _regions(order: _Turns, *, interleaved: bool, code: bool = False) -> _Turns:
+    if code:
         return ((0, False), (2, False))
-    return ((1, False), (2, False)) if item.interleaved else order
+    return ((1, False), (2, False)) if interleaved else order
 
 
-_Order: TypeAlias = Callable[[Item], tuple[int, ...]]
+_Order: TypeAlias = Callable[[IntArray, IntArray], tuple[IntArray, ...]]
+"""From sizes and durations to the keys of an order, the last one first; what is equal in all keeps its place."""
 _WAYS: tuple[tuple[bool, _Turns], ...] = ((True, _SMALL_SPANS), (False, _SMALL_SPANS), (False, _LARGE_FIRST))
 """Ways to fill a tile, taken in turn until one leaves an element of memory free.
 
 Each says whether data lie apart from code, and the order of regions.
 """
 _ORDERS: tuple[_Order, ...] = (
-    lambda item: (-item.size_bytes, -item.duration),
-    lambda item: (-item.size_bytes * item.duration, -item.size_bytes),
-    lambda item: (-item.duration, -item.size_bytes),
+    lambda size, duration: (-duration, -size),
+    lambda size, duration: (-size, -size * duration),
+    lambda size, duration: (-size, -duration),
 )
 
 
+def _ordered(items: Items, shared: IntArray, order: _Order) -> IntArray:
+    return shared[np.lexsort(order(items.size_bytes[shared], items.duration[shared]))]
+
+
 def place(
-    memory: MemoryMap, items: Sequence[Item], meets: Conflicts, peak_bytes: int, budget_bytes: int | None = None
+    memory: MemoryMap, items: Items, meets: Conflicts, peak_bytes: int, budget_bytes: int | None = None
 ) -> Placed:
     """Addresses for everything on a tile; `peak_bytes` is the most that is live together, the least shared space.
 
     With a budget the search goes on for a while until `with_gaps_bytes` is within it.
     """
     best: _Tile | None = None
-    kept = sorted((index for index, item in enumerate(items) if item.life < 0), key=lambda i: _kept_order(items[i]))
-    shared = [index for index, item in enumerate(items) if item.life >= 0]
-    sizes = np.array([item.size_bytes for item in items], np.int64)
-    may_fit = int(sizes[kept].sum()) + peak_bytes <= memory.total_bytes
+    kept, shared = _kept(items), np.flatnonzero(items.life >= 0)
+    may_fit = int(items.size_bytes[kept].sum()) + peak_bytes <= memory.total_bytes
     for apart, regions in _WAYS if memory.data_apart else _WAYS[1:]:
         for order in _ORDERS:
             tile = _Tile(memory, items, apart=apart, order=regions)
-            attempt = _attempt(tile, meets, kept, sorted(shared, key=lambda i: order(items[i])))
+            attempt = _attempt(tile, meets, kept, _ordered(items, shared, order))
             if best is None or attempt.used_bytes() < best.used_bytes():
                 best = attempt
             overflow, used = best.used_bytes()
-            if not shared or (not (overflow and may_fit) and used <= _GOOD_ENOUGH * peak_bytes):
+            if not len(shared) or (not (overflow and may_fit) and used <= _GOOD_ENOUGH * peak_bytes):
                 break
         assert best is not None
-        if not best.used_bytes()[0] and best.with_gaps_bytes(sizes) <= memory.total_bytes - memory.element_bytes:
+        if not best.used_bytes()[0] and best.with_gaps_bytes() <= memory.total_bytes - memory.element_bytes:
             break
     assert best is not None
     if best.used_bytes()[0] and _Whole.allows(memory, items):
-        largest_first = sorted(shared, key=lambda i: _ORDERS[0](items[i]))
-        attempt = _attempt(_Whole(memory, items), meets, kept, largest_first)
+        attempt = _attempt(_Whole(memory, items), meets, kept, _ordered(items, shared, _ORDERS[0]))
         best = min((best, attempt), key=_Tile.used_bytes)
-    if budget_bytes is not None and shared:
+    if budget_bytes is not None and len(shared):
         best = _within(budget_bytes, best, meets, kept, shared)
     return Placed(addresses=best.addresses, regions=best.chosen)
 
 
-def _within(budget_bytes: int, best: _Tile, meets: Conflicts, kept: Sequence[int], shared: Sequence[int]) -> _Tile:
+def _within(budget_bytes: int, best: _Tile, meets: Conflicts, kept: IntArray, shared: IntArray) -> _Tile:
     """The first attempt within the budget, or the one that comes nearest to it."""
     items, memory = best.items, best.memory
-    sizes = np.array([item.size_bytes for item in items], np.int64)
-    order, least = sorted(shared, key=lambda i: _ORDERS[0](items[i])), best.with_gaps_bytes(sizes)
+    order, least = _ordered(items, shared, _ORDERS[0]), best.with_gaps_bytes()
     for _ in range(_BUDGET_PLACES // len(items)):
         if least <= budget_bytes:
             break
         last = _attempt(_Tile(memory, items), meets, kept, order, interleaved_first=False)
-        if last.with_gaps_bytes(sizes) < least:
-            best, least = last, last.with_gaps_bytes(sizes)
-        first = last.at_the_top(shared, sizes)
-        order = [*(index for index in order if index in first), *(index for index in order if index not in first)]
+        if last.with_gaps_bytes() < least:
+            best, least = last, last.with_gaps_bytes()
+        order = _first(order, last.are_at_the_top(order))
     return best
+
+
+def _first(order: IntArray, chosen: Flags) -> IntArray:
+    return np.concatenate((order[chosen], order[~chosen]))
 
 
 def with_gaps_bytes(memory: MemoryMap, addresses: IntArray, sizes: IntArray) -> int:
@@ -339,21 +348,26 @@ def with_gaps_bytes(memory: MemoryMap, addresses: IntArray, sizes: IntArray) -> 
     return int(stops[low].max(initial=0)) + int(stops[~low].max(initial=border)) - border
 
 
-def _kept_order(item: Item) -> tuple[bool, bool, int]:
-    return (not item.code, not item.interleaved, -item.size_bytes)
+def _kept(items: Items) -> IntArray:
+    """What is always live, in the order in which it is placed: code first."""
+    found = np.flatnonzero(items.life < 0)
+    return found[np.lexsort((-items.size_bytes[found], ~items.interleaved[found], ~items.code[found]))]
 
 
 def _attempt(
-    tile: _Tile, meets: Conflicts, kept: Sequence[int], shared: Sequence[int], *, interleaved_first: bool = True
+    tile: _Tile, meets: Conflicts, kept: IntArray, shared: IntArray, *, interleaved_first: bool = True
 ) -> _Tile:
     items = tile.items
-    code = [index for index in kept if items[index].code]
-    for index in code:
-        tile.keep(index)
-    tile.begin_data()
-    for index in kept[len(code) :]:  # behind the code, which is first
-        tile.keep(index)
+    code = int(items.code[kept].sum())
+    for place, (index, size_bytes) in enumerate(zip(kept.tolist(), items.size_bytes[kept].tolist(), strict=True)):
+        if place == code:
+            tile.begin_data()
+        tile.keep(index, size_bytes)
+    if code == len(kept):
+        tile.begin_data()
     # What must be interleaved chooses first, as a rule: it has one region, the rest has two.
-    for index in sorted(shared, key=lambda i: not items[i].interleaved) if interleaved_first else shared:
-        tile.share(index, meets[items[index].life])
+    order = _first(shared, items.interleaved[shared]) if interleaved_first else shared
+    columns = (order, items.size_bytes[order], items.life[order], items.interleaved[order])
+    for index, size_bytes, life, interleaved in zip(*(column.tolist() for column in columns), strict=True):
+        tile.share(index, size_bytes, life, meets[life], interleaved=interleaved)
     return tile

@@ -284,10 +284,15 @@ def _addresses(allocation: Allocation) -> tuple[Table, Any, Any]:
     with_gaps = np.full(classes.shape, -1, dtype=np.int64)
     for (ipu, first), tile in made.items():
         with_gaps[ipu, classes[ipu] == first] = tile.total_with_gaps_bytes
-    rows = [
-        (tile.ipu, tile.tile, block.variable, block.label, block.category, block.address, block.size_bytes)
-        for tile in made.values()
-        for block in tile.blocks
-    ]
-    keys = ("ipu", "tile", "variable", "label", "category", "address", "bytes")
-    return columns_from("allocation", keys, rows), classes, with_gaps
+    blocks = [tile.blocks for tile in made.values()]
+    lengths = [len(each) for each in blocks]
+    columns = {
+        "ipu": np.repeat([ipu for ipu, _ in made], lengths),
+        "tile": np.repeat([tile for _, tile in made], lengths),
+        "variable": np.concatenate([each.variable for each in blocks]),
+        "label": [label for each in blocks for label in each.labels],
+        "category": [category for each in blocks for category in each.categories],
+        "address": np.concatenate([each.address for each in blocks]),
+        "bytes": np.concatenate([each.size_bytes for each in blocks]),
+    }
+    return table("allocation", columns), classes, with_gaps
