@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -232,10 +232,6 @@ def _balance(cycles_per_tile: IntArray) -> tuple[int, float]:
     return active, float(cycles_per_tile.sum()) / (active * slowest) if active else 1.0
 
 
-Computed: TypeAlias = tuple[Cost, IntArray, int]
-"""Cost, cycles of each tile and floating-point operations of a compute set."""
-
-
 class StepCosts:
     """Costs of the steps of one program; equal compute sets and per-tile arrays are kept once.
 
@@ -249,25 +245,36 @@ class StepCosts:
         self.target, self.ipus = target, ipus
         self.topology = placed or topology("ZIGZAG", ipus)
         is_alike = earlier is not None and earlier.target == target
-        self._earlier: Mapping[object, Computed] = earlier._computed if earlier is not None and is_alike else {}
-        self._computed: dict[object, Computed] = {}
-        self._of_groups: ByIdentity[tuple[VertexGroup, ...], Computed] = ByIdentity()
+        self._earlier: Mapping[object, StepCost] = earlier._computed if earlier is not None and is_alike else {}
+        self._computed: dict[object, StepCost] = {}
+        self._of_groups: ByIdentity[tuple[VertexGroup, ...], StepCost] = ByIdentity()
         self._earlier_of_groups = earlier._of_groups if earlier is not None and is_alike else self._of_groups
-        self._exchanged: ByIdentities[IntArray | None, tuple[Cost, IntArray]] = ByIdentities()
+        self._exchanged: ByIdentities[IntArray | None, StepCost] = ByIdentities()
         self._earlier_exchanged = earlier._exchanged if earlier is not None and is_alike else self._exchanged
+        self._synced: dict[str, StepCost] = {}
         self._balances: ByIdentity[IntArray, tuple[int, float]] = ByIdentity()
         self._nothing = shared(np.zeros(target.tiles_per_ipu, np.int64))
         self._launch = term("launch", "compute.launch", launch=target.launch_cycles)
 
     def cost(self, step: Leaf) -> StepCost:
         """Cost, cause and per-tile cycles of one execution."""
-        cause, cost, per_tile, flops = self._parts(step)
+        if isinstance(step, OnTileExecute):
+            return self._compute(step.compute_set)
+        if isinstance(step, DoExchange):
+            return self._exchange(step.exchange)
+        if isinstance(step, StreamCopy):
+            return self._stream(step)
+        if isinstance(step, Sync):
+            return self._sync(step.scope)
+        return self._global(step)
+
+    def _made(self, cause: Cause, cost: Cost, cycles_per_tile: IntArray, flops: int = 0) -> StepCost:
+        per_tile = shared(cycles_per_tile)
         known = self._balances.get(per_tile)
         if known is None:
             known = self._balances[per_tile] = _balance(per_tile)
         active, balance = known
         return StepCost(
-            step=step,
             cost=cost,
             cause=cause,
             cycles_per_tile=per_tile,
@@ -276,32 +283,20 @@ class StepCosts:
             flops=flops,
         )
 
-    def _parts(self, step: Leaf) -> tuple[Cause, Cost, IntArray, int]:
-        if isinstance(step, OnTileExecute):
-            return ("compute", *self._compute(step.compute_set))
-        if isinstance(step, DoExchange):
-            return ("exchange", *self._exchange(step.exchange), 0)
-        if isinstance(step, StreamCopy):
-            return ("host", *self._stream(step), 0)
-        if isinstance(step, Sync):
-            return ("sync", self._sync(step), self._nothing, 0)
-        return ("collective" if step.collective else "inter_ipu", *self._global(step), 0)
-
-    def _compute(self, compute_set: ComputeSet) -> Computed:
-        known: Computed | None = self._of_groups.get(compute_set.groups)
+    def _compute(self, compute_set: ComputeSet) -> StepCost:
+        known: StepCost | None = self._of_groups.get(compute_set.groups)
         if known is None:
             known = self._earlier_of_groups.get(compute_set.groups) or self._compute_equal(compute_set)
             self._of_groups[compute_set.groups] = known
         return known
 
-    def _compute_equal(self, compute_set: ComputeSet) -> Computed:
+    def _compute_equal(self, compute_set: ComputeSet) -> StepCost:
         key = tuple((group.vertex, group.arguments, group.tiles, group.count) for group in compute_set.groups)
         if key not in self._computed:
-            cost, per_tile, flops = self._earlier.get(key) or self._compute_new(compute_set)
-            self._computed[key] = (cost, shared(per_tile), flops)
+            self._computed[key] = self._earlier.get(key) or self._compute_new(compute_set)
         return self._computed[key]
 
-    def _compute_new(self, compute_set: ComputeSet) -> Computed:
+    def _compute_new(self, compute_set: ComputeSet) -> StepCost:
         machine, slots = self.target.machine, self.target.workers_per_tile
         groups = [_Vertices.of(group, machine) for group in compute_set.groups]
         per_tile = np.zeros(self.target.tiles_per_ipu, np.int64)
@@ -324,17 +319,18 @@ class StepCosts:
             _vertex_flops(machine, group.vertex, group.arguments) * group.count * len(group.tiles)
             for group in compute_set.groups
         )
-        return Cost((tile, self._launch)), per_tile, flops
+        return self._made("compute", Cost((tile, self._launch)), per_tile, flops)
 
-    def _exchange(self, exchange: Exchange) -> tuple[Cost, IntArray]:
+    def _exchange(self, exchange: Exchange) -> StepCost:
         arrays = (exchange.sent_bytes, exchange.received_bytes, exchange.fragments, exchange.shared_bytes)
-        known: tuple[Cost, IntArray] | None = self._exchanged.get(arrays)
+        known: StepCost | None = self._exchanged.get(arrays)
         if known is None:
-            cost, per_tile = self._earlier_exchanged.get(arrays) or exchange_cost(exchange, self.target)
-            known = self._exchanged[arrays] = (cost, shared(per_tile))
+            known = self._earlier_exchanged.get(arrays)
+            known = known or self._made("exchange", *exchange_cost(exchange, self.target))
+            self._exchanged[arrays] = known
         return known
 
-    def _stream(self, step: StreamCopy) -> tuple[Cost, IntArray]:
+    def _stream(self, step: StreamCopy) -> StepCost:
         target = self.target
         rate = target.remote_buffer_bytes_per_second if step.remote else target.host_bytes_per_second
         host = term(
@@ -344,21 +340,24 @@ class StepCosts:
             bytes_per_second=rate,
             clock_hz=target.clock_hz,
         )
-        tiles, per_tile = self._exchange(step.exchange)
-        cost = Cost((host,)) + tiles
+        tiles = self._exchange(step.exchange)
+        cost = Cost((host,)) + tiles.cost
         if not step.prefetched:
             fetch = {"size_bytes": step.size_bytes, "bytes_per_second": target.host_copy_bytes_per_second}
             cost = cost + Cost((term("fetch", "host.fetch", clock_hz=target.clock_hz, **fetch),))
         if step.hidden_cycles:
             cost = cost + Cost((term("beside compute", "host.hidden", hidden=step.hidden_cycles),))
-        return cost, per_tile
+        return self._made("host", cost, tiles.cycles_per_tile)
 
-    def _sync(self, step: Sync) -> Cost:
-        if step.scope == "internal":
-            return Cost((term("barrier", "sync.internal", sync=self.target.internal_sync_cycles),))
-        return Cost((term("barrier", "sync.external", sync=self.target.global_sync_cycles),))
+    def _sync(self, scope: Literal["internal", "external"]) -> StepCost:
+        if scope not in self._synced:
+            target = self.target
+            cycles = {"internal": target.internal_sync_cycles, "external": target.global_sync_cycles}
+            barrier = term("barrier", f"sync.{scope}", sync=cycles[scope])
+            self._synced[scope] = self._made("sync", Cost((barrier,)), self._nothing)
+        return self._synced[scope]
 
-    def _global(self, step: GlobalExchange) -> tuple[Cost, IntArray]:
+    def _global(self, step: GlobalExchange) -> StepCost:
         target, messages = self.target, 1
         on_link: dict[str, int] = {}
         if step.collective:
@@ -388,10 +387,10 @@ class StepCosts:
         )
         cost, per_tile = Cost((transfer, latency)), self._nothing
         ends = [self._exchange(end) for end in (step.sent, step.received) if end is not None]
-        if not ends:
-            return cost, per_tile
-        slowest = max(ends, key=lambda end: end[0].value)  # both ends move the same stream at the same time
-        return cost + slowest[0], shared(np.maximum.reduce([end[1] for end in ends]))
+        if ends:
+            cost += max(ends, key=lambda end: end.cycles).cost  # both ends move the same stream at the same time
+            per_tile = np.maximum.reduce([end.cycles_per_tile for end in ends])
+        return self._made("collective" if step.collective else "inter_ipu", cost, per_tile)
 
 
 def _slots_per_tile(groups: Sequence[_Vertices], target: Target) -> IntArray:

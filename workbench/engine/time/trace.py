@@ -9,17 +9,17 @@ from functools import cached_property
 from workbench.base.arrays import IntArray
 from workbench.base.causes import Cause
 from workbench.engine.cost import Cost
-from workbench.engine.program import Leaf, Program, TileProgram
+from workbench.engine.program import Program, TileProgram
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StepCost:
-    """Cost of one execution of a step. `cycles_per_tile` is int64[tiles] without launch, sync or latency terms.
+    """Cost of one execution of a step, the same object for steps that do the same. `cycles_per_tile` is int64[tiles]
+    without launch, sync or latency terms.
 
     `tile_balance` is the mean of the active tiles over the slowest; 1.0 without active tiles. `flops` counts all tiles.
     """
 
-    step: Leaf
     cost: Cost
     cause: Cause
     cycles_per_tile: IntArray

@@ -171,10 +171,9 @@ def test_outlining_saves_the_bodies_that_are_not_kept_and_costs_the_copies() -> 
     def work(compiled: Compiled, *, copies: bool) -> int:
         trace = compiled.trace
         return sum(
-            cost.cycles * trace.executions[number]
-            for number, cost in trace.steps.items()
-            if ("/arguments/" in cost.step.name or "/results/" in cost.step.name) == copies
-            and isinstance(cost.step, OnTileExecute)
+            trace.steps[step.id].cycles * trace.executions[step.id]
+            for step in compiled.program.steps
+            if ("/arguments/" in step.name or "/results/" in step.name) == copies and isinstance(step, OnTileExecute)
         )
 
     assert work(plain, copies=True) == 0
