@@ -23,6 +23,7 @@ from workbench.profiler.memory import live_bytes
 from workbench.profiler.memory.addresses import Addresses, Placer, Placing, bytes_by_category
 from workbench.profiler.offers import Offers
 from workbench.profiler.operators.callers import StepsByCaller
+from workbench.profiler.operators.table import OperatorTable
 from workbench.profiler.places import cycle_of, ipu_of, step_of, tile_of
 from workbench.profiler.registry import exports
 from workbench.profiler.report import face, plain_html
@@ -181,6 +182,9 @@ class Profile(Offers):
     @cached_property
     def steps_by_caller(self) -> StepsByCaller:
         """The steps with all for whom they run, as columns."""
+        operators = self.tables["operators"]
+        if isinstance(operators, OperatorTable) and operators.is_of(self):
+            return operators.steps_by_caller
         return StepsByCaller.of_profile(self)
 
     @property

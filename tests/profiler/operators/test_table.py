@@ -140,3 +140,24 @@ def test_what_is_beyond_a_bound_is_found_without_the_table_and_is_what_the_table
     assert max(taken.values()) > 1_000
     for name, temporary_bytes in taken.items():
         assert before[name] == [temporary_bytes * (temporary_bytes > bound) for bound in (0, 1_000, 100_000)]
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_nothing_beyond_a_bound_is_missed_in_bodies_that_layers_share(stages: int) -> None:
+    """The bound that is looked at first counts whole bodies; of a usual compile it is enough, and nobody asks for whom
+    each step runs."""
+    model = wb.ready("bert-base", layers=4, hidden=64, heads=2, sequence_length=16)
+    asked: dict[str, Any] = {"mode": "training", "batch_size": 1}
+    if stages > 1:
+        asked |= {"stages": ["encoder_1"], "gradient_accumulation_steps": 4}
+    profile = api.compile(model, target=target("ipu2", tiles_per_ipu=64), **asked).profile
+    table = profile.tables["operators"]
+    assert isinstance(table, OperatorTable)
+    assert "steps_by_caller" not in vars(table)
+    shared = 0
+    for row in profile.operators.to_dict("records"):
+        taken, again = row["temporary_bytes"], row["direction"] == "recompute"
+        shared += bool(row["body"])
+        assert table.beyond(row["name"], taken) == 0
+        assert again or taken == 0 or table.beyond(row["name"], taken - 1) == taken
+    assert shared > 20

@@ -63,7 +63,6 @@ def collect(compiled: Compiled, typical_errors: Mapping[str, Any] | None = None)
     tables["operators"] = found = OperatorTable(
         described, tables, made.temporaries(), made.numbered.code_bytes, peak, profile.control
     )
-    profile.__dict__["steps_by_caller"] = found.steps_by_caller
     meta["warnings"] += beyond_bounds(described, found.beyond)
     return profile
 

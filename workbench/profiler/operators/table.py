@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from workbench.profiler.operators.callers import StepsByCaller, recomputing
+from workbench.profiler.operators.reached import Reached
 from workbench.profiler.operators.temporaries import Temporaries
 from workbench.profiler.schema import SCHEMA, Column, Table, table_from_rows
 from workbench.profiler.timeline.timeline import recomputed
-from workbench.profiler.timeline.tree import ControlTree
+from workbench.profiler.timeline.tree import Controlled, ControlTree
 
 
 class OperatorTable(Mapping[str, Column]):
@@ -33,13 +34,18 @@ class OperatorTable(Mapping[str, Column]):
         peak_flops_per_cycle: float,
         control: ControlTree,
     ) -> None:
-        lowered = [(operator["id"], operator["body"]) for operator in described]
-        steps = tables["steps"]
-        self.steps_by_caller = StepsByCaller.of(lowered, steps, control, {recomputing(name) for name, _ in lowered})
         self._described, self._code_bytes, self._peak = described, code_bytes, peak_flops_per_cycle
-        self._steps = steps
-        self._ids = steps["id"][self.steps_by_caller.row].tolist()
-        self._temporaries = temporaries
+        self._steps, self._control, self._temporaries = tables["steps"], control, temporaries
+
+    def is_of(self, profile: Controlled) -> bool:
+        """Whether it was made of the very steps and the control tree of a profile: another may have other lines."""
+        return self._steps is profile.tables["steps"] and self._control is profile.control
+
+    @cached_property
+    def steps_by_caller(self) -> StepsByCaller:
+        """The steps with all for whom they run."""
+        lowered = [(operator["id"], operator["body"]) for operator in self._described]
+        return StepsByCaller.of(lowered, self._steps, self._control, {recomputing(name) for name, _ in lowered})
 
     def __getitem__(self, name: str) -> Column:
         return self._table[name]
@@ -55,11 +61,24 @@ class OperatorTable(Mapping[str, Column]):
 
     def beyond(self, name: str, bound_bytes: int) -> int:
         """The `temporary_bytes` of an operator where they are more than a bound, else 0; no table is made for it."""
+        if self._reached.at_most(name) <= bound_bytes:
+            return 0
         steps = self._steps_of(name)
         if self._temporaries.at_most(steps) <= bound_bytes:
             return 0
         taken = self._temporaries.most(steps)
         return taken if taken > bound_bytes else 0
+
+    @cached_property
+    def _reached(self) -> Reached:
+        own = zip(self._steps["id"].tolist(), self._steps["operator"].tolist(), strict=True)
+        bodies = {operator["id"]: operator["body"] for operator in self._described if operator["body"]}
+        return Reached(self._control, own, bodies, self._temporaries)
+
+    @cached_property
+    def _ids(self) -> list[int]:
+        found: list[int] = self._steps["id"][self.steps_by_caller.row].tolist()
+        return found
 
     def _steps_of(self, name: str) -> list[int]:
         return [self._ids[place] for place in self.steps_by_caller.of_operator(name)]

@@ -10,7 +10,18 @@ import numpy as np
 
 from workbench.base.arrays import IntArray
 from workbench.profiler.schema import Table
-from workbench.profiler.timeline.tree import Call, ControlTree, If, Part, Repeat, Sequence, Step, children, in_order
+from workbench.profiler.timeline.tree import (
+    Call,
+    ControlTree,
+    If,
+    Part,
+    Repeat,
+    Sequence,
+    Step,
+    below,
+    children,
+    in_order,
+)
 
 
 class Caller(NamedTuple):
@@ -69,7 +80,7 @@ class Bodies:
     @classmethod
     def of(cls, control: ControlTree, steps: Table) -> Bodies:
         """The bodies of a control tree whose steps are those of a table."""
-        bodies = {"": control.entry, **control.functions}
+        bodies = control.bodies
         place = {step: row for row, step in enumerate(steps["id"].tolist())}
         arms = Arms(control.functions, steps)
         found = {name: list(_placed(body)) for name, body in bodies.items()}
@@ -90,13 +101,9 @@ class Bodies:
 def _placed(body: Part) -> Iterator[tuple[int, int]]:
     """The steps of a body, each with the number of the part it is in: what stands in the body's sequence."""
     for number, part in enumerate(in_order(body)):
-        waiting = [part]
-        while waiting:
-            node = waiting.pop()
+        for node in below(part):
             if isinstance(node, Step):
                 yield node.id, number
-            else:
-                waiting += children(node)
 
 
 _Calls = Mapping[str, Mapping[Caller, int]]

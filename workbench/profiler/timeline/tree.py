@@ -123,6 +123,11 @@ class ControlTree:
     entry: Part
     functions: Mapping[str, Part]
 
+    @property
+    def bodies(self) -> dict[str, Part]:
+        """Every body by name, the entry as "" first."""
+        return {"": self.entry, **self.functions}
+
     def __str__(self) -> str:
         roots = [("entry", self.entry), *((f"function {name!r}", body) for name, body in self.functions.items())]
         return "\n".join(line for title, root in roots for line in (title, *_lines(root, "  ")))
@@ -145,6 +150,17 @@ def children(part: Part) -> tuple[Part, ...]:
     if isinstance(part, If):
         return part.arms
     return part.branches if isinstance(part, Overlap) else ()
+
+
+def below(part: Part) -> Iterator[Step | Call]:
+    """The steps and calls of a part, in no order; what the calls run is not among them."""
+    waiting = [part]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Step | Call):
+            yield node
+        else:
+            waiting += children(node)
 
 
 def in_order(branch: Part) -> tuple[Part, ...]:
