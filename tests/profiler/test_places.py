@@ -77,6 +77,17 @@ def test_other_mistakes(ask: Callable[[], Any], what: str) -> None:
     assert caught.value.what == what
 
 
+def test_a_program_without_steps_says_so_where_it_is_asked_for_one() -> None:
+    """Nothing has an element: there is nothing to do, and the peak is of no step."""
+    empty = wb.profile(lambda x: x * 2, jax.ShapeDtypeStruct((0, 3), np.float32))
+    assert empty.steps.empty
+    for ask in (empty.live_variables, lambda step: empty.explain(step=step)):
+        with pytest.raises(wb.InputError, match=r"^no step -1; the program runs none, and .* always lives") as caught:
+            ask(empty.peak.step)
+        assert caught.value.todo == "profile.explain(tile=...) says what lies on a tile"
+    assert empty.explain(tile=empty.peak.tile).value == empty.peak.bytes
+
+
 def test_an_executable_is_not_its_profile_and_a_model_not_its_executable() -> None:
     import keras
 

@@ -38,7 +38,14 @@ def step_of(profile: Stored, step: Any) -> int:
         number = whole("step", step, least=0)
     except InputError:
         number = -1
-    if number not in profile.tables["steps"]["id"]:
+    steps = profile.tables["steps"]["id"]
+    if number not in steps:
+        if not len(steps):
+            raise InputError(
+                f"no step {step!r}; the program runs none, and what lies on a tile always lives",
+                expected="no step",
+                todo="profile.explain(tile=...) says what lies on a tile",
+            )
         raise InputError(f"no step {step!r}", expected="an id of profile.steps")
     return number
 
