@@ -200,6 +200,22 @@ def test_what_unpacks_to_too_much_is_refused_unread(tmp_path: Path, monkeypatch:
         load_profile(path)
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["bzip2", "lzma"])
+def test_what_is_packed_as_no_profile_is_refused_unread(
+    packing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each packer has errors of its own: a byte changed in one by LZMA was told to nobody's `except`."""
+    path, other = tmp_path / "usual.wbprofile", tmp_path / "unusual.wbprofile"
+    path.write_bytes(rewritten())
+    with zipfile.ZipFile(path) as usual, zipfile.ZipFile(other, "w", packing) as unusual:
+        for name in usual.namelist():
+            unusual.writestr(name, usual.read(name))
+    load_profile(path)
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(ProfileFileError):
+        load_profile(other)
+
+
 def test_a_function_that_calls_itself_is_refused() -> None:
     meta = copy.deepcopy(META)
     meta["trace"]["functions"]["fwd0"] = ["call", "fwd0", "again", 0, 0, "forward", 0]

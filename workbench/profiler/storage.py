@@ -41,6 +41,7 @@ from workbench.profiler.schema import (
 from workbench.profiler.validity import validate
 
 HEAD = "profile.json"
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MAX_BYTES = 512 << 20  # of all members unpacked; the largest profiles take less than half
 _EXPECTED = "a file written by Profile.save"
 _TODO = "save the profile again with profile.save(path), or compile it anew"
@@ -126,6 +127,8 @@ def _read(file: Path | io.BytesIO, named: str) -> Profile:
         with zipfile.ZipFile(file) as archive:
             if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
                 raise ValueError("unpacks to more than any profile")
+            if any(member.compress_type not in _PACKED for member in archive.infolist()):
+                raise ValueError("is packed as no profile is")  # by a packer whose errors are its own
             head = _head(archive, named)
             return _profile(archive, head)
     except ProfileFileError:
