@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-import workbench  # noqa: F401
+import workbench as wb
 from tests.engine.frontends.keras_models import furthest
 from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.run import Runner
@@ -164,3 +164,46 @@ def test_weights_of_steps_where_another_output_has_none_are_refused_with_the_cur
     runner = Runner(trace_keras(model(loss=LOSSES), batch_size=BATCH))
     with pytest.raises(InputError, match="sample_weight"):
         runner.run(x, y, sample_weight=[np.ones((BATCH, 3)), np.ones(BATCH)])
+
+
+def ending_in(outputs: Any) -> Any:
+    """A function that builds a model whose outputs are made of one value."""
+
+    def build() -> Any:
+        keras.utils.set_random_seed(2)
+        rows = keras.Input((6,), name="rows")
+        return keras.Model(rows, outputs(keras.layers.Dense(4, name="hidden")(rows)))
+
+    return build
+
+
+ONE = keras.layers.Dense
+ENDS: dict[str, tuple[Any, Any]] = {
+    "a list of two": (lambda h: [ONE(2, name="o")(h), ONE(3, name="p")(h)], ["mse", "mae"]),
+    "two by name": (lambda h: {"o": ONE(2, name="o")(h), "p": ONE(3, name="p")(h)}, {"o": "mse", "p": "mae"}),
+    "a list of one": (lambda h: [ONE(2, name="o")(h)], "mse"),
+    "a list of one with a list of losses": (lambda h: [ONE(2, name="o")(h)], ["mse"]),
+    "one by name": (lambda h: {"o": ONE(2, name="o")(h)}, {"o": "mse"}),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_function_that_builds_a_model_of_several_outputs_trains_as_the_model_it_builds(end: str) -> None:
+    """Keras gives a model that it compiles an optimizer with a variable, which a model without weights may not have."""
+    outputs, loss = ENDS[end]
+    asked: dict[str, Any] = {"mode": "training", "batch_size": BATCH, "optimizer": "sgd", "loss": loss}
+    built, made = (wb.profile(each, **asked) for each in (ending_in(outputs), ending_in(outputs)()))
+    assert built.total_cycles == made.total_cycles > 0
+    assert built.steps.equals(made.steps)
+
+
+@pytest.mark.parametrize("end", ["a list of one", "a list of one with a list of losses"])
+def test_a_list_of_one_output_trains_as_keras_trains_it(end: str) -> None:
+    outputs, loss = ENDS[end]
+    ours, theirs = (ending_in(outputs)() for _ in range(2))
+    theirs.compile(keras.optimizers.SGD(0.1), loss)
+    draw = np.random.default_rng(5)
+    x, y = draw.random((BATCH, 6), dtype="float32"), draw.random((BATCH, 2), dtype="float32")
+    runner = Runner(trace_keras(ours, batch_size=BATCH, optimizer=keras.optimizers.SGD(0.1), loss=loss))
+    for _ in range(2):  # the second is of what the first has changed
+        assert runner.run(x, y)["loss"] == pytest.approx(theirs.train_on_batch(x, y), abs=TOLERANCE)

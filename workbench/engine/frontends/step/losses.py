@@ -314,13 +314,18 @@ def _one_for_each(loss: Any, outputs: Sequence[str]) -> Any:
 
 def loss_of_outputs(recipe: Recipe, model: Any, y: Any, outputs: Any, weight: Any) -> Any:
     """The loss of a batch: of several outputs the weighed sum, as `keras.Model.compile` has it."""
-    if not keras.tree.is_nested(outputs):
-        return as_loss(recipe.loss)(y, outputs, sample_weight=weight)
+    if not keras.tree.is_nested(outputs):  # a model whose outputs are a list of one gives it alone
+        return as_loss(recipe.loss)(_alone(y), outputs, sample_weight=_alone(weight))
     holder = keras.Model()
     holder.output_names = getattr(model, "output_names", None)
-    holder.compile(loss=recipe.loss, loss_weights=recipe.loss_weights)
+    # An optimizer, which is never asked, would make a variable, and a builder's model may not have any here.
+    holder.compile(optimizer=None, loss=recipe.loss, loss_weights=recipe.loss_weights)
     with keras.StatelessScope(initialize_variables=False):  # it keeps a mean for each output, which nobody reads
         return holder.compute_loss(y=y, y_pred=outputs, sample_weight=weight)
+
+
+def _alone(values: Any) -> Any:
+    return values[0] if isinstance(values, list | tuple) and len(values) == 1 else values
 
 
 def _weights_of(model: Any) -> Any:
