@@ -306,6 +306,13 @@ class Profile(Offers):
         return dict(page.mimebundle(self))
 
 
+def run_text(meta: Mapping[str, Any]) -> str:
+    """What a call of the program does, `"training, batch size 32"`; of a function that nobody says the samples of, its
+    mode alone."""
+    known = meta["mode"] != "function" or meta.get("samples_per_call")
+    return f"{meta['mode']}, batch size {meta['batch_size']}" if known else str(meta["mode"])
+
+
 def with_meta(profile: Profile, **more: Any) -> Profile:
     """The profile with more in its meta that the program does not follow from: its control tree, its timeline and the
     steps by caller are not worked out again."""

@@ -123,6 +123,11 @@ def test_more_steps_of_an_execution_are_turns_of_one_loop_with_the_same_data(twi
     assert sorted(copies[0].bytes_sent + copies[0].bytes_received) == [4, 4, 8 * 4, 8 * 6 * 4]
     assert sorted(copies[1].bytes_sent + copies[1].bytes_received) == [4, 4, 8 * 4, 8 * 6 * 4]
     assert set(copies[1].times) == {6}
+    # A batch has 8 samples however many steps one execution takes.
+    assert [each.meta["batch_size"] for each in (one, six)] == [8, 8]
+    for profile, samples in ((one, 8), (six, 6 * 8)):
+        assert profile.samples_per_second == pytest.approx(samples / profile.seconds)
+        assert "batch size 8" in str(profile)
 
 
 def test_models_outside_a_scope_and_keras_itself_stay_as_they_are(twins: Twins) -> None:
@@ -217,7 +222,7 @@ def test_an_execution_longer_than_an_epoch_is_cut_to_it(twins: Twins, caplog: py
     twins.fitted(model)
     assert "steps_per_execution of" in caplog.text
     assert model.steps_per_execution == 100
-    assert twins.strategy.executables[0].graph.batch_size == 48
+    assert twins.strategy.profile.meta["samples_per_call"] == 48
 
 
 def test_a_failing_dataset_leaves_the_model_as_it_was_before_the_execution(twins: Twins) -> None:

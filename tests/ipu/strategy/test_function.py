@@ -70,6 +70,7 @@ def test_ten_steps_one_by_one_or_in_one_call_are_those_of_keras(twins: Twins, op
     assert [int(each.iterations) for each in optimizers] == [10, 10]
     assert [each.graph.name for each in strategy.executables] == ["training_step", "training_loop"]
     assert strategy.profile.fits
+    assert "batch size" not in str(strategy.profile)  # what of its arguments are samples, nobody knows
 
 
 def test_a_program_is_compiled_once_and_holds_its_loop(twins: Twins) -> None:

@@ -10,6 +10,8 @@ from workbench.engine.graph.graph import Graph
 
 Said: TypeAlias = "str | int | float | bool"
 _UPDATES = "updates_per_execution"
+SAMPLES = "samples_per_call"
+"""In the meta of a graph: samples of one call over all replicas, where they do not follow from its batch size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,4 +58,4 @@ def execution_of(graph: Graph) -> Execution:
     return Execution(updates=int(str(said.get(_UPDATES, 1))), **queues)
 
 
-__all__ = ["Execution", "Queue", "execution_of", "is_execution"]
+__all__ = ["SAMPLES", "Execution", "Queue", "execution_of", "is_execution"]

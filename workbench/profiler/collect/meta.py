@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.engine.cost import formulas
-from workbench.engine.graph.execution import execution_of
+from workbench.engine.graph.execution import SAMPLES, execution_of
 from workbench.engine.program import OnTileExecute
 from workbench.engine.target import Target
 from workbench.profiler.schema import FORMAT_VERSION, plain
@@ -84,14 +84,15 @@ def meta_of(compiled: Compiled, named: Iterable[str], positions: Any) -> dict[st
     graph, program = compiled.graph, compiled.program
     replicas = int(str(graph.meta.get("replicas", 1)))
     accumulation = int(str(graph.meta.get("gradient_accumulation_steps", program.pipeline.get("micro_batches", 1))))
-    samples = graph.batch_size * accumulation * execution_of(graph).updates * replicas
+    trained = graph.batch_size * accumulation * execution_of(graph).updates * replicas
+    samples = graph.meta.get(SAMPLES, 0 if graph.mode == "function" else trained)
     known, categories = _formulas(compiled, named)
     compute = [step.compute_set for step in program.steps if isinstance(step, OnTileExecute)]
     vertices = sum(group.count * len(group.tiles) for found in compute for group in found.groups)
     return {
         "name": program.name,
         **{name: getattr(graph, name) for name in ("mode", "batch_size")},
-        "samples_per_call": 0 if graph.mode == "function" else samples,
+        "samples_per_call": int(str(samples)),
         "engine_version": ENGINE_VERSION,
         "format_version": FORMAT_VERSION,
         "ipus": program.ipus,

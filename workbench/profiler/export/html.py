@@ -17,7 +17,7 @@ from typing import Any
 
 from workbench.base.files import whole_file
 from workbench.base.text import markup
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, run_text
 from workbench.profiler.registry import export
 from workbench.profiler.report import Report, face
 
@@ -54,9 +54,7 @@ def to_html(profile: Profile, path: str | Path) -> Path:
 def page(profile: Profile, besides: Mapping[str, Report] | None = None, code: str = "") -> str:
     """The text of the file of a profile; with reports `besides` its own after its first, and the code that made it."""
     first, *names = face("html").shown(profile)
-    subtitle = (
-        f"{profile.meta['mode']}, batch size {profile.meta['batch_size']}, target {profile.target['name']}; modelled"
-    )
+    subtitle = f"{run_text(profile.meta)}, target {profile.target['name']}; modelled"
     own = {name: getattr(profile, name) for name in names}
     return page_of({first: getattr(profile, first), **(besides or {}), **own}, profile.name, subtitle, code)
 

@@ -14,7 +14,7 @@ from workbench.profiler.advice.explain import known_error
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.fidelity import KINDS, NOT_KNOWN, Turnout, TypicalError, in_doubt, turnout
 from workbench.profiler.memory import live_bytes
-from workbench.profiler.profile import Profile
+from workbench.profiler.profile import Profile, run_text
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
 from workbench.profiler.timeline.positions import positions_of
@@ -157,7 +157,7 @@ class Summary(Report):
         machine = f"{target['name']} ({target['architecture']}), {size}, {target['clock_hz'] / 1e9:.3g} GHz"
         peak = profile.peak
         rows = [
-            ("Model", f"{profile.name}, {meta['mode']}, batch size {meta['batch_size']}"),
+            ("Model", f"{profile.name}, {run_text(meta)}"),
             ("Target", machine),
             ("IPUs", f"{profile.ipus} x {meta['replicas']} replicas"),
             ("Peak", f"step {peak.step} ({self.peak_step}) on tile {peak.tile} of IPU {peak.ipu}"),

@@ -20,7 +20,7 @@ from workbench.engine.frontends.step.prepare import describe_variables
 from workbench.engine.frontends.step.training import Variables
 from workbench.engine.frontends.trace.jaxpr import closed_of, graph_from_jaxpr
 from workbench.engine.graph import Input, Output
-from workbench.engine.graph.execution import Execution, Queue
+from workbench.engine.graph.execution import SAMPLES, Execution, Queue
 from workbench.errors import InputError
 from workbench.ipu._feeds import feed_scopes
 from workbench.ipu._replicas import give, take
@@ -131,16 +131,15 @@ class ExecutionProgram:
             batch_size=self._samples,
             mode="function",
             layers={**layer_classes(model), METRICS_LAYER: ""},
-            meta={**meta(replicas), **Execution().meta()},
+            meta={**meta(replicas), **Execution().meta(), SAMPLES: self._samples * self.count * replicas},
         )
         return Source(graph=graph, specs=(), jaxpr=closed, compute=_refused, model=model)
 
     @property
     def _samples(self) -> int:
-        """Samples of an execution of one replica."""
+        """Samples of a batch of one replica."""
         leaves = jax.tree_util.tree_leaves(self.data)
-        size = leaves[0].shape[0] if leaves and leaves[0].shape else 1
-        return int(size) * self.count
+        return int(leaves[0].shape[0]) if leaves and leaves[0].shape else 1
 
     def _described(self) -> list[Input]:
         """What each variable of the program is."""
