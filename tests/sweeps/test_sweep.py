@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -252,6 +253,19 @@ def test_names_lie_on_no_point_no_other_name_and_not_on_the_front() -> None:
         assert not any(x < a < x + wide and y - 11 < b < y + 3 for a, b in places)
     for (x, y, wide), (a, b, other) in combinations(boxes, 2):
         assert abs(y - b) >= 13 or x + wide < a or a + other < x
+
+
+def test_axes_of_numbers_are_numbers_side_by_side() -> None:
+    """Numbers of numpy too; what is not is as it came."""
+    grid = {"batch_size": np.array([16, 4]), "hidden": [32], "precision": [None, "float32"]}
+    sweep = wb.sweep("mlp", grid, mode="training", target=small(), progress=lambda text: None)
+    batch, hidden, precision, cost, fullest = sweep.figure("parallel").data[0].dimensions
+    assert (batch.label, list(batch["values"]), batch.ticktext) == ("batch_size", [16, 16, 4, 4], None)
+    assert (hidden.label, list(hidden["values"]), hidden.ticktext) == ("hidden", [32] * 4, None)
+    assert (list(precision["values"]), precision.ticktext) == ([0, 1, 0, 1], ("None", "float32"))
+    assert (cost.label, cost.ticktext) == ("microseconds of a sample", None)
+    assert (fullest.label, fullest.ticktext) == ("bytes of the fullest tile", None)
+    assert list(fullest["values"]) == [sweep.profile(row).max_tile_bytes for row in range(4)]
 
 
 def test_faces() -> None:

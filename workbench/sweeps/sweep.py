@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
 from workbench.base.text import short, shown
@@ -327,6 +328,7 @@ RECENT = 64  # groups a request is held against
 
 def _plain(value: Any) -> Any:
     """A value as a cell: numbers, texts and None as they are, all else as its text."""
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | bool | int | float):
         return value
     return getattr(value, "name", None) or str(value)

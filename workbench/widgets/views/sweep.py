@@ -22,7 +22,7 @@ def measured(report: Sweep) -> pd.DataFrame:
     """The rows with a profile; `row`, `name` (what was asked) and `cost` (microseconds of a sample, else of a call)."""
     table = report.table[report.table["fits"].notna()].copy()
     table.insert(0, "row", table.index)
-    table.insert(1, "name", [", ".join(f"{a}={table.loc[i, a]}" for a in report.axes) for i in table.index])
+    table.insert(1, "name", [", ".join(f"{a}={_said(table.loc[i, a])}" for a in report.axes) for i in table.index])
     per_second = table["samples_per_second"].astype(float) if len(table) else table["row"].astype(float)
     known = bool(len(table)) and bool((per_second > 0).all())
     table.insert(
@@ -146,13 +146,28 @@ TITLES = {"cost": "microseconds of a sample", "max_tile_bytes": "bytes of the fu
 
 
 def _dimension(table: pd.DataFrame, name: str) -> dict[str, Any]:
-    values = table[name]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return {"label": TITLES.get(name, name), "values": values.astype(float).tolist()}
-    texts = values.map(str)
-    known = list(dict.fromkeys(texts))
-    places = [known.index(each) for each in texts]
-    return {"label": name, "values": places, "tickvals": list(range(len(known))), "ticktext": known}
+    values, label = table[name].tolist(), TITLES.get(name, name)
+    if all(map(_is_number, values)):
+        return {"label": label, "values": [float(value) for value in values]}
+    known = list(dict.fromkeys(map(_said, sorted(values, key=_numbers_first))))
+    places = [known.index(_said(value)) for value in values]
+    return {"label": label, "values": places, "tickvals": list(range(len(known))), "ticktext": known}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _said(value: Any) -> str:
+    """A value as a text; what is missing in a column was None, or no part of its point."""
+    import pandas as pd
+
+    return "None" if pd.isna(value) else str(value)
+
+
+def _numbers_first(value: Any) -> tuple[bool, float]:
+    """Numbers by size; all else behind them, as it came."""
+    return (False, float(value)) if _is_number(value) else (True, 0.0)
 
 
 def _pareto(report: Sweep, table: pd.DataFrame) -> go.Figure:
