@@ -268,6 +268,27 @@ def test_axes_of_numbers_are_numbers_side_by_side() -> None:
     assert list(fullest["values"]) == [sweep.profile(row).max_tile_bytes for row in range(4)]
 
 
+def test_curves_go_from_left_to_right_in_one_colour_a_group() -> None:
+    grid = {"batch_size": [16, 4, 8], "hidden": [32, 64]}
+    sweep = wb.sweep("mlp", grid, mode="training", target=small(), progress=lambda text: None)
+    figure = sweep.figure("curves")
+    assert figure.layout.legend.title.text == "hidden"
+    assert [(line.name, line.showlegend) for line in figure.data] == [
+        ("32", True), ("32", False), ("64", True), ("64", False)
+    ]  # fmt: skip
+    assert [list(line.x) for line in figure.data] == [[4, 8, 16]] * 4
+    for place, rows in ((1, [2, 4, 0]), (3, [3, 5, 1])):  # of the grid, by batch size
+        assert list(figure.data[place].y) == [sweep.profile(row).max_tile_bytes for row in rows]
+    colours = [line.line.color for line in figure.data]
+    assert colours[0] == colours[1] != colours[2] == colours[3]
+
+
+def test_curves_of_what_points_leave_out_are_drawn_too() -> None:
+    points = [{"batch_size": 4, "precision": "float32"}, {"batch_size": 2}]
+    figure = wb.sweep("mlp", points, target=small(), progress=lambda text: None).figure("curves")
+    assert [(line.name, list(line.x)) for line in figure.data[::2]] == [("float32", [4]), ("None", [2])]
+
+
 def test_faces() -> None:
     sweep = swept()
     assert "fullest tile" in sweep.svg()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InputError
 from workbench.widgets.face import register
+from workbench.widgets.kit.palette import MICRO_BATCHES
 from workbench.widgets.views.schedules import StillFace
 
 if TYPE_CHECKING:
@@ -186,31 +187,41 @@ def _pareto(report: Sweep, table: pd.DataFrame) -> go.Figure:
 
 
 def _curves(report: Sweep, table: pd.DataFrame) -> go.Figure:
-    """Both measures along the first axis, a line for each value of the others."""
+    """Both measures along the first axis, a line for each value of the others, of one colour in both panels."""
     from plotly.subplots import make_subplots
 
-    found = make_subplots(rows=1, cols=2, subplot_titles=list(TITLES.values()))
+    found = make_subplots(rows=1, cols=2, subplot_titles=[TITLES[measure] for measure in MEASURES])
     first, others = report.axes[0], list(report.axes[1:])
-    groups = table.groupby(others, sort=False) if others else [("", table)]
+    groups = table.groupby(others, sort=False, dropna=False) if others else [((), table)]
     for number, (key, part) in enumerate(groups):
-        label = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        values = part[first].tolist()
+        along = part.iloc[sorted(range(len(part)), key=lambda place: _numbers_first(values[place]))]
         for column, measure in enumerate(MEASURES, start=1):
             found.add_scatter(
-                x=part[first].map(_number),
-                y=part[measure],
-                name=label,
+                x=[value if _is_number(value) else _said(value) for value in along[first].tolist()],
+                y=along[measure],
+                name=", ".join(map(_said, key)),
                 legendgroup=str(number),
                 showlegend=column == 1 and bool(others),
+                line=_line(number),
                 row=1,
                 col=column,
                 mode="lines+markers",
             )
     found.update_xaxes(title_text=first)
+    found.update_layout(legend_title_text=", ".join(others))
     return found
 
 
-def _number(value: Any) -> Any:
-    return value if isinstance(value, int | float) else str(value)
+def _line(number: int) -> dict[str, str]:
+    """Colour and dash of a group, which no other of the first 32 has."""
+    return {
+        "color": MICRO_BATCHES[number % len(MICRO_BATCHES)],
+        "dash": DASHES[number // len(MICRO_BATCHES) % len(DASHES)],
+    }
+
+
+DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 register(StillFace(name="sweep", title="Sweep", widget=widget, svg=draw, html=html, figure=figure))
