@@ -217,6 +217,24 @@ def test_a_grid_of_no_use_is_refused_before_anything_compiles(grid: Any, words: 
         wb.sweep("mlp", grid, target=small())
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("batch_sizes", "did you mean 'batch_size'?"),  # of a compile
+        ("hiden", "did you mean 'hidden'?"),  # of the model's sizes
+        ("io_tiles.num_io_tile", "did you mean 'io_tiles.num_io_tiles'?"),  # of the options
+        ("xyzzy", "the names of options are those of IPUConfig"),
+    ],
+)
+def test_a_name_that_is_nothing_to_sweep_is_told_once_with_one_like_it(name: str, hint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        wb.sweep("mlp", {name: [1]})
+    told = str(caught.value)
+    assert told.startswith(f"{name!r} is nothing a sweep can change. Expected: an argument (")
+    assert told.endswith(f"To mend it: {hint}.")
+    assert told.count("To mend it") == 1
+
+
 def test_values_of_no_use_and_foreign_arguments() -> None:
     with pytest.raises(OptionError):
         wb.sweep("mlp", {"io_tiles.num_io_tiles": ["many"]}, target=small())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -62,11 +63,12 @@ def _kind(name: str, sizes: Sequence[str]) -> str:
     try:
         find_option(name)
     except OptionError as error:
+        close = difflib.get_close_matches(name, [*ARGUMENTS, *OWN, *sizes], n=1)
         raise InputError(
             f"{name!r} is nothing a sweep can change",
-            expected=f"an argument ({', '.join(ARGUMENTS)}, target, config), an option"
+            expected=f"an argument ({', '.join((*ARGUMENTS, *OWN))}), an option"
             + (f", or a size of this model ({', '.join(sizes)})" if sizes else ""),
-            todo=str(error),
+            todo=f"did you mean {close[0]!r}?" if close else error.todo,
         ) from None
     return "option"
 

@@ -169,7 +169,7 @@ def find_option(name: str) -> Option:
         f"{prefix}.{each}" if prefix else each
         for each in difflib.get_close_matches(last, [each.rpartition(".")[2] for each in beside], n=1)
     ]
-    hint = f"did you mean {close[0]!r}?" if close else "the names are those of IPUConfig"
+    hint = f"did you mean {close[0]!r}?" if close else "the names of options are those of IPUConfig"
     raise OptionValueError(f"there is no option {name!r}", todo=hint)
 
 
