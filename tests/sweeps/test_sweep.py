@@ -273,6 +273,24 @@ def test_names_lie_on_no_point_no_other_name_and_not_on_the_front() -> None:
         assert abs(y - b) >= 13 or x + wide < a or a + other < x
 
 
+def test_names_lie_on_no_number_of_the_axes() -> None:
+    """Of points near the lower axis, far below the capacity and of about one size, too."""
+    grid = {"batch_size": [16, 4, 1024], "hidden": [128, 256]}
+    sweep = wb.sweep("mlp", grid, mode="training", progress=lambda text: None)
+    of = "{http://www.w3.org/2000/svg}"
+    texts = list(ElementTree.fromstring(sweep.svg()).iter(f"{of}text"))
+    names = [each for each in texts if "batch_size=" in (each.text or "")]
+    beside = [each for each in texts if "batch_size=" not in (each.text or "") and "transform" not in each.attrib]
+    assert len(names) >= 3
+    for name in names:
+        x, y = float(name.attrib["x"]), float(name.attrib["y"])
+        for each in beside:
+            wide = 6.6 * len(each.text or "")
+            end = float(each.attrib["x"]) + {"end": 0, "middle": wide / 2}.get(each.get("text-anchor", ""), wide)
+            apart = abs(float(each.attrib["y"]) - y) >= 12
+            assert apart or x + 6.6 * len(name.text or "") < end - wide or end < x, (name.text, each.text)
+
+
 def test_axes_of_numbers_are_numbers_side_by_side() -> None:
     """Numbers of numpy too; what is not is as it came."""
     grid = {"batch_size": np.array([16, 4]), "hidden": [32], "precision": [None, "float32"]}

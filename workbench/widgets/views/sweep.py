@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from workbench.sweeps.sweep import Sweep
+    from workbench.widgets.kit.svg import Box
 
 KINDS = ("pareto", "curves", "parallel")
 
@@ -69,7 +70,7 @@ def draw(report: Sweep) -> str:
     over = plot.y + plot.h - plot.h * y.part(capacity)
     limit = [(plot.x, over), (plot.x + plot.w, over)] if drawn else []
     named_limit = [(plot.x + plot.w - CAPACITY_WIDE, over - 10), (plot.x + plot.w, over - 10)] if drawn else []
-    _names(picture, plot.x + plot.w, names, [*map(at, rows), *_along(path), *_along(limit), *_along(named_limit)])
+    _names(picture, plot, names, [*map(at, rows), *_along(path), *_along(limit), *_along(named_limit)])
     return str(picture)
 
 
@@ -86,11 +87,9 @@ CAPACITY_WIDE = 132  # pixels of what is written at the capacity's line
 NAMED = 12  # points with their names, those of the front first
 
 
-def _names(
-    picture: Any, right: float, points: list[tuple[float, float, str]], marks: list[tuple[float, float]]
-) -> None:
-    """Names beside their points, above or below them, where neither a name nor a mark lies; one without such room is
-    left out."""
+def _names(picture: Any, plot: Box, points: list[tuple[float, float, str]], marks: list[tuple[float, float]]) -> None:
+    """Names beside their points, above or below them, inside the axes, where neither a name nor a mark lies; one
+    without such room is left out."""
     taken: list[tuple[float, float, float]] = []
     for x, y, text in points:
         wide = 6.6 * len(text)
@@ -99,7 +98,8 @@ def _names(
         for left, line in places:
             free = all(abs(line - b) >= 13 or left + wide < a or left > a + w for a, b, w in taken)
             clear = not any(left - 2 < a < left + wide + 2 and line - 12 < b < line + 4 for a, b in marks)
-            if free and clear and 0 < left < right + 24 - wide:
+            inside = plot.x < left < plot.x + plot.w + 24 - wide and plot.y + 12 < line < plot.y + plot.h - 4
+            if free and clear and inside:
                 picture.text(left, line, text, "m")
                 taken.append((left, line, wide))
                 break
