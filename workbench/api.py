@@ -264,13 +264,14 @@ def autosplit(source: Any, ipus: int, *, compiles: int = 8, progress: Progress |
 
 @checked
 def fewest_ipus(
-    source: Any, *, most: int | None = None, compiles: int = 4, progress: Progress | None = None, **arguments: Any
+    source: Any, *, most: int | None = None, compiles: int = 8, progress: Progress | None = None, **arguments: Any
 ) -> Any:
     """On how few IPUs a model fits, each number verified by compiles, and why not on fewer: a `FewestIpus`.
 
     `most`: the last number to try, default those of the system in use. On more than one IPU the stages are those that
-    `wb.autosplit` finds with so many `compiles`. `arguments` as in `wb.compile`. A number whose memory the weights and
-    the optimizer's state alone exceed is not compiled.
+    `wb.autosplit` finds with so many `compiles`; where they are used up before something fits, what comes next is said.
+    `arguments` as in `wb.compile`. A number whose memory the weights and the optimizer's state alone exceed is not
+    compiled; one row stands for all that are more than there are layers.
     """
     from workbench.base.whole import whole
     from workbench.ipu.devices import check_ipus, number_of_ipus

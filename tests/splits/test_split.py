@@ -10,6 +10,7 @@ import pytest
 
 import workbench as wb
 from tests.splits.deep import deep
+from workbench.base.units import bytes_text
 from workbench.engine.frontends.staging.chain import chain_of
 from workbench.errors import InputError
 from workbench.splits.costs import costs_of
@@ -163,6 +164,48 @@ def test_fewest_ipus_says_why_not_on_fewer() -> None:
     none = wb.fewest_ipus(uneven, batch_size=16, mode="training", target=tiny, most=2)
     assert none.ipus is None
     assert "weights and optimizer state alone" in none.table["why"].iloc[1]
+    assert none.sentence.endswith(f"; not on 2: {none.table['why'].iloc[1]}")
+
+
+@functools.cache
+def wide() -> Any:
+    import keras
+
+    layers = [keras.layers.Dense(units, name=name) for name, units in (("a", 8000), ("b", 8000), ("c", 10))]
+    return keras.Sequential([keras.Input((6000,)), *layers])
+
+
+@functools.cache
+def of_wide(**compiles: int) -> Any:
+    return wb.fewest_ipus(wide(), batch_size=64, mode="training", **compiles)
+
+
+def test_fewest_ipus_says_where_compiles_were_used_up() -> None:
+    """Four compiles of each number: two cuts and two recomputations of 2 IPUs. Layer a alone is on IPU 0 of the best on
+    2 and on 3, as full as a single one is."""
+    fewest = of_wide(compiles=4)
+    over = bytes_text(-wb.profile(wide(), batch_size=64, mode="training").margin_bytes)
+    offload = "recomputation=True, offload=('activations',)"
+    more = "offload=('activations', 'gradient_accumulation_buffers')"
+    assert [each.split.used_up for each in fewest.numbers[1:3]] == [
+        f"all 4 compiles were used up before {what} was tried (compiles=8 allows more)"
+        for what in (offload, f"recomputation=True, {more}")
+    ]
+    assert fewest.sentence == (
+        f"It fits on none of 1 to 3 IPUs; nearest on 3: the fullest tile is {over} over on IPU 0; "
+        f"{fewest.numbers[2].used_up}; 3 layers cannot be 4 or more stages"
+    )
+    assert fewest.table["ipus"].tolist() == [1, 2, 3, 4]  # one row for 4 to 16
+    assert fewest.table["why"].iloc[3] == "3 layers cannot be 4 or more stages"
+    assert fewest.numbers[1].split.sentence.endswith(f"a call; {fewest.numbers[1].used_up}")
+    assert ".." not in str(fewest)
+
+
+def test_fewest_ipus_reaches_offloading_by_itself() -> None:
+    fewest = of_wide()
+    assert fewest.ipus == 2
+    assert "weights" in fewest.split.arguments["offload"]
+    assert fewest.split.used_up == ""
 
 
 def test_what_cannot_be_split_is_said_before_anything_compiles() -> None:

@@ -14,26 +14,33 @@ from workbench.base.units import bytes_text
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report, records, text_table
-from workbench.splits.find import Compile, Progress, autosplit, chain_to_cut
+from workbench.splits.find import COMPILES, Compile, Progress, autosplit, chain_to_cut
 from workbench.splits.split import Split
-
-COMPILES = 4  # of each number of IPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """One number of IPUs: the split found, or why none was sought (`impossible`) or compiled (`problem`)."""
+    """One number of IPUs: the split found, or why none was sought (`impossible`) or compiled (`problem`).
+
+    `uncut`: why the layers cannot be cut into so many stages or more, in the row that ends the search.
+    """
 
     ipus: int
     split: Split | None = None
     single: Any = field(default=None, repr=False)
     impossible: str = ""
     problem: str = ""
+    uncut: str = ""
 
     @property
     def executable(self) -> Any:
         """The program on so many IPUs; None where there is none."""
         return self.split.executable if self.split is not None else self.single
+
+    @property
+    def used_up(self) -> str:
+        """How the compiles were used up before all was tried; "" where they were not."""
+        return "" if self.split is None else self.split.used_up
 
     @property
     def fits(self) -> bool:
@@ -43,7 +50,8 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FewestIpus(Report):
-    """A row for each number of IPUs up to the first on which the model fits, or the most there are."""
+    """A row for each number of IPUs up to the first on which the model fits, the most there are, or one that stands for
+    all that are more than there are layers."""
 
     name: ClassVar[str] = "fewest_ipus"
     numbers: tuple[Number, ...]
@@ -67,7 +75,7 @@ class FewestIpus(Report):
     @cached_property
     def table(self) -> pd.DataFrame:
         """`ipus, fits, max_tile_bytes, margin_bytes, stages, why`; bytes are missing where nothing was compiled."""
-        return pd.DataFrame([_row(each) for each in self.numbers])
+        return pd.DataFrame([_row(each) for each in self.numbers]).convert_dtypes()
 
     def to_pandas(self) -> pd.DataFrame:
         """The table."""
@@ -80,32 +88,56 @@ class FewestIpus(Report):
 
     @property
     def sentence(self) -> str:
-        """The fewest, and why not fewer."""
-        before = [each for each in self.numbers if not each.fits]
-        why = f"; not on {before[-1].ipus}: {_why(before[-1])}" if before else ""
+        """The fewest, and why not fewer; where there are none, what is nearest."""
+        tried = [each for each in self.numbers if not each.uncut]
         if self.ipus is None:
-            return f"It fits on none of 1 to {self.numbers[-1].ipus} IPUs{why}"
-        return f"It fits on {self.ipus} {'IPU' if self.ipus == 1 else 'IPUs'}{why}"
+            uncut = "".join(f"; {each.uncut}" for each in self.numbers if each.uncut)
+            return f"It fits on none of {_up_to(tried[-1].ipus)}; {_nearest(tried)}{uncut}"
+        before = f"; not on {tried[-2].ipus}: {_why(tried[-2])}" if len(tried) > 1 else ""
+        return f"It fits on {_ipus(self.ipus)}{before}"
 
     def to_text(self) -> str:
         """The sentence, the table, and what to type."""
+        table = self.table.astype(object)
         code = [self.split.code] if self.split is not None else []
-        return "\n\n".join([shown(self.sentence) + ".", text_table(self.table), *code])
+        return "\n\n".join([shown(self.sentence) + ".", text_table(table.where(table.notna(), "")), *code])
+
+
+def _ipus(count: int) -> str:
+    return f"{count} {'IPU' if count == 1 else 'IPUs'}"
+
+
+def _up_to(count: int) -> str:
+    return f"1 to {count} IPUs" if count > 1 else "1 IPU"
+
+
+def _nearest(tried: list[Number]) -> str:
+    """Of what was compiled the least over, of equals that on the most IPUs; where else compiles were used up; and why
+    the last was not compiled."""
+    compiled = [each for each in reversed(tried) if each.executable is not None]
+    nearest = max(compiled, key=lambda each: int(each.executable.profile.margin_bytes))
+    short = [each for each in compiled if each.used_up]
+    more = f"; on {short[0].ipus} {short[0].used_up}" if short and not nearest.used_up else ""
+    last = f"; not on {tried[-1].ipus}: {_why(tried[-1])}" if tried[-1].executable is None else ""
+    return f"nearest on {nearest.ipus}: {_why(nearest)}{more}{last}"
 
 
 def fewest_ipus(
     request: Any, compile: Compile, most: int, compiles: int = COMPILES, progress: Progress | None = None
 ) -> FewestIpus:
     """Try one IPU, then more, up to `most`: see `wb.fewest_ipus`."""
+    layers = len(chain_to_cut(request, "fewest_ipus").names)
     numbers = [_single(request, compile, progress)]
     least = _state_bytes(numbers[0].single.profile) if numbers[0].single is not None else 0
-    while not numbers[-1].fits and len(numbers) < most:
+    while not numbers[-1].fits and len(numbers) < min(most, layers):
         numbers.append(_tried(request, compile, len(numbers) + 1, least, compiles, progress))
+    if not numbers[-1].fits and layers < most:
+        uncut = f"{layers} {'layer' if layers == 1 else 'layers'} cannot be {layers + 1} or more stages"
+        numbers.append(Number(ipus=layers + 1, uncut=uncut))
     return FewestIpus(numbers=tuple(numbers))
 
 
 def _single(request: Any, compile: Callable[..., Any], progress: Progress | None) -> Number:
-    chain_to_cut(request, "fewest_ipus")
     heard = None if progress is None else (lambda phase: progress(f"1 IPU: {phase}"))
     return Number(ipus=1, single=compile(request, heard, None))
 
@@ -121,7 +153,7 @@ def _tried(
     try:
         return Number(ipus=ipus, split=autosplit(request, compile, ipus, compiles, heard))
     except InputError as error:
-        return Number(ipus=ipus, problem=str(error))
+        return Number(ipus=ipus, problem=str(error).rstrip("."))
 
 
 def _state_bytes(profile: Profile) -> int:
@@ -145,10 +177,12 @@ def _row(number: Number) -> dict[str, Any]:
 def _why(number: Number) -> str:
     """Why a model does not fit on so many IPUs."""
     if number.executable is None:
-        return number.impossible or number.problem
+        return number.impossible or number.problem or number.uncut
     profile = number.executable.profile
     over = f"the fullest tile is {bytes_text(abs(profile.margin_bytes))} over"
-    return f"{over} on IPU {profile.peak.ipu}" if number.split is not None else over
+    if number.split is None:
+        return over
+    return f"{over} on IPU {profile.peak.ipu}" + (f"; {number.used_up}" if number.used_up else "")
 
 
 __all__ = ["FewestIpus", "Number", "fewest_ipus"]

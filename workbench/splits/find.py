@@ -17,7 +17,7 @@ from workbench.profiler.advice.levers.situation import accumulators_apart
 from workbench.splits.costs import StageCosts, costs_of
 from workbench.splits.layout import Layout
 from workbench.splits.search import Cuts, along, best_cuts
-from workbench.splits.split import Attempt, Split, check_stages, stages_of
+from workbench.splits.split import Attempt, Split, check_stages, stages_of, typed
 
 Progress = Callable[[str], None]
 Compile = Callable[[Any, Progress | None, Any], Any]
@@ -79,7 +79,7 @@ def searched(
     search.run()
     if all(each.executable is None for each in search.attempts):
         raise InputError(f"no split compiles: {search.attempts[0].problem}")
-    return Split(names=chain.names, attempts=tuple(search.attempts))
+    return Split(names=chain.names, attempts=tuple(search.attempts), untried=search.untried)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +94,11 @@ class _Search:
     progress: Progress | None
     reliefs: Sequence[dict[str, Any]] = RELIEFS
     attempts: list[Attempt] = field(default_factory=list)
+    untried: str = ""
+
+    @property
+    def _fits(self) -> bool:
+        return any(one.profile is not None and one.profile.fits for one in self.attempts)
 
     def run(self) -> None:
         """Without any relief, then with one after another until something fits.
@@ -106,12 +111,15 @@ class _Search:
             return
         recomputed: list[Attempt] = []
         for place, each in enumerate(self.reliefs):
-            if self.left <= 0 or any(one.profile is not None and one.profile.fits for one in self.attempts):
+            if self._fits:
                 return
             best = min(recomputed, key=lambda one: one.rank, default=None)
             relief = self._useful(each if "recomputation" in each or best is None else {**best.arguments, **each})
             if relief is None:
                 continue
+            if self.left <= 0:
+                self.untried = typed(relief)
+                return
             before = len(self.attempts)
             self._settle(relief, more=place + 1 < len(self.reliefs))
             if "offload" not in relief:
@@ -161,6 +169,8 @@ class _Search:
             stages = stages_of(attempt.cuts, len(self.chain.names))
             expected = costs_of(attempt.profile, self.chain.names, stages, self._crossing(attempt.profile))
             cuts = self._next(expected, tried, int(attempt.profile.target["bytes_per_tile"]), more)
+        if cuts is not None and self.left <= 0 and idle < IDLE and not self._fits:
+            self.untried = "other cuts"
 
     def _start(self) -> Cuts:
         """The best cuts so far, at first as many layers on each stage."""

@@ -46,12 +46,14 @@ class Attempt:
 class Split(Report):
     """The best of the splits that were tried, verified by a compile; `wb.compile(..., stages=split)` takes it.
 
-    `names`: the layers; `attempts`: every split compiled, in order, the first with as many layers on each stage.
+    `names`: the layers; `attempts`: every split compiled, in order, the first with as many layers on each stage;
+    `untried`: where nothing fits and the compiles were used up, what would have been compiled next.
     """
 
     name: ClassVar[str] = "split"
     names: tuple[str, ...]
     attempts: tuple[Attempt, ...]
+    untried: str = ""
 
     @cached_property
     def best(self) -> Attempt:
@@ -97,7 +99,16 @@ class Split(Report):
     @property
     def code(self) -> str:
         """The arguments as they are typed."""
-        return ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return typed(self.arguments)
+
+    @property
+    def used_up(self) -> str:
+        """What was left to try when the compiles were used up, and how to allow more; "" where nothing was."""
+        made = len(self.attempts)
+        if not self.untried:
+            return ""
+        told = f"all {made} compiles were" if made > 1 else "the one compile was"
+        return f"{told} used up before {self.untried} was tried (compiles={2 * made} allows more)"
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -132,7 +143,7 @@ class Split(Report):
         profile = attempt.profile
         return {
             "cut_after": ", ".join(self._cut_after(attempt)),
-            "arguments": ", ".join(f"{name}={value!r}" for name, value in attempt.arguments.items()),
+            "arguments": typed(attempt.arguments),
             "expected_slowest_cycles": _most(attempt.expected_cycles),
             "slowest_cycles": None if profile is None else max(busy_cycles(profile)),
             "total_cycles": None if profile is None else profile.total_cycles,
@@ -150,12 +161,13 @@ class Split(Report):
         verdict = f"fits with {margin} to spare" if profile.fits else f"does not fit, {margin} over"
         needs = "".join(f", with {name}={value!r}" for name, value in self.best.arguments.items())
         even = self.attempts[0].profile
+        compiled = self.used_up or f"{len(self.attempts)} compiled"
         gain = ""
         if even is not None and even.fits and profile.fits and even.total_cycles > profile.total_cycles:
             gain = f", {percent_text(1 - profile.total_cycles / even.total_cycles)} fewer cycles than in even stages"
         return (
             f"{len(self.best.cuts) + 1} stages, cut after {cut}{needs}: {verdict}, "
-            f"{cycles_text(profile.total_cycles)} a call{gain}; {len(self.attempts)} compiled"
+            f"{cycles_text(profile.total_cycles)} a call{gain}; {compiled}"
         )
 
     @cached_property
@@ -177,6 +189,11 @@ class Split(Report):
         """The sentence, the stages, what was tried, and the arguments to type."""
         tables = [text_table(frame.astype(object).where(frame.notna(), "")) for frame in (self.table, self.tried)]
         return "\n\n".join([shown(self.sentence) + ".", *tables, self.code])
+
+
+def typed(arguments: Mapping[str, Any]) -> str:
+    """Arguments as they are typed."""
+    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
 
 
 def _wholes(values: tuple[float, ...], count: int) -> pd.Series[Any]:
