@@ -10,6 +10,7 @@ import pytest
 
 import workbench as wb
 from tests.splits.deep import deep
+from workbench.base.text import markup
 from workbench.errors import InputError
 from workbench.splits.plan import EACH, Plan
 
@@ -108,3 +109,14 @@ def test_text_and_data() -> None:
     assert plan.sentence in str(plan)
     assert plan.code in str(plan)
     assert plan.data["arguments"]["batch_size"] == 4
+
+
+def test_a_notebook_is_shown_a_picture_and_a_table() -> None:
+    plan = planned()
+    shown = plan._repr_mimebundle_()["text/html"]
+    assert "<pre" not in shown
+    assert shown.count("<tr>") == 1 + len(plan.uses)
+    assert markup(plan.sentence) in shown
+    assert f"<code>{markup(plan.code)}</code>" in shown
+    assert plan.svg().count("samples/s") == plan.table["fits"].fillna(False).sum()
+    assert len(plan.figure().data[0].y) == len(plan.uses)

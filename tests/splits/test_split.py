@@ -199,6 +199,11 @@ def test_fewest_ipus_says_where_compiles_were_used_up() -> None:
     assert fewest.table["why"].iloc[3] == "3 layers cannot be 4 or more stages"
     assert fewest.numbers[1].split.sentence.endswith(f"a call; {fewest.numbers[1].used_up}")
     assert ".." not in str(fewest)
+    shown = fewest._repr_mimebundle_()["text/html"]
+    assert "<pre" not in shown
+    assert shown.count("<tr>") == 1 + 4
+    assert fewest.svg().count("3 layers cannot be 4 or more stages") == 1
+    assert list(fewest.figure().data[0].x) == ["1", "2", "3", "4"]
 
 
 def test_fewest_ipus_reaches_offloading_by_itself() -> None:
