@@ -14,7 +14,12 @@ HOME = ("engine", "widgets")  # their functions are told what each of a kind is 
 # Nothing here depends on them, and a program that says them means what happens anyway.
 UNREAD = {
     **dict.fromkeys(
-        (f"base/source/made_at.py find_spec {name}" for name in ("path", "target")), "the interface of Python's finders"
+        (
+            f"{file} find_spec {name}"
+            for file in ("base/source/made_at.py", "ipu/_names.py")
+            for name in ("path", "target")
+        ),
+        "the interface of Python's finders",
     ),
     "ipu/dataset_extractor.py import_variables is_input": "variables are inputs and outputs of a program both",
     "ipu/ipu_outfeed_queue.py dequeue wait_for_completion": "no program is running when Python goes on",

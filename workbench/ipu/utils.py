@@ -16,6 +16,7 @@ from workbench.base.checked import checked
 from workbench.base.text import short
 from workbench.base.whole import whole
 from workbench.errors import InputError
+from workbench.ipu import _names
 from workbench.ipu._files import executables, tensors
 from workbench.ipu.config import (
     DeviceConnectionType,
@@ -45,6 +46,13 @@ from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.tf._graph import Graph, Tensor
 from workbench.tf._ops.random import set_seed
 from workbench.tf._session.session import Session
+
+# `from utils import ...` looks for a name that is not here among modules, whose finder says why, in a package only.
+__path__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    raise _names.absent(__name__, name)
 
 
 def is_running_on_ipu_model() -> bool:
