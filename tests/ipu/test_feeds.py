@@ -12,6 +12,7 @@ import pytest
 
 from tests.ipu.graphs import compiled, configure, run
 from workbench import ipu, tf
+from workbench.errors import InputError
 from workbench.ipu._feeds import EndOfFeedError, FeedError
 from workbench.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 
@@ -344,3 +345,69 @@ def test_a_queue_of_a_specification_shares_all_but_its_ends() -> None:
             getattr(lent, end)
     spec = ipu.ipu_infeed_queue.IPUIterator(infeed_spec=queue._type_spec, element_spec=queue.structure).infeed_spec
     assert spec.prefetch_depth == queue.prefetch_depth
+
+
+def on_device(number: int, queue: Any, outfeed: IPUOutfeedQueue) -> Any:
+    """The doubled elements of a queue, given to another, in a program on a device."""
+
+    def body(element: Any) -> Any:
+        return outfeed.enqueue(element * 2)
+
+    with ipu.scopes.ipu_scope(f"/device:IPU:{number}"):
+        return ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(2, body, [], queue), [])
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("said", [True, False])
+def test_queues_are_of_the_device_they_are_used_on(number: int, said: bool) -> None:
+    configure(auto_select_ipus=[1, 1])
+    ordinal = number if said else None
+    outfeed = IPUOutfeedQueue(device_ordinal=ordinal)
+    result = on_device(number, Queue([np.float32(3), np.float32(4)], device_ordinal=ordinal), outfeed)
+    values = outfeed.dequeue()
+    with tf.Session() as session:
+        session.run(result)
+        assert session.run(values).tolist() == [6, 8]
+
+
+@pytest.mark.parametrize(("ordinals", "kind"), [((1, 0), "infeed"), ((0, 1), "outfeed")])
+def test_queues_of_another_device_are_refused(ordinals: tuple[int, int], kind: str) -> None:
+    configure(auto_select_ipus=[1, 1])
+    queue = Queue([np.float32(3)] * 2, device_ordinal=ordinals[0])
+    with pytest.raises(InputError, match=f"{kind} queue of /device:IPU:1 is used in a program on /device:IPU:0"):
+        on_device(0, queue, IPUOutfeedQueue(device_ordinal=ordinals[1]))
+
+
+def test_pipelines_refuse_queues_of_another_device() -> None:
+    configure(auto_select_ipus=[2, 2])
+    queue = Queue([np.float32(3)] * 2, device_ordinal=1)
+    with (
+        ipu.scopes.ipu_scope("/device:IPU:0"),
+        pytest.raises(InputError, match="infeed queue of /device:IPU:1 is used in a program on /device:IPU:0"),
+    ):
+        ipu.pipelining_ops.pipeline([lambda x: x, lambda x: x], 2, infeed_queue=queue, outfeed_queue=IPUOutfeedQueue())
+
+
+@pytest.mark.parametrize("made", [lambda: Queue([np.float32(1)], device_ordinal=2), lambda: IPUOutfeedQueue(None, 2)])
+def test_queues_of_a_device_that_is_not_configured_are_refused(made: Any) -> None:
+    ipu.config.reset_ipu_configuration()
+    made()  # what will be configured nobody knows yet
+    configure(auto_select_ipus=[1, 1])
+    with pytest.raises(InputError, match=r"device_ordinal is 2, and /device:IPU:2 is not configured.*below 2"):
+        made()
+
+
+def test_datasets_of_a_function_are_fed_to_its_device() -> None:
+    configure(auto_select_ipus=[1, 1])
+    strategy = ipu.ipu_strategy.IPUStrategy("/device:IPU:1")
+
+    @tf.function
+    def total(elements: Any) -> Any:
+        found = 0.0
+        for _ in tf.range(3):
+            found += next(elements)
+        return found
+
+    with strategy.scope():
+        elements = iter(tf.data.Dataset.from_tensor_slices(np.arange(1, 4, dtype=np.float32)))
+        assert strategy.run(total, [elements]).numpy() == 6

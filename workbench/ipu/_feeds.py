@@ -14,6 +14,9 @@ import numpy as np
 from workbench.base.text import short
 from workbench.engine.frontends.describe.name_stack import OPTIMISE_LATENCY, PREFETCH_DEPTH, attribute_scope
 from workbench.errors import InputError, WorkbenchError
+from workbench.ipu.config.config import in_force
+from workbench.ipu.devices import device_number
+from workbench.tf import _graph
 
 # Deeper buffers than this are refused (graphcore/tensorflow@b2127bba tensorflow/python/ipu/ipu_infeed_queue.py).
 DEEPEST = 255
@@ -133,13 +136,35 @@ def check_depth(name: str, depth: Any) -> int:
     return int(depth)
 
 
-def check_ordinal(ordinal: Any) -> int:
-    """The number of a device."""
+def check_ordinal(ordinal: Any) -> int | None:
+    """The number of a device, of one that is configured where a configuration is; None is that of the program."""
+    if ordinal is None:
+        return None
     if isinstance(ordinal, bool) or not isinstance(ordinal, int | np.integer):
         raise InputError(f"device_ordinal is {ordinal!r}", expected="an integer")
     if ordinal < 0:
         raise InputError(f"device_ordinal is {ordinal}", expected="a device that is there: device_ordinal >= 0")
+    config = in_force()
+    count = max(1, len(config.ipus_per_device)) if config is not None else None
+    if count is not None and ordinal >= count:
+        raise InputError(
+            f"device_ordinal is {ordinal}, and /device:IPU:{ordinal} is not configured",
+            expected=f"a number below {count}: so many devices are configured",
+            todo="give config.auto_select_ipus an entry for each device, and configure it before",
+        )
     return int(ordinal)
+
+
+def check_program(queue: str, ordinal: int | None) -> None:
+    """Refuse a queue, "infeed" or "outfeed", of one device where operations are made for another."""
+    device = _graph.current_scopes().device
+    here = device_number(device) if "IPU" in device.upper() else ordinal
+    if ordinal is not None and here != ordinal:
+        raise InputError(
+            f"an {queue} queue of /device:IPU:{ordinal} is used in a program on /device:IPU:{here}",
+            expected="a queue of the program's device",
+            todo=f"make it with device_ordinal={here}, or the program in an ipu_scope of its device",
+        )
 
 
 __all__ = [
@@ -151,6 +176,7 @@ __all__ = [
     "body_arguments",
     "check_depth",
     "check_ordinal",
+    "check_program",
     "elements_of",
     "feed_scopes",
     "to_arrays",

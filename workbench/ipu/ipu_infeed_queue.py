@@ -22,6 +22,7 @@ from workbench.ipu._feeds import (
     body_arguments,
     check_depth,
     check_ordinal,
+    check_program,
     elements_of,
     feed_scopes,
     to_arrays,
@@ -40,10 +41,11 @@ class IPUInfeedQueue:
     """The elements of a dataset, one for each turn of a loop it is passed to.
 
     `dataset`: any iterable of arrays (or of tuples or dicts of them, all of one shape), a Keras `PyDataset`, a torch
-    `DataLoader`, a tf dataset; it is not to be used elsewhere afterwards. `device_ordinal`: the device that takes them.
-    `prefetch_depth`: elements held ready, 3 unless said, 1 to 255. `optimise_latency`: packets rather than copies.
-    Errors: `ValueError` for shapes that are not known or a depth out of range; while running, `FeedError` for an
-    element of another shape and `EndOfFeedError` when the dataset has ended.
+    `DataLoader`, a tf dataset; it is not to be used elsewhere afterwards. `device_ordinal`: the device that takes them,
+    None for that of the program. `prefetch_depth`: elements held ready, 3 unless said, 1 to 255. `optimise_latency`:
+    packets rather than copies. Errors: `ValueError` for shapes that are not known, a depth out of range, a device that
+    is not configured and, where it is used, a program on another device; while running, `FeedError` for an element of
+    another shape and `EndOfFeedError` when the dataset has ended.
     """
 
     @checked
@@ -58,7 +60,7 @@ class IPUInfeedQueue:
         self._prefetch_depth = check_depth(
             "prefetch_depth", DEFAULT_DEPTH if prefetch_depth is None else prefetch_depth
         )
-        self._device_ordinal = check_ordinal(0 if device_ordinal is None else device_ordinal)
+        self._device_ordinal = check_ordinal(device_ordinal)
         self._optimise_latency = optimise_latency
         self._id = str(next(_numbers) if _internal_id is None else _internal_id)
         self._dataset = dataset
@@ -93,6 +95,7 @@ class IPUInfeedQueue:
 
     def _dequeue(self) -> Any:
         """Tensors that stand for the next element; loops call it."""
+        check_program("infeed", self._device_ordinal)
         types = self.element_types
         operation = Operation(
             "InfeedDequeue",

@@ -14,7 +14,7 @@ import numpy as np
 from workbench.base.checked import checked
 from workbench.base.text import short
 from workbench.errors import InputError, StateError
-from workbench.ipu._feeds import FeedError, check_ordinal, feed_scopes
+from workbench.ipu._feeds import FeedError, check_ordinal, check_program, feed_scopes
 from workbench.ipu._replicas import give
 from workbench.ipu.config._flags import flags
 from workbench.tf import _graph
@@ -37,9 +37,10 @@ class IPUOutfeedMode(Enum):
 class IPUOutfeedQueue:
     """Takes tensors, or tuples or dicts of them, from a running program to the host.
 
-    `outfeed_mode`: `IPUOutfeedMode.ALL` unless said. `device_ordinal`: the device that gives them. `buffer_depth`:
-    elements that may wait on the host's side before the device does. `optimise_latency`: packets rather than copies.
-    Errors: `ValueError` for arguments of a wrong type or value.
+    `outfeed_mode`: `IPUOutfeedMode.ALL` unless said. `device_ordinal`: the device that gives them, None for that of the
+    program. `buffer_depth`: elements that may wait on the host's side before the device does. `optimise_latency`:
+    packets rather than copies. Errors: `ValueError` for arguments of a wrong type or value, a device that is not
+    configured and, where it is enqueued to, a program on another device.
     """
 
     @checked
@@ -56,7 +57,7 @@ class IPUOutfeedQueue:
                 f"outfeed_mode is {short(outfeed_mode)}, of type {type(outfeed_mode).__name__}",
                 expected="an ipu_outfeed_queue.IPUOutfeedMode",
             )
-        self._device_ordinal = check_ordinal(0 if device_ordinal is None else device_ordinal)
+        self._device_ordinal = check_ordinal(device_ordinal)
         if isinstance(buffer_depth, bool) or not isinstance(buffer_depth, int | np.integer) or buffer_depth <= 0:
             raise InputError(f"buffer_depth is {short(buffer_depth)}", expected="at least 1")
         self._buffer_depth = int(buffer_depth)
@@ -75,10 +76,11 @@ class IPUOutfeedQueue:
         """Give the host these tensors: one, a tuple or list, or a dict by name. Returns an operation, to be returned
         from the computation or waited for.
 
-        Errors: `ValueError` for anything else, and for a queue that has been enqueued to already.
+        Errors: `ValueError` for anything else, and for a queue that has been enqueued to or is another device's.
         """
         if self.enqueued:
             raise InputError("an outfeed queue can be enqueued to once", todo="make another queue for other tensors")
+        check_program("outfeed", self._device_ordinal)
         flat, self._structure = jax.tree_util.tree_flatten(_checked(tensors))
         found = [as_tensor(each) for each in flat]
         self._types = [(_graph.known_shape(each), str(each._dtype)) for each in found]

@@ -16,6 +16,7 @@ from workbench.engine.graph import Function, Graph, attrs
 from workbench.engine.graph.stages import Turn, body_name, stage_calls
 from workbench.engine.planner.search import PROPORTION
 from workbench.errors import InputError, KindError, UnsupportedError
+from workbench.ipu._feeds import check_program
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
@@ -194,6 +195,8 @@ def _check_queues(asked: Asked) -> None:
         raise KindError(f"infeed_queue is {short(asked.infeed)}, but it must be an IPUInfeedQueue.")
     if asked.outfeed is not None and not isinstance(asked.outfeed, IPUOutfeedQueue):
         raise KindError(f"outfeed_queue is {short(asked.outfeed)}, but it must be an IPUOutfeedQueue.")
+    for name, queue in (("infeed", asked.infeed), ("outfeed", asked.outfeed)):
+        check_program(name, None if queue is None else queue._device_ordinal)
     if asked.optimize is not None and not callable(asked.optimize):
         raise KindError(f"optimizer_function is {short(asked.optimize)}, but it must be a function.")
     for name, value in (("outfeed_mask", asked.mask), ("outfeed_loss", asked.loss_out)):

@@ -131,7 +131,7 @@ def queue_of(dataset: Any, owner: Any) -> Any:
         if held is owner:
             return queue
     with _graph.outside_graphs():
-        made = _hooks.ipu.get().ipu_infeed_queue.IPUInfeedQueue(dataset)
+        made = _hooks.ipu.get().ipu_infeed_queue.IPUInfeedQueue(dataset, device_ordinal=None)
     kept.append((owner, made))
     return made
 

@@ -67,7 +67,7 @@ class DatasetIterator:
             )
         if self._queue is None:
             with _graph.outside_graphs():
-                self._queue = _hooks.ipu.get().ipu_infeed_queue.IPUInfeedQueue(self._elements)
+                self._queue = _hooks.ipu.get().ipu_infeed_queue.IPUInfeedQueue(self._elements, device_ordinal=None)
         return self._queue
 
 
