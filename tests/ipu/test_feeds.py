@@ -411,3 +411,39 @@ def test_datasets_of_a_function_are_fed_to_its_device() -> None:
     with strategy.scope():
         elements = iter(tf.data.Dataset.from_tensor_slices(np.arange(1, 4, dtype=np.float32)))
         assert strategy.run(total, [elements]).numpy() == 6
+
+
+SIX = tf.data.Dataset.from_tensor_slices(np.arange(6, dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        SIX.batch(4),
+        SIX.batch(3),  # no batch of it is smaller, which its shape does not say
+        SIX.batch(4).map(lambda x: x + 1).repeat().shuffle(2).take(1).skip(0).prefetch(1).cache(),
+        SIX.repeat().batch(3),
+        SIX.batch(3).batch(2, drop_remainder=True),
+        SIX.filter(lambda x: x > 1).batch(2),
+        tf.data.Dataset.zip((SIX, SIX.batch(2))),
+        tf.data.Dataset.from_generator(lambda: iter([np.zeros(2)]), "float32", (None,)),
+    ],
+)
+def test_batches_of_no_fixed_size_are_refused_before_anything_is_read(dataset: Any) -> None:
+    with pytest.raises(InputError, match=r"not fully defined.*drop_remainder=True") as told:
+        Queue(dataset)
+    assert isinstance(told.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "shape"),
+    [
+        (SIX, ()),
+        (SIX.batch(4, drop_remainder=True), (4,)),
+        (SIX.batch(3, True).map(lambda x: x + 1).repeat(2).shuffle(2).take(1), (3,)),
+        (SIX.batch(4).unbatch(), ()),
+        (tf.data.Dataset.from_generator(lambda: iter([np.zeros(2)]), "float32", (2,)), (2,)),
+    ],
+)
+def test_batches_of_a_fixed_size_are_taken(dataset: Any, shape: tuple[int, ...]) -> None:
+    assert Queue(dataset).structure.shape == shape

@@ -33,6 +33,7 @@ from workbench.ipu.config._flags import flags
 from workbench.tf import _graph
 from workbench.tf._graph import Effects, Operation
 from workbench.tf._ops.host import Failures
+from workbench.tf.data import Dataset
 
 _numbers = itertools.count()
 
@@ -79,6 +80,12 @@ class IPUInfeedQueue:
         spec = getattr(dataset, "element_spec", None)
         if spec is not None:
             _check_spec(spec)
+        if isinstance(dataset, Dataset) and not dataset.fixed:
+            raise InputError(
+                "an element of the dataset has a size that is not fully defined, as of a batch that may be smaller",
+                expected="arrays of one fixed shape",
+                todo="batch with drop_remainder=True",
+            )
         try:
             first = to_arrays(next(self._source))
         except StopIteration:

@@ -131,7 +131,9 @@ def queue_of(dataset: Any, owner: Any) -> Any:
         if held is owner:
             return queue
     with _graph.outside_graphs():
-        made = _hooks.ipu.get().ipu_infeed_queue.IPUInfeedQueue(dataset, device_ordinal=None)
+        # Elements of a loop, on the host too, are refused where one has another shape, rather than may have.
+        elements = dataset.as_numpy_iterator()
+        made = _hooks.ipu.get().ipu_infeed_queue.IPUInfeedQueue(elements, device_ordinal=None)
     kept.append((owner, made))
     return made
 

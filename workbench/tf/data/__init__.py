@@ -77,13 +77,15 @@ class Dataset:
     """A dataset: a function that begins a new pass over its elements, and how many a pass has, where that is known.
 
     `short`: samples of a smaller batch that a pass has, 0 where none is, None where nobody can tell; `short_last`:
-    whether it is the last element.
+    whether it is the last element. `fixed`: whether all sizes of an element are said; not those of a batch that keeps a
+    remainder, even if none is left.
     """
 
     begin: Callable[[], Iterator[Any]]
     elements: int = UNKNOWN_CARDINALITY
     short: int | None = 0
     short_last: bool = True
+    fixed: bool = True
 
     @staticmethod
     def from_tensor_slices(tensors: Any) -> Dataset:
@@ -134,7 +136,8 @@ class Dataset:
             for element in made:
                 yield _of_types(element, types, output_shapes)
 
-        return Dataset(elements)
+        said = () if types is None else _shapes_of(output_shapes, jax.tree_util.tree_structure(types))
+        return Dataset(elements, fixed=all(None not in each for each in said if each is not None))
 
     @staticmethod
     def range(*args: int, output_type: Any = "int64") -> Dataset:
@@ -158,6 +161,7 @@ class Dataset:
             lambda: zip(*(iter(part) for part in parts), strict=False),
             short=shorts[0] if shorts else 0,
             short_last=all(each.short_last for each in parts),
+            fixed=all(each.fixed for each in parts),
         )
 
     def __iter__(self) -> DatasetIterator:
@@ -211,11 +215,12 @@ class Dataset:
                         lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *group
                     )
 
+        fixed = self.fixed and drop_remainder
         count = self.elements // batch_size if drop_remainder else -(-self.elements // batch_size)
         if self.elements < 0:
             unknown = self.elements == UNKNOWN_CARDINALITY and not drop_remainder
-            return Dataset(batches, self.elements, None if unknown else 0)
-        return Dataset(batches, count, 0 if drop_remainder else self.elements % batch_size)
+            return Dataset(batches, self.elements, None if unknown else 0, fixed=fixed)
+        return Dataset(batches, count, 0 if drop_remainder else self.elements % batch_size, fixed=fixed)
 
     def unbatch(self) -> Dataset:
         """Each entry of the first dimension on its own."""
@@ -242,9 +247,9 @@ class Dataset:
                     return
 
         if count is None or count < 0:
-            return Dataset(passes, INFINITE_CARDINALITY, self.short, False)
+            return Dataset(passes, INFINITE_CARDINALITY, self.short, False, self.fixed)
         times = self.elements * count if self.elements >= 0 else self.elements
-        return Dataset(passes, times, self.short, self.short_last and count == 1)
+        return Dataset(passes, times, self.short, self.short_last and count == 1, self.fixed)
 
     def shuffle(
         self, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool | None = None
@@ -266,7 +271,7 @@ class Dataset:
                 yield chosen
             yield from (waiting[place] for place in draw.permutation(len(waiting)))
 
-        return Dataset(mixed, self.elements, self.short, False)
+        return Dataset(mixed, self.elements, self.short, False, self.fixed)
 
     def take(self, count: int) -> Dataset:
         """The first elements; all with -1."""
@@ -278,6 +283,7 @@ class Dataset:
             taken,
             0 if whole_ones else self.short,
             self.short_last,
+            self.fixed,
         )
 
     def _least(self, count: int) -> int:
