@@ -10,7 +10,7 @@ import pytest
 
 from tests.ipu.strategy.twins import Twins, configure, four_layers, functional, in_scopes
 from workbench import ipu, tf
-from workbench.errors import UnsupportedError
+from workbench.errors import InputError, UnsupportedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +231,32 @@ CASES: dict[str, Bad] = {
 }
 
 
+NO_NUMBER = [0, -1, "2", "auto", None, 1.5, True]
+
+
+def recompiled(steps: Any) -> Callable[[Twins, Any], Any]:
+    return lambda twins, model: model.compile("adam", "mse", steps_per_execution=steps)
+
+
+CASES |= {
+    f"steps_per_execution={steps!r}": Bad(
+        names=f"steps_per_execution of the model '.*' is {steps!r}. Expected: a whole number of at least 1",
+        done=recompiled(steps),
+    )
+    for steps in NO_NUMBER
+}
+CASES |= {
+    f"{name}={size!r}": Bad(
+        names=f"^{name} is {size!r}. Expected: a whole number of at least 1",
+        done=lambda twins, model, given={name: size}: fit(
+            twins, model, **given, validation_data=(twins.x[:16], twins.y[:16])
+        ),
+    )
+    for name in ("batch_size", "validation_batch_size")
+    for size in (-1, 0, "8", 1.5)
+}
+
+
 def state_of(model: Any, told: bool) -> list[Any]:
     """Options with the stages, steps, counts and weights."""
     weights = [each.tolist() for each in model.get_weights()]
@@ -263,3 +289,35 @@ def test_a_model_that_was_refused_trains_once_it_is_mended(twins: Twins) -> None
     ours.steps_per_execution = 3
     ours.train_function = None
     assert twins.fitted(ours) == pytest.approx(twins.fitted(theirs), rel=1e-5)
+
+
+@pytest.mark.parametrize("call", ["fit", "evaluate", "predict"])
+@pytest.mark.parametrize("steps", NO_NUMBER)
+def test_steps_that_were_set_by_hand_are_named(twins: Twins, call: str, steps: Any) -> None:
+    model = twins.made(functional, here=True)
+    model.steps_per_execution = steps
+    data = (twins.x,) if call == "predict" else (twins.x, twins.y)
+    with pytest.raises(InputError, match=f"steps_per_execution of the model '.*' is {steps!r}"):
+        getattr(model, call)(*data, batch_size=8, verbose=0)
+
+
+class OwnCompile(keras.Sequential):
+    def compile(self, rate: float, steps: Any) -> None:
+        super().compile(keras.optimizers.SGD(rate), "mse", steps_per_execution=steps)
+
+
+def test_a_compile_with_arguments_of_its_own_is_called_with_them(twins: Twins) -> None:
+    with twins.strategy.scope():
+        model = OwnCompile([keras.Input((6,)), keras.layers.Dense(3)])
+        model.compile(0.5, steps=3)
+        assert (float(model.optimizer.learning_rate), model.steps_per_execution) == (0.5, 3)
+        model.compile(0.5, steps=0)
+        with pytest.raises(InputError, match=r"steps_per_execution of the model '.*' is 0"):
+            model.predict(twins.x, batch_size=8, verbose=0)
+        with pytest.raises(TypeError, match="compile"):
+            model.compile("adam")
+
+
+def test_steps_are_numpys_numbers_too(twins: Twins) -> None:
+    model = twins.made(functional, here=True, steps_per_execution=np.int64(3))
+    assert model.predict(twins.x, batch_size=np.int32(8), verbose=0).shape[0] == len(twins.x)

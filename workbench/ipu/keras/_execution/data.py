@@ -14,6 +14,7 @@ import jax
 import keras
 import numpy as np
 
+from workbench.base.whole import whole
 from workbench.engine.frontends.trace.jaxpr import KerasDataAdapter, keras_adapter
 from workbench.errors import InputError
 from workbench.ipu._feeds import FeedError, to_arrays, types_of
@@ -134,9 +135,14 @@ def batches(
     steps: int | None = None,
     shuffle: bool = False,
 ) -> Batches:
-    """The adapter of some data. Errors: `InputError` for a generator, a partial batch, shapes that are not known."""
+    """The adapter of some data.
+
+    Errors: `InputError` for a generator, a partial batch, shapes that are not known, a `batch_size` that is none.
+    """
     if isinstance(x, Batches):
         return x
+    if batch_size is not None:
+        batch_size = whole("batch_size", batch_size)
     if inspect.isgenerator(x) or inspect.isgeneratorfunction(x):
         raise InputError(
             "the data are a Python generator, which a program on the IPU cannot begin again",

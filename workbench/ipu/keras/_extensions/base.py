@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import keras
 
+from workbench.base.whole import whole
 from workbench.engine.frontends.trace.jaxpr import FunctionalModel
 from workbench.engine.frontends.trace.jaxpr import validation_split as split_off
 from workbench.errors import InputError
@@ -214,6 +216,20 @@ class ModelExtension(PipelinedExtension):
 
     # -- Keras' loop ------------------------------------------------------------------------------------
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile as the model's class does. Errors besides: `InputError` for a number of `steps_per_execution` that is
+        none, which leaves the model as it was.
+        """
+        try:
+            given = inspect.signature(self._keras.compile).bind_partial(*args, **kwargs).arguments
+        except TypeError:  # the call below says so
+            given = {}
+        self._checked_steps(given.get("steps_per_execution", 1))
+        self._keras.compile(*args, **kwargs)
+
+    def _checked_steps(self, steps: Any) -> int:
+        return whole(f"steps_per_execution of the model {self.name!r}", steps)
+
     def fit(
         self,
         x: Any = None,
@@ -236,9 +252,12 @@ class ModelExtension(PipelinedExtension):
         """Train as `keras.Model.fit` does, each execution of `steps_per_execution` batches as one program on the IPU.
 
         Errors besides Keras': `InputError` for data an IPU cannot be given: a generator, a smaller last batch, no
-        number of steps for a dataset without end, a number that `steps_per_execution` does not divide.
+        number of steps for a dataset without end, a number that `steps_per_execution` does not divide, sizes of batches
+        that are none.
         """
         _given("fit", x)
+        if validation_batch_size is not None:
+            whole("validation_batch_size", validation_batch_size)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split_off((x, y, sample_weight), validation_split)
         data = batches(
@@ -338,7 +357,7 @@ class ModelExtension(PipelinedExtension):
     @contextmanager
     def _steps_within(self, steps: int) -> Iterator[None]:
         """Executions of at most `steps` batches inside, of which an epoch has a whole number."""
-        before = self.steps_per_execution
+        before = self._checked_steps(self.steps_per_execution)
         if before > steps:
             LOGGER.warning(
                 "steps_per_execution of %s is %d, and an epoch has %d steps: executions have %d here",
@@ -355,7 +374,7 @@ class ModelExtension(PipelinedExtension):
             self.steps_per_execution = before
 
     def _check_divides(self, steps: int, what: str) -> None:
-        each = min(self.steps_per_execution, steps)
+        each = min(self._checked_steps(self.steps_per_execution), steps)
         if steps % each:
             raise InputError(
                 f"the model {self.name!r} has steps_per_execution {each}, which does not divide {steps} batches",
