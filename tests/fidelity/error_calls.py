@@ -280,7 +280,7 @@ _REDUCTION: dict[tuple[str, str], Call] = {
         lambda: ipu.gradient_accumulation.GradientAccumulationReductionMethod.parse("most")
     ),
 }
-_MINI_BATCHES["_compute_scales", "reduction_method"] = wrong_reduction(reduction_method="SUM")
+_MINI_BATCHES["_compute_scales", "reduction_method"] = wrong_reduction(reduction_method="most")
 
 # file -> (function that raises, words of its condition) -> what goes wrong, told as "<exception> <text>"
 CALLS: dict[str, dict[tuple[str, str], Call]] = {

@@ -75,7 +75,7 @@ PIPELINING: dict[tuple[str, str], Call] = {
     ("pipeline", "batch_serialization_iterations > 1"): piped(
         batch_serialization_iterations=2, pipeline_schedule=PipelineSchedule.Grouped
     ),
-    ("pipeline", "isinstance(recomputation_mode"): piped(recomputation_mode="Auto"),
+    ("pipeline", "isinstance(recomputation_mode"): piped(recomputation_mode="auto"),
     ("pipeline", "isinstance(computational_stages"): piped(stages=_first),
     ("pipeline", "isinstance(infeed_queue"): piped(infeed_queue=[1.0]),
     ("pipeline", "isinstance(outfeed_queue"): piped(outfeed_queue=[1.0]),
@@ -106,7 +106,7 @@ PIPELINING: dict[tuple[str, str], Call] = {
     ("pipeline._pipeline", "not isinstance(outputs, ops.Operation)"): piped(
         outfeed_queue=None, optimizer_function=None
     ),
-    ("pipeline._pipeline._acc_grad_scale", "reduction_method"): piped(reduction_method="SUM"),
+    ("pipeline._pipeline._acc_grad_scale", "reduction_method"): piped(reduction_method="most"),
     ("OptimizerFunctionOutput.opt", ""): _output(opt="SGD"),
     ("OptimizerFunctionOutput.loss", ""): _output(loss=1.0),
     ("OptimizerFunctionOutput.compute_gradients_args", "isinstance(value, tuple)"): _output(compute_gradients_args=[1]),

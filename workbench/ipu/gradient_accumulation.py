@@ -28,7 +28,9 @@ class GradientAccumulationReductionMethod(Enum):
         if name in cls.__members__:
             return cls[name]
         raise InputError(
-            f"reduction_method is {short(reduction_method)}. Expected: one of {', '.join(cls.__members__)}."
+            f"reduction_method is {short(reduction_method)}",
+            expected=f"one of {', '.join(cls.__members__)}",
+            todo='give a member of GradientAccumulationReductionMethod, or its name, such as "mean"',
         )
 
 

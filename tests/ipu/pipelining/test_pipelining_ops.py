@@ -241,3 +241,44 @@ def test_keras_layers_in_inference() -> None:
     assert np.allclose(chances, np.stack(wanted), rtol=2e-5)
     assert classes.tolist() == np.stack(wanted).argmax(axis=-1).tolist()
     assert set(profile.blocks(max_rows=10**6)["direction"]) == {"forward"}
+
+
+@pytest.mark.parametrize("schedule", PipelineSchedule)
+def test_schedules_are_taken_by_name(schedule: PipelineSchedule) -> None:
+    named = Ran(pipeline_schedule=schedule.name, recomputation_mode="Auto", reduction_method="mean")
+    tf.reset_default_graph()
+    ran = Ran(pipeline_schedule=schedule, reduction_method=GradientAccumulationReductionMethod.MEAN)
+    assert named.profile.total_cycles == ran.profile.total_cycles
+    assert close(named.weights, ran.weights)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "told"),
+    [
+        (
+            {"pipeline_schedule": "grouped"},
+            TypeError,
+            "pipeline_schedule is 'grouped'. Expected: a member of PipelineSchedule, or its name: "
+            "Grouped, Interleaved, Sequential. To mend it: write pipeline_schedule='Grouped', or another of them.",
+        ),
+        (
+            {"recomputation_mode": 3},
+            TypeError,
+            "recomputation_mode is 3. Expected: a member of RecomputationMode, or its name: "
+            "Auto, RecomputeThenBackpropagate, RecomputeAndBackpropagateInterleaved. "
+            "To mend it: write recomputation_mode='Auto', or another of them.",
+        ),
+        (
+            {"reduction_method": "average"},
+            ValueError,
+            "reduction_method is 'average'. Expected: one of SUM, MEAN, RUNNING_MEAN. "
+            'To mend it: give a member of GradientAccumulationReductionMethod, or its name, such as "mean".',
+        ),
+    ],
+)
+def test_members_that_are_none_are_told_which_there_are(
+    given: dict[str, Any], kind: type[Exception], told: str
+) -> None:
+    with pytest.raises(kind) as raised:
+        Ran(**given)
+    assert str(raised.value) == told

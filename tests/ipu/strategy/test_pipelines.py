@@ -9,7 +9,7 @@ import pytest
 import workbench as wb
 from tests.ipu.strategy.twins import Twins, assert_alike, configure, four_layers, in_scopes
 from workbench import ipu
-from workbench.ipu.ops.pipelining_ops import PipelineSchedule
+from workbench.ipu.ops.pipelining_ops import PipelineSchedule, RecomputationMode
 
 
 @pytest.fixture
@@ -330,3 +330,38 @@ def test_a_shared_layer_has_a_stage_for_each_call(two_ipus: Twins) -> None:
     one_stage.set_pipeline_stage_assignment([0, 0, 0, 0])
     with pytest.raises(ValueError, match=r"all layers of the model .* are on stage 0"):
         two_ipus.fitted(one_stage, batch_size=6)
+
+
+MEMBERS = {
+    "pipeline_schedule": (PipelineSchedule.Interleaved, "grouped", "Grouped, Interleaved, Sequential"),
+    "recomputation_mode": (
+        RecomputationMode.RecomputeThenBackpropagate,
+        "",
+        "Auto, RecomputeThenBackpropagate, RecomputeAndBackpropagateInterleaved",
+    ),
+}
+
+
+@pytest.mark.parametrize("argument", MEMBERS)
+def test_members_are_taken_by_name_and_refused_where_they_are_said(two_ipus: Twins, argument: str) -> None:
+    right, wrong, names = MEMBERS[argument]
+    model = two_ipus.made(four_layers, here=True, steps_per_execution=8)
+    model.set_pipeline_stage_assignment([0, 0, 1, 1])
+    model.set_pipelining_options(4, **{argument: right})
+    before = model.get_config()
+    model.set_pipelining_options(4, **{argument: right.name})
+    assert model.get_config() == before
+    with pytest.raises(TypeError, match=f"{argument} is '{wrong}'. Expected: a member of .*, or its name: {names}. To"):
+        model.set_pipelining_options(2, **{argument: wrong})
+    assert model.get_config() == before
+
+
+def test_a_schedule_by_name_is_the_one_of_that_name(two_ipus: Twins) -> None:
+    cycles = []
+    for schedule in ("Sequential", PipelineSchedule.Sequential, PipelineSchedule.Grouped):
+        model = two_ipus.made(four_layers, here=True, steps_per_execution=8)
+        model.set_pipeline_stage_assignment([0, 0, 1, 1])
+        model.set_pipelining_options(4, pipeline_schedule=schedule)
+        model.fit(two_ipus.x[:48], two_ipus.y[:48], batch_size=6, verbose=0)
+        cycles.append(two_ipus.strategy.profile.total_cycles)
+    assert cycles[0] == cycles[1] != cycles[2]

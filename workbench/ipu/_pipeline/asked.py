@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,8 @@ class Asked:
     outfeed: Any
     optimize: Callable[..., Any] | None
     devices: Any
-    schedule: Any  # a member of PipelineSchedule
-    recomputation: Any  # a member of RecomputationMode
+    schedule: Any  # a member of PipelineSchedule, once checked
+    recomputation: Any  # a member of RecomputationMode, once checked
     forward_options: Any
     backward_options: Any
     update_options: Any
@@ -70,34 +71,42 @@ class Asked:
         }
 
 
-def checked(asked: Asked, schedule: type, recomputation: type, options: type) -> Asked:
+def checked(asked: Asked, schedule: type[Enum], recomputation: type[Enum], options: type) -> Asked:
     """The same with lists as lists and a device for every stage; a clear error for what does not fit."""
     _check_count("gradient_accumulation_count", asked.count, least=1)
     _check_count("repeat_count", asked.repeats, least=1)
     _check_count("batch_serialization_iterations", asked.serial, least=1)
-    if not isinstance(asked.reduction, GradientAccumulationReductionMethod):
-        raise InputError(
-            f"reduction_method is {short(asked.reduction)}, no member of GradientAccumulationReductionMethod."
-        )
+    asked = replace(asked, reduction=GradientAccumulationReductionMethod.parse(asked.reduction))
     if asked.serial != 1 and asked.reduction is not SUM:
         raise InputError("batch_serialization_iterations beyond 1 needs the reduction method SUM.")
     _check_switches(asked)
     if asked.continuous:
         raise UnsupportedError("continuous_weight_updates is True, which is not there, as in the SDK.")
-    name = getattr(asked.schedule, "name", "")
-    if not isinstance(asked.schedule, schedule):
-        raise KindError(f"pipeline_schedule is {short(asked.schedule)}, no member of PipelineSchedule.")
-    if asked.serial > 1 and name != "Sequential":
+    asked = replace(asked, schedule=member("pipeline_schedule", asked.schedule, schedule))
+    if asked.serial > 1 and asked.schedule.name != "Sequential":
         raise UnsupportedError(
-            f"batch_serialization_iterations is {asked.serial}: it is not supported under {name}. "
+            f"batch_serialization_iterations is {asked.serial}: it is not supported under {asked.schedule.name}. "
             "To mend it: use PipelineSchedule.Sequential."
         )
-    if not isinstance(asked.recomputation, recomputation):
-        raise KindError(f"recomputation_mode is {short(asked.recomputation)}, no member of RecomputationMode.")
+    asked = replace(asked, recomputation=member("recomputation_mode", asked.recomputation, recomputation))
     asked = _check_stages(asked)
     _check_queues(asked)
     _check_options(asked, options)
     return replace(asked, inputs=_as_list(asked.inputs))
+
+
+def member(name: str, value: Any, kind: type[Enum]) -> Any:
+    """The member of an enumeration from itself or its name."""
+    if isinstance(value, kind):
+        return value
+    names = list(kind.__members__)
+    if isinstance(value, str) and value in names:
+        return kind[value]
+    raise KindError(
+        f"{name} is {short(value)}",
+        expected=f"a member of {kind.__name__}, or its name: {', '.join(names)}",
+        todo=f"write {name}={names[0]!r}, or another of them",
+    )
 
 
 def _check_switches(asked: Asked) -> None:
@@ -313,4 +322,4 @@ def _with(function: Function, chosen: Mapping[str, Mapping[str, Any]]) -> Functi
     return replace(function, nodes=nodes)
 
 
-__all__ = ["SUM", "Asked", "checked", "with_stage_options"]
+__all__ = ["SUM", "Asked", "checked", "member", "with_stage_options"]

@@ -129,8 +129,8 @@ def pipeline(
     outfeed_queue: Any = None,
     optimizer_function: Callable[..., OptimizerFunctionOutput] | None = None,
     device_mapping: Sequence[int] | None = None,
-    pipeline_schedule: PipelineSchedule | None = None,
-    recomputation_mode: RecomputationMode | None = None,
+    pipeline_schedule: PipelineSchedule | str | None = None,
+    recomputation_mode: RecomputationMode | str | None = None,
     forward_propagation_stages_poplar_options: Sequence[PipelineStageOptions] | None = None,
     backward_propagation_stages_poplar_options: Sequence[PipelineStageOptions] | None = None,
     weight_update_poplar_options: PipelineStageOptions | None = None,
@@ -145,7 +145,7 @@ def pipeline(
     accumulate_outfeed: bool = False,
     accumulate_outfeed_dtype: Any = None,
     outfeed_mask: Sequence[bool] | None = None,
-    reduction_method: GradientAccumulationReductionMethod = GradientAccumulationReductionMethod.SUM,
+    reduction_method: GradientAccumulationReductionMethod | str = GradientAccumulationReductionMethod.SUM,
     name: str | None = None,
 ) -> Operation:
     """Functions as the stages of a pipeline, each given what the one before returned; an operation that runs it.
@@ -165,6 +165,7 @@ def pipeline(
     A device with several times the pipeline's IPUs runs so many replicas: micro-batch by micro-batch each takes the
     next element, and the update is given the mean over the replicas of what each has accumulated. Elements need no
     batch dimension.
+    Members of `PipelineSchedule`, `RecomputationMode` and of the reduction methods may be given by name.
     Errors: `TypeError` and `ValueError` for arguments that do not fit, each naming the argument; `NotImplementedError`
     for what the SDK has not either.
     """

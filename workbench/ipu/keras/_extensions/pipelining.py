@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from workbench.base.text import short
 from workbench.errors import InputError, KindError
-from workbench.ipu._pipeline.asked import Asked, checked
+from workbench.ipu._pipeline.asked import Asked, checked, member
 from workbench.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from workbench.ipu.keras._extensions.options import SUM, Accumulation, check_whether, steps_of
 from workbench.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions, RecomputationMode, default_schedule
@@ -41,6 +42,7 @@ _MORE = (
     "continuous_weight_updates",
     *_OFFLOADS,
 )
+_MEMBERS: Mapping[str, type[Enum]] = {"pipeline_schedule": PipelineSchedule, "recomputation_mode": RecomputationMode}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,8 +131,14 @@ def pipelining_of(
         accumulate_outfeed=bool(accumulate_outfeed),
         normalize=bool(normalize),
         method=GradientAccumulationReductionMethod.parse(method),
-        more=dict(more),
+        more={name: _read(name, value) for name, value in more.items()},
     )
+
+
+def _read(name: str, value: Any) -> Any:
+    """A member of an enumeration for its name; what it is to be is known before there are stages."""
+    kind = _MEMBERS.get(name)
+    return value if kind is None or value is None else member(name, value, kind)
 
 
 def _check_names(names: Sequence[str]) -> None:
