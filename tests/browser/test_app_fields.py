@@ -38,7 +38,7 @@ def test_a_ready_model_in_another_size(screens: Screens, run_app: RunApp) -> Non
     expect(code).to_contain_text("mean_squared_error")
     for screen in lab.on(screens):
         lab.screenshot(f"app-fields-{screen}")
-    page.get_by_label("loss", exact=True).select_option("own, else by the output")
+    page.get_by_label("loss", exact=True).select_option("own, or by output")
     button(page, "Compile").click()
     page.get_by_role("heading", name="Fits", exact=True).wait_for(timeout=COMPILE_MS)
     page.get_by_text("Done: cnn fits").wait_for()
@@ -48,3 +48,29 @@ def test_a_ready_model_in_another_size(screens: Screens, run_app: RunApp) -> Non
     page.get_by_label("mode", exact=True).select_option("training")
     page.get_by_label("offload", exact=True).select_option(["activations", "optimizer_state"])
     expect(code).to_contain_text("offload=")
+
+
+# Of each list of the form: its label, whether what is chosen is wider than the room left of the arrow, and its arrow.
+LISTS = """form => [...form.querySelectorAll('.widget-dropdown')].filter(each => each.clientWidth).map(each => {
+    const list = each.querySelector('select'), style = getComputedStyle(list);
+    const pen = document.createElement('canvas').getContext('2d');
+    pen.font = style.font;
+    const room = list.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    return {
+        label: each.querySelector('label').textContent, image: style.backgroundImage, text: style.color,
+        cut: pen.measureText(list.selectedOptions[0].text).width > room,
+    };
+})"""
+
+
+@EVERY_SCREEN
+def test_what_the_lists_of_the_form_begin_with_is_read_whole_and_their_arrows_are_seen(
+    screens: Screens, run_app: RunApp
+) -> None:
+    lab = run_app(START, screen=screens[0])
+    choose_ready(lab.page, "mlp")
+    for screen in lab.on(screens):
+        lists = lab.page.locator(".wb-app-form").evaluate(LISTS)
+        assert {"loss", "stages", "optimizer"} <= {each["label"] for each in lists}
+        assert [each["label"] for each in lists if each["cut"]] == [], screen
+        assert [each["label"] for each in lists if each["text"] not in each["image"]] == [], screen

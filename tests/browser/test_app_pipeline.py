@@ -19,7 +19,7 @@ def test_bert_base_on_four_ipus_with_a_moved_cut(run_app: RunApp) -> None:
     enter(page, "batch size", 2)
     page.get_by_label("precision", exact=True).select_option("float16")
     enter(page, re.compile("^IPUs"), 4)
-    page.get_by_label("stages", exact=True).select_option("found by measuring")
+    page.get_by_label("stages", exact=True).select_option("by measured cost")
     button(page, "Compile").click()
     ribbon = page.get_by_label("The pipeline, cut by hand")
     ribbon.wait_for(timeout=COMPILE_MS)

@@ -18,14 +18,14 @@ OWN = "as the model"
 MODES = ("training", "inference")
 PRECISIONS = (OWN, "float32", "float16", "mixed_float16")
 OPTIMIZERS = ("own, else SGD", "sgd", "adam", "rmsprop")
-OWN_LOSS = "own, else by the output"
+OWN_LOSS = "own, or by output"
 LOSSES = (
     OWN_LOSS,
     *("sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy"),
     *("mean_squared_error", "mean_absolute_error", "huber"),
 )
 IPUS = "auto_select_ipus"
-EVEN, FOUND, BY_HAND = "as many layers on each", "found by measuring", "cut by hand"
+EVEN, FOUND, BY_HAND = "by layer count", "by measured cost", "cut by hand"
 AUTO = "auto"  # as `wb.compile(stages=...)` says it
 MAX_REPLICAS = 64
 MAX_BATCH = 65_536
@@ -50,7 +50,7 @@ class RunForm:
         self.mode = ipywidgets.Dropdown(options=MODES, description="mode", tooltip="A training step, or inference")
         self.precision = ipywidgets.Dropdown(options=PRECISIONS, description="precision", tooltip="Type of the model")
         self.optimizer = ipywidgets.Dropdown(options=OPTIMIZERS, description="optimizer", tooltip="For training")
-        self.loss = ipywidgets.Dropdown(options=LOSSES, description="loss", tooltip="What training lowers")
+        self.loss = ipywidgets.Dropdown(options=LOSSES, description="loss", tooltip=_LOWERED)
         self.offload = ipywidgets.SelectMultiple(
             options=list(OFFLOAD), rows=len(OFFLOAD), description="offload", tooltip=_OFFLOADED
         )
@@ -150,4 +150,5 @@ def compiled(request: Any, progress: Any, like: Any = None) -> Any:
 
 _KEPT = ("batch_size", "mode", "precision", "optimizer", "loss", "stages", "replicas", "offload")
 _OFFLOADED = "What waits in streaming memory beside the IPUs; several with Ctrl"
+_LOWERED = "What training lowers: the model's own loss, or the one that goes with its output"
 _STAGES = "Layers on each IPU of a copy: as many on each, or as the measured costs of the layers ask for"
