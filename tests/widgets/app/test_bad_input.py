@@ -150,11 +150,31 @@ def test_a_number_out_of_bounds_is_brought_within_them_and_told_in_its_label(app
         assert control.problem
         assert control.description.endswith(f": {control.problem}")
         typed(control, value=value)  # again: what was told stands
-        assert control.problem
-        assert f"{bound:,.15g}" in control.problem
-        assert control.problem.removeprefix("not ").lower() in control.tooltip.lower()
+        size = "small" if value < 0 else "large"
+        assert control.problem == f"{value:,} is too {size}, {bound:,.15g} taken"
+        assert f"{bound:,.15g}" in control.tooltip
         typed(control, value=before)
         assert (control.problem, control.description) == ("", label)
+
+
+def test_what_was_taken_in_place_of_a_number_is_told_through_one_compile() -> None:
+    app = App("mlp")
+    app.options.controls["ipu_model.tiles_per_ipu"].value = 16
+    field = app.run.batch_size
+    typed(field, value=100_000)
+    told = "100,000 is too large, 65,536 taken"
+    assert (field.value, field.problem, field.description) == (65_536, told, f"batch size: {told}")
+    app.compile()  # of 65,536, which the label says
+    app.cancel()
+    assert app.wait(120)
+    assert field.problem == told
+    app.compile()
+    app.cancel()
+    assert app.wait(120)
+    assert (field.value, field.problem, field.description) == (65_536, "", "batch size")
+    typed(field, value=100_000)
+    typed(field, value=8)
+    assert field.problem == ""
 
 
 def test_an_option_without_a_maximum_is_shown_as_it_was_set(app: App) -> None:

@@ -27,6 +27,7 @@ from workbench.widgets import linked
 from workbench.widgets.app.bar import Bar, asked_for
 from workbench.widgets.app.code import AppCode
 from workbench.widgets.app.history import KEPT, Entry, History
+from workbench.widgets.app.number import Number
 from workbench.widgets.app.options import OptionsForm
 from workbench.widgets.app.progress import AppProgress
 from workbench.widgets.app.reference import ReferencePanel
@@ -265,6 +266,8 @@ class App(ipywidgets.VBox):
             request = self.request()
         except WorkbenchError as error:
             return self.progress_of(error)
+        for field in self._numbers():
+            field.settle()
         like = self.executable
 
         def work(progress: Progress) -> Any:
@@ -281,6 +284,10 @@ class App(ipywidgets.VBox):
 
         phases = () if request.stages == AUTO else (*PHASES, "profile")
         return self._start(f"Compiling {choice.name}", phases, work, succeeded)
+
+    def _numbers(self) -> list[Number]:
+        controls = [*self.run.box.children, *self.options.controls.values(), *self.picker.sizes.fields.values()]
+        return [each for each in controls if isinstance(each, Number)]
 
     def _with_found(self, request: Any) -> str:
         """The code of a compile that found its stages. The form takes the options that it set: micro-batches that were

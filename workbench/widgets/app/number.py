@@ -15,12 +15,13 @@ class Number(ipywidgets.DOMWidget):
     """What the fields of whole numbers and of others share: `minimum` and `maximum` (None: without one), `problem`.
 
     A number outside of the bounds is brought to the nearer one, and of what is no number the last one stays; `problem`
-    and the label say so, until the next value.
+    and the label say so, until the next value, and through the first compile behind it.
     """
 
     minimum: float | None
     maximum: float | None
     problem = ""
+    _compiled = False
     _kind = "a number"
 
     def __init__(
@@ -45,9 +46,15 @@ class Number(ipywidgets.DOMWidget):
 
     def tell(self, problem: str) -> None:
         """Say in the label why a value was not taken, or that all is well."""
-        self.problem = problem
+        self.problem, self._compiled = problem, False
         self.description = f"{self._label}: {problem}" if problem else self._label
         (self.add_class if problem else self.remove_class)("wb-app-refused")
+
+    def settle(self) -> None:
+        """A compile begins: what was told stays beside the first one's result, which is of the value told there."""
+        if self._compiled:
+            self.tell("")
+        self._compiled = True
 
     def set_state(self, sync_data: Mapping[str, Any]) -> None:
         """What the browser says."""
@@ -59,9 +66,11 @@ class Number(ipywidgets.DOMWidget):
         taken = self._within(typed) if number else self.value
         self.tell("")
         super().set_state({**sync_data, "value": taken})
-        if not number or taken != typed:
-            self.tell(f"not {self.expected}")
-            self.send_state("value")  # the browser has another
+        if number and taken == typed:
+            return
+        size = "small" if number and typed < taken else "large"
+        self.tell(f"{typed:,.15g} is too {size}, {taken:,.15g} taken" if number else f"not {self.expected}")
+        self.send_state("value")  # the browser has another
 
     def _within(self, value: float) -> float:
         low = value if self.minimum is None else max(value, self.minimum)
