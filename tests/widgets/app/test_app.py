@@ -310,6 +310,34 @@ def test_cancel_leaves_what_was_there(app: App) -> None:
     assert app.cancel_button.disabled
 
 
+@pytest.mark.parametrize("ends", ["well", "cancelled"])
+def test_while_a_compile_runs_nobody_is_asked_to_press_compile(
+    ends: str, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.compile()
+    assert app.wait(120)
+    go_on = threading.Event()
+    monkeypatch.setattr(app_module, "compiled", lambda *given: go_on.wait(60) and compiled(*given))
+    app.run.batch_size.value = 16
+    assert "the form has changed since" in app.bar.form.value
+    app.compile()
+    try:
+        assert app.compile_button.disabled
+        assert "batch size 16" in app.bar.form.value
+        assert "changed since" not in app.bar.form.value
+        app.run.batch_size.value = 32
+        assert "changed since" not in app.bar.form.value
+        if ends == "well":
+            app.run.batch_size.value = 16
+        else:
+            app.cancel()
+    finally:
+        go_on.set()
+    assert app.wait(120)
+    # Of 16 the results are then; of a compile that was cancelled there are none.
+    assert ("the form has changed since" in app.bar.form.value) is (ends == "cancelled")
+
+
 ASKED = {
     "Compile": lambda app: app.compile(),
     "Diagnose": lambda app: app.diagnose(),

@@ -463,6 +463,7 @@ class App(ipywidgets.VBox):
         self.progress.end(found.sentence)
 
     def _enable(self, *, running: bool = False) -> None:
+        self.bar.say_running(running)
         self.compile_button.disabled = running
         self.cancel_button.disabled = not running
         entry = self.history.current

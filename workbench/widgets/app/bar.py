@@ -22,6 +22,7 @@ class Bar:
 
     def __init__(self, buttons: Sequence[Any], progress: Any, folds: Sequence[Any]) -> None:
         self._folds = folds
+        self._asked, self._changed, self._running = "", False, False
         self.verdict = _text("wb-app-verdict")
         self.shown = _text("wb-app-shown")
         self.form = _text("wb-app-asked")
@@ -36,8 +37,18 @@ class Bar:
 
     def say_form(self, text: str, *, changed: bool) -> None:
         """What a press of Compile would ask for, or why it cannot; marked where the results are of something else."""
-        note = " <em>the form has changed since: press Compile</em>" if changed else ""
-        self.form.value = f"<p><b>Form:</b> {markup(text)}{note}</p>"
+        self._asked, self._changed = text, changed
+        self._say()
+
+    def say_running(self, running: bool) -> None:
+        """Whether a compile or a diagnosis goes on: meanwhile nobody is asked to press Compile."""
+        self._running = running
+        self._say()
+
+    def _say(self) -> None:
+        marked = self._changed and not self._running
+        note = " <em>the form has changed since: press Compile</em>" if marked else ""
+        self.form.value = f"<p><b>Form:</b> {markup(self._asked)}{note}</p>"
 
     def say_shown(self, profile: Profile | None) -> None:
         """What the results are of, and their verdict; nothing before the first compile."""
