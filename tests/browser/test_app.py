@@ -71,8 +71,8 @@ def test_a_model_that_does_not_fit_is_mended_by_clicks(screens: Screens, run_app
     page = lab.page
     choose_ready(page, "cnn")
     enter(page, "batch size", 256)
-    enter(page, "tiles per IPU", 16)
-    page.get_by_label("tiles per IPU (default 0)").wait_for()
+    enter(page, "tiles per IPU (0: all there are)", 16)
+    page.get_by_label("tiles per IPU (default 0: all there are)").wait_for()
     button(page, "Compile").click()
     mend(lab)
     page.wait_for_timeout(500)

@@ -71,6 +71,19 @@ def test_a_changed_option_is_marked_and_reset() -> None:
     assert "wb-app-changed" not in form.controls[AMP]._dom_classes
 
 
+def test_what_a_zero_means_is_read_in_the_form_and_in_the_panel() -> None:
+    form = OptionsForm()
+    ipus, tiles = form.controls["auto_select_ipus"], form.controls["ipu_model.tiles_per_ipu"]
+    assert ipus.value == tiles.value == 0
+    assert ipus.description == "IPUs (0: as needed)"
+    assert tiles.description == "tiles per IPU (0: all there are)"
+    tiles.value = 16
+    assert tiles.description == "tiles per IPU (default 0: all there are)"
+    rows = {each["name"]: each["zero"] for each in form.panel.rows}
+    assert rows["ipu_model.tiles_per_ipu"] == "all there are"
+    assert rows["io_tiles.num_io_tiles"] == ""
+
+
 def test_the_form_begins_with_the_configuration_and_keeps_what_it_does_not_show() -> None:
     config = IPUConfig()
     config.matmuls.poplar_options["availableMemoryProportion"] = 0.2

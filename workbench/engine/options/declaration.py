@@ -46,6 +46,7 @@ class Option:
     source: str = ""
     form_label: str = ""  # shown in the app's form when set, at this place from 1 on
     form_place: int = 0
+    form_zero: str = ""  # what a 0 stands for in the form, where it is no number of them
 
     @property
     def status(self) -> str:

@@ -80,6 +80,7 @@ option(
     minimum=0,
     maximum=64,
     form_label="IPUs",
+    form_zero="as needed",
     form_place=7,
 )
 option(
@@ -237,6 +238,7 @@ option(
     minimum=0,
     maximum=1472,
     form_label="tiles per IPU",
+    form_zero="all there are",
     form_place=6,
 )
 option(

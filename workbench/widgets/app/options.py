@@ -54,6 +54,12 @@ def _label(control: Any, text: str) -> None:
         control.description = text
 
 
+def _noted(*notes: str) -> str:
+    """`" (default 4, no effect yet)"`, of those notes that say something."""
+    told = ", ".join(each for each in notes if each)
+    return f" ({told})" if told else ""
+
+
 class OptionsForm:
     """`box` is the form; `options()` what it says, over the configuration it began with.
 
@@ -134,14 +140,16 @@ class OptionsForm:
         for name, control in self.controls.items():
             declared = self._declared[name]
             label = declared.form_label or name
-            unread = ", no effect yet" if has_no_effect(declared) else ""
+            zero = f"0: {declared.form_zero}" if declared.form_zero else ""
+            unread = "no effect yet" if has_no_effect(declared) else ""
             if name in changed:
                 control.add_class("wb-app-changed")
                 several = f": {text_of(changed[name])}" if isinstance(changed[name], tuple) else ""
-                _label(control, f"{label}{several} (default {declared.default}{unread})")
+                default = f"default {zero or declared.default}"
+                _label(control, f"{label}{several}{_noted(default, unread)}")
             else:
                 control.remove_class("wb-app-changed")
-                _label(control, f"{label}{f' ({unread[2:]})' if unread else ''}")
+                _label(control, f"{label}{_noted(zero, unread)}")
         self.reset_button.disabled = not changed
         text = f"{len(changed)} changed from the default" if changed else "all at their defaults"
         self.count.value = f'<span class="wb-app-note">{text}</span>'

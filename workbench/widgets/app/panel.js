@@ -39,7 +39,7 @@ function tried(row, rows, send) {
 
 function line(row, state, send) {
   const changed = row.name in state.values, read = readText(state.reads, row.name), problem = state.problems[row.name];
-  const notes = [`default ${row.default || "none"}`, row.effect === "numeric" ? "acts on numbers" : "", read].filter(Boolean).join("; ");
+  const notes = [`default ${row.default || "none"}${row.zero ? `: ${row.zero}` : ""}`, row.effect === "numeric" ? "acts on numbers" : "", read].filter(Boolean).join("; ");
   return h("div", {class: `wb-panel-row${changed ? " wb-changed" : ""}${read.startsWith("not") ? " wb-unread" : ""}`, title: row.doc},
     h("label", {}, h("b", {text: row.last}), h("small", {text: notes})),
     field(row, state, send),

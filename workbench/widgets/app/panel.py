@@ -122,6 +122,7 @@ def _row(each: Any) -> dict[str, Any]:
         "kind": "switch" if each.type is bool else "choice" if each.choices and not each.many else "text",
         "choices": [text_of(choice) for choice in each.choices],
         "default": text_of(each.default),
+        "zero": each.form_zero,
         "bounds": _bounds(each),
         "tries": bool(neighbours(each, each.default)),
     }
