@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 
 import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
+from workbench.base.causes import CAUSE_WORDS
 from workbench.base.units import bytes_text, cycles_text
 from workbench.profiler.advice.compare import AMOUNTS, Comparison
 
@@ -122,20 +123,21 @@ def test_curves_and_tables_say_the_change_of_every_place_and_tile(
         tiles = range(len(sizes[0]))
         expected = [[tile, sizes[0][tile], sizes[1][tile], sizes[1][tile] - sizes[0][tile]] for tile in tiles]
         assert sorted(cells) == expected
-        reasons = Counter((each[0], each[1].replace(" ", "_"), each[-1]) for each in rows(page, "why"))
+        reasons = Counter((each[0], each[1], each[-1]) for each in rows(page, "why"))
         page.locator(".wb-listed .wb-window").press("End")  # the last rows, of more than are in sight at once
         expected_reasons = Counter(_reasons(report))
-        reasons |= Counter((each[0], each[1].replace(" ", "_"), each[-1]) for each in rows_in_sight(page))
+        reasons |= Counter((each[0], each[1], each[-1]) for each in rows_in_sight(page))
         assert reasons == expected_reasons
         page.get_by_role("button", name="Swap").click()
 
 
 def _reasons(report: Comparison) -> Iterator[tuple[str, str, str]]:
-    """Layer, cause or category, and the change as the page writes it, of every part that changes."""
+    """Layer, cause or category in words, and the change as the page writes it, of every part that changes."""
     for _, row in report.why.iterrows():
         for unit, of, text in (("cycles", "cause", cycles_text), ("bytes", "category", bytes_text)):
             if row[of] and row[unit]:
-                yield row["layer"] or "(none)", row[of], f"{'+' if row[unit] > 0 else '−'}{text(abs(row[unit]))}"
+                words = CAUSE_WORDS.get(row[of], row[of].replace("_", " "))
+                yield row["layer"] or "(none)", words, f"{'+' if row[unit] > 0 else '−'}{text(abs(row[unit]))}"
 
 
 def test_traces_on_one_axis_say_the_change_of_every_cause(page: Page, reports: tuple[Comparison, Comparison]) -> None:

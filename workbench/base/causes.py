@@ -19,6 +19,16 @@ Cause = Literal[
 ]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
+CAUSE_WORDS: Mapping[str, str] = {
+    **{cause: cause for cause in CAUSES},
+    "inter_ipu": "between IPUs",
+    "idle_fill": "idle: filling",
+    "idle_drain": "idle: draining",
+    "idle_wait_stage": "idle: waits for a stage",
+    "idle_wait_host": "idle: waits for the host",
+}
+"""Each cause as people read it, in a sentence, a table or a legend."""
+
 Phase = Literal["fill", "steady", "drain"]
 """Of a column of a pipeline: whether it has yet to fill, is full, or runs empty."""
 PHASES: tuple[Phase, ...] = get_args(Phase)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.report_names import REPORTS
+from workbench.profiler.advice.compare import compare
+from workbench.profiler.advice.tips import cycle_tips
 from workbench.profiler.profile import Profile
-from workbench.profiler.report import Report, text_table
+from workbench.profiler.report import Report, face, text_table
 
 PROFILES = {
     "fits": handmade_profile(),
@@ -347,6 +350,28 @@ def test_a_tip_names_its_number() -> None:
 
 
 # Text
+
+
+def test_causes_have_one_name_in_sentences_tables_pictures_and_tips() -> None:
+    profile = PROFILES["pipeline"]
+    # 2 x 10,350 cycles: 3,200 between the IPUs, 1,600 that fill, 1,600 that drain, 600 that wait for the host.
+    told = profile.trace.sentence
+    for words in (
+        "between IPUs 15.5 %",
+        "idle: filling 7.7 %",
+        "idle: draining 7.7 %",
+        "idle: waits for the host 2.9 %",
+    ):
+        assert words in told
+    for text in (str(profile.trace), face("trace").html(profile.trace), str(compare(PROFILES["fits"], profile))):
+        assert not re.search("idle[ _](fill|drain|wait)|inter ipu", text)
+    assert "idle: draining (blank)" in profile.trace.svg()
+    waiting = {"ipu": np.array([0, 1]), "cause": np.array(["idle_wait_stage"] * 2), "cycles": np.array([0, 6_210])}
+    tables = {**profile.tables, "cycle_breakdown": waiting}
+    # 6,210 of 20,700 cycles.
+    assert next(cycle_tips(Profile(meta=profile.meta, tables=tables, arrays=profile.arrays))).startswith(
+        "idle: waits for a stage takes 30.0 % of all cycles"
+    )
 
 
 def test_names_are_text_in_html() -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from workbench.base.causes import CAUSE_WORDS
 from workbench.base.files import whole_file
 from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
@@ -103,7 +104,7 @@ class Comparison(Report):
         """The largest parts of a change in words."""
         rows = self.why
         rows = rows[(rows["profile"] == place) & (rows[amount] != 0) & (rows[of] != REMAINDER)]
-        named = rows["layer"].where(rows["layer"] != "", "no layer") + ", " + rows[of].str.replace("_", " ")
+        named = rows["layer"].where(rows["layer"] != "", "no layer") + ", " + rows[of].map(_words)
         elsewhere = (rows["origin"] != "") & (rows["origin"] != rows["layer"])
         named = named.mask(elsewhere, named + ", as " + rows["origin"] + " changed")
         named = named.mask(rows["through"] != "", named + ", by " + rows["through"].map(THROUGH))
@@ -177,6 +178,11 @@ def compare(*profiles: Profile) -> Comparison:
     if len(profiles) < 2:
         raise InputError(f"{len(profiles)} profile cannot be compared", expected="two or more profiles")
     return Comparison(profiles=tuple(profiles))
+
+
+def _words(of: str) -> str:
+    """A cause or a category as people read it."""
+    return CAUSE_WORDS.get(of, of.replace("_", " "))
 
 
 def _amounts(profile: Profile, name: str) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from workbench.base.causes import CAUSE_WORDS
 from workbench.base.units import bytes_text, percent_text
 from workbench.profiler.advice.levers import LOWER_PROPORTIONS, Situation
 from workbench.profiler.advice.regions import full_region
@@ -46,7 +47,7 @@ def tips_of_causes(profile: Profile) -> Iterator[tuple[str, str]]:
     for cause, mend in _CYCLES.items():
         cycles = int(breakdown.get(cause, 0))
         if cycles >= WORTH_CYCLES * whole:
-            fact = f"{cause.replace('_', ' ')} takes {percent_text(cycles / whole)} of all cycles"
+            fact = f"{CAUSE_WORDS[cause]} takes {percent_text(cycles / whole)} of all cycles"
             yield cause, _joined(fact, mend(situation))
 
 

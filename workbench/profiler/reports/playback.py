@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.base.arrays import IntArray
+from workbench.base.causes import CAUSE_WORDS
 from workbench.base.text import short
 from workbench.base.units import bytes_text, cycles_text
 from workbench.errors import InputError
@@ -164,7 +165,7 @@ class Playback(Report):
         does = {
             "compute": f"{told['computing_tiles']} tiles compute",
             "exchange": f"{bytes_text(told['sent_bytes'])} are exchanged",
-        }.get(told["cause"], told["cause"].replace("_", " "))
+        }.get(told["cause"], CAUSE_WORDS[told["cause"]])
         return (
             f"Playback of IPU {self.ipu}, place {told['position']} of {told['positions']}: {told['name']}, {does}, "
             f"{cycles_text(told['cycles'])}; {bytes_text(told['live_bytes'])} live"

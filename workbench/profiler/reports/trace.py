@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from workbench.base.causes import CAUSE_WORDS
 from workbench.base.units import cycles_text, percent_text
 from workbench.base.whole import whole
 from workbench.profiler.places import ipu_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
-from workbench.profiler.report import Report
+from workbench.profiler.report import Report, text_table
 from workbench.profiler.timeline import Block, called
 from workbench.profiler.timeline.counting import mean_within
 
@@ -220,7 +221,7 @@ class Trace(Report):
                 sums[cause] = sums.get(cause, 0) + cycles
         whole = max(1, data["total_cycles"] * data["ipus"])
         shown = ", ".join(
-            f"{cause.replace('_', ' ')} {percent_text(cycles / whole)}"
+            f"{CAUSE_WORDS[cause]} {percent_text(cycles / whole)}"
             for cause, cycles in sorted(sums.items(), key=lambda item: -item[1])
         )
         return f"Trace of {cycles_text(data['total_cycles'])} on {data['ipus']} IPU{'s' * (data['ipus'] > 1)}: {shown}"
@@ -234,6 +235,10 @@ class Trace(Report):
             for cause, cycles in sorted(found.items(), key=lambda item: -item[1])
         ]
         return pd.DataFrame(rows, columns=["ipu", "cause", "cycles", "fraction"])
+
+    def to_text(self) -> str:
+        """The sentence and the table, causes in the words of the sentence."""
+        return f"{self.sentence}\n\n{text_table(self.to_pandas().replace({'cause': dict(CAUSE_WORDS)}))}"
 
 
 def _short(rectangle: Rectangle, smallest: int) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from workbench.base.causes import CAUSE_WORDS
+
 
 class Paint(TypedDict):
     """How one thing is painted: its name for people, its colour, and the pattern over it ("" is plain)."""
@@ -26,16 +28,19 @@ BAD = "#c8352b"
 GREY = "#858d96"
 
 CAUSES: dict[str, Paint] = {
-    "compute": _paint("compute", "#3579bd"),
-    "exchange": _paint("exchange", "#cf7a1c", "rising"),
-    "sync": _paint("sync", "#8a6cb8", "dots"),
-    "host": _paint("host", "#1f9178", "cross"),
-    "inter_ipu": _paint("between IPUs", "#b8518f", "falling"),
-    "collective": _paint("collective", "#967333", "vertical"),
-    "idle_fill": _paint("idle: filling", GREY, "rising"),
-    "idle_drain": _paint("idle: draining", GREY, "falling"),
-    "idle_wait_stage": _paint("idle: waits for a stage", GREY, "horizontal"),
-    "idle_wait_host": _paint("idle: waits for the host", GREY, "dots"),
+    cause: _paint(CAUSE_WORDS[cause], colour, pattern)
+    for cause, colour, pattern in (
+        ("compute", "#3579bd", ""),
+        ("exchange", "#cf7a1c", "rising"),
+        ("sync", "#8a6cb8", "dots"),
+        ("host", "#1f9178", "cross"),
+        ("inter_ipu", "#b8518f", "falling"),
+        ("collective", "#967333", "vertical"),
+        ("idle_fill", GREY, "rising"),
+        ("idle_drain", GREY, "falling"),
+        ("idle_wait_stage", GREY, "horizontal"),
+        ("idle_wait_host", GREY, "dots"),
+    )
 }
 
 DIRECTIONS: dict[str, Paint] = {

@@ -85,7 +85,7 @@ function tell(view) {
   ui.panel.replaceChildren(h("h4", {text: nameOf(view, now)}), h("table", {class: "wb-table"}, h("tbody", {}, ...rows.map(([what, text]) => h("tr", {}, h("th", {scope: "row", text: what}), h("td", {text}))))),
     h("p", {text: "Space plays and pauses; , and . step back and on; the arrows choose a tile."}));
   view.range.value = String(now);
-  view.range.setAttribute("aria-valuetext", `place ${now}: ${nameOf(view, now)}, ${cause}`);
+  view.range.setAttribute("aria-valuetext", `place ${now}: ${nameOf(view, now)}, ${data.causes[columns.cause[now]].label}`);
   view.count.textContent = `${wholeText(now + 1)} of ${wholeText(columns.step.length)}`;
 }
 

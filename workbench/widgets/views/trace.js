@@ -335,7 +335,8 @@ function furnish(view) {
   ui.canvas.style.height = `${height}px`;
   const directions = data.directions.filter((_, i) => view.lanes.some((lane) => lane.direction.includes(i)));
   const seen = view.overview.data.by_cause;
-  ui.legend.replaceChildren(...[...data.busy.filter((_, c) => seen[data.busy_names[c]]), ...directions].map((key) => h("span", {class: "wb-key"}, swatch(key), h("span", {text: key.label}))));
+  ui.legend.replaceChildren(...[...data.busy.filter((_, c) => seen[data.busy_names[c]]), ...directions].map((key) => h("span", {class: "wb-key"}, swatch(key), h("span", {text: key.label}))),
+    ...Object.keys(seen).filter((cause) => !data.busy_names.includes(cause)).map((cause) => h("span", {class: "wb-key", text: `${data.paints[cause].label} (blank)`})));
   ui.setTable(() => table([
     {label: "IPU", number: true, text: ([ipu]) => String(ipu)}, {label: "step", text: ([, , info]) => info.name}, {label: "layer", text: ([, , info]) => info.layer},
     {label: "cause", text: ([, , info]) => data.busy[info.cause].label}, {label: "starts at (cycles)", number: true, text: ([, start]) => wholeText(start)},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
+from workbench.base.causes import CAUSE_WORDS
 from workbench.base.causes import CAUSES as CAUSE_NAMES
 from workbench.base.collection import paused_collection
 from workbench.base.units import count_text
@@ -20,7 +21,7 @@ from workbench.widgets.face import Face, register
 from workbench.widgets.kit import assets, svg
 from workbench.widgets.kit.base import View, picture_html, table_html
 from workbench.widgets.kit.detail import BUSY, MAX_RECTANGLES, Detail, Lane, Window, count_blocks
-from workbench.widgets.kit.palette import CAUSES, DIRECTIONS, paint
+from workbench.widgets.kit.palette import CAUSES, DIRECTIONS, GREY, Paint, paint
 from workbench.widgets.kit.payload import Names, pack
 from workbench.widgets.kit.selection import Selection
 
@@ -279,7 +280,9 @@ def stored(report: Report) -> dict[str, Any]:
 
 def html(report: Report) -> str:
     """Picture and table."""
-    return picture_html(report.sentence, draw(report), table_html(report.to_pandas()))
+    return picture_html(
+        report.sentence, draw(report), table_html(report.to_pandas().replace({"cause": dict(CAUSE_WORDS)}))
+    )
 
 
 def draw(report: Report) -> str:
@@ -291,7 +294,7 @@ def draw(report: Report) -> str:
     bins = max(96, 436 // max(1, profile.ipus))
     many = count_blocks(profile, MANY_BLOCKS) == MANY_BLOCKS
     picture = svg.Picture(960, int(118 + profile.ipus * (high + 8)), "Trace: what each IPU does when")
-    below = picture.legend(16, 46, [CAUSES[cause] for cause in BUSY if cause in seen], 944)
+    below = picture.legend(16, 46, [CAUSES[cause] if cause in BUSY else _blank(cause) for cause in seen], 944)
     plot = svg.Box(72, below, 872, profile.ipus * (high + 8) - 8)
     axis = svg.Axis(0, total, "cycles since the start", count_text, count=9)
     # Of many short steps the picture shows shares of the time, of few each one.
@@ -303,6 +306,11 @@ def draw(report: Report) -> str:
         _draw_lane(picture, lane, detail, svg.Box(plot.x, y, plot.w, high), axis)
     picture.axis_x(plot, axis)
     return str(picture)
+
+
+def _blank(cause: str) -> Paint:
+    """Waiting is where a lane shows its ground, on either theme."""
+    return {"label": f"{CAUSES[cause]['label']} (blank)", "colour": f"{GREY}26", "pattern": ""}
 
 
 def _draw_lane(picture: svg.Picture, lane: Lane, detail: Detail, box: svg.Box, axis: svg.Axis) -> None:
