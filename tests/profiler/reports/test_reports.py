@@ -326,6 +326,27 @@ def test_a_line_of_source() -> None:
     assert line["steps"] == [6, 8]
 
 
+def test_a_gap_is_what_nothing_ever_uses_wherever_it_is_told() -> None:
+    """What ends below 7,664 on tile 3 stays; the rest moves up by 136 B, which nothing uses then."""
+    fits = PROFILES["fits"]
+    told = "tile 3 is fullest with 9.2 KiB and 600 B that hold data at other steps, of 16.0 KiB"
+    assert told in fits.memory.sentence  # 9,464 B at step 10, and no gap below the last address, 10,064
+    table, arrays = dict(fits.tables["allocation"]), dict(fits.arrays)
+    above = (table["tile"] == 3) & (table["address"] >= 7_664)
+    table["address"] = table["address"] + np.where(above, 136, 0)
+    arrays["total_with_gaps"] = arrays["total_with_gaps"].copy()
+    arrays["total_with_gaps"][0, 3] += 136
+    moved = Profile(meta=fits.meta, tables={**fits.tables, "allocation": table}, arrays=arrays)
+    told = "with 9.2 KiB, 600 B that hold data at other steps and 136 B of gaps, of 16.0 KiB"
+    assert told in moved.memory.sentence
+    assert "tile 3 is fullest with 9.8 KiB and 136 B of gaps, of" in moved.memory.of(measure="allocated").sentence
+    assert moved.memory.tile(3)["gap_bytes"] == 136
+    assert moved.xray.gaps == [(7_664, 7_800)]
+    assert "136 B of them gaps" in moved.xray.sentence
+    assert moved.fragmentation == pytest.approx(136 / (10_064 + 136))
+    assert compare(fits, moved).headlines.set_index("quantity")["after"]["fragmentation"] == moved.fragmentation
+
+
 # Insights
 
 

@@ -106,7 +106,8 @@ class Memory(Report):
         return found
 
     def tile(self, tile: int) -> dict[str, Any]:
-        """Details of one tile as allocated: bytes by category and by region, gaps, and its largest blocks."""
+        """Details of one tile as allocated: bytes by category and by region, gaps (addresses below the last one in use
+        that nothing ever uses), and its largest blocks."""
         rows, with_gaps = self.profile.addresses.tile(self.ipu, tile)
         by_category = {name: size for name, size in bytes_by_category(rows).items() if size}
         order = np.argsort(-rows["bytes"], kind="stable")[:10]
@@ -155,15 +156,21 @@ class Memory(Report):
         what = "at each tile's fullest step" if self.measure == "peak" else "allocated"
         return (
             f"Memory of IPU {self.ipu} {what}: tile {data['fullest_tile']} is fullest with "
-            f"{bytes_text(data['fullest_tile_bytes'])}{self._gaps()} of {bytes_text(data['bytes_per_tile'])}, "
+            f"{bytes_text(data['fullest_tile_bytes'])}{self._besides()} of {bytes_text(data['bytes_per_tile'])}, "
             f"the average is {bytes_text(data['total_bytes'] / len(self.total))}; most is {parts}"
         )
 
-    def _gaps(self) -> str:
-        """What the verdict counts besides on the fullest tile: gaps between addresses, where these are known."""
+    def _besides(self) -> str:
+        """What the verdict counts besides on the fullest tile, where its addresses are known: those that hold data at
+        other steps alone, and gaps, which never do."""
         tile = self.data["fullest_tile"]
-        gap_bytes = int(self.profile.arrays["total_with_gaps"][self.ipu, tile]) - self.data["fullest_tile_bytes"]
-        return f" and {bytes_text(gap_bytes)} of gaps" if gap_bytes > 0 else ""
+        if self.profile.arrays["total_with_gaps"][self.ipu, tile] < 0:
+            return ""
+        found = self.tile(tile)
+        other = found["total_bytes"] - self.data["fullest_tile_bytes"]
+        parts = [f"{bytes_text(other)} that hold data at other steps"] if other > 0 else []
+        parts += [f"{bytes_text(found['gap_bytes'])} of gaps"] if found["gap_bytes"] > 0 else []
+        return f", {parts[0]} and {parts[1]}," if len(parts) > 1 else "".join(f" and {part}," for part in parts)
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per tile: `ipu, tile`, a byte column per category, `total_bytes`."""
