@@ -137,7 +137,7 @@ def _reasons(report: Comparison) -> Iterator[tuple[str, str, str]]:
         for unit, of, text in (("cycles", "cause", cycles_text), ("bytes", "category", bytes_text)):
             if row[of] and row[unit]:
                 words = CAUSE_WORDS.get(row[of], row[of].replace("_", " "))
-                yield row["layer"] or "(none)", words, f"{'+' if row[unit] > 0 else '−'}{text(abs(row[unit]))}"
+                yield row["layer"] or "no layer", words, f"{'+' if row[unit] > 0 else '−'}{text(abs(row[unit]))}"
 
 
 def test_traces_on_one_axis_say_the_change_of_every_cause(page: Page, reports: tuple[Comparison, Comparison]) -> None:

@@ -48,6 +48,13 @@ def test_numbers_of_a_comparison() -> None:
     assert found.table("variables")["profile"].unique().tolist() == [2]
 
 
+def test_what_no_layer_takes_is_named_in_the_text_and_stays_nameless_in_the_table() -> None:
+    found = compare(FITS, PIPELINE)
+    (change,) = found.table("layers").set_index("layer").loc[[""], "cycles change"]
+    (line,) = [line for line in found.to_text().splitlines() if line.startswith("no layer ")]
+    assert str(change) in line.split()
+
+
 def test_bad_arguments() -> None:
     with pytest.raises(InputError, match=r"^1 profile cannot be compared\. Expected: two or more profiles\.$"):
         compare(FITS)

@@ -23,6 +23,7 @@ HEADLINES = ("max_tile_bytes", "margin_bytes", "total_cycles", "seconds", "sampl
 KEYS = {"variables": ("name", "ipu"), "operators": ("name",), "layers": ("layer",)}
 AMOUNTS = {"variables": ("bytes",), "operators": ("cycles", "temporary_bytes"), "layers": ("cycles", "variable_bytes")}
 TABLES = tuple(KEYS)
+NO_LAYER = "no layer"
 LARGEST = 3  # parts of a change that are said in a line
 
 
@@ -104,7 +105,7 @@ class Comparison(Report):
         """The largest parts of a change in words."""
         rows = self.why
         rows = rows[(rows["profile"] == place) & (rows[amount] != 0) & (rows[of] != REMAINDER)]
-        named = rows["layer"].where(rows["layer"] != "", "no layer") + ", " + rows[of].map(_words)
+        named = rows["layer"].where(rows["layer"] != "", NO_LAYER) + ", " + rows[of].map(_words)
         elsewhere = (rows["origin"] != "") & (rows["origin"] != rows["layer"])
         named = named.mask(elsewhere, named + ", as " + rows["origin"] + " changed")
         named = named.mask(rows["through"] != "", named + ", by " + rows["through"].map(THROUGH))
@@ -161,7 +162,8 @@ class Comparison(Report):
 
     def to_text(self) -> str:
         """The sentence, the reasons, the headlines, and the options and variables that differ."""
-        tables = [self.headlines, self.options, *(self.table(name) for name in TABLES)]
+        nameless = {"layer": {"": NO_LAYER}}
+        tables = [self.headlines, self.options, *(self.table(name).replace(nameless) for name in TABLES)]
         parts = [self.sentence, self.reasons, *(text_table(frame, rows=10) for frame in tables)]
         return "\n\n".join(part for part in parts if part)
 

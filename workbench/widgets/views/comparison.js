@@ -3,7 +3,7 @@ import {secondsText} from "../kit/lanes.js";
 import {grid} from "../kit/grid.js";
 import {cellOf, tileAt} from "../kit/floor.js";
 
-const LEFT = 78, TOP = 14, BELOW = 42;
+const LEFT = 78, TOP = 14, BELOW = 42, NO_LAYER = "no layer";
 const TEXTS = {bytes: bytesText, cycles: cyclesText, count: countText, share: percentText, seconds: (value) => secondsText(value, 1)};
 const LABELS = {operators: "Operators", variables: "Variables", layers: "Layers", why: "Causes", options: "Options"};
 const STATUS = ["changed", "added", "removed"], BACK = ["changed", "removed", "added"];
@@ -243,7 +243,7 @@ function panel(view) {
 
 function reasons(view) {
   const all = whyOf(view).filter(({change}) => change), parts = ["bytes", "cycles"].flatMap((unit) => all.filter((row) => row.unit === unit).sort((a, b) => Math.abs(b.change) - Math.abs(a.change)).slice(0, 4));
-  return [parts.length ? table([{label: "part", text: ({layer, of}) => `${layer || "no layer"}, ${of.replaceAll("_", " ")}`}, {label: "change", number: true, text: ({unit, change}) => signed(change, TEXTS[unit])}], parts) : h("p", {text: "Nothing differs."})];
+  return [parts.length ? table([{label: "part", text: ({layer, of}) => `${layer || NO_LAYER}, ${of.replaceAll("_", " ")}`}, {label: "change", number: true, text: ({unit, change}) => signed(change, TEXTS[unit])}], parts) : h("p", {text: "Nothing differs."})];
 }
 
 function cards(view) {
@@ -265,13 +265,13 @@ function listed(view) {
     columns = ["option", "before", "after"].map((label, i) => ({label, text: (row) => row[i]}));
   } else if (name === "why") {
     rows = whyOf(view).filter(({change}) => change);
-    columns = [{label: "layer", text: (row) => row.layer || "(none)"}, {label: "cause or category", text: (row) => row.of.replaceAll("_", " ")}, {label: "of", text: (row) => row.unit, wide: "80px"},
+    columns = [{label: "layer", text: (row) => row.layer || NO_LAYER}, {label: "cause or category", text: (row) => row.of.replaceAll("_", " ")}, {label: "of", text: (row) => row.unit, wide: "80px"},
       {label: "by a change of", text: (row) => row.origin || "(none)"},
       {label: "change", number: true, wide: "140px", value: (row) => Math.abs(row.change), text: (row) => signed(row.change, TEXTS[row.unit]), tone: (row) => tone(row.change)}];
   } else {
     const {keys, amounts} = data.tables[name];
     rows = rowsOf(view, name);
-    columns = [...keys.map((label, i) => ({label, text: (row) => row.keys[i], wide: label === "ipu" ? "56px" : "30%"})), {label: "status", text: (row) => row.status, wide: "76px"},
+    columns = [...keys.map((label, i) => ({label, text: (row) => row.keys[i] || (label === "layer" ? NO_LAYER : ""), wide: label === "ipu" ? "56px" : "30%"})), {label: "status", text: (row) => row.status, wide: "76px"},
       ...amounts.flatMap((amount, i) => ["before", "after", "change"].map((part) => ({label: `${amount.replace("temporary_bytes", "temp. bytes").replaceAll("_", " ")}, ${part}`, number: true, value: (row) => (part === "change" ? Math.abs(row.amounts[i][part]) : row.amounts[i][part]),
         text: (row) => (part === "change" ? signed(row.amounts[i][part], number) : number(row.amounts[i][part])), tone: (row) => (part === "change" ? tone(row.amounts[i][part]) : "")})))];
   }
