@@ -35,6 +35,8 @@ def test_play_step_and_scrub(screens: Screens, run_views: Callable[..., Notebook
     canvas.press(".")
     canvas.press(".")
     expect(place).to_have_value("2")
+    expect(player.locator("output")).to_have_text(re.compile(r"^place 2 of \d+$"))
+    expect(player.locator(".wb-said")).to_contain_text("place 2 of ")
     canvas.press(",")
     expect(place).to_have_value("1")
     canvas.press("ArrowRight")

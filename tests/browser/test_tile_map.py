@@ -36,6 +36,7 @@ def test_a_step_is_walked_to_and_a_tile_looked_at(screens: Screens, run_views: C
     report = profile.playback.of(ipu=profile.tile_map.ipu)
     said = plan.locator(".wb-said")
     expect(said).to_contain_text(f"place {report.position} of {len(report.steps)}")
+    expect(plan.locator("output")).to_have_text(f"place {report.position} of {len(report.steps)}")
     plan.get_by_text("Data table").click()
     assert column(plan, 1) == dict(enumerate(report.frame().live_bytes.tolist()))
     canvas = plan.locator("canvas.wb-canvas")

@@ -86,7 +86,7 @@ function tell(view) {
     h("p", {text: "Space plays and pauses; , and . step back and on; the arrows choose a tile."}));
   view.range.value = String(now);
   view.range.setAttribute("aria-valuetext", `place ${now}: ${nameOf(view, now)}, ${data.causes[columns.cause[now]].label}`);
-  view.count.textContent = `${wholeText(now + 1)} of ${wholeText(columns.step.length)}`;
+  view.count.textContent = `place ${wholeText(now)} of ${wholeText(columns.step.length)}`;
 }
 
 function goTo(view, to, by = 0) {

@@ -130,7 +130,7 @@ function walk(view) {
   view.range.max = String(program.count - 1);
   view.range.value = String(at);
   view.range.setAttribute("aria-valuetext", `place ${at}: ${found?.name ?? "not here yet"}`);
-  view.count.textContent = `${wholeText(at + 1)} of ${wholeText(program.count)}`;
+  view.count.textContent = `place ${wholeText(at)} of ${wholeText(program.count)}`;
 }
 
 function said(view) {
