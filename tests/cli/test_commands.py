@@ -222,6 +222,18 @@ def test_misuse_is_two_and_a_defect_three(fake_api: Any, capsys: pytest.CaptureF
     assert stop.value.code == 2
 
 
+def test_a_builder_s_error_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "raising.py").write_text("def build():\n    raise ValueError('no such file of mine')\n")
+    monkeypatch.chdir(tmp_path)
+    assert here(["profile", "raising:build", "--batch-size", "2"]) == 3
+    told = capsys.readouterr().err
+    assert told.rstrip().endswith("ValueError: no such file of mine")
+    assert told.count("Traceback") == told.count("raise ValueError") == 1
+    assert "During handling" not in told
+
+
 MODULE = """
 def build():
     import keras

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import keras
@@ -71,8 +71,7 @@ def build_without_weights(builder: Callable[[], Any], precision: str | None) -> 
     run again outside it.
     """
     with _policy(precision), _seeded(), jaxpr.names_from_one(), single_precision_factorisations():
-        try:
-            with without_values():
-                return builder(), True
-        except ValueError:
-            return builder(), False
+        # The second call is no handling of the first one's error: what raises in both is told once.
+        with suppress(ValueError), without_values():
+            return builder(), True
+        return builder(), False
