@@ -222,6 +222,18 @@ def test_misuse_is_two_and_a_defect_three(fake_api: Any, capsys: pytest.CaptureF
     assert stop.value.code == 2
 
 
+def test_what_mends_it_is_spelled_as_the_command_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sized.py").write_text(MODULE.replace("keras.Input((32,))", "keras.Input((32,), batch_size=8)"))
+    (tmp_path / "unsized.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    assert here(["profile", "unsized:build"]) == 2
+    assert capsys.readouterr().err.rstrip().endswith("To mend it: pass --batch-size.")
+    assert here(["profile", "sized:build", "--batch-size", "4"]) == 2
+    assert "To mend it: pass --batch-size 8, or build the model without a batch size." in capsys.readouterr().err
+
+
 def test_a_builder_s_error_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

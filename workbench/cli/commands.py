@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import traceback
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from workbench.cli.outcome import DEFECT, DOES_NOT_FIT, FITS, INTERRUPTED, MISUS
 from workbench.cli.terminal import complaint, hint
 from workbench.errors import InputError, WorkbenchError
 
+_SPELLED = {"batch_size", "mode"}  # arguments of a compile that are options of a command too
+
 
 def outcome_of(arguments: argparse.Namespace) -> Outcome:
     """Run one command here and now; whatever happens, it has an outcome."""
@@ -26,7 +29,7 @@ def outcome_of(arguments: argparse.Namespace) -> Outcome:
     except ModelError as error:
         return Outcome(code=MISUSE, complaint=f"{error.trace}{complaint(error)}")
     except WorkbenchError as error:
-        return Outcome(code=MISUSE, complaint=complaint(error))
+        return Outcome(code=MISUSE, complaint=complaint(spelled(str(error), arguments)))
     except SystemExit as error:  # of the model's module or builder: whatever it says, there was no verdict
         ended = f"the model's own code ended with exit({error.code!r}), before a verdict"
         return Outcome(code=MISUSE, complaint=complaint(ended))
@@ -35,6 +38,15 @@ def outcome_of(arguments: argparse.Namespace) -> Outcome:
     except BaseException:
         return Outcome(code=DEFECT, complaint=traceback.format_exc().rstrip())
     return outcome
+
+
+def spelled(text: str, arguments: argparse.Namespace) -> str:
+    """What mends an error, as this command spells it: `--batch-size 8` for `batch_size=8`."""
+    told, mend, todo = text.partition("To mend it: ")
+    for name in _SPELLED & vars(arguments).keys():
+        option = f"--{name.replace('_', '-')}"
+        todo = re.sub(rf"\b{name}=('?)(\w+)\1", rf"{option} \2", todo).replace(f"{name}=", option)
+    return f"{told}{mend}{todo}"
 
 
 def notebook_calls() -> Any:
