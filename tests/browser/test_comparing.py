@@ -63,7 +63,10 @@ def test_every_change_is_later_minus_earlier_in_both_orders(page: Page, reports:
             frame = report.table(name)
             amounts = [f"{each} {part}" for each in AMOUNTS[name] for part in ("before", "after", "change")]
             expected = {
-                tuple(str(row[key]) for key in frame.columns[:keys]): (row["status"], [row[each] for each in amounts])
+                tuple(str(row[key]) or "no layer" for key in frame.columns[:keys]): (
+                    row["status"],
+                    [row[each] for each in amounts],
+                )
                 for _, row in frame.iterrows()
             }
             shown = rows(page, name)
