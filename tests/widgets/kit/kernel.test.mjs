@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {clampWindow, groupByPath, isUnder, lastAtMost, scale, shortText, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
+import {clampWindow, clipText, groupByPath, isUnder, lastAtMost, scale, shortText, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
 
 test("ticks are round and inside", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
@@ -58,4 +58,30 @@ test("stretches are named as deep as there is room", () => {
   assert.deepEqual(groupByPath(parts, 2, 0), [[0, 2, "a"], [2, 3, "b"]]);
   assert.deepEqual(groupByPath([[0, 1, "conv2_block1_1"], [1, 2, "conv2_block1_2"], [2, 3, "conv2_block2"]], 2, 0), [[0, 2, "conv2_block1"], [2, 3, "conv2_block2"]]);
   assert.deepEqual(groupByPath([[0, 1, "a"], [5, 6, "a"]], 9, 1), [[0, 1, "a"], [5, 6, "a"]]);
+});
+
+// A pen whose letters are 2 wide, but for "W" of 10 and pictures of 4; it counts what it measures.
+const pen = () => {
+  const made = {measured: 0, measureText: (text) => { made.measured += 1; return {width: [...text].reduce((sum, letter) => sum + (letter === "W" ? 10 : letter.length > 1 ? 4 : 2), 0)}; }};
+  return made;
+};
+
+test("a text that is cut fits with its ellipsis, as long as it may be", () => {
+  assert.equal(clipText(pen(), "abcd", 8), "abcd");
+  assert.equal(clipText(pen(), "abcde", 8), "abc…");
+  assert.equal(clipText(pen(), "WWiiiiii", 24), "WWi…"); // 20 + 2 + 2
+  assert.equal(clipText(pen(), "iiiiiiWW", 24), "iiiiiiW…"); // 12 + 10 + 2
+  assert.equal(clipText(pen(), "abcde", 5), ""); // a letter alone says nothing
+});
+
+test("a text is cut between code points", () => {
+  assert.equal(clipText(pen(), "a🙂🙂🙂", 12), "a🙂🙂…"); // 2 + 4 + 4 + 2
+  assert.equal(clipText(pen(), "a🙂🙂🙂", 11), "a🙂…");
+  for (let width = 0; width < 40; width++) assert.ok(clipText(pen(), "🙂".repeat(9), width).isWellFormed());
+});
+
+test("a long text is measured a few times", () => {
+  const ctx = pen();
+  clipText(ctx, "x".repeat(1000), 400);
+  assert.ok(ctx.measured <= 12, String(ctx.measured)); // itself, the log of 1000, one more
 });

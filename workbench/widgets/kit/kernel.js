@@ -157,11 +157,18 @@ export function groupByPath(stretches, most, gap) {
   return [];
 }
 
-export const clipText = (ctx, text, width) => {
+// A text's beginning that fits, with its "…" measured, for no two letters are as wide; by code point, so that none is halved.
+export function clipText(ctx, text, width) {
   if (ctx.measureText(text).width <= width) return text;
-  const fits = Math.floor(text.length * (width / ctx.measureText(text).width)) - 1;
-  return fits < 2 ? "" : `${text.slice(0, fits)}…`;
-};
+  const letters = [...text], cut = (count) => `${letters.slice(0, count).join("")}…`;
+  let fits = 0, over = letters.length;
+  while (over - fits > 1) {
+    const middle = (fits + over) >> 1;
+    if (ctx.measureText(cut(middle)).width <= width) fits = middle;
+    else over = middle;
+  }
+  return fits < 2 ? "" : cut(fits);
+}
 
 // A canvas that follows its own size, the screen's density and the theme; draw(ctx, width, height, theme).
 // What is out of sight gets its new colours after the attribute that names them; the transition of its own colour says when.
