@@ -111,7 +111,7 @@ function use(view, box) {
 const FORMS = {utilisation: percentText, flops: countText};
 
 function listed(view) {
-  const {data, table} = view, {texts, numbers, rows} = data.tables[table], widths = {name: "28%", layer: table === "layers" ? "24%" : "16%", direction: "84px", op: "96px"};
+  const {data, table} = view, {texts, numbers, rows} = data.tables[table], widths = {name: "28%", layer: table === "layers" ? "24%" : "16%", direction: "84px", op: "14%"};
   const columns = [...texts.filter((label) => label !== "plan").map((label) => ({label, wide: widths[label], text: (row) => (row === null ? "" : textOf(view, table, label, row) || (label === "layer" ? "(no layer)" : ""))})),
     ...numbers.map((label) => ({label: label.replace("temporary_bytes", "temp. bytes").replaceAll("_", " "), number: true, sum: label !== "utilisation", value: (row) => numberOf(view, table, label, row), text: (row, sum) => (FORMS[label] ?? wholeText)(row === null ? sum : numberOf(view, table, label, row))}))];
   const all = [...Array(rows).keys()], mine = view.only ? all.filter((row) => view.only.has(textOf(view, table, "layer", row))) : all;

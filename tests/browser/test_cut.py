@@ -1,0 +1,92 @@
+"""Nothing that is read is cut at the width an output has in JupyterLab on a screen of 1,280 pixels, nor at others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page
+
+import workbench as wb
+from workbench.profiler.export.html import page_of
+from workbench.profiler.profile import Profile
+from workbench.profiler.report import Report
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (860, 900, 1540)  # of a page, which leaves 48 pixels beside its views: outputs are 810 to 910 wide at 1,280
+CUT = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+Show = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def cnn() -> Profile:
+    return wb.profile("cnn", batch_size=8, mode="training")
+
+
+@pytest.fixture
+def show(chromium: Browser, tmp_path: Path) -> Iterator[Show]:
+    """`show(860, operations=report)`: a stored page of these reports, of that width; no script of it may fail."""
+    opened: list[Page] = []
+    failed: list[str] = []
+
+    def open_it(width: int, **reports: Report) -> Page:
+        path = tmp_path / "page.html"
+        path.write_text(page_of(reports, "cut", ""), encoding="utf-8")
+        page = chromium.new_page(viewport={"width": width, "height": 900})
+        page.on("pageerror", lambda error: failed.append(str(error)))
+        page.goto(path.as_uri())
+        page.locator("section.wb").first.wait_for()
+        opened.append(page)
+        return page
+
+    yield open_it
+    for page in opened:
+        page.close()
+    assert failed == []
+
+
+def assert_read(listed: Locator, *, scrolls: bool = False) -> None:
+    """Every head and every number of a table, whole and in its box; of names a part, the whole as title."""
+    assert listed.locator("th button, td.wb-num").evaluate_all(CUT) == []
+    assert listed.locator("th").evaluate_all("all => all.filter(e => e.scrollWidth > e.clientWidth + 1).length") == 0
+    box = listed.locator(".wb-window")
+    assert scrolls or box.evaluate("e => e.scrollWidth <= e.clientWidth")
+    names = listed.locator("td.wb-gives").evaluate_all("all => all.map(e => [e.title, e.textContent, e.clientWidth])")
+    assert names
+    assert all(title == text and width >= 72 for title, text, width in names)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_numbers_of_operations_are_whole(width: int, cnn: Profile, show: Show) -> None:
+    listed = show(width, operations=cnn.operations).locator("#view-operations .wb-listed")
+    assert_read(listed)
+    assert "flops" in listed.locator("th").all_inner_texts()
+    for head in listed.locator("th button").all():
+        head.click()
+        assert_read(listed)
+        assert head.evaluate("e => getComputedStyle(e, '::after').content") in ('"\u00a0↓"', '"\u00a0↑"')
+    listed.locator("select").first.select_option("layers")
+    assert_read(listed, scrolls=True)  # eleven columns of numbers
+
+
+def test_ends_of_names_stand_where_the_names_are_cut(cnn: Profile, show: Show) -> None:
+    listed = show(WIDTHS[0], operations=cnn.operations).locator("#view-operations .wb-listed")
+    cut = listed.locator("td.wb-gives:has(.wb-start)")
+    shown = cut.evaluate_all("all => all.map(e => e.scrollWidth <= e.clientWidth)")
+    assert len(shown) > 4
+    assert all(shown)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_headings_of_a_comparison_are_told_apart(width: int, cnn: Profile, show: Show) -> None:
+    other = wb.profile("cnn", batch_size=4, mode="training")
+    listed = show(width, comparison=wb.compare(cnn, other)).locator("#view-comparison .wb-listed")
+    heads = [text.lower() for text in listed.locator("th").all_inner_texts()]
+    assert [head for head in heads if head.startswith("temp")] == [
+        f"temp. bytes, {part}" for part in ("before", "after", "change")
+    ]
+    for table in ("operators", "variables", "layers"):
+        listed.locator("select").first.select_option(table)
+        assert_read(listed, scrolls=table == "variables")

@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import {parted} from "../../../workbench/widgets/kit/grid.js";
+
+test("of a long name the end that tells it from others stands apart", () => {
+  assert.deepEqual(parted("pool_0/select_and_scatter_add:backward#2"), ["pool_0/select_and_scatter_add", ":backward#2"]);
+  assert.deepEqual(parted("select_and_scatter_add"), ["select_and_scatter", "_add"]);
+  assert.deepEqual(parted("decoder/block_3/kernel"), ["decoder/block_3", "/kernel"]);
+  assert.deepEqual(parted("conv_1/reduce"), ["conv_1/reduce", ""]); // short enough
+});
+
+test("a name without parts keeps its last six code points", () => {
+  assert.deepEqual(parted("a".repeat(20)), ["a".repeat(14), "aaaaaa"]);
+  assert.deepEqual(parted("🙂".repeat(17)), ["🙂".repeat(11), "🙂".repeat(6)]);
+  assert.deepEqual(parted(""), ["", ""]);
+});
