@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 import workbench as wb
+from tests.profiler.scheduled import scheduled_profile
+from workbench.profiler.advice.schedules import ScheduleComparison, Trial
 from workbench.profiler.export.html import page_of
 from workbench.profiler.profile import Profile
 from workbench.profiler.report import Report
@@ -17,6 +20,17 @@ pytestmark = pytest.mark.browser
 
 WIDTHS = (860, 900, 1540)  # of a page, which leaves 48 pixels beside its views: outputs are 810 to 910 wide at 1,280
 CUT = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+# What a canvas writes: its texts with the edges in pixels that they have from `textAlign`, condensed where asked.
+WRITTEN = """() => {
+    const written = (window.written = []), pen = CanvasRenderingContext2D.prototype, write = pen.fillText;
+    pen.fillText = function (text, x, y, most = Infinity) {
+        const wide = Math.min(most, this.measureText(text).width), at = this.getTransform().transformPoint({x, y});
+        const part = {center: 0.5, right: 1, end: 1}[this.textAlign] ?? 0, ratio = window.devicePixelRatio;
+        const from = at.x / ratio - part * wide, upright = this.getTransform().b === 0;
+        written.push({text, from, to: from + wide, y: at.y / ratio, of: this.canvas.clientWidth, upright});
+        return write.apply(this, arguments);
+    };
+}"""
 Show = Callable[..., Page]
 
 
@@ -35,6 +49,7 @@ def show(chromium: Browser, tmp_path: Path) -> Iterator[Show]:
         path = tmp_path / "page.html"
         path.write_text(page_of(reports, "cut", ""), encoding="utf-8")
         page = chromium.new_page(viewport={"width": width, "height": 900})
+        page.add_init_script(f"({WRITTEN})()")
         page.on("pageerror", lambda error: failed.append(str(error)))
         page.goto(path.as_uri())
         page.locator("section.wb").first.wait_for()
@@ -90,3 +105,34 @@ def test_headings_of_a_comparison_are_told_apart(width: int, cnn: Profile, show:
     for table in ("operators", "variables", "layers"):
         listed.locator("select").first.select_option(table)
         assert_read(listed, scrolls=table == "variables")
+
+
+def written(page: Page, section: str) -> list[dict[str, Any]]:
+    """The level texts of a view's canvas as it is drawn anew."""
+    page.evaluate("() => { window.written.length = 0 }")
+    canvas = page.locator(f"#view-{section} canvas.wb-canvas")
+    high = canvas.evaluate("e => e.style.height")
+    canvas.evaluate("(e, high) => { e.style.height = `${parseFloat(high) + 1}px` }", high)
+    page.wait_for_function("() => window.written.length > 0")
+    page.wait_for_timeout(200)
+    return [each for each in page.evaluate("() => window.written") if each["upright"]]
+
+
+def assert_inside(texts: list[dict[str, Any]]) -> None:
+    cut = [each["text"] for each in texts if each["from"] < -0.5 or each["to"] > each["of"] + 0.5]
+    assert cut == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_panel_and_the_axis_of_schedules_are_whole(width: int, show: Show) -> None:
+    profiles = tuple(scheduled_profile(name, 4, 8) for name in ("Grouped", "Interleaved", "Sequential"))
+    trials = tuple(Trial(schedule=each.name, recomputation=False, executable=each) for each in profiles)
+    page = show(width, schedules=ScheduleComparison(profiles=profiles, trials=trials))
+    panel = page.locator("#view-schedules .wb-side")
+    edge = panel.evaluate("e => e.getBoundingClientRect().right")
+    outside = "(all, edge) => all.filter(e => e.getBoundingClientRect().right > edge + 0.5).map(e => e.textContent)"
+    assert panel.locator("th, td").evaluate_all(outside, edge) == []
+    assert panel.locator("th, td").evaluate_all(CUT) == []
+    texts = written(page, "schedules")
+    assert_inside(texts)
+    assert any("(1,000 cycles are" in each["text"] for each in texts)

@@ -226,7 +226,9 @@ export function axisX(ctx, t, box, x, values, text, label) {
     ctx.fillText(text(value), centre, box.y + box.h + 7);
     free = centre + half;
   }
-  ctx.fillText(label, box.x + box.w / 2, box.y + box.h + 23);
+  // Beside the plot there is room too: a title wider than it moves there, and one wider than the canvas is set closer.
+  const whole = ctx.canvas.clientWidth - 8, half = Math.min(whole, ctx.measureText(label).width) / 2;
+  ctx.fillText(label, Math.max(4 + half, Math.min(4 + whole - half, box.x + box.w / 2)), box.y + box.h + 23, whole);
 }
 
 export function axisY(ctx, t, box, y, values, text, label) {
@@ -323,7 +325,8 @@ export function panZoom(canvas, at, {span, least, area, moved, pick}) {
 }
 
 // columns: [{label, text, number, bar, mark}]; `text(row)` gives a cell, `bar(row)` a fraction drawn behind it, `mark(row)` a swatch;
-// of a `path`, which has a mark, without room its end is shown, which tells paths apart; a column `as` wb-roomy is left out of a narrow panel.
+// of a `path`, which has a mark, without room its end is shown, which tells paths apart; a column `as` wb-roomy is left out of a
+// narrow panel, the words of one `as` wb-words go on in another line there.
 export function table(columns, rows, {caption, chosen = () => false, pick, most = 200, fixed} = {}) {
   const head = h("tr", {}, ...columns.map(({label, number, wide, as}) => h("th", {scope: "col", class: number ? "wb-num" : as, text: label, style: wide ? {width: wide} : {}})));
   const body = rows.slice(0, most).map((row) => h("tr", {

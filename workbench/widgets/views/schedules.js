@@ -75,7 +75,7 @@ function panel(view) {
   const {data, ui} = view, schedule = data.schedules[view.chosen], first = data.schedules[best(data.schedules)] ?? schedule;
   ui.panel.replaceChildren(h("h4", {text: schedule.title}), h("p", {text: `${cyclesText(schedule.total_cycles)}, ${(schedule.total_cycles / (first.total_cycles || 1)).toFixed(2)} × the time of ${first.title}`}),
     h("p", {text: `${percentText(schedule.bubble)} of the time idle; fullest tile ${bytesText(schedule.max_tile_bytes)}${schedule.fits ? "" : ", which does not fit"}; stash ${bytesText(schedule.stash_bytes)}`}),
-    table([{label: "cause", text: ([cause]) => data.causes[cause].label, mark: ([cause]) => data.causes[cause]}, {label: "cycles of all IPUs", number: true, text: ([, cycles]) => wholeText(cycles)}, {label: "share", number: true, text: ([, , share]) => percentText(share), bar: ([, , share]) => share}], spentOf(schedule)),
+    table([{label: "cause", as: "wb-words", text: ([cause]) => data.causes[cause].label, mark: ([cause]) => data.causes[cause]}, {label: "cycles of all IPUs", number: true, text: ([, cycles]) => wholeText(cycles)}, {label: "share", number: true, text: ([, , share]) => percentText(share), bar: ([, , share]) => share}], spentOf(schedule)),
     ...data.refused.map(({title, problem}) => h("p", {text: `${title}: ${problem}`})), h("p", {text: "Keys: ↑ ↓ a schedule, ← → pan, + − zoom, Home all."}));
   ui.announce(`${schedule.title}: ${cyclesText(schedule.total_cycles)}, ${percentText(schedule.bubble)} idle`);
 }
