@@ -10,6 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 import workbench as wb
+from tests.browser.driver import EVERY_SCREEN, NotebookPage, Screens
+from tests.browser.looking import view
 from tests.profiler.scheduled import scheduled_profile
 from workbench.profiler.advice.schedules import ScheduleComparison, Trial
 from workbench.profiler.export.html import page_of
@@ -107,10 +109,10 @@ def test_headings_of_a_comparison_are_told_apart(width: int, cnn: Profile, show:
         assert_read(listed, scrolls=table == "variables")
 
 
-def written(page: Page, section: str) -> list[dict[str, Any]]:
-    """The level texts of a view's canvas as it is drawn anew."""
+def written(canvas: Locator) -> list[dict[str, Any]]:
+    """The level texts of a canvas as it is drawn anew."""
+    page = canvas.page
     page.evaluate("() => { window.written.length = 0 }")
-    canvas = page.locator(f"#view-{section} canvas.wb-canvas")
     high = canvas.evaluate("e => e.style.height")
     canvas.evaluate("(e, high) => { e.style.height = `${parseFloat(high) + 1}px` }", high)
     page.wait_for_function("() => window.written.length > 0")
@@ -133,6 +135,32 @@ def test_the_panel_and_the_axis_of_schedules_are_whole(width: int, show: Show) -
     outside = "(all, edge) => all.filter(e => e.getBoundingClientRect().right > edge + 0.5).map(e => e.textContent)"
     assert panel.locator("th, td").evaluate_all(outside, edge) == []
     assert panel.locator("th, td").evaluate_all(CUT) == []
-    texts = written(page, "schedules")
+    texts = written(page.locator("#view-schedules canvas.wb-canvas"))
     assert_inside(texts)
     assert any("(1,000 cycles are" in each["text"] for each in texts)
+
+
+TRACE = 'import workbench as wb\nshown = wb.profile("cnn", batch_size=8, mode="training").trace.widget()\nshown'
+
+
+@EVERY_SCREEN
+def test_what_stands_under_a_trace_is_whole(screens: Screens, run_views: Callable[..., NotebookPage]) -> None:
+    lab = run_views(TRACE, screen=screens[0])
+    trace = view(lab.page, "Trace")
+    canvas = trace.locator("canvas.wb-canvas")
+    canvas.wait_for()
+    lab.page.evaluate(WRITTEN)
+    for screen in lab.on(screens):
+        canvas.press("Home")
+        trace.get_by_role("heading", name="The whole program").wait_for()
+        texts = written(canvas)
+        assert_inside(texts)
+        assert "is busy in each." in " ".join(each["text"] for each in texts), screen
+        lab.screenshot(f"trace-far-{screen}")
+        for _ in range(8):
+            canvas.press("+")
+        lab.page.wait_for_timeout(1_000)
+        texts = written(canvas)
+        assert_inside([each for each in texts if "tile" in each["text"]])
+        assert "blank is waiting for the slowest" in " ".join(each["text"] for each in texts), screen
+        lab.screenshot(f"trace-near-{screen}")

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {clampWindow, clipText, groupByPath, isUnder, lastAtMost, scale, shortText, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
+import {clampWindow, clipText, groupByPath, isUnder, lastAtMost, scale, shortText, textLines, ticks, unpack, wholeText, within} from "../../../workbench/widgets/kit/kernel.js";
 
 test("ticks are round and inside", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
@@ -84,4 +84,10 @@ test("a long text is measured a few times", () => {
   const ctx = pen();
   clipText(ctx, "x".repeat(1000), 400);
   assert.ok(ctx.measured <= 12, String(ctx.measured)); // itself, the log of 1000, one more
+});
+
+test("a sentence goes on in the next line where it does not fit, between words", () => {
+  assert.deepEqual(textLines(pen(), "ab cd ef", 100), ["ab cd ef"]);
+  assert.deepEqual(textLines(pen(), "ab cd ef", 10), ["ab cd", "ef"]); // five letters of 2
+  assert.deepEqual(textLines(pen(), "abcdefgh i", 4), ["abcdefgh", "i"]);
 });

@@ -170,6 +170,17 @@ export function clipText(ctx, text, width) {
   return fits < 2 ? "" : cut(fits);
 }
 
+// A text in lines that fit, broken between its words.
+export function textLines(ctx, text, width) {
+  const lines = [];
+  for (const word of text.split(" ")) {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && ctx.measureText(longer).width <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 // A canvas that follows its own size, the screen's density and the theme; draw(ctx, width, height, theme).
 // What is out of sight gets its new colours after the attribute that names them; the transition of its own colour says when.
 // JupyterLab hides itself for a frame as it changes the theme: nothing can be drawn then, and what is not laid out has no

@@ -1,4 +1,4 @@
-import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, ticks, tip, unpack, watch, wholeText, within} from "../kit/kernel.js";
+import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, textLines, ticks, tip, unpack, watch, wholeText, within} from "../kit/kernel.js";
 import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "../kit/lanes.js";
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
@@ -123,31 +123,29 @@ function drawLayers(view, shown, lane, ctx, y, sizes, t) {
   }
 }
 
+const LINE = 14;
+
 // Every tile's own cycles inside the steps in view; what is left of a step is waiting for the slowest tile.
 function drawBands(view, ctx, y, t) {
-  const {data, columns, x} = view, high = BANDS - 34, row = high / data.tiles;
-  if (!data.bands) {
-    font(ctx, t, 11);
-    ctx.fillStyle = t.muted;
-    ctx.textAlign = "left";
-    ctx.textBaseline = "top";
-    ctx.fillText(`Zoom in to ${data.most_steps} steps or fewer: here is then drawn how long each tile of IPU ${data.tiles_of} is busy in each.`, view.box.x, y);
-    return;
-  }
+  const {data, columns, x} = view, said = data.bands
+    ? `each of the ${wholeText(data.tiles)} tiles of IPU ${data.bands.ipu}, tile 0 on top; blank is waiting for the slowest`
+    : `Zoom in to ${data.most_steps} steps or fewer: here is then drawn how long each tile of IPU ${data.tiles_of} is busy in each.`;
   font(ctx, t, 11);
   ctx.fillStyle = t.muted;
   ctx.textAlign = "left";
   ctx.textBaseline = "top";
-  ctx.fillText(`each of the ${wholeText(data.tiles)} tiles of IPU ${data.bands.ipu}, tile 0 on top; blank is waiting for the slowest`, view.box.x, y);
+  const lines = textLines(ctx, said, view.box.w), top = y + 4 + LINE * lines.length, row = (BANDS - 20 - LINE * lines.length) / data.tiles;
+  lines.forEach((line, i) => ctx.fillText(line, view.box.x, y + LINE * i));
+  if (!data.bands) return;
   for (let i = 0; i < columns.band_low.length; i++) {
     const from = x(columns.band_start[i]), wide = x(columns.band_start[i] + columns.band_cycles[i]) - from, cause = data.busy[columns.band_cause[i]];
     ctx.fillStyle = hatch(ctx, cause.pattern, cause.colour, t.paper);
-    ctx.fillRect(from, y + 18 + columns.band_low[i] * row, Math.max(0.6, wide), Math.max(0.5, (columns.band_high[i] - columns.band_low[i] + 1) * row));
+    ctx.fillRect(from, top + columns.band_low[i] * row, Math.max(0.6, wide), Math.max(0.5, (columns.band_high[i] - columns.band_low[i] + 1) * row));
   }
   const tile = view.selection.get("tile");
   if (tile === null || tile === undefined) return;
   ctx.fillStyle = t.text;
-  ctx.fillRect(view.box.x, y + 17.5 + (tile + 0.5) * row, view.box.w, 1);
+  ctx.fillRect(view.box.x, top - 0.5 + (tile + 0.5) * row, view.box.w, 1);
 }
 
 function blockAt(view, px, py) {
