@@ -164,3 +164,14 @@ def test_what_stands_under_a_trace_is_whole(screens: Screens, run_views: Callabl
         assert_inside([each for each in texts if "tile" in each["text"]])
         assert "blank is waiting for the slowest" in " ".join(each["text"] for each in texts), screen
         lab.screenshot(f"trace-near-{screen}")
+
+
+@pytest.mark.parametrize("ipus", [4, 16])
+def test_what_the_shares_beside_a_pipeline_are_is_said_once_above_them(ipus: int, show: Show) -> None:
+    report = scheduled_profile("Grouped", ipus, 2 * ipus).pipeline
+    texts = written(show(WIDTHS[1], pipeline=report).locator("#view-pipeline canvas.wb-canvas"))
+    (heading,) = [each for each in texts if each["text"] == "waiting"]
+    shares = [each for each in texts if each["text"].endswith(" %")]
+    assert len(shares) == ipus
+    assert all(each["to"] == heading["to"] and each["y"] > heading["y"] for each in shares)
+    assert_inside(texts)

@@ -20,15 +20,16 @@ function draw(view, ctx, width, height, t) {
   ctx.textBaseline = "middle";
   for (let ipu = 0; ipu < data.ipus; ipu += every) {
     const y = TOP + ipu * pitch + high / 2, idle = isExact(view) ? data.idle_by_ipu[ipu] : idleOf(spentIn(shown, at.from, at.to, ipu));
-    const say = (text, px, align, above, colour) => { ctx.textAlign = align; ctx.fillStyle = colour; ctx.fillText(text, px, y + (high > 34 ? above : 0)); };
+    const say = (text, px, align, colour, above = 0) => { ctx.textAlign = align; ctx.fillStyle = colour; ctx.fillText(text, px, y + (high > 34 ? above : 0)); };
     font(ctx, t, every > 1 ? 10 : 12, 600);
-    say(`IPU ${ipu}`, 8, "left", -8, t.text);
+    say(`IPU ${ipu}`, 8, "left", t.text, -8);
     font(ctx, t, 11);
-    say(percentText(idle / (at.to - at.from)), width - 6, "right", -8, t.muted);
-    if (high <= 34) continue;
-    say("waiting", width - 6, "right", 9, t.muted);
-    say(data.on_ipu[ipu], 8, "left", 9, t.muted);
+    say(percentText(idle / (at.to - at.from)), width - 6, "right", t.muted);
+    if (high > 34) say(data.on_ipu[ipu], 8, "left", t.muted, 9);
   }
+  ctx.textAlign = "right";
+  ctx.fillStyle = t.muted;
+  ctx.fillText("waiting", width - 6, 13);
   ctx.save();
   ctx.beginPath();
   ctx.rect(box.x, 0, box.w, height);
