@@ -22,6 +22,7 @@ pytestmark = pytest.mark.browser
 
 WIDTHS = (860, 900, 1540)  # of a page, which leaves 48 pixels beside its views: outputs are 810 to 910 wide at 1,280
 CUT = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+# Circles and squares as [x, y, radius], too.
 # What a canvas writes: its texts with the edges in pixels that they have from `textAlign`, condensed where asked.
 WRITTEN = """() => {
     const written = (window.written = []), pen = CanvasRenderingContext2D.prototype, write = pen.fillText;
@@ -32,6 +33,9 @@ WRITTEN = """() => {
         written.push({text, from, to: from + wide, y: at.y / ratio, of: this.canvas.clientWidth, upright});
         return write.apply(this, arguments);
     };
+    const points = (window.points = []), arc = pen.arc, rect = pen.rect;
+    pen.arc = function (x, y, radius) { points.push([x, y, radius]); return arc.apply(this, arguments); };
+    pen.rect = function (x, y, w) { points.push([x + w / 2, y + w / 2, w / 2]); return rect.apply(this, arguments); };
 }"""
 Show = Callable[..., Page]
 
@@ -112,7 +116,7 @@ def test_headings_of_a_comparison_are_told_apart(width: int, cnn: Profile, show:
 def written(canvas: Locator) -> list[dict[str, Any]]:
     """The level texts of a canvas as it is drawn anew."""
     page = canvas.page
-    page.evaluate("() => { window.written.length = 0 }")
+    page.evaluate("() => { window.written.length = window.points.length = 0 }")
     high = canvas.evaluate("e => e.style.height")
     canvas.evaluate("(e, high) => { e.style.height = `${parseFloat(high) + 1}px` }", high)
     page.wait_for_function("() => window.written.length > 0")
@@ -175,3 +179,19 @@ def test_what_the_shares_beside_a_pipeline_are_is_said_once_above_them(ipus: int
     assert len(shares) == ipus
     assert all(each["to"] == heading["to"] and each["y"] > heading["y"] for each in shares)
     assert_inside(texts)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_point_lies_on_the_name_of_a_line(width: int, cnn: Profile, show: Show) -> None:
+    page = show(width, roofline=cnn.roofline)
+    texts = {each["text"]: each for each in written(page.locator("#view-roofline canvas.wb-canvas"))}
+    points = [(x, y, r) for x, y, r in page.evaluate("() => window.points") if r < 10]  # the rest clips
+    assert len(points) >= len(cnn.roofline.to_pandas())
+    for name in ("exchange", "host", "compute"):
+        said = texts[name]
+        on = [
+            (x, y)
+            for x, y, r in points
+            if said["from"] < x + r and x - r < said["to"] and said["y"] < y + r < said["y"] + 12 + 2 * r
+        ]
+        assert on == [], name

@@ -20,6 +20,28 @@ export function nearest(points, px, py) {
 const whole = ([low, high]) => Array.from({length: Math.max(0, Math.floor(high) - Math.ceil(low) + 1)}, (_, i) => Math.ceil(low) + i);
 const powerText = (exponent) => (exponent < 0 ? shortText((10 ** exponent).toFixed(-exponent)) : shortText(countText(10 ** exponent)));
 
+// Of places for a word, [x, y, wide, high], the first with fewest points in it or near.
+export function freest(places, points, near = 9) {
+  const covered = ([x, y, wide, high]) => points.filter(([px, py]) => px > x - near && px < x + wide + near && py > y - near && py < y + high + near).length;
+  return places.reduce((best, place) => (covered(place) < covered(best) ? place : best));
+}
+
+// Names a line where the fewest points lie, over them: `places` are corners at which it may stand.
+function nameLine(ctx, t, {points, text, colour, places}) {
+  const wide = ctx.measureText(text).width, [x, y] = freest(places.map(([left, top, right]) => [right === undefined ? left : right - wide, top, wide, 12]), points);
+  ctx.textAlign = "left";
+  ctx.textBaseline = "top";
+  ctx.lineJoin = "round";
+  ctx.lineWidth = 3;
+  ctx.strokeStyle = t.paper;
+  ctx.strokeText(text, x, y);
+  ctx.fillStyle = colour;
+  ctx.fillText(text, x, y);
+}
+
+// From the middle of a stretch to its ends.
+const ALONG = [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82, 0.1, 0.9];
+
 function draw(view, ctx, width, height, t) {
   const {data, columns} = view, {compute, exchange, host} = data.ceilings, box = {x: BOX.x, y: BOX.y, w: width - BOX.x - BOX.right, h: height - BOX.y - BOX.below};
   const ridge = compute / exchange, across = decades([...columns.intensity, ridge / 10, ridge * 10], data.endless), up = decades([...columns.rate, compute * 1.2, compute / 100]);
@@ -30,6 +52,7 @@ function draw(view, ctx, width, height, t) {
   ctx.beginPath();
   ctx.rect(box.x, box.y, box.w, box.h);
   ctx.clip();
+  const names = [];
   for (const [slope, colour, dash, text] of [[exchange, t.bad, [], "exchange"], [host, t.muted, [5, 4], "host"]]) {
     const from = across[0], corner = Math.log10(compute / slope);
     ctx.strokeStyle = colour;
@@ -40,17 +63,12 @@ function draw(view, ctx, width, height, t) {
     ctx.lineTo(x(corner), y(Math.log10(compute)));
     if (slope === exchange) ctx.lineTo(box.x + box.w, y(Math.log10(compute)));
     ctx.stroke();
-    font(ctx, t, 11);
-    ctx.fillStyle = colour;
-    ctx.textAlign = "left";
-    const middle = Math.max(from, up[0] - Math.log10(slope)) * 0.5 + Math.min(corner, across[1]) * 0.5;
-    ctx.fillText(text, x(middle) + 8, y(Math.log10(slope) + middle) + 12);
+    const begin = Math.max(from, up[0] - Math.log10(slope)), end = Math.min(corner, across[1]);
+    const spots = ALONG.map((part) => begin + (end - begin) * part).map((at) => [x(at) + 8, y(Math.log10(slope) + at) + 6]);
+    names.push({text, colour, places: spots});
   }
   ctx.setLineDash([]);
-  ctx.fillStyle = t.bad;
-  ctx.textAlign = "right";
-  ctx.textBaseline = "top";
-  ctx.fillText("compute", box.x + box.w - 6, y(Math.log10(compute)) + 5);
+  names.push({text: "compute", colour: t.bad, places: [0, 60, 120].map((by) => [0, y(Math.log10(compute)) + 5, box.x + box.w - 6 - by])});
   view.points = Array.from(columns.rate, (rate, i) => [columns.intensity[i] >= data.endless ? edge : x(Math.log10(columns.intensity[i])), y(Math.log10(rate))]);
   const layer = view.selection.get("layer"), most = columns.flops.reduce((a, b) => Math.max(a, b), 1);
   view.points.forEach(([px, py], i) => {
@@ -63,6 +81,9 @@ function draw(view, ctx, width, height, t) {
     ctx.fill();
     if (mine) { ctx.strokeStyle = t.text; ctx.lineWidth = 2; ctx.stroke(); }
   });
+  ctx.globalAlpha = 1;
+  font(ctx, t, 11);
+  for (const name of names) nameLine(ctx, t, {points: view.points, ...name});
   ctx.restore();
 }
 
