@@ -250,6 +250,20 @@ def test_tile_balance_of_a_window() -> None:
     assert PROFILES["fits"].trace.tile_balance(0, 2_140, 2_740) == pytest.approx(5_100 / 9_600)
 
 
+def test_active_tiles_of_a_window() -> None:
+    trace = PROFILES["fits"].trace
+    assert trace.active_tiles(0, 2_140, 2_740) == 16  # the matmul of the first layer, on all tiles
+    assert (trace.active_tiles(0, 0, 1_000), trace.tile_balance(0, 0, 1_000)) == (0, 1)  # a copy from the host
+
+
+def test_one_tile_of_many_is_even_with_itself() -> None:
+    trace = PROFILES["fits"].trace
+    # The matmul of the second layer from 2,930 on: 400 cycles on four tiles alike; then the loss, 90 on one.
+    assert (trace.tile_balance(0, 3_330, 3_420), trace.active_tiles(0, 3_330, 3_420)) == (1, 1)
+    assert trace.tile_balance(0, 2_930, 3_420) == 1
+    assert trace.active_tiles(0, 2_930, 3_420) == (400 * 4 + 90 * 1) / 490
+
+
 # Pipeline
 
 

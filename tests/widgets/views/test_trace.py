@@ -33,6 +33,7 @@ def test_a_range_is_the_report_s(make: Any) -> None:
     assert told["range"] == [first, last]
     assert sum(told["proportions"].values()) == profile.ipus * (last - first)
     assert told["balance"] == profile.trace.tile_balance(0, first, last)
+    assert told["active"] == profile.trace.active_tiles(0, first, last)
     for ipu in range(profile.ipus):
         for cause, cycles in profile.trace.proportions(ipu, first, last).items():
             assert told["proportions"][cause] >= cycles
@@ -74,4 +75,4 @@ def test_the_dearest_steps_are_the_profile_s() -> None:
     assert totals == sorted(profile.steps["total_cycles"], reverse=True)
     by_id = profile.steps.set_index("id")
     assert all(by_id.loc[row["step"], "name"] == row["name"] for row in data["dearest"])
-    assert data["balance"] == profile.trace.tile_balance(0)
+    assert (data["balance"], data["active"]) == (profile.trace.tile_balance(0), profile.trace.active_tiles(0))

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import {balanceText} from "../../../workbench/widgets/views/trace.js";
 import {beginnings, edgeNear, levelsOf, nextOf, rangeOf, sharesOf} from "../../../workbench/widgets/views/trace_parts.js";
 
 const STRETCHES = [[0, 10, "enc/a/q"], [10, 20, "enc/a/k"], [20, 30, "enc/b/q"], [40, 50, "head"]];
@@ -53,4 +54,12 @@ test("columns of the small picture hold the cycles of the lanes by cause", () =>
   const sums = sharesOf({data, lanes, info}, 10), of = (cause) => [...Array(10).keys()].reduce((all, x) => all + sums[x * 2 + cause] * 10 * lanes.length, 0);
   assert.ok(Math.abs(of(0) - 50) < 1e-3);
   assert.ok(Math.abs(of(1) - (25 + 5)) < 1e-3);
+});
+
+test("a balance says over how many tiles it is", () => {
+  const data = {tiles: 1472, tiles_of: 2}, said = "Tile balance of compute on IPU 2:";
+  assert.equal(balanceText(data, {balance: 1, active: 1}), `${said} 100.0 % among its active tiles, 1 of 1,472`);
+  assert.equal(balanceText(data, {balance: 0.987, active: 1472}), `${said} 98.7 % among its active tiles, 1,472 of 1,472`);
+  assert.equal(balanceText(data, {balance: 0.5, active: 4.75}), `${said} 50.0 % among its active tiles, on average 4.8 of 1,472`);
+  assert.equal(balanceText(data, {balance: 1, active: 0}), "No compute on IPU 2");
 });

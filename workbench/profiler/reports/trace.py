@@ -194,16 +194,29 @@ class Trace(Report):
         return found
 
     def tile_balance(self, ipu: int = 0, cycles_from: int | None = None, cycles_to: int | None = None) -> float:
-        """Average over the compute steps of a window of the mean of their active tiles over the slowest, by cycles."""
+        """Average over the compute steps of a window of the mean of their active tiles over the slowest, by cycles.
+
+        Tiles that have nothing to do in a step do not count in it: `active_tiles` says how many do. 1.0 without steps.
+        """
+        found = self._of_compute("tile_balance", ipu, cycles_from, cycles_to)
+        return 1.0 if found is None else found
+
+    def active_tiles(self, ipu: int = 0, cycles_from: int | None = None, cycles_to: int | None = None) -> float:
+        """Average over the compute steps of a window of how many tiles have something to do, by cycles; 0.0 without."""
+        found = self._of_compute("active_tiles", ipu, cycles_from, cycles_to)
+        return 0.0 if found is None else found
+
+    def _of_compute(self, column: str, ipu: int, cycles_from: int | None, cycles_to: int | None) -> float | None:
+        """The mean of a column over the compute steps of a window, by cycles; None where there are none."""
         first, last = self._range(ipu, cycles_from, cycles_to)
         steps = self.profile.tables["steps"]
         if (first, last) == (0, self.profile.total_cycles):
             chosen = (steps["cause"] == "compute") & (steps["ipu"] == ipu) & (steps["total_cycles"] > 0)
             cycles = steps["total_cycles"][chosen]
-            return float(np.average(steps["tile_balance"][chosen], weights=cycles)) if len(cycles) else 1.0
+            return float(np.average(steps[column][chosen], weights=cycles)) if len(cycles) else None
         compute = steps["cause"] == "compute"
-        balance = dict(zip(steps["id"][compute].tolist(), steps["tile_balance"][compute].tolist(), strict=True))
-        return mean_within(self.profile.timeline, (first, last), ipu, balance)
+        values = dict(zip(steps["id"][compute].tolist(), steps[column][compute].tolist(), strict=True))
+        return mean_within(self.profile.timeline, (first, last), ipu, values)
 
     @cached_property
     def data(self) -> dict[str, Any]:

@@ -83,11 +83,11 @@ class _Sum(NamedTuple):
         return _Sum(self.weight + other.weight * times, self.value + other.value * times)
 
 
-def mean_within(timeline: Timeline, window: tuple[int, int], ipu: int, values: Mapping[int, float]) -> float:
-    """The mean over the steps of an IPU that have a value, weighted by their cycles inside [first, last); 1.0 for
+def mean_within(timeline: Timeline, window: tuple[int, int], ipu: int, values: Mapping[int, float]) -> float | None:
+    """The mean over the steps of an IPU that have a value, weighted by their cycles inside [first, last); None for
     none."""
     found = _Means(ipu, values).within(timeline.root, 0, *window)
-    return found.value / found.weight if found.weight else 1.0
+    return found.value / found.weight if found.weight else None
 
 
 class _Means:

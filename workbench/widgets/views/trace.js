@@ -1,4 +1,4 @@
-import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, surface, swatch, table, textLines, ticks, tip, unpack, watch, wholeText, within} from "../kit/kernel.js";
+import {axisX, button, bytesText, clipText, cyclesText, font, frame, h, hatch, isUnder, lastAtMost, panZoom, percentText, place, scale, select, selectionOf, shortText, surface, swatch, table, textLines, ticks, tip, unpack, watch, wholeText, within} from "../kit/kernel.js";
 import {causeCycles, drawBins, lanesOf, secondsText, tickTexts} from "../kit/lanes.js";
 import {gripOf, placeGrips} from "../kit/marks.js";
 import {LEVEL, MAP, drags, drawLevels, drawMap, drawMarks, edgeNear, levelsOf, nextOf, rangeOf} from "./trace_parts.js";
@@ -170,7 +170,7 @@ function infoOf({data, info}, lane, i) {
 function about(view, block) {
   const {info, lane, i} = block, {data} = view;
   return [`${data.busy[info.cause].label}: ${cyclesText(info.cycles)}, ${secondsText(info.cycles, data.clock_hz)}`, `starts at cycle ${wholeText(lane.start[i])}`,
-    lane.batch?.[i] >= 0 && `micro-batch ${lane.batch[i]}`, info.layer && `layer ${info.layer}${info.direction ? `, ${info.direction}` : ""}`, info.active > 0 && `${wholeText(info.active)} tiles active, tile balance ${percentText(info.balance)}`,
+    lane.batch?.[i] >= 0 && `micro-batch ${lane.batch[i]}`, info.layer && `layer ${info.layer}${info.direction ? `, ${info.direction}` : ""}`, info.active > 0 && `${wholeText(info.active)} of ${wholeText(data.tiles)} tiles active, tile balance among them ${percentText(info.balance)}`,
     (info.sent > 0 || info.received > 0) && `${bytesText(info.sent)} sent, ${bytesText(info.received)} received`].filter(Boolean);
 }
 
@@ -197,10 +197,17 @@ function hover(view, show) {
   canvas.addEventListener("pointerleave", () => show());
 }
 
+// How even the chosen IPU's compute is; only active tiles count, which one of a thousand may be, so it says how many.
+export function balanceText({tiles, tiles_of: ipu}, {balance, active}) {
+  if (!active) return `No compute on IPU ${ipu}`;
+  const whole = Number.isInteger(active), count = active < 100 ? shortText(active.toFixed(1)) : wholeText(active);
+  return `Tile balance of compute on IPU ${ipu}: ${percentText(balance)} among its active tiles, ${whole ? "" : "on average "}${count} of ${wholeText(tiles)}`;
+}
+
 // Cycles by cause of a range, all IPUs together, and the tile balance of the chosen IPU's compute; exact when the kernel has answered for it.
 function proportions(view, from, to) {
-  const {data} = view, told = [view.told, {range: data.visible, proportions: data.proportions, balance: data.balance}].find((each) => each?.range[0] === from && each.range[1] === to);
-  if (told) return {exact: true, balance: told.balance, rows: Object.entries(told.proportions).filter(([, cycles]) => cycles > 0).sort((a, b) => b[1] - a[1])};
+  const {data} = view, told = [view.told, {range: data.visible, proportions: data.proportions, balance: data.balance, active: data.active}].find((each) => each?.range[0] === from && each.range[1] === to);
+  if (told) return {exact: true, balance: balanceText(data, told), rows: Object.entries(told.proportions).filter(([, cycles]) => cycles > 0).sort((a, b) => b[1] - a[1])};
   const source = data.from <= from && data.to >= to ? view : view.overview, rows = new Map();
   source.lanes.forEach((lane) => causeCycles(source.data, lane, (step) => source.info.get(step).cause, from, to)
     .forEach((cycles, c) => rows.set(data.busy_names[c], (rows.get(data.busy_names[c]) ?? 0) + cycles)));
@@ -212,7 +219,7 @@ function proportions(view, from, to) {
 function shares(view, title, from, to) {
   const {data} = view, {exact, balance, rows} = proportions(view, from, to), whole = (to - from) * data.lanes.length || 1;
   const said = `${cyclesText(to - from)} (${secondsText(to - from, data.clock_hz)})${data.lanes.length > 1 ? ` on ${data.lanes.length} IPUs` : ""}${exact || !view.live ? "" : ", about"}`;
-  return [h("h4", {text: title}), h("p", {text: said}), balance === null ? null : h("p", {text: `Tile balance of compute on IPU ${data.tiles_of}: ${percentText(balance)}`}), table([
+  return [h("h4", {text: title}), h("p", {text: said}), balance === null ? null : h("p", {text: balance}), table([
     {label: "cause", text: ([cause]) => data.paints[cause]?.label ?? cause, mark: ([cause]) => data.paints[cause] ?? data.paints.idle_wait_stage},
     {label: "cycles", number: true, text: ([, cycles]) => wholeText(cycles)},
     {label: "share", number: true, text: ([, cycles]) => percentText(cycles / whole), bar: ([, cycles]) => cycles / whole},

@@ -84,7 +84,7 @@ def payload(
         "busy_names": list(BUSY),
         "paints": CAUSES,
         "proportions": _proportions(report, visible),
-        "balance": report.tile_balance(tiles_of or 0, round(visible[0]), round(visible[1])),
+        **_balance(report, tiles_of or 0, (round(visible[0]), round(visible[1]))),
         "tiles_of": tiles_of or 0,
         "most_steps": MAX_STEPS_WITH_TILES,
         "dearest": _dearest(report),
@@ -109,6 +109,11 @@ def _proportions(report: Report, visible: tuple[float, float]) -> dict[str, int]
     for (_, cause), cycles in report.profile.timeline.totals(first, last).items():
         found[cause] = found.get(cause, 0) + cycles
     return _sums([found])
+
+
+def _balance(report: Report, ipu: int, window: tuple[int, int]) -> dict[str, float]:
+    """How even an IPU's compute is inside a window of cycles, and over how many tiles: of the others it says nothing."""
+    return {"balance": report.tile_balance(ipu, *window), "active": report.active_tiles(ipu, *window)}
 
 
 def _dearest(report: Report) -> list[dict[str, Any]]:
@@ -238,7 +243,7 @@ class TraceView(View):
         told = {
             "range": [first, last],
             "proportions": _proportions(self._report, (first, last)),
-            "balance": self._report.tile_balance(ipu, first, last),
+            **_balance(self._report, ipu, (first, last)),
         }
         self.send({"told": told})
 
