@@ -54,7 +54,37 @@ def test_a_tile_and_a_step(screens: Screens, run_views: Callable[..., NotebookPa
     size = {"B": 1, "KiB": 1024, "MiB": 1 << 20}[told[2]]
     assert abs(sum(into) - float(told[1]) * size) <= 0.051 * size  # as the text is rounded
     rows.first.click()
-    assert re.search(rf"Tile {cells[0][1]} receives", panel.locator("p").nth(1).inner_text())
+    assert re.search(rf"Tile {cells[0][1]} of IPU 0 receives", panel.locator("p").nth(1).inner_text())
     panel.get_by_text("Where these cycles come from").click()
     panel.get_by_text(re.compile("busiest tile. Directly")).wait_for()
     lab.screenshot("exchange-explained")
+
+
+SEVERAL = (
+    "from tests.profiler.handmade import handmade_pipeline\nimport workbench as wb\n"
+    "views = wb.views(handmade_pipeline(), 'exchange', 'memory')\nviews"
+)
+
+
+@EVERY_SCREEN
+def test_an_exchange_names_its_ipu_and_another_is_chosen(
+    screens: Screens, run_views: Callable[..., NotebookPage]
+) -> None:
+    lab = run_views(SEVERAL, screen=screens[0])
+    shown = lab.page.get_by_role("region", name="Exchange", exact=True)
+    memory = lab.page.get_by_role("region", name="Memory", exact=True)
+    ipu, of_memory = (
+        place.locator("label", has_text=re.compile("^IPU")).locator("select") for place in (shown, memory)
+    )
+    facts = shown.locator("aside p").first
+    ipu.wait_for()
+    for chosen in ("1", "0"):
+        ipu.select_option(chosen)
+        expect(facts).to_contain_text(f" on IPU {chosen}")
+        expect(shown.locator("aside p").nth(1)).to_contain_text(f" of IPU {chosen} receives")
+        expect(ipu).to_have_value(chosen)
+        expect(of_memory).to_have_value(chosen)
+    of_memory.select_option("1")
+    expect(ipu).to_have_value("1")
+    for screen in lab.on(screens):
+        lab.screenshot(f"exchange-of-two-{screen}")

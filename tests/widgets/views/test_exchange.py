@@ -86,6 +86,15 @@ def test_another_ipu_has_its_own_exchanges() -> None:
     assert steps.loc[view.data["part"]["step"], "ipu"] == 1 - first
 
 
+def test_a_view_that_is_opened_later_shows_the_chosen_ipu() -> None:
+    report, selection = handmade_pipeline().exchange, Selection()
+    selection.ipu = 1 - report.ipu
+    view = exchange.widget(report, selection)
+    assert (view.data["ipu"], view.data["movers"]) == (1 - report.ipu, [0, 1])
+    selection.ipu = 7  # no such
+    assert view.data["ipu"] == 1 - report.ipu
+
+
 def test_the_page_sums_to_the_same(profile: Any, node: str) -> None:
     report = profile.exchange
     told, own = exchange.part(report, [report.tile])

@@ -95,7 +95,7 @@ function draw(view, ctx, width, height, t) {
   const values = partners ? between(found.ends, data.tiles) : found.tiles[view.shown === "partners" ? "received" : view.shown];
   const high = values.reduce((a, b) => Math.max(a, b), 0), isBytes = ["partners", "received", "sent"].includes(view.shown);
   const text = view.shown === "cycles" ? cyclesText : isBytes ? bytesText : wholeText;
-  ctx.fillText(clipText(ctx, `Tile ${tile}: what comes in, and what goes out`, width - LEFT), LEFT, TOP - 18);
+  ctx.fillText(clipText(ctx, `Tile ${tile} of IPU ${data.ipu}: what comes in, and what goes out`, width - LEFT), LEFT, TOP - 18);
   paint(ctx, plan, values, data.ramp, 0, Math.max(1, high));
   numbers(ctx, t, plan);
   if (found.ends) {
@@ -138,13 +138,13 @@ function tell(view) {
   const {data, columns, ui, now, tile, found} = view;
   if (now < 0) { ui.panel.replaceChildren(h("h4", {text: "Nothing is exchanged"}), h("p", {text: "No step of this program moves bytes between tiles."})); return; }
   const name = data.names[columns.name[now]], layer = data.layers[columns.layer[now]];
-  const heading = h("h4", {text: name}), facts = `Step ${columns.step[now]}${layer ? ` of ${layer}` : ""}, ${data.causes[columns.cause[now]].label}: ${cyclesText(columns.cycles[now])}${columns.times[now] === 1 ? "" : `, ${wholeText(columns.times[now])} times`}; ${words(columns.senders[now], "tile")} send ${bytesText(columns.bytes_sent[now])}, ${words(columns.receivers[now], "tile")} receive ${bytesText(columns.bytes_received[now])}.`;
+  const heading = h("h4", {text: name}), facts = `Step ${columns.step[now]}${layer ? ` of ${layer}` : ""} on IPU ${data.ipu}, ${data.causes[columns.cause[now]].label}: ${cyclesText(columns.cycles[now])}${columns.times[now] === 1 ? "" : `, ${wholeText(columns.times[now])} times`}; ${words(columns.senders[now], "tile")} send ${bytesText(columns.bytes_sent[now])}, ${words(columns.receivers[now], "tile")} receive ${bytesText(columns.bytes_received[now])}.`;
   view.step.value = String(columns.step[now]);
   if (!found) { ui.panel.replaceChildren(heading, h("p", {text: facts})); return; }
   const {tiles, parts, ends} = found, {untold, busiest} = found.facts, cost = costOf(parts, tile), mine = cost ? cost.cycles : tiles.cycles[tile];
   const received = tiles.received[tile], sent = tiles.sent[tile], arriving = ends ? summed(ends.out) : 0;
   const lines = [
-    `Tile ${tile} receives ${bytesText(received)}${ends && !untold ? ` from ${words(ends.in.length, "tile")}` : ""}${tiles.shared[tile] ? `, ${bytesText(tiles.shared[tile])} of it alike with its neighbour over the bus they share` : ""}.`,
+    `Tile ${tile} of IPU ${data.ipu} receives ${bytesText(received)}${ends && !untold ? ` from ${words(ends.in.length, "tile")}` : ""}${tiles.shared[tile] ? `, ${bytesText(tiles.shared[tile])} of it alike with its neighbour over the bus they share` : ""}.`,
     `It sends ${bytesText(sent)}${ends && !untold ? ` to ${words(ends.out.length, "tile")}${arriving > sent ? `, once for several: ${bytesText(arriving)} arrive` : ""}` : ""}, in ${words(tiles.pieces[tile], "piece")} in and out.`,
     `It takes ${cyclesText(mine)} of the step's ${wholeText(columns.cycles[now])}${tile === busiest ? ": the step waits for it" : `; the step waits for tile ${busiest}`}.`,
   ];
@@ -159,7 +159,7 @@ function tell(view) {
     h("p", {text: "The arrows choose a tile, b the busiest; , and . the step before and after; [ and ] the exchange that takes more and less."}));
   const sentence = `Exchange ${name} (step ${columns.step[now]}, ${cyclesText(columns.cycles[now])}): ${lines[0]} ${lines[1]}`;
   ui.say(sentence);
-  ui.announce(`${name}, tile ${tile}: ${lines.join(" ")}`);
+  ui.announce(`${name}, tile ${tile} of IPU ${data.ipu}: ${lines.join(" ")}`);
 }
 
 function show(view) {
@@ -204,6 +204,9 @@ function controls(view) {
   view.step.style.maxWidth = "26em";
   const move = (by, ranked) => go(view, columns.step[nextPlace(columns, view.now, by, ranked)], view.tile);
   view.move = move;
+  // A page without a kernel holds the exchanges of one IPU.
+  const ipus = view.live ? data.movers : [data.ipu], ipu = data.movers.length > 1 && choice("IPU", ipus.map((each) => [String(each), `IPU ${each}`]), String(data.ipu), (chosen) => select(view.selection, {ipu: Number(chosen), tile: null}));
+  ui.tools.replaceChildren(ipu || "");
   ui.controls.replaceChildren(picked, button("‹", () => move(-1), {title: "The exchange before. Key: ,", "aria-label": "The exchange before"}), button("›", () => move(1), {title: "The exchange after. Key: .", "aria-label": "The exchange after"}),
     button("Busiest tile", () => go(view, columns.step[view.now], busiestOf(view, view.now)), {title: "The tile the step waits for. Key: b"}),
     choice("colour", Object.entries({partners: "bytes from or to the tile", received: "bytes received", sent: "bytes sent", pieces: "pieces", cycles: "cycles"}), view.shown, (shown) => { view.shown = shown; view.canvas.redraw(); }));

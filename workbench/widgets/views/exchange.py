@@ -55,7 +55,7 @@ def payload(report: Report, tiles: Sequence[int] | None = None) -> tuple[dict[st
         "sentence": report.sentence,
         "layout": layout,
         "ipu": report.ipu,
-        "ipus": profile.ipus,
+        "movers": sorted({int(ipu) for ipu in report.steps["ipu"]}),  # IPUs with steps that move bytes
         "tiles": int(profile.arrays["always_live"].shape[1]),
         "names": names.values,
         "layers": layers.values,
@@ -115,19 +115,25 @@ class ExchangeView(View):
         self.follow(self._follow, "ipu")
 
     def _begin(self) -> None:
-        self.send_payload(*payload(self._report))
+        self.send_payload(*payload(self._on_chosen()))
 
     def _follow(self, change: Any) -> None:
-        """The exchanges of another IPU, when one is chosen: first that which takes most cycles there."""
-        chosen, steps = self.selection.ipu, self._report.steps
-        if chosen is None or chosen == self._report.ipu or not 0 <= chosen < self._report.profile.ipus:
-            return
+        """The exchanges of another IPU, when one is chosen."""
+        before = self._report
+        if self._on_chosen() is not before:
+            self.send_payload(*payload(self._report))
+
+    def _on_chosen(self) -> Report:
+        """The report, on the IPU that is chosen: there of the exchange that takes most cycles first."""
+        report: Report = self._report
+        chosen, steps = self.selection.ipu, report.steps
         here = steps[steps["ipu"] == chosen]
-        if len(here):
+        if chosen is not None and chosen != report.ipu and len(here):
             between = here[here["cause"] == "exchange"]
             best = between if len(between) else here
-            self._report = self._report.of(step=int(best["step"].iloc[int(best["total_cycles"].to_numpy().argmax())]))
-            self.send_payload(*payload(self._report))
+            report = report.of(step=int(best["step"].iloc[int(best["total_cycles"].to_numpy().argmax())]))
+        self._report = report
+        return report
 
     def hear(self, message: Any) -> None:
         """`{"exchange": {"step": id, "tile": n}}` is answered with that part."""

@@ -112,7 +112,7 @@ def _proportions(report: Report, visible: tuple[float, float]) -> dict[str, int]
 
 
 def _balance(report: Report, ipu: int, window: tuple[int, int]) -> dict[str, float]:
-    """How even an IPU's compute is inside a window of cycles, and over how many tiles: of the others it says nothing."""
+    """How even an IPU's compute is inside a window of cycles, and over how many tiles; of others it says nothing."""
     return {"balance": report.tile_balance(ipu, *window), "active": report.active_tiles(ipu, *window)}
 
 
