@@ -25,7 +25,7 @@ def test_a_kind_of_arguments_is_recorded_once() -> None:
     assert len(recorded) == 1
     scaled(np.ones(4, np.float32))
     scaled(np.ones(4, np.float64))  # float32 on the device
-    scaled(np.ones(4, np.int32))
+    scaled(np.ones(4, np.int32), 2)
     scaled(np.ones(3, np.float32), 3.0)
     scaled(np.ones(3, np.float32), by=3.0)
     scaled(np.ones(3, np.float32), np.float32(3))

@@ -202,6 +202,20 @@ def other_type_behind_a_turn(x: Any) -> Any:
     return total
 
 
+def cut_behind_a_turn(x: Any) -> Any:
+    total = 0
+    for _ in tf.range(4):
+        total = total + 0.25
+    return total
+
+
+def cut_in_a_branch(x: Any) -> Any:
+    y = tf.cast(x, tf.int32)
+    if x > 0:
+        y = 0.5
+    return y
+
+
 def none_before(x: Any) -> Any:
     last = None
     while x > 0:
@@ -256,6 +270,8 @@ def drawn_by_a_generator(x: Any) -> Any:
         (read_after_one_branch, ValueError, r"y has a value after one branch .* \(line \d+ of .*\.py: if x > 0:"),
         (other_shapes, ValueError, r"y is .*shape=\(3\).* after one branch .* \(line \d+ of"),
         (other_type_behind_a_turn, ValueError, r"total is .*int32.* before a turn of a `while` .*float32.*tf.constant"),
+        (cut_behind_a_turn, TypeError, r"0\.25 cannot be converted to int32, .*or give it a first value such as 0\.0"),
+        (cut_in_a_branch, ValueError, r"y is .*float32.* after one branch .*int32.*\(line \d+ of"),
         (none_before, ValueError, "last is None before a turn"),
         (kept_in_a_list, ValueError, "made inside a loop or a branch .* an appended list or an attribute does not"),
         (asserted, ValueError, r"assert of a tensor.*\(line \d+ of"),

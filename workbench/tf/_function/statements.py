@@ -178,12 +178,20 @@ def _dtype(value: Any) -> Any:
 def _in(graph: Graph, value: Any, dtype: str | None = None) -> Tensor:
     """The value as a tensor of this graph."""
     with graph.as_default(), _graph.scoped(after=()):
-        given = symbolic(value) if is_symbolic(value) else array(value, dtype)
+        given = symbolic(value) if is_symbolic(value) else _constant(value, dtype)
         found = as_tensor(given)
         if found.graph is graph:
             return found
         made: Tensor = _graph.record("Identity", lambda held: held, found)
         return made
+
+
+def _constant(value: Any, dtype: str | None) -> Any:
+    """An array of a type where that has the value, else of the value's own: then it is unlike the other."""
+    try:
+        return array(value, dtype)
+    except (TypeError, OverflowError):
+        return array(value)
 
 
 def _zeros(like: Any) -> Any:
@@ -378,8 +386,8 @@ class _Carry:
     def _behind(self, name: str, old: Tensor, new: Any) -> Tensor:
         if not _tensor_like(new):
             raise self._unlike(name, old, new)
-        dtype = str(old._dtype) if _plain(new) and not (isinstance(new, float) and "int" in old._dtype) else None
-        found = as_tensor(symbolic(new) if is_symbolic(new) else array(new, dtype))
+        dtype = str(old._dtype) if _plain(new) else None
+        found = as_tensor(symbolic(new) if is_symbolic(new) else _constant(new, dtype))
         if type_of(found) != type_of(old):
             raise self._unlike(name, old, found)
         return found

@@ -15,7 +15,7 @@ import numpy as np
 from workbench.base.checked import checked
 from workbench.base.text import short
 from workbench.errors import InputError, OperandError, WorkbenchError
-from workbench.tf._graph.dtypes import NAMES, as_dtype, given_type
+from workbench.tf._graph.dtypes import NAMES, as_dtype, cuts, given_type
 from workbench.tf._graph.graph import Operation, Tensor, building, in_function, record
 from workbench.tf._graph.layers import adopt, known
 from workbench.tf._graph.variables import Variable
@@ -109,7 +109,7 @@ def plain(value: Any) -> Any:
 
 
 def array(value: Any, dtype: Any = None) -> Any:
-    """Python and numpy numbers as TensorFlow types them: float32 and int32 unless said."""
+    """Python and numpy numbers as TensorFlow types them: float32 and int32 unless said. None is cut or wraps round."""
     wanted = str(as_dtype(dtype)) if dtype is not None else None
     if hasattr(value, "dtype"):
         return jnp.asarray(value, wanted)
@@ -118,6 +118,8 @@ def array(value: Any, dtype: Any = None) -> Any:
         wanted = "float32"
     if wanted is None and found.dtype in (np.int64, np.uint64):
         wanted = "int32"
+    if wanted is not None and cuts(found, wanted):
+        raise TypeError(f"{short(value)} cannot be converted to {wanted}; tf.cast(x, tf.{wanted}) cuts it")
     if wanted is not None and found.size and found.dtype.kind in "iuO" and wanted in _WHOLE:
         _check_held(found, wanted)
     return jnp.asarray(found, wanted)

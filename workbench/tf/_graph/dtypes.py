@@ -84,6 +84,12 @@ def holds_numbers(value: Any) -> bool:
         return False
 
 
+def cuts(value: Any, wanted: str) -> bool:
+    """Whether numbers of Python are real ones where a type has none: TensorFlow refuses 2.0 too, which int32 has."""
+    found = np.asarray(value)
+    return bool(found.size) and found.dtype.kind in "fc" and np.dtype(as_dtype(wanted).as_numpy_dtype).kind in "iub"
+
+
 def _numpys(value: Any) -> str | None:
     """What NumPy calls a type; None for what is none."""
     if value is None or isinstance(value, np.generic | np.ndarray):
@@ -122,4 +128,4 @@ NAMES = (
 )
 DTYPES = {name: DType(name) for name in NAMES} | {"half": DType("float16")}
 
-__all__ = ["DTYPES", "DType", "as_dtype", "given_type", "holds_numbers"]
+__all__ = ["DTYPES", "DType", "as_dtype", "cuts", "given_type", "holds_numbers"]

@@ -14,7 +14,7 @@ from workbench.base.checked import checked
 from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
 from workbench.errors import InputError
-from workbench.tf._graph.dtypes import DType, given_type, holds_numbers
+from workbench.tf._graph.dtypes import DType, cuts, given_type, holds_numbers
 from workbench.tf._graph.shapes import known_sizes
 
 
@@ -47,6 +47,10 @@ class constant_initializer:  # noqa: N801
     @checked
     def __call__(self, shape: Any, dtype: Any = None, partition_info: None = None) -> Any:
         wanted = self.dtype if dtype is None else given_type(dtype)
+        if not hasattr(self.value, "dtype") and cuts(self.value, wanted):
+            raise InputError(
+                f"value is {short(self.value)}, which cannot be converted to {wanted}", expected="whole numbers"
+            )
         made, sizes = jnp.asarray(np.asarray(self.value), str(wanted)), _size(shape, wanted)
         try:
             if not self.verify_shape or made.shape == sizes:

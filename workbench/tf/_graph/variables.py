@@ -18,7 +18,7 @@ from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
 from workbench.errors import InputError, KindError
 from workbench.tf import _hooks
-from workbench.tf._graph.dtypes import DType, as_dtype, given_type, holds_numbers
+from workbench.tf._graph.dtypes import DType, as_dtype, cuts, given_type, holds_numbers
 from workbench.tf._graph.graph import (
     Effects,
     Graph,
@@ -74,6 +74,8 @@ class Variable:
         self.name = f"{self.graph.unique_name('/'.join((*self.scopes.names, name or 'Variable')))}:0"
         first = self._first_of_numbers()
         self._dtype = given_type(_SHORTER.get(str(first.dtype), first.dtype) if dtype is None else dtype)
+        if not hasattr(initial_value, "dtype") and not callable(initial_value) and cuts(first, self._dtype):
+            raise self._no_first(f"it cannot be converted to {self._dtype}")
         self.shape = tuple(int(size) for size in first.shape)
         if shape is not None and known_sizes(shape) != self.shape:
             raise InputError(f"shape is {short(shape)}", expected=f"{self.shape}, the shape of the first value")
@@ -262,6 +264,8 @@ class Variable:
             found = value if isinstance(value, jax.Array) else np.asarray(value)
             if np.dtype(found.dtype).kind not in "biufV":
                 raise TypeError(f"it is of type {found.dtype}")
+            if not hasattr(value, "dtype") and cuts(found, self._dtype):
+                raise TypeError(f"it cannot be converted to {self._dtype}; tf.cast(x, tf.{self._dtype}) cuts it")
             return jnp.asarray(found, str(self._dtype))
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InputError(

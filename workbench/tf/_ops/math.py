@@ -296,7 +296,7 @@ def _shown(found: Any) -> str:
 
 
 @public("one_hot")
-def _one_hot(indices: Any, depth: int, on_value: Any = 1.0, off_value: Any = 0.0, dtype: Any = "float32") -> Any:
+def _one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = "float32") -> Any:
     places, kind = wholes(indices), str(as_dtype(dtype))
     sized([np.size(places), depth], dtype)
     on, off = (_scalar(array(each, None if hasattr(each, "dtype") else kind), kind) for each in (on_value, off_value))
@@ -334,7 +334,8 @@ def _add_n(inputs: Any) -> Any:
 
 @public("range")
 def _range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Any:
-    ends = [array(each) for each in ((0, start, delta) if limit is None else (start, limit, delta))]
+    given = (0, start, delta) if limit is None else (start, limit, delta)
+    ends = [array(each, None if hasattr(each, "dtype") else dtype) for each in given]
     if any(each.ndim or each.dtype == bool for each in ends):
         raise TypeError("start, limit and delta are one number each")
     first, last, step = (each.item() for each in ends)

@@ -8,14 +8,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from workbench.base.text import short
 from workbench.tf._graph.convert import array
+from workbench.tf._graph.dtypes import cuts
 
 
 def typed(value: Any, other: Any) -> Any:
     """An array; a plain number takes the type of the array beside it."""
     if hasattr(value, "dtype"):
         return jnp.asarray(value)
-    return array(value, other.dtype if hasattr(other, "dtype") else None)
+    beside = str(other.dtype) if hasattr(other, "dtype") else None
+    if beside is not None and cuts(value, beside):
+        raise TypeError(
+            f"{short(value)} cannot be converted to {beside}, the type beside it; cast that with "
+            "tf.cast(x, tf.float32), or give it a first value such as 0.0"
+        )
+    return array(value, beside)
 
 
 def truths(value: Any) -> Any:
