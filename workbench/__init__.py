@@ -20,6 +20,7 @@ made_at.watch()
 faces.found_in("workbench.widgets.views", "workbench.widgets.page")
 # `tf` stands below what compiles its programs and below `ipu`; the package knows them all, and loads them when asked.
 _hooks.compiler.set(lambda: importlib.import_module("workbench.executable").compile_traced)
+_hooks.operators.set(lambda: importlib.import_module("workbench.tf._ops.math").OPERATORS)
 _hooks.ipu.set(lambda: importlib.import_module("workbench.ipu"))
 
 __version__ = "0.1.0"

@@ -29,6 +29,37 @@ def test_tf_alone_compiles_for_the_ipu() -> None:
     assert (done.stdout, done.returncode) == ("[2.0, 4.0] True\n", 0), done.stderr
 
 
+FIRST_OPERATOR = """
+import numpy as np
+
+from workbench import ipu, tf
+
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+whole = np.array([1, 2, 3], np.int32)
+
+
+def types():
+    with ipu.scopes.ipu_scope("/device:IPU:0"):
+        made = ipu.ipu_compiler.compile(lambda x: [x * 3, x / 2, x > 1, x[1:], -x, 7 - x], [whole])
+    return [(str(each.dtype), each.op.type) for each in made]
+
+
+before = types()  # no name of tf was used
+tf.constant(1)
+assert before == types(), (before, types())
+print(before)
+"""
+
+
+def test_operators_are_the_same_before_the_first_name_of_tf() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_OPERATOR], capture_output=True, text=True, timeout=120)
+    names = ["multiply", "divide", "greater", "StridedSlice", "negative", "subtract"]
+    types = ["int32", "float32", "bool", "int32", "int32", "int32"]
+    assert (done.stdout, done.returncode) == (f"{list(zip(types, names, strict=True))}\n", 0), done.stderr
+
+
 def test_tensorflow_python_has_ipu() -> None:
     assert tf.python.ipu is ipu
     with pytest.raises(AttributeError, match="has no attribute 'gpu'"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -41,6 +41,7 @@ class Hook(Generic[T]):
 _FRONT_DOOR = "import workbench, which tells it"
 compiler: Hook[Compiler] = Hook("the compiler", _FRONT_DOOR)
 ipu: Hook[ModuleType] = Hook("tensorflow.python.ipu", _FRONT_DOOR)
+operators: Hook[Mapping[str, Callable[..., Any]]] = Hook("arithmetic", _FRONT_DOOR)
 session: Hook[Callable[..., Any]] = Hook("a session", "use tf.Session")  # variables are below what runs them
 
-__all__ = ["Compiler", "Hook", "compiler", "ipu", "session"]
+__all__ = ["Compiler", "Hook", "compiler", "ipu", "operators", "session"]

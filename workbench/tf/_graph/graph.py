@@ -23,6 +23,7 @@ from workbench.base.source.lines import calling_line
 from workbench.base.text import short
 from workbench.errors import InputError, KindError, StateError, WorkbenchError
 from workbench.tf._graph.dtypes import DType, as_dtype
+from workbench.tf._graph.operators import with_operators
 from workbench.tf._graph.shapes import UNKNOWN, TensorShape
 from workbench.tf._graph.stand_ins import types_of
 
@@ -237,6 +238,7 @@ class NoValueError(WorkbenchError, AttributeError):
     """What only an array has, asked of a tensor that gets its value when a program runs."""
 
 
+@with_operators
 class Tensor(keras.KerasTensor):  # type: ignore[misc]
     """A value of a graph: `shape`, `dtype` and the operation that makes it. Shape None: nobody knows its rank."""
 

@@ -32,6 +32,7 @@ from workbench.tf._graph.graph import (
     scoped,
 )
 from workbench.tf._graph.initializers import glorot_uniform_initializer
+from workbench.tf._graph.operators import with_operators
 from workbench.tf._graph.shapes import TensorShape, known_sizes
 
 _SHORTER = {"float64": "float32", "int64": "int32"}  # numbers of Python, as TensorFlow types them
@@ -39,6 +40,7 @@ GLOBAL, TRAINABLE, LOCAL = "variables", "trainable_variables", "local_variables"
 REGULARIZATION = "regularization_losses"
 
 
+@with_operators
 @checked_methods
 class Variable:
     """A resource variable. In a graph, using it reads it and `assign` is an operation; elsewhere both happen at once.

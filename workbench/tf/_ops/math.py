@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -414,21 +414,6 @@ OPERATIONS["div"] = OPERATIONS["divide"]
 OPERATIONS["sub"] = OPERATIONS["subtract"]
 OPERATIONS["mul"] = OPERATIONS["multiply"]
 
-# Operators of tensors and variables, by the operation each stands for.
-_OPERATORS = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floordiv",
-    "mod": "mod",
-    "pow": "pow",
-    "matmul": "matmul",
-    "and": "logical_and",
-    "or": "logical_or",
-}
-_COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
-
 
 def _item(self: Any, index: Any) -> Any:
     if any(isinstance(each, Tensor | Variable) for each in (index if isinstance(index, tuple) else (index,))):
@@ -440,18 +425,7 @@ def _item(self: Any, index: Any) -> Any:
     )
 
 
-def _add_operators() -> None:
-    for kind in (Tensor, Variable):
-        for sign, name in (*_OPERATORS.items(), *_COMPARISONS.items()):
-            operation = OPERATIONS[name]
-            setattr(kind, f"__{sign}__", lambda self, other, _do=operation: _do(self, other))
-            if sign in _OPERATORS:
-                setattr(kind, f"__r{sign}__", lambda self, other, _do=operation: _do(other, self))
-        for sign, name in (("neg", "negative"), ("abs", "abs"), ("invert", "logical_not")):
-            setattr(kind, f"__{sign}__", lambda self, _do=OPERATIONS[name]: _do(self))
-        setattr(kind, "__getitem__", _item)  # noqa: B010
+# What the operators of tensors and variables do.
+OPERATORS: Mapping[str, Callable[..., Any]] = {**OPERATIONS, "getitem": _item}
 
-
-_add_operators()
-
-__all__ = ["OPERATIONS", "public", "sized"]
+__all__ = ["OPERATIONS", "OPERATORS", "public", "sized"]
