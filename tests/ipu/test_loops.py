@@ -88,6 +88,16 @@ def test_loops_nest_and_use_what_is_around_them() -> None:
     assert result.tolist() == [12, 24]
 
 
+def test_a_body_hands_on_what_is_around_it() -> None:
+    def around(x: Any) -> Any:
+        inner = repeat(2, lambda one: repeat(2, lambda two: x, [0.0]), [0.0])
+        ends = while_loop(lambda one, two: tf.less(one, 3.0), lambda one, two: (one + 1, x), [0.0, 0.0])
+        return [repeat(3, lambda value: x, [0.0]), inner, *ends]
+
+    assert run(around, np.float32(5))[0] == [5, 5, 3, 5]
+    assert run(lambda go: while_loop(lambda one: go, lambda one: one + 1, [0.0], maximum_iterations=2), True)[0] == [2]
+
+
 def test_gradients_go_through_a_loop() -> None:
     def computation(x: Any) -> Any:
         y = repeat(3, lambda value: value * x, [tf.constant(1.0)])

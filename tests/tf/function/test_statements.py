@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workbench import tf
+from workbench import ipu, tf
 
 
 def collatz(n: Any) -> Any:
@@ -288,6 +288,25 @@ def test_what_cannot_be_recorded_is_refused_with_its_line_and_a_cure(
     with pytest.raises(kind, match=told) as raised:
         tf.function(written)(np.float32(3))
     assert "To mend it" in str(raised.value) or "Expected" in str(raised.value)
+
+
+class Kept:
+    """Something with attributes."""
+
+
+def test_what_a_loop_keeps_by_name_is_what_its_last_turn_gave() -> None:
+    def kept(x: Any) -> Any:
+        found, other, last = {}, Kept(), 0.0
+        for _ in tf.range(3):
+            found["a"] = x
+            other.a = found["a"] + 1.0
+            last = x
+        return found, other.a, last
+
+    strategy = ipu.ipu_strategy.IPUStrategy()
+    for device in (lambda: tf.function(kept)(np.float32(2)), lambda: strategy.run(tf.function(kept), [np.float32(2)])):
+        found, one_more, last = device()
+        assert (list(found), float(found["a"]), float(one_more), float(last)) == (["a"], 2.0, 3.0, 2.0)
 
 
 def test_an_error_inside_notes_the_line_of_the_program() -> None:

@@ -34,8 +34,9 @@ class Body:
 
     @property
     def captures(self) -> tuple[Tensor, ...]:
-        """Tensors from outside that it uses."""
-        return tuple(self.graph.captures)
+        """Tensors from outside that it uses, or hands on as they are."""
+        through = [each for each in self.results if isinstance(each, Tensor) and each.graph is not self.graph]
+        return tuple(dict.fromkeys((*self.graph.captures, *through)))
 
     def __call__(self, run: Running, captured: Mapping[Tensor, Any], values: Sequence[Any], state: State) -> list[Any]:
         """Evaluate it; the values of its results, None for operations."""
