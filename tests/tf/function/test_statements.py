@@ -11,6 +11,10 @@ import pytest
 from workbench import ipu, tf
 
 
+class Kept:
+    """Something with attributes."""
+
+
 def collatz(n: Any) -> Any:
     steps = 0
     while n > 1:
@@ -231,6 +235,61 @@ def kept_in_a_list(x: Any) -> Any:
     return tf.stack(seen)
 
 
+def kept_from_around(x: Any) -> Any:
+    seen = []
+    for _ in tf.range(3):
+        seen.append(x)
+    return tf.stack(seen)
+
+
+def kept_in_a_while(x: Any) -> Any:
+    seen = {"all": []}
+    while x < 5:
+        seen["all"].insert(0, (x, 1))
+        x = x + 1
+    return x
+
+
+def kept_in_an_attribute(x: Any) -> Any:
+    found = Kept()
+    found.seen = []
+    for _ in tf.range(3):
+        found.seen += [x]
+    return x
+
+
+def kept_by_a_function(x: Any) -> Any:
+    seen = []
+
+    def keep() -> None:
+        seen.append(x)
+
+    for _ in tf.range(3):
+        keep()
+    return tf.stack(seen)
+
+
+def kept_in_a_branch(x: Any) -> Any:
+    seen = [x]
+    if x > 5:
+        seen.append(x)
+    return tf.stack(seen)
+
+
+def taken_in_a_loop(x: Any) -> Any:
+    left = [x, x, x]
+    for _ in tf.range(3):
+        x = x + left.pop()
+    return x
+
+
+def kept_in_a_dict(x: Any) -> Any:
+    seen = {}
+    for _ in tf.range(3):
+        seen.update(last=x * 2)
+    return seen["last"] + 1
+
+
 def asserted(x: Any) -> Any:
     assert x > 0
     return x
@@ -264,6 +323,10 @@ def drawn_by_a_generator(x: Any) -> Any:
     return x + next(each for each in [1.0])
 
 
+TURN = "a turn of a `for` on tensors"
+LINE = r"\(line \d+ of .*\.py"
+
+
 @pytest.mark.parametrize(
     ("written", "kind", "told"),
     [
@@ -273,7 +336,14 @@ def drawn_by_a_generator(x: Any) -> Any:
         (cut_behind_a_turn, TypeError, r"0\.25 cannot be converted to int32, .*or give it a first value such as 0\.0"),
         (cut_in_a_branch, ValueError, r"y is .*float32.* after one branch .*int32.*\(line \d+ of"),
         (none_before, ValueError, "last is None before a turn"),
-        (kept_in_a_list, ValueError, "made inside a loop or a branch .* an appended list or an attribute does not"),
+        (kept_in_a_list, ValueError, rf"seen has 0 elements before {TURN} and 1 behind it {LINE}: for _ in tf.range"),
+        (kept_from_around, ValueError, rf"seen has 0 elements before {TURN} and 1 behind it {LINE}.* range, whose"),
+        (kept_in_a_while, ValueError, r"seen has 0 elements before a turn of a `while` on tensors and 1"),
+        (kept_in_an_attribute, ValueError, rf"found\.seen has 0 elements before {TURN} and 1"),
+        (kept_by_a_function, ValueError, rf"seen has 0 elements before {TURN} and 1"),
+        (kept_in_a_branch, ValueError, rf"seen has 1 elements before a branch of an `if` on tensors and 2 .* {LINE}"),
+        (taken_in_a_loop, ValueError, rf"left has 3 elements before {TURN} and 2"),
+        (kept_in_a_dict, ValueError, "made inside a loop or a branch .* an appended list or an attribute does not"),
         (asserted, ValueError, r"assert of a tensor.*\(line \d+ of"),
         (branched_on_several, ValueError, r"the condition of an `if` is .*shape=\(2\).*tf.reduce_any"),
         (left_a_loop_of_python, ValueError, r"a loop over range\(0, 3\), which is Python's.*loop over tf.range"),
@@ -290,8 +360,22 @@ def test_what_cannot_be_recorded_is_refused_with_its_line_and_a_cure(
     assert "To mend it" in str(raised.value) or "Expected" in str(raised.value)
 
 
-class Kept:
-    """Something with attributes."""
+def test_lists_of_a_turn_and_numbers_in_lists_stay_python() -> None:
+    turns: list[int] = []
+
+    def pairs_of(x: Any) -> Any:
+        for _ in tf.range(3):
+            pair = []
+            for sign in (1.0, -2.0):
+                pair.append(sign * x)
+            pair.pop()
+            pair.append(x)
+            turns.append(len(pair))
+            x = tf.reduce_sum(tf.stack(pair))
+        return x
+
+    assert float(tf.function(pairs_of)(np.float32(2))) == 16  # doubled in each turn
+    assert set(turns) == {2}
 
 
 def test_what_a_loop_keeps_by_name_is_what_its_last_turn_gave() -> None:

@@ -20,6 +20,7 @@ from workbench.errors import InputError
 from workbench.tf import _graph, _hooks
 from workbench.tf._function import lines
 from workbench.tf._function.iteration import Turns, turns_of
+from workbench.tf._function.kept import refuse_kept
 from workbench.tf._function.recording import effects
 from workbench.tf._graph import Graph, Tensor
 from workbench.tf._graph.convert import array, is_symbolic, symbolic
@@ -93,7 +94,8 @@ def if_stmt(
 
 def _branch(block: Block, get_state: Any) -> tuple[Graph, Sequence[Any]]:
     graph = Graph(outer=_graph.get_default_graph())
-    with graph.as_default(), _graph.scoped(after=()):
+    todo = "give a variable a tensor in both branches, and append that behind the `if`"
+    with graph.as_default(), _graph.scoped(after=()), refuse_kept("branch of an `if`", todo, block):
         block()
         return graph, get_state()
 
@@ -221,6 +223,7 @@ def while_stmt(
         if not again:
             return
         body()
+    body = _turn("while", body)
     carry = _Carry("while", get_state, set_state, symbol_names, body)
     loops = _hooks.ipu.get().loops
 
@@ -271,7 +274,21 @@ def for_stmt(
         )
     if turns.count == 0 and isinstance(turns.count, int):
         return
-    _Loop(turns, extra_test, body, get_state, set_state, symbol_names).run()
+    _Loop(turns, extra_test, _turn("for", body), get_state, set_state, symbol_names).run()
+
+
+def _turn(kind: str, body: Callable[..., Any]) -> Callable[..., Any]:
+    """A loop's body, which keeps no tensor in a list from outside."""
+    todo = (
+        "give a variable a tensor before the loop and a new one inside, or loop over Python's range, whose turns are "
+        "all recorded"
+    )
+
+    def turn(*target: Any) -> None:
+        with refuse_kept(f"turn of a `{kind}`", todo, body):
+            body(*target)
+
+    return turn
 
 
 def _python_for(iter_: Any, extra_test: Any, body: Callable[[Any], Any]) -> None:
