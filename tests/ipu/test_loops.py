@@ -9,6 +9,7 @@ import pytest
 
 from tests.ipu.graphs import compiled, configure, run
 from workbench import ipu, tf
+from workbench.errors import InputError
 
 repeat, while_loop = ipu.loops.repeat, ipu.loops.while_loop
 
@@ -134,6 +135,23 @@ def test_bodies_that_do_not_fit(body: Any, told: str) -> None:
     with pytest.raises(TypeError, match=told):
         compiled(lambda: repeat(2, body, [tf.constant(1.0)]))
     assert run(lambda: repeat(2, lambda one: one + 1, [1.0]))[0] == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        (lambda one: tf.reduce_sum(one), r"returned float32\[\]\. Expected: one bool"),
+        (lambda one: one < 3, r"returned bool\[2\]\..* To mend it: compare .* tf\.reduce_all"),
+        (lambda one: (one[0] < 3, one[1] < 3), r"returned bool\[\], bool\[\]\."),
+        (lambda one: 1, r"returned int32\[\]\."),
+        (lambda one: None, r"returned nothing\."),
+        (lambda one: tf.no_op(), r"returned <tf.Operation"),
+    ],
+)
+def test_conditions_that_are_not_one_yes_or_no(condition: Any, told: str) -> None:
+    with pytest.raises(InputError, match=rf"^The loop's condition {told}"):
+        compiled(lambda: while_loop(condition, lambda one: one + 1, [np.zeros(2, np.float32)]))
+    assert run(lambda: while_loop(lambda one: one < 3, lambda one: one + 1, [[1.0]]))[0][0].tolist() == [3]
 
 
 def test_operations_come_behind_tensors() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from workbench.base.text import short
-from workbench.errors import InputError, KindError
+from workbench.errors import InputError, KindError, OperandError
 from workbench.ipu._feeds import body_arguments
 from workbench.ipu.ipu_infeed_queue import IPUInfeedQueue
 from workbench.tf import _graph
@@ -62,7 +63,7 @@ def _loop(condition: Callable[..., Any] | None, body: Callable[..., Any], inputs
     _check_results(traced.results, types)
     bodies = [traced]
     if condition is not None:
-        bodies.insert(0, trace(condition, types)[0])
+        bodies.insert(0, _condition(condition, types))
     if queue is not None and not queue.dequeued:
         raise InputError("The loop took nothing from its infeed queue: the queue has not been dequeued.")
     operation = loop(
@@ -143,6 +144,22 @@ def _check_arguments(
         ) from None
     except ValueError:  # a function of C has no signature to look at
         return
+
+
+def _condition(condition: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], str]]) -> Body:
+    """The traced condition, which returns one yes or no."""
+    traced, returned = trace(condition, types)
+    if len(traced.results) == 1 and isinstance(traced.results[0], Tensor):
+        shape, dtype = type_of(traced.results[0])
+        if dtype == "bool" and math.prod(shape) == 1:
+            return traced
+    tensors = [type_of(each) for each in traced.results if isinstance(each, Tensor)]
+    told = _text(tensors) if len(tensors) == len(traced.results) else short(returned)
+    raise OperandError(
+        f"The loop's condition returned {told}",
+        expected="one bool, bool[]",
+        todo="compare what it returns, such as value < 3, and reduce several with tf.reduce_all or tf.reduce_any",
+    )
 
 
 def _check_results(results: Sequence[Any], types: Sequence[tuple[tuple[int, ...], str]]) -> None:
