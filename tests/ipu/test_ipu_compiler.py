@@ -10,6 +10,7 @@ import pytest
 
 from tests.ipu.graphs import compiled, configure, run
 from workbench import ipu, tf
+from workbench.errors import InputError
 
 ONES = np.ones(2, np.float32)
 
@@ -181,6 +182,14 @@ def test_what_an_estimator_returns_is_refused() -> None:
 def test_what_is_no_tensor_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match="it must return tensors and operations"):
         compiled(lambda: [tf.constant(1.0), wrong])
+
+
+@pytest.mark.parametrize("inputs", [None, [np.float32(1)], [1.0, 2.0, 3.0]])
+def test_inputs_are_as_many_as_arguments(inputs: Any) -> None:
+    told = rf"^computation cannot be called with {len(inputs or ())} inputs: .*To mend it: give them in the list"
+    with ipu.scopes.ipu_scope("/device:IPU:0"), pytest.raises(InputError, match=told) as raised:
+        ipu.ipu_compiler.compile(lambda a, b: a + b, inputs)
+    assert isinstance(raised.value, TypeError)
 
 
 def test_inputs_are_a_list() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import jax
 import numpy as np
 
 from workbench.base.text import short
-from workbench.errors import InputError, KindError, WorkbenchError
+from workbench.errors import CallError, InputError, KindError, WorkbenchError
 from workbench.ipu.scopes import ipu_jit_scope
 from workbench.tf import _graph
 from workbench.tf._graph import Operation, Tensor
@@ -42,6 +43,7 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     first = len(graph.operations)
     with ipu_jit_scope(0):
         given = _given(inputs)
+        _check_arguments(computation, given)
         returned = computation(*given)
         _check_returned(returned)
         result = _packed(returned, graph.operations[first:])
@@ -52,6 +54,19 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
             todo="call ipu_compiler.compile inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`",
         )
     return result
+
+
+def _check_arguments(computation: Callable[..., Any], given: Sequence[Any]) -> None:
+    try:
+        inspect.signature(computation).bind(*given)
+    except TypeError as error:
+        raise CallError(
+            f"computation cannot be called with {len(given)} inputs: {error}",
+            expected="as many inputs as it has arguments",
+            todo="give them in the list `inputs` of ipu_compiler.compile",
+        ) from None
+    except ValueError:  # a function of C has no signature to look at
+        return
 
 
 def _given(inputs: Any) -> list[Any]:
