@@ -290,6 +290,16 @@ def kept_in_a_dict(x: Any) -> Any:
     return seen["last"] + 1
 
 
+def begins_as_an_argument(x: Any) -> Any:
+    return tf.Variable(x * 2.0) + 1.0
+
+
+def begins_in_a_loop(x: Any) -> Any:
+    for i in tf.range(3):
+        x = x + tf.cast(tf.Variable(i), tf.float32)
+    return x
+
+
 def asserted(x: Any) -> Any:
     assert x > 0
     return x
@@ -344,6 +354,8 @@ LINE = r"\(line \d+ of .*\.py"
         (kept_in_a_branch, ValueError, rf"seen has 1 elements before a branch of an `if` on tensors and 2 .* {LINE}"),
         (taken_in_a_loop, ValueError, rf"left has 3 elements before {TURN} and 2"),
         (kept_in_a_dict, ValueError, "made inside a loop or a branch .* an appended list or an attribute does not"),
+        (begins_as_an_argument, ValueError, "initial_value is .* only while .* make the variable outside the function"),
+        (begins_in_a_loop, ValueError, "initial_value is .* only while .* make the variable outside the function or"),
         (asserted, ValueError, r"assert of a tensor.*\(line \d+ of"),
         (branched_on_several, ValueError, r"the condition of an `if` is .*shape=\(2\).*tf.reduce_any"),
         (left_a_loop_of_python, ValueError, r"a loop over range\(0, 3\), which is Python's.*loop over tf.range"),
@@ -376,6 +388,31 @@ def test_lists_of_a_turn_and_numbers_in_lists_stay_python() -> None:
 
     assert float(tf.function(pairs_of)(np.float32(2))) == 16  # doubled in each turn
     assert set(turns) == {2}
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        (cut_behind_a_turn, "total = total + 0.25"),
+        (begins_as_an_argument, "return tf.Variable(x * 2.0) + 1.0"),
+    ],
+)
+def test_what_is_refused_notes_its_line(written: Callable[[Any], Any], line: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot|only") as raised:
+        tf.function(written)(np.float32(3))
+    assert raised.value.__notes__[-1].endswith(f" of test_statements.py: {line}")
+
+
+def test_a_variable_begins_as_a_tensor_that_no_argument_makes() -> None:
+    held: list[Any] = []
+
+    @tf.function
+    def scaled(x: Any) -> Any:
+        if not held:
+            held.append(tf.Variable(tf.ones([2]) * 3.0))
+        return x * held[0]
+
+    assert [scaled(np.float32(by)).tolist() for by in (1, 2)] == [[3, 3], [6, 6]]
 
 
 def test_what_a_loop_keeps_by_name_is_what_its_last_turn_gave() -> None:

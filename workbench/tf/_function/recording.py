@@ -19,7 +19,7 @@ from workbench.tf._graph import Graph, Operation, Tensor
 from workbench.tf._graph.convert import is_symbolic, symbolic
 from workbench.tf._graph.evaluate import needed_by
 from workbench.tf._graph.variables import GLOBAL, Variable
-from workbench.tf._ops.control import as_tensor, no_value
+from workbench.tf._ops.control import as_tensor
 from workbench.tf._session.cluster import cluster
 from workbench.tf._session.session import Session
 
@@ -131,7 +131,9 @@ def record(name: str, body: Callable[..., Any], asked: Asked, where: Where, *, w
         _graph.scoped(device=where.device, compiled=where.on_ipu, names=(), after=(), outside="", stage=None),
         keras_calls.recorded(),
     ):
-        params = tuple(Operation("Placeholder", (), [kind], no_value, name=label).outputs[0] for label, kind in named)
+        params = tuple(
+            Operation("Placeholder", (), [kind], _graph.no_value, name=label).outputs[0] for label, kind in named
+        )
         args, kwargs = asked.filled(params)
         returned = body(*args, **kwargs)
         leaves, structure = jax.tree_util.tree_flatten(returned, is_leaf=lambda each: each is None)

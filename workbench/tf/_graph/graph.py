@@ -432,6 +432,33 @@ def record(
     return jax.tree_util.tree_unflatten(structure, operation.outputs)
 
 
+def no_value(run: Running, values: Sequence[Any]) -> Sequence[Any]:
+    """For an operation whose results are always given: arguments of a function, values that a loop carries."""
+    raise AssertionError("an argument of a body was never given")
+
+
+def refuse_passing(first: Tensor) -> None:
+    """An `InputError` for a variable's first value, made before a program runs, of what has a value only while it does:
+    a function's arguments, a loop's values."""
+    if any(each.compute is no_value for each in _ancestors(first)):
+        raise InputError(
+            f"initial_value is {first}, which has a value only while what is recorded runs",
+            expected="a value that is known before, or a function that gives it",
+            todo="make the variable outside the function or loop, and assign the tensor to it inside",
+        )
+
+
+def _ancestors(tensor: Tensor) -> Iterator[Operation]:
+    """The operations that a tensor is computed by, each once."""
+    pending, seen = [tensor.op], {tensor.op}
+    while pending:
+        operation = pending.pop()
+        yield operation
+        new = {each.op for each in operation.inputs} - seen
+        seen |= new
+        pending += new
+
+
 def known_shape(tensor: Tensor) -> tuple[int, ...]:
     """The static shape; an `InputError` when a dimension is not known."""
     if tensor.shape is UNKNOWN or any(size is None for size in tensor.shape):
@@ -459,6 +486,7 @@ __all__ = [
     "in_function",
     "known_shape",
     "next_number",
+    "no_value",
     "outside_graphs",
     "record",
     "reset_default_graph",

@@ -29,6 +29,7 @@ from workbench.tf._graph.graph import (
     default_session,
     get_default_graph,
     known_shape,
+    refuse_passing,
     scoped,
 )
 from workbench.tf._graph.initializers import glorot_uniform_initializer
@@ -96,6 +97,7 @@ class Variable:
         given = self._given
         if isinstance(given, Tensor):
             if abstract:
+                refuse_passing(given)
                 return jax.ShapeDtypeStruct(known_shape(given), given._dtype)
             return _hooks.session.get()(graph=given.graph).run(given)
         if callable(given):

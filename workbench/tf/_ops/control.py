@@ -44,17 +44,12 @@ class Body:
         return run_body(run, self.graph, {**captured, **bound}, self.results, state)
 
 
-def no_value(run: Running, values: Sequence[Any]) -> Sequence[Any]:
-    """For an operation whose results are always given."""
-    raise AssertionError("an argument of a body was never given")
-
-
 def parameters(graph: Graph, types: Sequence[tuple[tuple[int, ...], str]]) -> tuple[Tensor, ...]:
     """Tensors that stand for values a body is given."""
     if not types:
         return ()
     with _graph.scoped(names=(), after=()):
-        return Operation("Argument", (), types, no_value, graph=graph).outputs
+        return Operation("Argument", (), types, _graph.no_value, graph=graph).outputs
 
 
 def trace(
