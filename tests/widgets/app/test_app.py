@@ -327,8 +327,10 @@ def test_cancel_leaves_what_was_there(app: App) -> None:
 def test_while_a_compile_runs_nobody_is_asked_to_press_compile(
     ends: str, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app.compile()
-    assert app.wait(120)
+    for batch in (4, 8):
+        app.run.batch_size.value = batch
+        app.compile()
+        assert app.wait(120)
     go_on = threading.Event()
     monkeypatch.setattr(app_module, "compiled", lambda *given: go_on.wait(60) and compiled(*given))
     app.run.batch_size.value = 16
@@ -340,6 +342,8 @@ def test_while_a_compile_runs_nobody_is_asked_to_press_compile(
         assert "changed since" not in app.bar.form.value
         app.run.batch_size.value = 32
         assert "changed since" not in app.bar.form.value
+        app.history.box.children[0].children[0].click()  # an earlier result is shown meanwhile
+        assert (app.compile_button.disabled, app.cancel_button.disabled) == (True, False)
         if ends == "well":
             app.run.batch_size.value = 16
         else:

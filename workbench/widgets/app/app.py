@@ -439,7 +439,7 @@ class App(ipywidgets.VBox):
         self._asked = entry.asked
         self.history.mark(entry)
         self._show_code()
-        self._enable()
+        self._enable(running=self.running)
 
     def _offer(self, *children: Any) -> None:
         """Put what may mend the result above it, in place of what was there."""

@@ -28,15 +28,19 @@ def _rows(title: str, over: str, rows: list[tuple[str, float, str, bool]], capac
     picture = svg.Picture(960, TOP + ROW * len(drawn) + (30 if len(rows) > MOST else 10), title)
     picture.text(LEFT, TOP - 16, over, "m")
     most = max([capacity, 1e-30, *(much for _, much, _, _ in drawn)])
+    limit = LEFT + WIDE * capacity / most  # text on either side of it can be read
     for place, (name, much, said, fits) in enumerate(drawn):
         y = TOP + ROW * place
         picture.text(16, y + 12, name, "t")
         length = max(1.0, WIDE * much / most) if much else 0.0
         if length:
             picture.box(LEFT, y + 2, length, 12, fill=ACCENT if fits else BAD, radius=2)
-        picture.text(LEFT + length + (8 if length else 0), y + 12, said, "m")
+        behind = LEFT + length + (8 if length else 0)
+        if capacity and behind <= limit <= behind + 7 * len(said):
+            behind = limit + 8
+        picture.text(behind, y + 12, said, "m")
     if capacity:
-        picture.path(f"M{LEFT + WIDE * capacity / most:.1f} {TOP - 6}v{ROW * len(drawn)}", "k")
+        picture.path(f"M{limit:.1f} {TOP - 6}v{ROW * len(drawn)}", "k")
     if len(rows) > MOST:
         picture.text(16, TOP + ROW * len(drawn) + 14, f"{len(rows) - MOST} more are in the table.", "m")
     return str(picture)
