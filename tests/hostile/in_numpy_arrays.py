@@ -42,6 +42,8 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def clipped(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     given = number(t)
+    if given.dtype.kind != "f" and any(isinstance(each, float) for each in (clip_value_min, clip_value_max)):
+        raise TypeError("real bounds of whole numbers")
     low, high = (alike([given, each])[1] for each in (clip_value_min, clip_value_max))
     return np.broadcast_to(np.clip(given, low, high), given.shape)
 
