@@ -25,6 +25,7 @@ UNKNOWN = "nosuch"
 LAYERS = "ipu.keras.layers"
 NORMS, PARTS = ("GroupNormalization", "InstanceNormalization", "LayerNormalization"), ("beta", "gamma")
 DEVICES = "zero"  # the one that is configured
+WHOLE = "zero|past 64 bits|10**18|numpy scalar"
 
 RESULTS: Mapping[str, str] = {
     "ipu.ipu_infeed_queue.IPUInfeedQueue.dataset": "numpy array",
@@ -84,9 +85,9 @@ RESULTS: Mapping[str, str] = {
     **{f"{LAYERS}.norms.{norm}.{name}": "true" for norm in NORMS for name in ("center", "scale", "trainable")},
     f"{LAYERS}.norms.GroupNormalization.strided_channel_grouping": "true",
     f"{LAYERS}.norms.GroupNormalization.groups": "numpy scalar",
-    **{f"{LAYERS}.norms.{norm}.channels_axis": f"negative|{DEVICES}" for norm in NORMS[:2]},
+    **{f"{LAYERS}.norms.{norm}.channels_axis": f"negative|{WHOLE}" for norm in NORMS[:2]},
     f"{LAYERS}.norms.LayerNormalization.axis": "negative|zero|past 64 bits|10**18",
-    **{f"{LAYERS}.norms.{norm}.epsilon": f"{DEVICES}|float" for norm in NORMS},
+    **{f"{LAYERS}.norms.{norm}.epsilon": f"{WHOLE}|float" for norm in NORMS},
     **{f"{LAYERS}.norms.{norm}.{part}_initializer": "none|callable|class" for norm in NORMS for part in PARTS},
     **{f"{LAYERS}.norms.{norm}.name": "none|empty text|controls|markup|turned|half a character" for norm in NORMS},
     # without them these stages have nothing to take or nowhere to give it to

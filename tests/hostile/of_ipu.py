@@ -61,7 +61,8 @@ def on_ipu(*values: Any) -> Any:
 
 
 def few(*values: Any) -> Any:
-    return wb.tf.less(wb.tf.add_n([0.0, *map(wb.tf.reduce_sum, values)]), 100.0)
+    sums = [wb.tf.reduce_sum(wb.tf.cast(each, "float32")) for each in values]
+    return wb.tf.less(wb.tf.add_n([0.0, *sums]), 100.0)
 
 
 DATASET = [np.float32(number) for number in range(4)]
