@@ -34,11 +34,15 @@ class WorkbenchError(Exception):
             parts.append(f"Expected: {expected}")
         if todo:
             parts.append(f"To mend it: {todo}")
-        super().__init__(shown(". ".join(part.rstrip(".") for part in parts) + ".", keep="\n\t"))
+        super().__init__(shown(" ".join(map(_ended, parts)), keep="\n\t"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors go between processes, and are copied, with all their fields."""
         return _again, (type(self), self.args), dict(self.__dict__)
+
+
+def _ended(part: str) -> str:
+    return part if part.endswith("?") else f"{part.rstrip('.')}."
 
 
 class InputError(WorkbenchError, ValueError):

@@ -126,3 +126,33 @@ def test_names_that_the_sdk_has_not_either_are_none(module: str) -> None:
         _ = owner.normalisation_ops
     with pytest.raises(ImportError, match="cannot import name 'normalisation_ops'"):
         exec(f"from workbench.{module} import normalisation_ops")
+
+
+THROUGH_TF = {
+    "import workbench.tf.python.ipu.config as found": "workbench.ipu.config",
+    "from workbench.tf.python import ipu as found": "workbench.ipu",
+    "from workbench.tf.python.ipu import utils as found": "workbench.ipu.utils",
+    "from workbench.tf.python.ipu import pipelining_ops as found": "workbench.ipu.ops.pipelining_ops",
+    "import workbench.tf.python.ipu.ops.pipelining_ops as found": "workbench.ipu.ops.pipelining_ops",
+    "import workbench.tf.python.ipu.keras.layers as found": "workbench.ipu.keras.layers",
+}
+
+
+@pytest.mark.parametrize("itself_first", [True, False])
+def test_the_paths_of_tensorflow_lead_to_the_module_itself(itself_first: bool) -> None:
+    lines = []
+    for line, name in THROUGH_TF.items():
+        both = (f"import {name} as itself", line)
+        lines += [*(both if itself_first else both[::-1]), f"assert found is itself, {name!r}"]
+        lines.append(f"assert found.__name__ == found.__spec__.name == {name!r}, found.__spec__")
+    assert fresh("\n".join(lines)) == ""
+
+
+def test_names_are_imported_by_the_paths_of_tensorflow() -> None:
+    from workbench.tf.python.ipu.config import IPUConfig
+
+    assert IPUConfig is ipu.config.IPUConfig
+    with pytest.raises(ImportError, match="'horovod' of workbench.ipu is not modelled. To mend it: "):
+        exec("from workbench.tf.python.ipu.horovod import anything")
+    with pytest.raises(ImportError, match="normalisation_ops"):
+        exec("import workbench.tf.python.ipu.normalisation_ops")

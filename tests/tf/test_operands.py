@@ -64,3 +64,53 @@ def test_what_the_type_beside_has_is_taken() -> None:
     assert run(lambda x: x * 2, WHOLE.astype(np.float32))[0][0].tolist() == [2, 4, 6]
     assert tf.one_hot([1], 2, dtype=tf.int32).tolist() == [[0, 1]]
     assert tf.constant([], dtype=tf.int32).shape == (0,)
+
+
+REAL = (np.float32(0.5), np.array(0.5), np.full((), 0.5, "float16"))
+
+
+@pytest.mark.parametrize("real", REAL)
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda real: tf.constant(real, dtype=tf.int32),
+        lambda real: tf.convert_to_tensor(tf.constant(real), dtype=tf.int32),
+        lambda real: tf.Variable(real, dtype=tf.int32),
+        lambda real: tf.Variable(1).assign(real),
+        lambda real: tf.Variable(1).assign_add(real),
+        lambda real: tf.Variable(1).load(real),
+    ],
+)
+def test_an_array_of_real_numbers_is_made_none_of_whole_ones(made: Callable[[Any], Any], real: Any) -> None:
+    with pytest.raises(ValueError, match=r"0\.5.* cannot be converted to int32"):
+        made(real)
+
+
+def test_a_tensor_that_a_variable_would_cut_is_refused() -> None:
+    with tf.Graph().as_default():
+        counted, real = tf.Variable(1), tf.compat.v1.placeholder(tf.float32, [])
+        with pytest.raises(ValueError, match=r"which Variable:0 of int32 would cut.*tf\.cast\(x, tf\.int32\)"):
+            counted.assign_add(real)
+        assert counted.assign_add(tf.cast(real, tf.int32)).dtype == tf.int32
+        assert tf.Variable(0.5).assign(tf.cast(real, tf.int32)).dtype == tf.float32
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: tf.Variable(np.uint8(3)).assign_add(300),
+        lambda: tf.Variable(np.uint8(3)).assign(np.int32(-1)),
+        lambda: tf.constant(np.array([1, 300]), dtype=tf.uint8),
+        lambda: tf.constant(2**40),
+    ],
+)
+def test_a_whole_number_comes_out_as_no_other(made: Callable[[], Any]) -> None:
+    with pytest.raises(ValueError, match=r"(300|-1|1099511627776) is none of the numbers from "):
+        made()
+
+
+def test_arrays_that_a_type_has_are_taken() -> None:
+    assert tf.constant(np.array([1, 255]), dtype=tf.uint8).tolist() == [1, 255]
+    assert tf.constant(np.array([]), dtype=tf.int32).shape == (0,)
+    assert tf.Variable(1).assign(np.int64(7)).numpy() == 7
+    assert tf.Variable(1.0).assign(np.int64(7)).numpy() == 7.0

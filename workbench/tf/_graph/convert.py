@@ -15,7 +15,7 @@ import numpy as np
 from workbench.base.checked import checked
 from workbench.base.text import short
 from workbench.errors import InputError, OperandError, WorkbenchError
-from workbench.tf._graph.dtypes import NAMES, as_dtype, cuts, given_type
+from workbench.tf._graph.dtypes import as_dtype, check_has, given_type, has
 from workbench.tf._graph.graph import Operation, Tensor, building, in_function, record
 from workbench.tf._graph.layers import adopt, known
 from workbench.tf._graph.variables import Variable
@@ -111,35 +111,15 @@ def plain(value: Any) -> Any:
 def array(value: Any, dtype: Any = None) -> Any:
     """Python and numpy numbers as TensorFlow types them: float32 and int32 unless said. None is cut or wraps round."""
     wanted = str(as_dtype(dtype)) if dtype is not None else None
-    if hasattr(value, "dtype"):
-        return jnp.asarray(value, wanted)
-    found = np.asarray(value)
-    if wanted is None and found.dtype == np.float64:
-        wanted = "float32"
-    if wanted is None and found.dtype in (np.int64, np.uint64):
-        wanted = "int32"
-    if wanted is not None and cuts(found, wanted):
-        raise TypeError(f"{short(value)} cannot be converted to {wanted}; tf.cast(x, tf.{wanted}) cuts it")
-    if wanted is not None and found.size and found.dtype.kind in "iuO" and wanted in _WHOLE:
-        _check_held(found, wanted)
+    found = value if hasattr(value, "dtype") else np.asarray(value)
+    if wanted is None and found is not value:
+        wanted = _AS_TENSORFLOW.get(str(found.dtype))
+    if wanted is not None and str(found.dtype) != wanted:
+        check_has(found, wanted)
     return jnp.asarray(found, wanted)
 
 
-_WHOLE = tuple(name for name in NAMES if "int" in name)
-
-
-def _held(found: Any, wanted: str) -> bool:
-    """Whether whole numbers are ones that a type has."""
-    held = np.iinfo(wanted) if wanted in _WHOLE else None
-    return held is not None and (found.size == 0 or held.min <= int(found.min()) <= int(found.max()) <= held.max)
-
-
-def _check_held(found: Any, wanted: str) -> None:
-    """Python's whole numbers are ones that the type has: none comes out as another."""
-    held = np.iinfo(wanted)
-    for number in (found.min(), found.max()):
-        if not held.min <= number <= held.max:
-            raise OverflowError(f"{number} is none of the numbers from {held.min} to {held.max} that {wanted} has")
+_AS_TENSORFLOW = {"float64": "float32", "int64": "int32", "uint64": "int32"}
 
 
 @checked
@@ -156,7 +136,7 @@ def convert_to_tensor(
     hints = [given_type(each, name_of) for name_of, each in asked.items() if each is not None]
     if wanted is None and hints and not any(is_symbolic(each) for each in leaves(value)):
         found, hinted = _converted(value, None, name), hints[0]
-        if hinted.is_floating or (found.dtype.kind in "iu" and _held(found, str(hinted))):
+        if hinted.is_floating or (found.dtype.kind in "iu" and has(found, str(hinted))):
             wanted = hinted
     return _converted(value, wanted, name)
 

@@ -85,9 +85,44 @@ def holds_numbers(value: Any) -> bool:
 
 
 def cuts(value: Any, wanted: str) -> bool:
-    """Whether numbers of Python are real ones where a type has none: TensorFlow refuses 2.0 too, which int32 has."""
+    """Whether real numbers are given where a type has none: TensorFlow refuses 2.0 too, which int32 has."""
+    found = value if hasattr(value, "dtype") else np.asarray(value)
+    real = np.dtype(found.dtype).kind in "fcV"  # V: bfloat16 and those of 8 bits
+    return real and getattr(found, "size", None) != 0 and _kind(wanted) in "iub"
+
+
+def has(value: Any, wanted: str) -> bool:
+    """Whether whole numbers are ones that a type has; what is only known when a program runs is not looked at."""
+    return _kind(wanted) in "iu" and _beyond(value, wanted) is None
+
+
+def check_has(value: Any, wanted: str) -> None:
+    """No number comes out as another: a `TypeError` for what a type would cut, an `OverflowError` for what it would
+    wrap round."""
+    if cuts(value, wanted):
+        said = f"{short(value)}, of type {value.dtype}," if hasattr(value, "dtype") else short(value)
+        raise TypeError(f"{said} cannot be converted to {wanted}; tf.cast(x, tf.{wanted}) cuts it")
+    beyond = _beyond(value, wanted) if _kind(wanted) in "iu" else None
+    if beyond is not None:
+        held = np.iinfo(wanted)
+        raise OverflowError(f"{beyond} is none of the numbers from {held.min} to {held.max} that {wanted} has")
+
+
+def _kind(name: str) -> str:
+    return np.dtype(as_dtype(name).as_numpy_dtype).kind
+
+
+def _beyond(value: Any, wanted: str) -> Any:
+    """A whole number that a type does not have; None where all are inside, or they are not known yet."""
+    import jax
+
+    if isinstance(value, jax.core.Tracer):
+        return None
     found = np.asarray(value)
-    return bool(found.size) and found.dtype.kind in "fc" and np.dtype(as_dtype(wanted).as_numpy_dtype).kind in "iub"
+    if found.dtype.kind not in "iuO" or not found.size:
+        return None
+    held = np.iinfo(wanted)
+    return next((each for each in (found.min(), found.max()) if not held.min <= each <= held.max), None)
 
 
 def _numpys(value: Any) -> str | None:
@@ -128,4 +163,4 @@ NAMES = (
 )
 DTYPES = {name: DType(name) for name in NAMES} | {"half": DType("float16")}
 
-__all__ = ["DTYPES", "DType", "as_dtype", "cuts", "given_type", "holds_numbers"]
+__all__ = ["DTYPES", "DType", "as_dtype", "check_has", "cuts", "given_type", "has", "holds_numbers"]

@@ -18,7 +18,7 @@ from workbench.base.host import refuse_beyond_host
 from workbench.base.text import short
 from workbench.errors import InputError, KindError
 from workbench.tf import _hooks
-from workbench.tf._graph.dtypes import DType, as_dtype, cuts, given_type, holds_numbers
+from workbench.tf._graph.dtypes import DType, as_dtype, check_has, cuts, given_type, holds_numbers
 from workbench.tf._graph.graph import (
     Effects,
     Graph,
@@ -77,7 +77,7 @@ class Variable:
         self.name = f"{self.graph.unique_name('/'.join((*self.scopes.names, name or 'Variable')))}:0"
         first = self._first_of_numbers()
         self._dtype = given_type(_SHORTER.get(str(first.dtype), first.dtype) if dtype is None else dtype)
-        if not hasattr(initial_value, "dtype") and not callable(initial_value) and cuts(first, self._dtype):
+        if not callable(initial_value) and cuts(first, str(self._dtype)):
             raise self._no_first(f"it cannot be converted to {self._dtype}")
         self.shape = tuple(int(size) for size in first.shape)
         if shape is not None and known_sizes(shape) != self.shape:
@@ -268,8 +268,7 @@ class Variable:
             found = value if isinstance(value, jax.Array) else np.asarray(value)
             if np.dtype(found.dtype).kind not in "biufV":
                 raise TypeError(f"it is of type {found.dtype}")
-            if not hasattr(value, "dtype") and cuts(found, self._dtype):
-                raise TypeError(f"it cannot be converted to {self._dtype}; tf.cast(x, tf.{self._dtype}) cuts it")
+            check_has(found if hasattr(value, "dtype") else value, str(self._dtype))
             return jnp.asarray(found, str(self._dtype))
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InputError(
@@ -284,6 +283,11 @@ class Variable:
             value = value.read_value()
         if not isinstance(value, Tensor):
             value = self._fitting(self._made(value, word), word, value)
+        elif cuts(value, str(self._dtype)):
+            raise InputError(
+                f"{word} is {short(value)}, which {self.name} of {self._dtype} would cut",
+                todo=f"cut it yourself, tf.cast(x, tf.{self._dtype}), or make the variable one of {value.dtype}",
+            )
         if not isinstance(value, Tensor) and not (self.deferred or building()):
             self.value_now = jnp.asarray(change(self.held(), value), str(self._dtype))
             return self

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.tf import _hooks
-from workbench.tf.python import framework, ops, training
+from workbench.tf.python import _imports, framework, ops, training
+
+_imports.install()
 
 
 def __getattr__(name: str) -> Any:
