@@ -16,7 +16,7 @@ UNREAD = {
     **dict.fromkeys(
         (
             f"{file} find_spec {name}"
-            for file in ("base/source/made_at.py", "ipu/_names.py")
+            for file in ("base/source/made_at.py", "ipu/_names.py", "tf/python/_imports.py")
             for name in ("path", "target")
         ),
         "the interface of Python's finders",

@@ -102,3 +102,8 @@ def test_a_pool_of_processes_gives_every_kind_back() -> None:
             pool.apply_async(compiled_and_run, (0,)).get(timeout=120)
         assert full.value.bytes_available == 2048
         assert full.value.bytes_used > 2048
+
+
+def test_sentences_end_once() -> None:
+    asked = WorkbenchError("x is 3.", expected="2", todo="is it y?")
+    assert str(asked) == "x is 3. Expected: 2. To mend it: is it y?"

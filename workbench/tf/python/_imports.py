@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -36,7 +35,7 @@ class Imports:
     """Asked first for a module below `workbench.tf.python.ipu`."""
 
     @staticmethod
-    def find_spec(fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Where it is; the error of `workbench.ipu` for what is not there, which says what stands in where it knows."""
         if fullname != BELOW and not fullname.startswith(f"{BELOW}."):
             return None
