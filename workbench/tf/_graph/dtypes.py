@@ -109,7 +109,7 @@ def check_has(value: Any, wanted: str) -> None:
 
 
 def _kind(name: str) -> str:
-    return np.dtype(as_dtype(name).as_numpy_dtype).kind
+    return str(np.dtype(as_dtype(name).as_numpy_dtype).kind)
 
 
 def _beyond(value: Any, wanted: str) -> Any:
