@@ -17,7 +17,7 @@ from workbench.tf import _hooks
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 made_at.watch()
-faces.found_in("workbench.widgets.views", "workbench.widgets.page")
+faces.found_in("workbench.widgets.views", "workbench.widgets.page", in_any_order=True)
 # `tf` stands below what compiles its programs and below `ipu`; the package knows them all, and loads them when asked.
 _hooks.compiler.set(lambda: importlib.import_module("workbench.executable").compile_traced)
 _hooks.operators.set(lambda: importlib.import_module("workbench.tf._ops.math").OPERATORS)

@@ -38,6 +38,29 @@ def test_a_folder_and_a_module_fill_it_when_it_is_read(table: Registry[str], tmp
         table.get("c")
 
 
+def test_the_file_of_a_name_is_read_alone_where_order_says_nothing(table: Registry[str], tmp_path: Path) -> None:
+    folder = f"folder_{tmp_path.name}"
+    table.found_in(folder, f"one_{tmp_path.name}", in_any_order=True)
+    assert table.get("b") == "b"
+    assert f"{folder}.b" in sys.modules
+    assert f"{folder}.a" not in sys.modules
+    assert table.get("one") == "one"  # of another file than its name says, so all are read
+    assert set(table) == {"a", "b", "one"}
+
+
+def test_in_order_all_files_are_read(table: Registry[str], tmp_path: Path) -> None:
+    table.found_in(f"folder_{tmp_path.name}")
+    assert table.get("b") == "b"
+    assert list(table) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["", "os.path", "../b", "no_such", "b c", "__init__"])
+def test_no_name_leads_out_of_the_folders(table: Registry[str], tmp_path: Path, name: str) -> None:
+    table.found_in(f"folder_{tmp_path.name}", in_any_order=True)
+    with pytest.raises(WorkbenchError, match="unknown thing"):
+        table.get(name)
+
+
 def test_what_could_not_be_read_is_tried_again(table: Registry[str], tmp_path: Path) -> None:
     late = f"late_{tmp_path.name}"
     table.found_in(late, f"one_{tmp_path.name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 import threading
 from collections.abc import Iterator
@@ -24,11 +25,16 @@ class Registry(Generic[T]):
         self.kind = kind
         self._items: dict[str, T] = {}
         self._unread: list[str] = []
+        self._in_any_order = False
         self._reading = threading.RLock()
 
-    def found_in(self, *modules: str) -> None:
-        """Name modules and whole folders that register things here; they are imported when the table is first read."""
+    def found_in(self, *modules: str, in_any_order: bool = False) -> None:
+        """Name modules and whole folders that register things here; they are imported when the table is first read.
+
+        `in_any_order`: nobody depends on which comes first, so the file that has the name asked for is read alone.
+        """
         self._unread += modules
+        self._in_any_order = in_any_order
 
     def _read(self) -> dict[str, T]:
         with self._reading:
@@ -55,11 +61,25 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the item, or raise an error that lists the known names."""
-        items = self._read()
+        if self._in_any_order and isinstance(name, str) and name not in self._items:
+            self._read_file(name)
+        items = self._items if isinstance(name, str) and name in self._items else self._read()
         if not isinstance(name, str) or name not in items:
             known = ", ".join(sorted(items)) or "none"
             raise WorkbenchError(f"unknown {self.kind} {short(name)}", expected=f"one of: {known}")
         return items[name]
+
+    def _read_file(self, name: str) -> None:
+        """Import the files of a name in the folders that are not read yet."""
+        if not name.isidentifier():
+            return
+        with self._reading:
+            for package in self._unread:
+                folder = importlib.util.find_spec(package)
+                if folder is not None and folder.submodule_search_locations is not None:
+                    module = f"{package}.{name}"
+                    if importlib.util.find_spec(module) is not None:
+                        importlib.import_module(module)
 
     def __contains__(self, name: object) -> bool:
         return name in self._read()
