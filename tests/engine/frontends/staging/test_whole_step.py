@@ -146,6 +146,17 @@ def test_a_micro_batch_of_several_is_made_again_too() -> None:
     assert [layer for way, layer in directions(source.graph, "micro_batch") if way == "recompute"] == ["d0", "d1"]
 
 
+@pytest.mark.parametrize("steps", [1, 4])
+def test_a_sum_of_gradients_hides_no_word_of_it(steps: int) -> None:
+    """Of one micro-batch or several: nothing is done without names, it says so, and unknown names are refused."""
+    graph = traced(deep, steps=steps).graph
+    said = recomputed_step(graph, ()).assumptions[len(graph.assumptions) :]
+    assert [text.partition(" is computed again")[0] for text in said] == ["recomputation: nothing"]
+    assert "('d1', 'd3')" in said[0]
+    with pytest.raises(InputError, match=r"^no layer is called 'nowhere' to keep the result of"):
+        recomputed_step(graph, ("nowhere",))
+
+
 def test_marked_values_are_kept() -> None:
     class Mark(layers.Layer):
         def call(self, x: Any) -> Any:

@@ -34,10 +34,19 @@ def recomputed_step(graph: Graph, checkpoints: tuple[str, ...]) -> Graph:
     patterns = Patterns(checkpoints)
     functions = {name: _of_function(function, patterns) for name, function in graph.functions.items()}
     changed = [name for name, function in functions.items() if function is not graph.functions[name]]
-    if any(node.origin.layer_class for node in graph.body.nodes):
+    step = _training_step(graph)
+    if any(node.origin.layer_class for node in (step or graph.body).nodes):
         patterns.check()
-    said = _said(graph, checkpoints, [functions[name] for name in changed])
+    said = () if checkpoints or step is None else _said(step, [functions[name] for name in changed])
     return replace(graph, functions=functions, assumptions=(*graph.assumptions, *said)) if said or changed else graph
+
+
+def _training_step(graph: Graph) -> Function | None:
+    """The function that goes backward: the body, or that of a micro-batch where gradients are summed; None without."""
+    ways = {name: {node.origin.direction for node in found.nodes} for name, found in graph.functions.items()}
+    if "backward" in ways[graph.entry]:
+        return graph.body
+    return next((graph.functions[name] for name, found in ways.items() if {"forward", "backward"} <= found), None)
 
 
 def _of_function(function: Function, patterns: Patterns) -> Function:
@@ -51,16 +60,14 @@ def _of_function(function: Function, patterns: Patterns) -> Function:
     return step.again(kept - cast, places | casts)
 
 
-def _said(graph: Graph, checkpoints: tuple[str, ...], changed: Sequence[Function]) -> tuple[str, ...]:
-    if checkpoints or not any(node.origin.direction == "backward" for node in graph.body.nodes):
-        return ()
+def _said(step: Function, changed: Sequence[Function]) -> tuple[str, ...]:
     again = [node for function in changed for node in function.nodes if node.origin.direction == "recompute"]
     if any(not is_pointwise(node) for node in again):
         return (
             "recomputation: convolutions before norms are done again with their norms, as the driver does on one IPU; "
             "layers named in recomputation_checkpoints would let go of more",
         )
-    names = _Step.of(graph.body).worth_naming()
+    names = _Step.of(step).worth_naming()
     example = f", such as {names!r}, whose results alone would be kept" if names else ""
     what = "nothing but casts of weights is" if again else "nothing is"
     return (f"recomputation: {what} computed again; name layers in recomputation_checkpoints{example}",)
