@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+import keras
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
+import workbench.ipu
 from tests.profiler.handmade import handmade_profile
+from workbench.profiler.advice.levers import LEVERS, Situation
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.advice.tips import cycle_tips, hand_made_advice, memory_tips
 from workbench.profiler.profile import Profile
 
+GROUPED = "the Grouped schedule has passes of one direction beside each other, which wait less"
 CATEGORIES = ("temporary", "optimizer", "stash", "activation", "internal_exchange_code", "vertex_code")
 
 
@@ -50,8 +56,8 @@ def test_tips_advise_only_what_applies(
     profile = told({"mode": mode, "batch_size": batch}, {"allow_recompute": recompute, **shares}, operators, dtype)
     memory = " ".join(memory_tips(profile, dict.fromkeys(CATEGORIES, 16_384)))
     assert all(what in memory for what in ("temporaries", "optimizer state", "activations", "vertex code"))
-    assert ("availableMemoryProportion" in memory) == ("dot_general" in operators and proportion > 0.05)
-    assert ("recomputation" in memory) == (mode == "training" and not recompute)
+    assert "availableMemoryProportion" not in memory  # no product writes what is live at the peak
+    assert ("recomputation from recomputation_checkpoints" in memory) == (mode == "training" and not recompute)
     assert ("optimizer, or offloading" in memory) == (mode == "training")
     assert ("micro-batch" in memory) == (mode == "training" and batch > 1)
     assert ("batch" in memory) == (mode != "function" and batch > 1)
@@ -123,3 +129,148 @@ def test_a_program_made_by_hand_is_told_which_variables_make_room(tiles: int) ->
 def test_what_a_model_is_told_is_left_to_diagnose() -> None:
     profile = told({"mode": "training", "batch_size": 2}, {}, ("add",), "float32")
     assert hand_made_advice(profile) == ""
+
+
+def tips_on(profile: Profile, what: str) -> list[str]:
+    """What is advised in the tips that name something; "" where nothing is."""
+    parted = [re.split(r" % of (?:the tile|all cycles)(?:: |$)", tip) for tip in profile.insights.tips]
+    return [parts[1] for parts in parted if what in parts[0]]
+
+
+def product(proportion: float) -> Profile:
+    """A product of 512 x 512 matrices, 3 MiB in all, on eight tiles."""
+    operands = np.ones((2, 512, 512), np.float32)
+    config = wb.ipu.config.IPUConfig()
+    config.auto_select_ipus = 1
+    config.matmuls.poplar_options = {"availableMemoryProportion": str(proportion)}
+    target = wb.target("ipu2", tiles_per_ipu=8)
+    return wb.compile(lambda a, b: a @ b, *operands, target=target, config=config).profile
+
+
+def test_a_lower_share_is_advised_where_the_plan_keeps_to_its_own() -> None:
+    """At 0.6 of a tile the plan takes less than that, and at 0.3 less again. At 0.1 it finds none within the share."""
+    known = {share: product(share) for share in (0.6, 0.3, 0.1)}
+    assert tips_on(known[0.6], "temporaries") == ["a lower availableMemoryProportion makes them smaller"]
+    taken = {share: int(profile.operators["temporary_bytes"].max()) for share, profile in known.items()}
+    assert taken[0.3] < taken[0.6] <= 0.6 * 638_976
+    assert taken[0.1] > 0.1 * 638_976
+    assert tips_on(known[0.1], "temporaries") == [""]
+
+
+def pooled(batch: int) -> Profile:
+    """A training step in which the gradient of a pool over the batch holds more than its products do."""
+
+    def build() -> Any:
+        pool = keras.layers.MaxPooling2D(name="pool")
+        return keras.Sequential([keras.Input((64, 64, 16)), keras.layers.Conv2D(16, 1, name="conv"), pool])
+
+    return wb.compile(build, batch_size=batch, mode="training", target=wb.target("ipu2", tiles_per_ipu=8)).profile
+
+
+def test_fewer_samples_are_advised_where_what_is_written_for_each_fills_the_tile() -> None:
+    whole, half = pooled(8), pooled(4)
+    assert tips_on(whole, "temporaries") == ["a smaller micro-batch makes them smaller"]
+    sizes = [profile.insights.peak_categories["temporary"] for profile in (whole, half)]
+    assert sizes[1] < sizes[0]
+
+
+def network(
+    optimizer: str, offload: tuple[str, ...] = (), steps: int = 4, tiles: int = 16, **arguments: Any
+) -> Profile:
+    """Four layers of 512 x 512 weights, 4 MiB, on 16 tiles unless more are said."""
+
+    def build() -> Any:
+        return keras.Sequential([keras.Input((512,)), *[keras.layers.Dense(512, name=f"d{n}") for n in range(4)]])
+
+    target = wb.target("ipu2", tiles_per_ipu=tiles)
+    more: dict[str, Any] = {
+        "gradient_accumulation_steps": steps,
+        **({"offload": offload} if offload else {}),
+        **arguments,
+    }
+    return wb.compile(build, batch_size=16, mode="training", optimizer=optimizer, target=target, **more).profile
+
+
+def test_accumulators_of_gradients_are_no_state_of_the_optimizer() -> None:
+    """Plain gradient descent has no state: to offload it is refused, and what fills the tile are accumulators."""
+    plain = network("sgd")
+    assert tips_on(plain, "optimizer state") == []
+    advice = "offloading gradient_accumulation_buffers keeps them on the tiles only where they are used"
+    assert tips_on(plain, "gradient accumulators") == [advice]
+    with pytest.raises(wb.errors.InputError, match="there is none of them"):
+        network("sgd", ("optimizer_state",))
+    away = network("sgd", ("gradient_accumulation_buffers",))
+    assert away.max_tile_bytes < plain.max_tile_bytes
+    assert away.peak.step != plain.peak.step  # the update's, which reads all of them
+    assert tips_on(away, "gradient accumulators") == [""]
+
+
+def test_state_and_accumulators_sum_to_their_category() -> None:
+    """Adam keeps two numbers a weight, and the accumulator is a third: 2 MiB and 1 MiB a layer over all tiles."""
+    profile = network("adam")
+    tips = [tip.partition(": ") for tip in profile.insights.tips]
+    said = [tip[0].split(" on tile")[0] for tip in tips if "state" in tip[0] or "accumulators" in tip[0]]
+    assert [text.split(" of ")[1] for text in said] == ["optimizer state", "gradient accumulators"]
+    sizes = [float(text.split(" KiB")[0]) for text in said]
+    assert sum(sizes) == pytest.approx(profile.insights.peak_categories["optimizer"] / 1024, abs=0.1)
+    assert sizes[0] == pytest.approx(2 * sizes[1], rel=0.01)
+
+
+def test_copies_of_what_is_offloaded_are_shorter_where_less_is() -> None:
+    near, far = network("adam"), network("adam", ("optimizer_state",))
+    assert tips_on(far, "host") == ["most of it moves what is offloaded, and what stays on the tiles takes none"]
+    assert tips_on(near, "host") == []
+
+
+def fed(steps: int, **options: Any) -> Profile:
+    """Much comes from the host, and little is done with it."""
+    config = wb.ipu.config.IPUConfig()
+    config.auto_select_ipus = 1
+    config.optimizations.prefetch_data_streams = options.pop("prefetch", True)
+    config.io_tiles.num_io_tiles = count = options.pop("io_tiles", 0)
+    config.io_tiles.place_ops_on_io_tiles = count > 0
+    target = wb.target("ipu2", tiles_per_ipu=128)
+    more: dict[str, Any] = {
+        "batch_size": 64,
+        "mode": "training",
+        "gradient_accumulation_steps": steps,
+        "target": target,
+    }
+    layers = [keras.layers.Dense(64, name="wide"), keras.layers.Dense(8, name="out")]
+    return wb.compile(
+        lambda: keras.Sequential([keras.Input((2048,)), *layers]), config=config, **more, **options
+    ).profile
+
+
+def host_cycles(profile: Profile) -> int:
+    return int(profile.cycle_breakdown.set_index("cause")["cycles"]["host"])
+
+
+def test_what_shortens_the_copies_of_the_host_is_measured() -> None:
+    whole = fed(8)
+    assert tips_on(whole, "host") == ["it is shorter with tiles for the host (io_tiles) or half precision"]
+    assert tips_on(fed(1), "host") == ["it is shorter with half precision"]
+    assert tips_on(fed(1, prefetch=False), "host") == ["it is shorter with prefetching or half precision"]
+    assert host_cycles(fed(8, io_tiles=32)) < host_cycles(whole)
+    assert host_cycles(fed(8, precision="float16")) < 0.6 * host_cycles(whole)
+    assert host_cycles(fed(1, prefetch=False)) > host_cycles(fed(1))
+
+
+@pytest.mark.parametrize("schedule", ["Grouped", "Interleaved", "Sequential"])
+def test_tiles_for_the_host_are_tried_where_the_schedule_takes_them(schedule: str) -> None:
+    pipelined: dict[str, Any] = {"steps": 8, "stages": [0, 0, 1, 1], "pipeline_schedule": schedule}
+    changes, reason = LEVERS.get("io_tiles").propose(Situation(profile=network("sgd", tiles=128, **pipelined)))
+    assert bool(changes) == (schedule == "Grouped")
+    assert reason == ("" if changes else f"under the {schedule} schedule no stage computes beside their copies")
+
+
+def test_stages_of_the_grouped_schedule_wait_less_for_each_other() -> None:
+    """Of the Interleaved one a forward pass stands beside a backward pass, which takes twice as long."""
+    shares = {}
+    for schedule in ("Interleaved", "Grouped"):
+        profile = network("sgd", steps=8, stages=[0, 0, 1, 1], pipeline_schedule=schedule)
+        spent = profile.cycle_breakdown.groupby("cause")["cycles"].sum()
+        shares[schedule] = spent["idle_wait_stage"] / spent.sum()
+        advice = tips_on(profile, "waits for a stage")
+        assert advice == ([] if schedule == "Grouped" else [GROUPED])
+    assert shares["Grouped"] < shares["Interleaved"] / 2

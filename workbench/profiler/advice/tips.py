@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+
+from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSE_WORDS
 from workbench.base.units import bytes_text, percent_text
-from workbench.profiler.advice.levers import LOWER_PROPORTIONS, Situation
+from workbench.profiler.advice.levers import LOWER_PROPORTIONS, Situation, order
 from workbench.profiler.advice.regions import full_region
 from workbench.profiler.profile import Profile
 
@@ -14,6 +17,7 @@ from workbench.profiler.profile import Profile
 WORTH_BYTES = 0.2
 WORTH_CYCLES = 0.2
 
+STREAMING = "streaming memory"  # the name of the term that such a copy's cycles have
 LARGEST = 3  # variables that are named where room is to be made
 
 # What mends something, for those programs where it can; "" where nothing that a user may say does.
@@ -27,12 +31,20 @@ def memory_tips(profile: Profile, peak_categories: Mapping[str, int]) -> Iterato
         yield f"on tile {profile.peak.tile} {region}"
     situation, limit = Situation(profile=profile), int(profile.target["bytes_per_tile"])
     where = f"on tile {profile.peak.tile} at the peak"
-    found = [(sum(peak_categories.get(name, 0) for name in names), what, mend) for names, what, mend in _MEMORY]
+    sizes = _accumulators_apart(situation, peak_categories)
+    found = [(sum(sizes.get(name, 0) for name in names), what, mend) for names, what, mend in _MEMORY]
     for amount, what, mend in sorted(found, key=lambda item: -item[0]):
         if amount >= WORTH_BYTES * limit:
             yield _joined(
                 f"{bytes_text(amount)} of {what} {where}, {percent_text(amount / limit)} of the tile", mend(situation)
             )
+
+
+def _accumulators_apart(situation: Situation, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Bytes by category, where accumulators of gradients are none of optimizer state: what frees it leaves them."""
+    held = sizes.get("optimizer", 0)
+    apart = min(held, situation.live_bytes("accumulator")) if held else 0
+    return {**sizes, "optimizer": held - apart, "accumulator": apart}
 
 
 def cycle_tips(profile: Profile) -> Iterator[str]:
@@ -89,9 +101,27 @@ def hand_made_advice(profile: Profile) -> str:
 def _temporaries(situation: Situation) -> str:
     if situation.by_hand:
         return "vertices that write in place, or a part after the other, need less"
-    if situation.plans and max(situation.proportions) > LOWER_PROPORTIONS[-1]:
+    live = situation.passing[situation.passing["kind"] == "temporary"]
+    most = int(live["bytes"].sum()) / 2
+    if live["bytes"][live["id"].isin(_planned_within_share(situation))].sum() > most:
         return "a lower availableMemoryProportion makes them smaller"
-    return _fewer_samples(situation, "makes them smaller")
+    if live["bytes"][[situation.is_by_sample(shape) for shape in live["shape"]]].sum() > most:
+        return _fewer_samples(situation, "makes them smaller")
+    return ""
+
+
+def _planned_within_share(situation: Situation) -> IntArray:
+    """Variables that products write whose plans a lower share of the tile would bound: what takes more than its share
+    already is bounded by none."""
+    if max(situation.proportions) <= LOWER_PROPORTIONS[-1]:
+        return np.empty(0, np.int64)
+    profile = situation.profile
+    rows = profile.operators
+    bounds = [situation.share_of(op) * int(profile.target["bytes_per_tile"]) for op in rows["op"]]
+    within = rows["name"][rows["temporary_bytes"] <= bounds]
+    steps, accesses = profile.steps, profile.tables["accesses"]
+    own = steps["id"][steps["operator"].isin(within)].to_numpy()
+    return np.asarray(accesses["variable"][accesses["write"] & np.isin(accesses["step"], own)], np.int64)
 
 
 def _fewer_samples(situation: Situation, does: str) -> str:
@@ -100,19 +130,34 @@ def _fewer_samples(situation: Situation, does: str) -> str:
 
 
 def _optimizer(situation: Situation) -> str:
-    return "a simpler optimizer, or offloading its state, frees it" if situation.mode == "training" else ""
+    if situation.mode != "training":
+        return ""
+    offloaded = situation.profile.config.get("pipeline.offload_weight_update_variables")
+    return "a simpler optimizer holds less" if offloaded else "a simpler optimizer, or offloading its state, frees it"
+
+
+def _accumulators(situation: Situation) -> str:
+    offloaded = situation.profile.config.get("pipeline.offload_gradient_accumulation_buffers")
+    return (
+        "" if offloaded else "offloading gradient_accumulation_buffers keeps them on the tiles only where they are used"
+    )
 
 
 def _stash(situation: Situation) -> str:
     if situation.can_recompute:
-        return "recomputation keeps fewer of them"
+        return f"{_recomputation(situation)} keeps fewer of them"
     return _fewer_samples(situation, "makes them smaller")
 
 
 def _activations(situation: Situation) -> str:
     fewer = _fewer_samples(situation, "")
-    ways = [*([fewer.strip()] if fewer else []), *(["recomputation"] if situation.can_recompute else [])]
+    ways = [*([fewer.strip()] if fewer else []), *([_recomputation(situation)] if situation.can_recompute else [])]
     return f"{' or '.join(ways)} keeps fewer of them" if ways else ""
+
+
+def _recomputation(situation: Situation) -> str:
+    alone = situation.profile.ipus == 1
+    return "recomputation from recomputation_checkpoints" if alone else "recomputation"
 
 
 def _exchange_code(situation: Situation) -> str:
@@ -135,18 +180,50 @@ def _exchange(situation: Situation) -> str:
 def _host(situation: Situation) -> str:
     if situation.by_hand:
         return "fewer and larger copies take less"
-    return "prefetching, or larger batches per copy, hides it" if situation.mode != "function" else ""
+    if situation.mode == "function":
+        return ""
+    if _mostly_streaming_memory(situation):
+        return "most of it moves what is offloaded, and what stays on the tiles takes none"
+    config, ways = situation.profile.config, []
+    if not config.get("optimizations.prefetch_data_streams", True):
+        ways.append("prefetching")
+    if situation.accumulation > 1 and order.io_tiles(situation)[0]:
+        ways.append("tiles for the host (io_tiles)")
+    if _copies_floats(situation):
+        ways.append("half precision")
+    return f"it is shorter with {' or '.join(ways)}" if ways else ""
+
+
+def _copies_floats(situation: Situation) -> bool:
+    """Whether most bytes that the host sends are of floats, where nothing is in half precision yet."""
+    variables = situation.profile.tables["variables"]
+    inputs = np.isin(variables["kind"], ("input", "stream"))
+    floats = variables["bytes"][inputs & (variables["dtype"] == "float32")].sum()
+    return not situation.has_half() and bool(2 * floats > variables["bytes"][inputs].sum())
+
+
+def _mostly_streaming_memory(situation: Situation) -> bool:
+    """Whether more than half of the host's cycles are of copies to and from streaming memory."""
+    steps, terms = situation.profile.tables["steps"], situation.profile.tables["terms"]
+    cycles, remote = steps["total_cycles"], np.isin(steps["id"], terms["step"][terms["name"] == STREAMING])
+    return bool(2 * cycles[remote].sum() > cycles[steps["cause"] == "host"].sum())
 
 
 def _waiting(situation: Situation) -> str:
-    if str(situation.profile.config.get("pipeline.schedule")).endswith("Sequential"):
+    schedule = str(situation.profile.config.get("pipeline.schedule"))
+    if schedule.endswith("Sequential"):
         return "another schedule lets stages work at the same time"
+    stages = len(situation.profile.stages)
+    grouped = situation.mode == "training" and stages and situation.accumulation % (2 * stages) == 0
+    if schedule.endswith("Interleaved") and grouped:
+        return "the Grouped schedule has passes of one direction beside each other, which wait less"
     return "a more even split of the layers over the stages shortens it"
 
 
 _MEMORY: tuple[tuple[tuple[str, ...], str, Mend], ...] = (
     (("temporary",), "temporaries", _temporaries),
     (("optimizer",), "optimizer state", _optimizer),
+    (("accumulator",), "gradient accumulators", _accumulators),
     (("stash",), "stashed activations", _stash),
     (("activation",), "activations", _activations),
     (("internal_exchange_code", "host_exchange_code", "global_exchange_code"), "exchange code", _exchange_code),

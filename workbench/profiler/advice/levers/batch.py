@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from workbench.profiler.advice.levers.change import REORDERED, Change
 from workbench.profiler.advice.levers.registry import Proposal, lever
@@ -54,7 +53,7 @@ def _change(situation: Situation, batch: int, steps: int) -> Change:
     factor = situation.batch_size / batch
     passing, training = situation.passing, situation.mode == "training"
     by_batch = [
-        kind in BY_BATCH or _first(str(shape)) == situation.batch_size
+        kind in BY_BATCH or situation.is_by_sample(str(shape))
         for kind, shape in zip(passing["kind"], passing["shape"], strict=True)
     ]
     saved = int(passing["bytes"][by_batch].sum()) * (1 - 1 / factor)
@@ -86,8 +85,3 @@ def _effect(training: bool, layer: str) -> str:
     if not layer:
         return REORDERED
     return f"{layer} reads or draws over each micro-batch by itself, where it did over the whole batch."
-
-
-def _first(shape: str) -> int:
-    found = re.match(r"\((\d+)", shape)
-    return int(found.group(1)) if found else 0

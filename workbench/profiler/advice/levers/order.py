@@ -55,6 +55,9 @@ def io_tiles(situation: Situation) -> Proposal:
         return (), "the program was made by hand"
     if situation.profile.config.get("io_tiles.num_io_tiles"):
         return (), "there are tiles for the host already"
+    schedule = str(situation.profile.config.get("pipeline.schedule", "")).rpartition(".")[2]
+    if situation.profile.ipus > 1 and len(situation.profile.stages) and schedule != "Grouped":
+        return (), f"under the {schedule} schedule no stage computes beside their copies"
     waits = situation.profile.cycle_breakdown
     host = int(waits["cycles"][waits["cause"].isin(["host", "idle_wait_host"])].sum())
     if not host:

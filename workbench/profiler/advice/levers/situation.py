@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,15 @@ if TYPE_CHECKING:
     from workbench.profiler.profile import Profile
 
 GROUPS = ("matmuls", "convolutions")
+_PRODUCTS = {"matmuls": ("dot", "matmul"), "convolutions": ("conv",)}
 PROPORTION = "{}.poplar_options.availableMemoryProportion"
 ACCUMULATORS = r"/accumulator(?:/|$)"  # in names of gradient accumulation buffers, whose kind is optimizer state's
 DRAWS = ("random_bits", "rng_bit_generator", "rng_uniform", "random_seed", "random_split", "threefry2x32")
+
+
+def _group_of(op: str) -> str:
+    """The group whose options plan an operator; "" of what is not planned."""
+    return next((group for group, names in _PRODUCTS.items() if any(name in op for name in names)), "")
 
 
 def accumulators_apart(variables: pd.DataFrame) -> pd.DataFrame:
@@ -90,8 +97,17 @@ class Situation:
 
     def has_plans(self, group: str) -> bool:
         """Whether the program has products of a group, `"matmuls"` or `"convolutions"`."""
-        names = ("conv",) if group == "convolutions" else ("dot", "matmul")
-        return any(name in op for op in self.operators for name in names)
+        return any(_group_of(op) == group for op in self.operators)
+
+    def share_of(self, op: str) -> float:
+        """The largest share of a tile that the plan of an operator may take; -1.0 of one that is not planned."""
+        group = _group_of(op)
+        return max(self.present(PROPORTION, 0.0, (group,))) if group else -1.0
+
+    def is_by_sample(self, shape: str) -> bool:
+        """Whether the first dimension of a shape, `"(32, 10)"`, is the batch."""
+        found = re.match(r"\((\d+)", shape)
+        return found is not None and int(found.group(1)) == self.batch_size
 
     @property
     def plans(self) -> bool:
@@ -103,9 +119,9 @@ class Situation:
         """The shares of a tile's memory that plans keep to."""
         return self.present(PROPORTION, 0.0)
 
-    def present(self, name: str, kind: Any) -> list[Any]:
+    def present(self, name: str, kind: Any, groups: Sequence[str] = GROUPS) -> list[Any]:
         """The values of an option in each group that the profile knows, in the type of `kind`."""
-        found = [self.profile.config.get(name.format(group)) for group in GROUPS]
+        found = [self.profile.config.get(name.format(group)) for group in groups]
         several = [value if isinstance(value, list | tuple) else (value,) for value in found if value is not None]
         return [type(kind)(value) for values in several for value in values] or [kind]
 
