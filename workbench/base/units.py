@@ -33,6 +33,11 @@ def count_text(value: int | float) -> str:
     return f"{value:.0f}" if scaled is None else f"{scaled[0]:.2f} {scaled[1]}"
 
 
+def things_text(count: int, thing: str) -> str:
+    """1, `"stage"` → `"1 stage"`; 4 → `"4 stages"`."""
+    return f"{count} {thing}{'s' * (count != 1)}"
+
+
 def seconds_text(value: float) -> str:
     """`0.00123` → `"1.23 ms"`."""
     for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
+import workbench as wb
 from tests.profiler.handmade import handmade_pipeline, handmade_profile
 from tests.profiler.report_names import REPORTS
 from workbench.profiler.advice.compare import compare
@@ -317,6 +319,28 @@ def test_layers_cover_every_step(profile: Profile) -> None:
     parts = ["forward_cycles", "recompute_cycles", "backward_cycles", "update_cycles"]
     assert (layers[parts].sum(axis=1) == layers["cycles"]).all()
     assert layers["flops"].sum() == profile.operators["flops"].sum()
+
+
+def test_steps_outside_any_layer_are_no_layer_of_the_sentence() -> None:
+    """A function has none; the network by hand has two and a loss, and steps that belong to none of them."""
+    operands = np.ones((2, 64, 64), np.float32)
+    profile = wb.compile(lambda a, b: a @ b, *operands, target=wb.target("ipu2", tiles_per_ipu=4)).profile
+    assert profile.operations.layers["layer"].tolist() == [""]
+    assert profile.operations.sentence.startswith("1 operator; the dearest, ")
+    assert profile.roofline.sentence.startswith("1 operator, ")
+    named = set(PROFILES["fits"].operations.layers["layer"])
+    assert named == {"dense_1", "dense_2", "loss", ""}
+    assert PROFILES["fits"].operations.sentence.startswith("2 operators in 3 layers; ")
+
+
+def test_gradients_summed_on_one_ipu_are_one_stage() -> None:
+    def build() -> Any:
+        return keras.Sequential([keras.Input((16,)), keras.layers.Dense(4, name="out")])
+
+    target = wb.target("ipu2", tiles_per_ipu=4)
+    profile = wb.compile(build, batch_size=4, mode="training", gradient_accumulation_steps=2, target=target).profile
+    said = profile.pipeline.sentence
+    assert said.startswith("Sequential pipeline of 1 stage, 2 micro-batches: 0.0 % of 1 IPU x ")
 
 
 def test_roofline_points() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.base.units import cycles_text, percent_text
+from workbench.base.units import cycles_text, percent_text, things_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -80,14 +80,16 @@ class Operations(Report):
 
     @property
     def sentence(self) -> str:
-        """How many there are, and the dearest."""
+        """How many there are, in how many layers if there are any, and the dearest."""
         count = len(self.operators)
         if not count:
             return "No operators: the program was written by hand"
         first = self.operators.iloc[0]
         whole = max(1, self.data["step_cycles"])
+        layers = int((self.layers["layer"] != "").sum())
+        inside = f" in {things_text(layers, 'layer')}" if layers else ""
         return (
-            f"{count} operators in {len(self.layers)} layers; the dearest, {first['name']}, takes "
+            f"{things_text(count, 'operator')}{inside}; the dearest, {first['name']}, takes "
             f"{cycles_text(int(first['cycles']))}, {percent_text(first['cycles'] / whole)} of all steps, at "
             f"{percent_text(first['utilisation'])} of the peak rate"
         )

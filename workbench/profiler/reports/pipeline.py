@@ -11,7 +11,7 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.causes import CAUSES
-from workbench.base.units import cycles_text, percent_text
+from workbench.base.units import cycles_text, percent_text, things_text
 from workbench.base.whole import whole
 from workbench.errors import InputError
 from workbench.profiler.profile import Profile
@@ -198,10 +198,11 @@ class Pipeline(Report):
         stages = self.profile.stages
         work = stages["compute_cycles"] + stages["exchange_cycles"]
         slowest = stages.iloc[int(work.to_numpy().argmax())]
+        first, last = bubbles["window"]
         return (
-            f"{plan.get('schedule', 'Pipeline')} pipeline of {len(stages)} stages, "
+            f"{plan.get('schedule', 'Pipeline')} pipeline of {things_text(len(stages), 'stage')}, "
             f"{plan.get('micro_batches', '?')} micro-batches: {percent_text(bubbles['fraction'])} of "
-            f"{data['ipus']} IPUs x {cycles_text(bubbles['window'][1] - bubbles['window'][0])} is idle{why}; "
+            f"{things_text(data['ipus'], 'IPU')} x {cycles_text(last - first)} is idle{why}; "
             f"stage {int(slowest['stage'])} is slowest with {cycles_text(int(work.max()))}"
         )
 

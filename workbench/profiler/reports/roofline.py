@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.base.units import count_text, percent_text
+from workbench.base.units import count_text, percent_text, things_text
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
 from workbench.profiler.report import Report, records
@@ -76,7 +76,7 @@ class Roofline(Report):
         best = points.iloc[int(points["rate"].to_numpy().argmax())]
         held = int((points["bound"] == "exchange").sum())
         return (
-            f"{len(points)} operators, {held} of them bound by exchange; {best['name']} is fastest at "
+            f"{things_text(len(points), 'operator')}, {held} of them bound by exchange; {best['name']} is fastest at "
             f"{count_text(best['rate'])} FLOP/s, {percent_text(best['rate'] / self.ceilings['compute'])} of the peak"
         )
 
