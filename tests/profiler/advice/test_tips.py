@@ -131,6 +131,26 @@ def test_what_a_model_is_told_is_left_to_diagnose() -> None:
     assert hand_made_advice(profile) == ""
 
 
+def test_a_piece_that_is_longer_than_every_gap_is_named() -> None:
+    """Of 638,976 bytes of a tile the two long pieces and a short one take 500,000, but only one of the long ones goes
+    into each region, and 244,000 bytes are more than the 212,992 of the lower one.
+    """
+    g = wb.tiles.Graph("ipu2", tiles=1)
+    parts = [
+        g.variable(name, (size,), interleaved=name == "short").map_linearly(tiles=1)
+        for name, size in (("first", 61_000), ("second", 61_000), ("short", 3_000))
+    ]
+    step = g.compute_set("step")
+    step.vertex("stub", tile=0, cycles=100, reads=parts, writes=[])
+    profile = wb.profile(g.sequence(*map(g.host_copy, parts), step))
+    assert not profile.fits
+    (told,) = [tip for tip in profile.insights.tips if "gaps" in tip]
+    assert ": second, 238.3 KiB in one piece, is longer than the longest, " in told
+    longest = max(end - start for start, end in profile.xray.gaps)
+    assert told.endswith(f"{longest / 1024:.1f} KiB")
+    assert longest < 244_000
+
+
 def tips_on(profile: Profile, what: str) -> list[str]:
     """What is advised in the tips that name something; "" where nothing is."""
     parted = [re.split(r" % of (?:the tile|all cycles)(?:: |$)", tip) for tip in profile.insights.tips]

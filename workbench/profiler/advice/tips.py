@@ -67,6 +67,21 @@ def _joined(fact: str, mend: str) -> str:
     return f"{fact}: {mend}" if mend else fact
 
 
+def gaps_tip(profile: Profile) -> str:
+    """How much of the fullest tile's memory are gaps, and which piece beyond its end is too long for any of them."""
+    told = f"{percent_text(profile.fragmentation)} of the fullest tile's memory in use are gaps"
+    rows, _ = profile.addresses.tile(profile.peak.ipu, profile.peak.tile)
+    beyond = np.flatnonzero(rows["address"] >= int(profile.target["bytes_per_tile"]))
+    if not len(beyond):
+        return told
+    piece = beyond[rows["bytes"][beyond].argmax()]
+    longest, size = max(end - start for start, end in profile.xray.gaps), int(rows["bytes"][piece])
+    too_long = (
+        f"{rows['label'][piece]}, {bytes_text(size)} in one piece, is longer than the longest, {bytes_text(longest)}"
+    )
+    return f"{told}: {too_long}" if size > longest else told
+
+
 def mapping_advice(profile: Profile) -> str:
     """What evens out the tiles: a mapping is a user's own only where the program is made by hand."""
     mend = "a more even mapping of the largest variables there lowers the peak"

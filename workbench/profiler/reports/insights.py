@@ -12,7 +12,7 @@ import pandas as pd
 
 from workbench.base.arrays import IntArray
 from workbench.base.units import bytes_text, cycles_text, percent_text, some_text
-from workbench.profiler.advice.tips import WORTH_CYCLES, mapping_advice, memory_tips, tips_of_causes
+from workbench.profiler.advice.tips import WORTH_CYCLES, gaps_tip, mapping_advice, memory_tips, tips_of_causes
 from workbench.profiler.memory import live_bytes
 from workbench.profiler.profile import Profile
 from workbench.profiler.registry import report
@@ -126,7 +126,7 @@ class Insights(Report):
             advice = mapping_advice(self.profile)
             yield f"{sizes}: {advice}" if advice else sizes
         if self.profile.fragmentation >= 0.1:
-            yield f"{percent_text(self.profile.fragmentation)} of the fullest tile's memory in use are gaps"
+            yield gaps_tip(self.profile)
 
     def _cycle_tips(self) -> Iterator[tuple[str, dict[str, int]]]:
         for cause, text in tips_of_causes(self.profile):
