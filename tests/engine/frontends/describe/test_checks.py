@@ -61,7 +61,8 @@ def test_a_dimension_besides_the_batch_that_is_unknown() -> None:
 
 
 def test_two_batch_sizes() -> None:
-    model = keras.Sequential([keras.Input(batch_shape=(4, 3)), keras.layers.Dense(2)])
+    x = keras.Input(batch_shape=(4, 3))
+    model = keras.Model(x, keras.layers.Dense(2)(x))
     assert trace_keras(model).graph.batch_size == 4
     assert message(lambda: trace_keras(model, 8)) == (
         "x was built for a batch of 4 and batch_size is 8. Expected: one batch size. "
@@ -81,7 +82,8 @@ def test_an_unbuilt_model() -> None:
     assert message(lambda: trace_keras(model, 2)) == (
         "the model 'bare' is not built: its input shape is unknown. "
         "Expected: a model whose layers have their weights' shapes. "
-        "To mend it: begin it with keras.Input(shape), or call model.build((batch_size, ...))."
+        "To mend it: begin it with keras.Input(shape), call model.build((batch_size, ...)), or give an example of its "
+        "input: wb.compile(model, x)."
     )
 
 

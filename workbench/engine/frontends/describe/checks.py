@@ -195,7 +195,21 @@ def check_model(model: Any) -> None:
         raise InputError(
             f"the model {model.name!r} is not built: its input shape is unknown",
             expected="a model whose layers have their weights' shapes",
-            todo="begin it with keras.Input(shape), or call model.build((batch_size, ...))",
+            todo="begin it with keras.Input(shape), call model.build((batch_size, ...)), or give an example of its "
+            "input: wb.compile(model, x)",
+        )
+
+
+def check_call(model: Any) -> None:
+    """A model is called with one argument, which may be several arrays; Keras' own `fit` calls no other."""
+    taken = inspect.signature(type(model).call).parameters.values()
+    needed = [each.name for each in taken if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+    needed = [name for name in needed[1:] if name not in ("training", "mask")]
+    if len(needed) > 1:
+        raise InputError(
+            f"the call of the model {model.name!r} needs {len(needed)} arguments: {', '.join(needed)}",
+            expected="one argument, as fit and predict of Keras call a model",
+            todo=f"write call(self, inputs), and {', '.join(needed)} = inputs in it; give them in one list or tuple",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from workbench.base.dtypes import dtype_name
 from workbench.base.text import short
 from workbench.engine.frontends.describe.checks import (
+    check_call,
     check_dtype,
     check_example,
     check_model,
@@ -58,8 +59,13 @@ class Built:
         return tuple(name for name, _, _ in self.outputs)
 
 
-def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = ()) -> Built:
-    """Build what `source` names; a live model in another precision is copied."""
+def build(
+    source: Any, *, precision: str | None = None, inputs: Sequence[Any] = (), batch_size: int | None = None
+) -> Built:
+    """Build what `source` names; a live model in another precision is copied, one that is not built is built.
+
+    `batch_size` is that of a model that was only called, or told its shape: its calls may have any.
+    """
     check_precision(precision)
     if isinstance(source, str):
         source = ready(source)
@@ -74,6 +80,7 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
         if lazy:
             assumptions.append(f"weights: initialised by the first run, with seed {WEIGHT_SEED}")
     else:
+        _build_by_example(source, inputs)
         check_model(source)
         origin = source
         model, said = in_precision(source, precision) if precision else (source, ())
@@ -81,7 +88,8 @@ def build(source: Any, *, precision: str | None = None, inputs: Sequence[Any] = 
         if model.compiled and not has_own_step(model):
             origin = model  # the copy is compiled as it was
     check_model(model)
-    described = _describe_inputs(model, precision, inputs)
+    check_call(model)
+    described = _describe_inputs(model, precision, inputs, batch_size)
     structure = _structure(model, inputs)
     with jaxpr.uninitialized_forgotten(where_it_fails=True):
         outputs, target_structure = _describe_outputs(model, described, structure)
@@ -109,6 +117,16 @@ def _with_variables(model: Any, inputs: Sequence[Any]) -> Any:
     return model
 
 
+def _build_by_example(model: Any, inputs: Sequence[Any]) -> None:
+    """A live model that is not built gets its variables from the example inputs' types, as `fit` would make them."""
+    if not inputs or not isinstance(model, keras.Model) or model.built or not model.layers:
+        return
+    check_call(model)
+    flat = [keras.KerasTensor(shape, dtype) for _, shape, dtype in _describe_inputs(model, None, inputs)]
+    with jaxpr.unseeded_draws(Draws([np.zeros(2, "uint32")])):
+        model(_structure(model, inputs)(flat))
+
+
 def check_precision(precision: Any) -> None:
     """An `InputError` for what is the name of no precision."""
     if precision is not None and not (isinstance(precision, str) and precision in PRECISIONS):
@@ -121,7 +139,7 @@ def unseeded_generator() -> Any:
 
 
 def _describe_inputs(
-    model: Any, precision: str | None, inputs: Sequence[Any]
+    model: Any, precision: str | None, inputs: Sequence[Any], batch_size: int | None = None
 ) -> tuple[tuple[str, tuple[int | None, ...], str], ...]:
     if inputs:
         flat = flattened("inputs", inputs[0])
@@ -132,20 +150,22 @@ def _describe_inputs(
         return tuple(("", tuple(item.shape), dtype_name(item.dtype)) for item in flat)
     tensors = keras.tree.flatten(getattr(model, "inputs", None) or [])
     if not tensors:
-        return _inputs_of_build(model)
+        return _inputs_of_build(model, batch_size)
     half = precision == "float16"
     found = []
     for tensor in tensors:
         dtype = dtype_name(tensor.dtype)
         check_dtype(f"input {tensor.name!r}", tensor.dtype)
-        found.append((tensor.name, tuple(tensor.shape), "float16" if half and dtype == "float32" else dtype))
+        shape = _in_batch(model, tensor.shape, batch_size)
+        found.append((tensor.name, shape, "float16" if half and dtype == "float32" else dtype))
     return tuple(found)
 
 
 def _check_taken(model: Any, given: Sequence[Any]) -> None:
     """Example inputs have the number and the shapes of those the model says it has."""
-    wanted = [tuple(each.shape) for each in keras.tree.flatten(getattr(model, "inputs", None) or [])]
     found = [tuple(each.shape) for each in given]
+    batch = found[0][0] if found and found[0] else None
+    wanted = [_in_batch(model, each.shape, batch) for each in keras.tree.flatten(getattr(model, "inputs", None) or [])]
     fits = len(wanted) == len(found) and all(
         len(one) == len(other) and all(size is None or size == has for size, has in zip(one, other, strict=True))
         for one, other in zip(wanted, found, strict=True)
@@ -158,15 +178,45 @@ def _check_taken(model: Any, given: Sequence[Any]) -> None:
         )
 
 
-def _inputs_of_build(model: Any) -> tuple[tuple[str, tuple[int | None, ...], str], ...]:
-    shape = (model.get_build_config() or {}).get("input_shape")
-    if shape is None:
+def _inputs_of_build(model: Any, batch_size: int | None) -> tuple[tuple[str, tuple[int | None, ...], str], ...]:
+    """The shapes a model was called with or told; their batch is an example, and another one may be asked for."""
+    built = _built_shapes(model)
+    if built is None:
         raise InputError(
             f"the model {model.name!r} does not know its input shapes",
             expected="a Sequential or functional model, or example inputs",
             todo="pass an example: inputs=(jax.ShapeDtypeStruct((batch_size, ...), 'float32'),)",
         )
-    return (("", tuple(shape), str(model.compute_dtype)),)
+    dtype = str(model.compute_dtype)
+    tensors = keras.tree.map_shape_structure(lambda shape: keras.KerasTensor(shape, dtype), built)
+    shapes = [tuple(tensor.shape) for tensor in keras.tree.flatten(tensors)]
+    return tuple(("", _in_batch(model, shape, batch_size), dtype) for shape in shapes)
+
+
+def _in_batch(model: Any, shape: Sequence[int | None], batch_size: int | None) -> tuple[int | None, ...]:
+    """The shape in the batch that is asked for, where the model's own is only that of its first call.
+
+    Keras keeps the batch that a Sequential model without an Input, or a subclassed one, was first called with, and
+    calls it with any; layers with a state for each sample have none but theirs.
+    """
+    first_call = isinstance(model, keras.Sequential) or not hasattr(model, "operations")
+    kept = any(getattr(layer, "stateful", False) for _, layer in walk_layers(model))
+    free = batch_size is not None and bool(shape) and shape[0] is not None and first_call and not kept
+    return (batch_size, *shape[1:]) if free else tuple(shape)
+
+
+def _built_shapes(model: Any) -> Any:
+    """The shape, or the nested shapes, of what a model was built for; None where it does not know."""
+    shapes = (model.get_build_config() or {}).get("input_shape")
+    return None if shapes is None else _plain(shapes)
+
+
+def _plain(shapes: Any) -> Any:
+    """Nested shapes in plain dictionaries and lists; Keras keeps them in containers that JAX does not take apart."""
+    if isinstance(shapes, Mapping):
+        return {name: _plain(each) for name, each in shapes.items()}
+    nested = any(isinstance(each, Mapping | list | tuple) for each in shapes)
+    return [_plain(each) for each in shapes] if nested else tuple(shapes)
 
 
 def _describe_outputs(
@@ -197,7 +247,8 @@ def _structure(model: Any, inputs: Sequence[Any]) -> Callable[[Sequence[Any]], A
         source = model.inputs[0] if isinstance(model, keras.Sequential) else model.input
         shape = keras.tree.map_structure(lambda leaf: 0, source)
     else:
-        shape = 0
+        built = _built_shapes(model)
+        shape = 0 if built is None else keras.tree.map_shape_structure(lambda each: 0, built)
     return lambda values: keras.tree.pack_sequence_as(shape, list(values))
 
 

@@ -177,7 +177,7 @@ def prepare(
     """Build the model, choose mode, optimizer and loss, and describe every array of the step."""
     check_backend()
     check_batch_size(batch_size)
-    built = building.build(source, precision=precision, inputs=inputs)
+    built = building.build(source, precision=precision, inputs=inputs, batch_size=batch_size)
     check_model(built.model)
     chosen = find_mode(built.origin, mode, optimizer)
     specs = input_specs(built, batch_size)
