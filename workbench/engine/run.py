@@ -48,16 +48,18 @@ class Runner:
         return self._report(results)
 
     def _flatten(self, args: Sequence[Any]) -> list[Any]:
-        expected = {"training": 2, "inference": 1}.get(self.source.called_as)
-        if expected is None:
+        if self.source.called_as not in ("training", "inference"):
             return list(self.source.unpack(args))
-        if len(args) != expected:
+        targets = sum(item.role == "target" for item in self.source.graph.inputs)
+        if len(args) != (2 if targets else 1):
+            alone = (
+                "leave targets out" if self.source.called_as == "training" else "compile with mode='training' to train"
+            )
             raise InputError(
                 f"run was called with {len(args)} arrays",
-                expected="run(x, y)" if expected == 2 else "run(x)",
-                todo="compile with mode='training' to train" if expected == 1 else "pass inputs and targets",
+                expected="run(x, y)" if targets else "run(x)",
+                todo="pass inputs and targets" if targets else alone,
             )
-        targets = sum(item.role == "target" for item in self.source.graph.inputs)
         counts = (len(self.source.specs) - targets, targets)
         return [
             leaf

@@ -12,7 +12,7 @@ import workbench as wb
 from workbench.errors import InputError
 
 
-class Named(keras.Model):  # type: ignore[misc]
+class Named(keras.Model):
     """Two inputs by name."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Named(keras.Model):  # type: ignore[misc]
         return self.left(inputs["a"]) + 10 * self.right(inputs["b"])
 
 
-class Pair(keras.Model):  # type: ignore[misc]
+class Pair(keras.Model):
     """Called with two arguments, which `fit` could not do."""
 
     def __init__(self) -> None:

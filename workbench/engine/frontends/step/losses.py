@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,13 @@ import keras
 from workbench.engine.frontends.describe.checks import flattened
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.step.own_step import check_usable, has_own_step
+from workbench.engine.frontends.step.without_loss import (
+    ADDED_LOSSES,
+    OWN_LOSS,
+    check_own_loss,
+    has_own_loss,
+    measures_targets,
+)
 from workbench.errors import InputError
 
 DEFAULT_LEARNING_RATE = 0.01
@@ -167,6 +174,7 @@ class Recipe:
     """How a model is trained. `loss` is one, or one for each output in a list or by name, weighed by `loss_weights`.
 
     `compiled`: with the loss and metrics of `model.compile`, through Keras' own step. `own_step`: by the model's own.
+    `targets`: there is something to compare with; where layers add all the loss, there need not be.
     """
 
     optimizer: Any
@@ -175,6 +183,7 @@ class Recipe:
     loss_weights: Any = None
     assumptions: tuple[str, ...] = ()
     own_step: bool = False
+    targets: bool = True
 
 
 def fresh_optimizer(optimizer: Any) -> Any:
@@ -189,19 +198,24 @@ def find_recipe(
     origin: Any,
     suggested: tuple[Any, str] | None = None,
     outputs: Sequence[str] = (),
+    adds_losses: Callable[[], bool] = lambda: False,
 ) -> Recipe:
     """What is given wins over what the model was compiled with, which wins over the defaults.
 
     `origin` is the model as the user made it when `model` is a copy in another precision; `suggested` is the loss
-    (and its sentence) a ready model brings; `outputs` are the names of the outputs.
+    (and its sentence) a ready model brings; `outputs` are the names of the outputs; `adds_losses` says whether layers
+    add some, and is asked of a model that is compiled with none.
     """
     assumptions: list[str] = []
     _check_losses(loss)
     loss = _one_for_each(loss, outputs)
     compiled = bool(origin.compiled)
-    use_compiled = compiled and loss is None and origin.loss is not None
     chosen_loss = loss if loss is not None else (origin.loss if compiled else None)
-    if chosen_loss is None:
+    without = "" if chosen_loss is not None or suggested or not compiled else _without_loss(model, adds_losses)
+    use_compiled = compiled and loss is None and bool(origin.loss is not None or without)
+    if without:
+        assumptions.append(without)
+    elif chosen_loss is None:
         chosen_loss, sentence = suggested or default_loss(model, outputs)
         assumptions.append(_OWN_LOSS if has_own_step(model) else sentence)
     else:
@@ -216,6 +230,8 @@ def find_recipe(
     kept = model is origin and chosen is own_optimizer
     if has_own_step(model):
         check_usable(model, usable=kept and loss is None)
+    elif has_own_loss(model) and loss is None:
+        check_own_loss(model, usable=use_compiled and kept)
     return Recipe(
         optimizer=chosen,
         loss=chosen_loss,
@@ -223,7 +239,17 @@ def find_recipe(
         loss_weights=weights,
         assumptions=tuple(assumptions),
         own_step=has_own_step(model),
+        targets=without != ADDED_LOSSES or measures_targets(origin),
     )
+
+
+def _without_loss(model: Any, adds_losses: Callable[[], bool]) -> str:
+    """What a model is trained by that is compiled with no loss, as a sentence; "" where nobody says."""
+    if has_own_step(model):
+        return ""
+    if has_own_loss(model):
+        return OWN_LOSS
+    return ADDED_LOSSES if adds_losses() else ""
 
 
 def as_optimizer(optimizer: Any) -> Any:
@@ -313,7 +339,9 @@ def _one_for_each(loss: Any, outputs: Sequence[str]) -> Any:
 
 
 def loss_of_outputs(recipe: Recipe, model: Any, y: Any, outputs: Any, weight: Any) -> Any:
-    """The loss of a batch: of several outputs the weighed sum, as `keras.Model.compile` has it."""
+    """The loss of a batch: of several outputs the weighed sum, as `keras.Model.compile` has it; 0 of no loss."""
+    if recipe.loss is None:
+        return jax.numpy.zeros((), "float32")
     if not keras.tree.is_nested(outputs):  # a model whose outputs are a list of one gives it alone
         return as_loss(recipe.loss)(_alone(y), outputs, sample_weight=_alone(weight))
     holder = keras.Model()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,7 @@ from workbench.engine.frontends.step import building
 from workbench.engine.frontends.step.building import Built
 from workbench.engine.frontends.step.losses import Recipe, check_target, find_recipe, fresh_optimizer, target_spec
 from workbench.engine.frontends.step.training import TracedStep, Variables
+from workbench.engine.frontends.step.without_loss import adds_losses
 from workbench.engine.frontends.step.without_weights import without_values
 from workbench.engine.graph import Input, Role
 from workbench.errors import InputError
@@ -120,6 +122,8 @@ def input_specs(built: Built, batch_size: int | None) -> list[ArraySpec]:
 
 def _target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySpec]:
     several = len(built.outputs) > 1
+    if not built.targets and not recipe.targets:
+        return []
     if built.targets and (not several or len(built.targets) == len(built.outputs)):
         names = [f"y[{name!r}]" for name, _, _ in built.outputs] if several else ["y"]
         given = zip(built.targets, names, strict=False)
@@ -193,7 +197,13 @@ def prepare(
                 todo="set layer.trainable = True, or compile with mode='inference'",
             )
         recipe = find_recipe(
-            built.model, optimizer, loss, built.origin, built.loss, [name for name, _, _ in built.outputs]
+            built.model,
+            optimizer,
+            loss,
+            built.origin,
+            built.loss,
+            built.output_names,
+            functools.partial(adds_losses, built.model, built.structure, tuple(specs)),
         )
         recipe = _with_slots(recipe, variables.trainable, built.lazy)
         variables = replace(variables, slots=list(recipe.optimizer.variables))

@@ -90,7 +90,7 @@ class TracedStep:
         if self.recipe is None:
             return self._infer(values, x)
         rest = data[self.inputs :]
-        y = self.target_structure(rest[: self.targets])
+        y = self.target_structure(rest[: self.targets]) if self.targets else None
         weight = self._weights(rest[self.targets]) if len(rest) > self.targets else None
         return (self._forward if self.forward_only else self._train)(values, x, y, weight)
 
