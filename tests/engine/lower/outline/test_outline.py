@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import keras
 import pytest
 
+from tests.engine import reconcile
 from workbench.engine.compile import Compiled, compile_graph
 from workbench.engine.frontends.functions import trace_function
+from workbench.engine.frontends.keras import trace_keras
 from workbench.engine.options import options
 from workbench.engine.program import Call, OnTileExecute, leaves
 from workbench.engine.target import target
@@ -89,3 +92,11 @@ def test_operators_share_the_cycles_of_the_body() -> None:
     assert parts.nunique() == 1
     owned = profile.steps[profile.steps["operator"] != ""]["total_cycles"].sum()
     assert int(profile.operators["cycles"].sum()) == int(owned)
+
+
+def test_a_part_of_an_operand_that_a_shared_body_overwrites_is_no_view_of_all_of_it() -> None:
+    """Three layers multiply three images by weights in their place and add these up, in the place of the first."""
+    turned = [keras.layers.RandomRotation(0.1), keras.layers.RandomZoom(0.1), keras.layers.RandomTranslation(0.1, 0.1)]
+    model = keras.Sequential([keras.Input((10, 10, 3)), *turned, keras.layers.Flatten(), keras.layers.Dense(1)])
+    source = trace_keras(model, 2, "training")
+    reconcile.reconciles(compile_graph(source.graph, target("ipu2"), options({})))

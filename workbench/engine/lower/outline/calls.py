@@ -359,7 +359,8 @@ def _outside(
     if not body.own.intersection(inside.variables):
         return inside, inside, False
     for operand, argument in moved:
-        if argument.variables == inside.variables and reshape(argument.mapping, value.shape) == inside.mapping:
+        whole = argument.variables == inside.variables and argument.mapping.size == inside.mapping.size
+        if whole and reshape(argument.mapping, value.shape) == inside.mapping:
             seen = replace(inside, variables=operand.variables, mapping=reshape(operand.mapping, value.shape))
             return inside, seen, bool(body.overwritten & set(inside.variables))
     emit = lowering.emit
