@@ -77,3 +77,14 @@ def test_a_call_of_two_arguments_is_refused() -> None:
         InputError, match=r"^the call of the model 'pair' needs 2 arguments: a, b\. Expected: one argument"
     ):
         wb.compile(model, batch_size=2)
+
+
+def test_outputs_whose_sizes_keras_leaves_open_are_those_of_the_call() -> None:
+    x = keras.Input((3, 4))
+    open_ended = keras.layers.EinsumDense("abc,cd->abd", (None, 2), kernel_initializer="ones")(x)
+    model = keras.Model(x, open_ended)
+    assert tuple(model.output.shape) == (None, None, 2)
+    model.compile("sgd", "mean_squared_error")
+    executable = wb.compile(model, batch_size=5)
+    # Four ones, four times one, against zeros of the shape (5, 3, 2) that the call gives.
+    assert float(executable.run(np.ones((5, 3, 4), "float32"), np.zeros((5, 3, 2), "float32"))["loss"]) == 4**2

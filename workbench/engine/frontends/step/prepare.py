@@ -17,6 +17,7 @@ from workbench.engine.frontends.describe.keras_layers import slot_layer, variabl
 from workbench.engine.frontends.describe.source import ArraySpec
 from workbench.engine.frontends.describe.unseeded import SessionState
 from workbench.engine.frontends.step import building
+from workbench.engine.frontends.step.abstract_call import abstract_call
 from workbench.engine.frontends.step.building import Built
 from workbench.engine.frontends.step.losses import Recipe, check_target, find_recipe, fresh_optimizer, target_spec
 from workbench.engine.frontends.step.training import TracedStep, Variables
@@ -143,6 +144,15 @@ def _target_specs(built: Built, recipe: Recipe, batch_size: int) -> list[ArraySp
     return specs
 
 
+def _with_known_outputs(built: Built, specs: Sequence[ArraySpec]) -> Built:
+    """The sizes that outputs have in this batch, where Keras leaves others open than that of the batch."""
+    if all(size is not None for _, shape, _ in built.outputs for size in shape[1:]):
+        return built
+    shapes = abstract_call(built.model, built.structure, specs).shapes
+    known = ((name, shape, dtype) for (name, _, dtype), shape in zip(built.outputs, shapes, strict=True))
+    return replace(built, outputs=tuple(known))
+
+
 def _losses(built: Built, loss: Any) -> list[Any]:
     """The loss of each flat output."""
     if isinstance(loss, Mapping):
@@ -190,6 +200,7 @@ def prepare(
     recipe = None
     roles: list[Role] = ["input"] * len(specs)
     if chosen == "training":
+        built = _with_known_outputs(built, specs)
         if not variables.trainable:
             raise InputError(
                 f"the model {built.model.name!r} has no weights to train",

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import keras
-import numpy as np
 
 from workbench.engine.frontends.describe.source import ArraySpec
-from workbench.engine.frontends.describe.unseeded import Draws
-from workbench.engine.frontends.trace import jaxpr
+from workbench.engine.frontends.step.abstract_call import abstract_call
 from workbench.errors import InputError
 
 OWN_LOSS = "loss: that of the model's own compute_loss; targets have the shape of the output unless an example is given"
@@ -36,19 +33,7 @@ def check_own_loss(model: Any, *, usable: bool) -> None:
 
 def adds_losses(model: Any, structure: Callable[[Sequence[Any]], Any], specs: Sequence[ArraySpec]) -> bool:
     """Whether a call of the model in training adds losses, those of regularised weights aside."""
-    found: list[int] = []
-
-    def call(values: Sequence[Any], data: Sequence[Any]) -> tuple[()]:
-        held = list(zip(model.variables, values, strict=True))
-        with keras.StatelessScope(state_mapping=held, collect_losses=True) as scope:
-            model(structure(data), training=True)
-        found.append(len(scope.losses))
-        return ()
-
-    variables = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.variables]
-    with jaxpr.unseeded_draws(Draws([np.zeros(2, "uint32")])):
-        jax.eval_shape(call, variables, [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs])
-    return found[-1] > 0
+    return abstract_call(model, structure, specs).losses > 0
 
 
 def measures_targets(model: Any) -> bool:
