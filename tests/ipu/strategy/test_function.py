@@ -186,3 +186,21 @@ def test_the_custom_training_loop_of_the_user_guide(
     assert all(0 < float(loss) < 10 for _, loss in lines)
     assert len(found["strategy"].executables) == 1
     assert int(found["opt"].iterations) == 20
+
+
+def test_what_a_loop_or_branch_in_a_function_changes_need_not_be_returned(twins: Twins) -> None:
+    feed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(1.0, 5.0, dtype="f4")))
+    given, odd = ipu.ipu_outfeed_queue.IPUOutfeedQueue(), tf.Variable(0)
+
+    @tf.function
+    def added() -> Any:
+        def body(total: Any, x: Any) -> Any:
+            given.enqueue(x * 10.0)
+            tf.cond(x % 2.0 > 0.0, lambda: (odd.assign_add(1), x)[1], lambda: x)
+            return total + x
+
+        return ipu.loops.repeat(4, body, [0.0], feed)
+
+    assert twins.strategy.run(added) == 10.0
+    assert odd.numpy() == 2  # of 1, 2, 3 and 4
+    np.testing.assert_array_equal(given.dequeue(), [10.0, 20.0, 30.0, 40.0])

@@ -19,7 +19,7 @@ from workbench.tf._graph import Graph, Operation, Tensor
 from workbench.tf._graph.convert import is_symbolic, symbolic
 from workbench.tf._graph.evaluate import needed_by
 from workbench.tf._graph.variables import GLOBAL, Variable
-from workbench.tf._ops.control import as_tensor
+from workbench.tf._ops.control import as_tensor, effects
 from workbench.tf._session.cluster import cluster
 from workbench.tf._session.session import Session
 
@@ -115,11 +115,6 @@ class Recording:
             variable.value_now = value
 
 
-def effects(graph: Graph) -> list[Operation]:
-    """Operations of a graph that change variables or reach the host: they run whether or not somebody asks."""
-    return [each for each in graph.operations if each.effects.writes or each.effects.queues]
-
-
 def record(name: str, body: Callable[..., Any], asked: Asked, where: Where, *, whole: bool, first: bool) -> Recording:
     """Record what a function does with arguments of these kinds. `first`: whether it may make variables."""
     graph = Graph(function=name)
@@ -191,4 +186,4 @@ def _first_values(name: str, graph: Graph, first: bool) -> None:
         each.deferred = False
 
 
-__all__ = ["EagerTensor", "Recording", "Where", "effects", "record"]
+__all__ = ["EagerTensor", "Recording", "Where", "record"]

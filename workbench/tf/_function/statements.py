@@ -21,10 +21,9 @@ from workbench.tf import _graph, _hooks
 from workbench.tf._function import lines
 from workbench.tf._function.iteration import Turns, turns_of
 from workbench.tf._function.kept import refuse_kept
-from workbench.tf._function.recording import effects
 from workbench.tf._graph import Graph, Tensor
 from workbench.tf._graph.convert import array, is_symbolic, symbolic
-from workbench.tf._ops.control import Body, as_tensor, choose, type_of
+from workbench.tf._ops.control import Body, as_tensor, choose, effects, type_of
 
 Block = Callable[[], Any]
 _NO_VALUE = (variables.Undefined, variables.UndefinedReturnValue)

@@ -57,13 +57,23 @@ def trace(
     types: Sequence[tuple[tuple[int, ...], str]],
     call: Callable[[Callable[..., Any], Sequence[Tensor]], Any] | None = None,
 ) -> tuple[Body, Any]:
-    """A body of `function(*params)`, or of `call(function, params)`; and what it returned, as it returned it."""
+    """A body of `function(*params)`, or of `call(function, params)`; and what it returned, as it returned it.
+
+    In a `tf.function` what changes something runs whether or not it is returned: it is behind the results.
+    """
     graph = Graph(outer=_graph.get_default_graph())
     params = parameters(graph, types)
     with graph.as_default(), _graph.scoped(after=()):
         returned = function(*params) if call is None else call(function, params)
         flat = [_result(each) for each in jax.tree_util.tree_leaves(returned)]
+        if _graph.in_function():
+            flat += [each for each in effects(graph) if each not in flat]
     return Body(graph=graph, params=params, results=tuple(flat)), returned
+
+
+def effects(graph: Graph) -> list[Operation]:
+    """Operations of a graph that change variables or reach the host: they run whether or not somebody asks."""
+    return [each for each in graph.operations if each.effects.writes or each.effects.queues]
 
 
 def _result(value: Any) -> Any:
@@ -241,7 +251,7 @@ def _refuse_unlike(first: Any, second: Any, then: Body, other: Body) -> None:
             f"true_fn returned {short(first)} and false_fn {short(second)}",
             expected="the same structure from both",
         )
-    for one, two in zip(then.results, other.results, strict=True):
+    for one, two in zip(then.results, other.results, strict=False):  # behind what is returned are operations only
         both = [(each.shape, str(each._dtype)) if isinstance(each, Tensor) else None for each in (one, two)]
         if both[0] != both[1]:
             raise InputError(
@@ -250,4 +260,16 @@ def _refuse_unlike(first: Any, second: Any, then: Body, other: Body) -> None:
             )
 
 
-__all__ = ["Body", "Carried", "as_tensor", "carried", "choose", "cond", "loop", "parameters", "trace", "type_of"]
+__all__ = [
+    "Body",
+    "Carried",
+    "as_tensor",
+    "carried",
+    "choose",
+    "cond",
+    "effects",
+    "loop",
+    "parameters",
+    "trace",
+    "type_of",
+]
