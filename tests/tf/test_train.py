@@ -108,6 +108,23 @@ def test_datasets_are_chains() -> None:
         tf.data.Dataset.from_tensor_slices((np.zeros(2), np.zeros(3)))
 
 
+def test_a_list_is_one_array_of_a_dataset_and_a_tuple_several() -> None:
+    dataset = tf.data.Dataset
+    (both,) = dataset.from_tensors([[1, 2], [3, 4]])
+    assert (both.tolist(), str(both.dtype)) == ([[1, 2], [3, 4]], "int32")
+    pairs = list(dataset.from_tensor_slices(([1, 2], {"half": [0.5, 1.5]})))
+    assert [(int(one), float(other["half"])) for one, other in pairs] == [(1, 0.5), (2, 1.5)]
+    assert [str(each.dtype) for each in (pairs[0][0], pairs[0][1]["half"])] == ["int32", "float32"]
+    assert str(next(iter(dataset.from_tensor_slices(np.zeros(2)))).dtype) == "float64"  # NumPy said so
+
+
+def test_a_list_that_a_dataset_maps_to_is_a_tuple_and_numbers_are_arrays() -> None:
+    twice = tf.data.Dataset.range(3).map(lambda x: [x, [x, x + 1]]).map(lambda x, beside: (x + beside[1], 1))
+    assert [(int(one), int(other), str(other.dtype)) for one, other in twice] == [
+        (n * 2 + 1, 1, "int32") for n in range(3)
+    ]
+
+
 def test_what_a_loss_does_not_depend_on_has_no_gradient_and_is_not_updated() -> None:
     used = tf.get_variable("used", [], initializer=tf.constant_initializer(2.0))
     other = tf.get_variable("other", [], initializer=tf.constant_initializer(3.0))

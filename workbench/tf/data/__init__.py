@@ -20,7 +20,7 @@ from workbench.base.text import short
 from workbench.base.whole import MOST_EXACT, whole
 from workbench.errors import InputError, KindError, StateError
 from workbench.tf import _graph, _hooks
-from workbench.tf._graph.convert import check_depth
+from workbench.tf._graph.convert import array, check_depth
 from workbench.tf._graph.dtypes import given_type
 from workbench.tf._graph.shapes import sizes
 from workbench.tf.distribute import get_strategy
@@ -179,11 +179,12 @@ class Dataset:
         self, map_func: Callable[..., Any], num_parallel_calls: int | None = None, deterministic: bool | None = None
     ) -> Dataset:
         """Each element through a function; a tuple is its arguments. One call at a time, in order: the other arguments
-        change nothing."""
+        change nothing. What it returns in a list is a tuple, as in TensorFlow."""
         _check_calls(num_parallel_calls)
 
         def apply(element: Any) -> Any:
-            return map_func(*element) if isinstance(element, tuple) else map_func(element)
+            made = map_func(*element) if isinstance(element, tuple) else map_func(element)
+            return jax.tree_util.tree_map(_mapped, tuple(made) if isinstance(made, list) else made, is_leaf=_is_list)
 
         return dataclasses.replace(self, begin=lambda: map(apply, iter(self)))
 
@@ -327,10 +328,10 @@ def _check_calls(num_parallel_calls: int | None) -> None:
 
 
 def _arrays(tensors: Any) -> Any:
-    """Nested arrays; an `InputError` for what is none."""
+    """Arrays in tuples and dicts, a list being one array; an `InputError` for what is none."""
     try:
         check_depth(tensors)
-        made = jax.tree_util.tree_map(np.asarray, tensors)
+        made = jax.tree_util.tree_map(_as_array, tensors, is_leaf=_is_list)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"tensors is {short(tensors)}: {error}", expected="arrays, or tuples and dicts of them"
@@ -339,6 +340,24 @@ def _arrays(tensors: Any) -> Any:
         if leaf.dtype == object:
             raise InputError(f"tensors is {short(tensors)}", expected="arrays of numbers or texts")
     return made
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _as_array(value: Any) -> np.ndarray[Any, Any]:
+    """An array of the type it has; of numbers of Python float32 or int32, as TensorFlow types them."""
+    found = np.asarray(value)
+    typed = any(hasattr(each, "dtype") for each in jax.tree_util.tree_leaves(value))
+    if typed or str(found.dtype) not in ("float64", "int64"):
+        return found
+    return np.asarray(array(value))
+
+
+def _mapped(value: Any) -> Any:
+    """What a function made, a tensor or an array as it is, numbers and lists of Python as an array."""
+    return value if hasattr(value, "dtype") or not isinstance(value, bool | int | float | list) else _as_array(value)
 
 
 def _types(output_types: Any) -> Any:
