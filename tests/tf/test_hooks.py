@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -64,6 +65,19 @@ def test_tensorflow_python_has_ipu() -> None:
     assert tf.python.ipu is ipu
     with pytest.raises(AttributeError, match="has no attribute 'gpu'"):
         tf.python.gpu  # noqa: B018
+
+
+def test_modules_of_tensorflow_python_lead_to_what_they_hold() -> None:
+    from workbench.tf.python.keras import layers
+
+    from workbench.tf.python.client.session import Session
+    from workbench.tf.python.data.ops.dataset_ops import Dataset
+    from workbench.tf.python.framework.constant_op import constant
+
+    assert (Session, Dataset, constant) == (tf.Session, tf.data.Dataset, tf.constant)
+    assert layers is tf.python.keras.layers is tf.keras.layers
+    with pytest.raises(ImportError, match="nowhere"):
+        importlib.import_module("workbench.tf.python.keras.nowhere")
 
 
 def test_what_was_not_told_is_an_error_with_a_way_out() -> None:

@@ -94,3 +94,20 @@ def test_names_of_modules_and_paths() -> None:
 def test_modules_of_keras_are_there_once(path: str) -> None:
     """A second module of the same file would keep what it had when somebody replaces a name in Keras' own."""
     assert importlib.import_module(f"workbench.tf.keras.{path}") is importlib.import_module(f"keras.{path}")
+
+
+def test_keras_ipu_is_where_the_sdks_keras_has_it_while_a_scope_is_open() -> None:
+    keras = importlib.import_module("keras")
+    from workbench.tf.keras.ipu import PipelineStage
+
+    from workbench.tf.keras import ipu as by_tf
+
+    assert by_tf is ipu.keras
+    assert PipelineStage is ipu.keras.PipelineStage
+    strategy = ipu.ipu_strategy.IPUStrategy()
+    with strategy.scope():
+        assert keras.ipu is ipu.keras
+        with strategy.scope(), keras.ipu.PipelineStage(0):
+            pass
+        assert keras.ipu is ipu.keras
+    assert not hasattr(keras, "ipu")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.tf import _hooks
-from workbench.tf.python import _imports, framework, ops, training
+from workbench.tf.python import _imports, client, data, framework, ops, training
 
 _imports.install()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ipu":
-        return _hooks.ipu.get()
+    if f"{__name__}.{name}" in _imports.KNOWN:
+        return _imports.KNOWN[f"{__name__}.{name}"]()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["framework", "ipu", "ops", "training"]
+__all__ = ["client", "data", "framework", "ipu", "keras", "ops", "training"]

@@ -1,4 +1,4 @@
-"""Imports through `tensorflow.python.ipu`, by the paths that the SDK's programs write: the modules of `workbench.ipu`.
+"""Imports by the paths that the SDK's programs write, of `workbench.ipu`, its `keras`, and Keras.
 
 `from workbench.tf.python.ipu.config import IPUConfig` is given the module itself and no second one of its own state.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -14,7 +15,12 @@ from typing import Any
 
 from workbench.tf import _hooks
 
-BELOW = "workbench.tf.python.ipu"
+# Where programs look for a module, and the module itself.
+KNOWN: Mapping[str, Callable[[], Any]] = {
+    "workbench.tf.keras.ipu": lambda: _hooks.ipu.get().keras,
+    "workbench.tf.python.ipu": _hooks.ipu.get,
+    "workbench.tf.python.keras": lambda: importlib.import_module("keras"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +38,16 @@ class _Known:
 
 
 class Imports:
-    """Asked first for a module below `workbench.tf.python.ipu`."""
+    """Asked first for a module that is elsewhere, and those below it."""
 
     @staticmethod
     def find_spec(fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Where it is; the error of `workbench.ipu` for what is not there, which says what stands in where it knows."""
-        if fullname != BELOW and not fullname.startswith(f"{BELOW}."):
+        below = next((each for each in KNOWN if f"{fullname}.".startswith(f"{each}.")), None)
+        if below is None:
             return None
-        found: Any = _hooks.ipu.get()
-        for name in fullname.removeprefix(BELOW).split(".")[1:]:
+        found: Any = KNOWN[below]()
+        for name in fullname.removeprefix(below).split(".")[1:]:
             found = _below(found, name)
         return ModuleSpec(fullname, _Known(found)) if isinstance(found, ModuleType) else None  # type: ignore[arg-type]
 

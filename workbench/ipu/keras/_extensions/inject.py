@@ -1,12 +1,13 @@
 """Models made in a strategy's scope get an extension: mixed into a class under the original module and name.
 
 Only while a scope is open, and for threads that opened one, making, reading and cloning a model look which class to
-make and which options it has; Keras' own classes are as they were before and after.
+make and which options it has, and `keras.ipu` is what the SDK's Keras has there; Keras is as it was before and after.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any
 import keras
 
 _LOCK = threading.RLock()
+_NOTHING = object()  # was there before
 _OPEN: list[Any] = []  # one for each open scope of any thread, the first with what Keras had
 
 
@@ -62,7 +64,10 @@ def injected(making: Making) -> Iterator[None]:
         with _LOCK:
             if len(_OPEN) == 1:
                 for owner, name, before in _OPEN[0]:
-                    setattr(owner, name, before)
+                    if before is _NOTHING:
+                        delattr(owner, name)
+                    else:
+                        setattr(owner, name, before)
             _OPEN.pop()
 
 
@@ -72,7 +77,9 @@ def _exchanged(making: Making) -> list[tuple[Any, str, Any]]:
         (keras.Model, "__new__", keras.Model.__new__),
         (keras.models, "clone_model", keras.models.clone_model),
         *((kind, "from_config", vars(kind)["from_config"]) for kind in (keras.Model, keras.Sequential)),
+        (keras, "ipu", getattr(keras, "ipu", _NOTHING)),
     ]
+    keras.ipu = importlib.import_module("workbench.ipu.keras")
     keras.Model.__new__ = _new(keras.Model.__new__, making.kind, making.made)
     keras.models.clone_model = _cloned(keras.models.clone_model, making)
     for kind in (keras.Model, keras.Sequential):

@@ -1,0 +1,5 @@
+"""`tensorflow.python.framework.constant_op`."""
+
+from workbench.tf.python._module import names_of
+
+__getattr__ = names_of(__name__)
