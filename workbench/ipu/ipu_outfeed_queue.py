@@ -18,6 +18,7 @@ from workbench.ipu._feeds import FeedError, check_ordinal, check_program, feed_s
 from workbench.ipu._replicas import give
 from workbench.ipu.config._flags import flags
 from workbench.tf import _graph
+from workbench.tf._function.recording import eager
 from workbench.tf._graph import Effects, Operation
 from workbench.tf._graph.convert import is_symbolic
 from workbench.tf._graph.dtypes import holds_numbers
@@ -134,7 +135,7 @@ class IPUOutfeedQueue:
         """What was enqueued and not dequeued yet, in the structure it was enqueued in.
 
         Mode ALL: the first dimension counts the elements; LAST: the last element. With several replicas their
-        dimension comes next. In a graph these are tensors for a session; elsewhere the arrays themselves.
+        dimension comes next. In a graph these are tensors for a session; elsewhere arrays with `numpy()`.
         `wait_for_completion`: wait for the program that is running; here it always has ended.
         Errors: `ValueError` for a queue nothing is enqueued to; for LAST without an element, `FeedError`.
         """
@@ -144,7 +145,7 @@ class IPUOutfeedQueue:
                 todo="call enqueue in the computation first",
             )
         if self._operation.graph.root is not _graph.get_default_graph().root:
-            return jax.tree_util.tree_unflatten(self._structure, self._drain())
+            return jax.tree_util.tree_unflatten(self._structure, [eager(each) for each in self._drain()])
         many = self._outfeed_mode is IPUOutfeedMode.ALL
         types = [((None, *shape) if many else shape, dtype) for shape, dtype in self._types]
         with _graph.scoped(device="cpu", outside="", shard=None):
@@ -236,7 +237,8 @@ class IPUOutfeedQueueIterator:
             count = len(flat[0]) if flat else 0
             tree = self._queue._structure
             self._waiting = [
-                jax.tree_util.tree_unflatten(tree, [column[number] for column in flat]) for number in range(count)
+                jax.tree_util.tree_unflatten(tree, [eager(column[number]) for column in flat])
+                for number in range(count)
             ]
         if not self._waiting:
             raise StopIteration

@@ -203,4 +203,18 @@ def test_what_a_loop_or_branch_in_a_function_changes_need_not_be_returned(twins:
 
     assert twins.strategy.run(added) == 10.0
     assert odd.numpy() == 2  # of 1, 2, 3 and 4
-    np.testing.assert_array_equal(given.dequeue(), [10.0, 20.0, 30.0, 40.0])
+    np.testing.assert_array_equal(given.dequeue().numpy(), [10.0, 20.0, 30.0, 40.0])
+
+
+def test_elements_of_an_outfeed_have_their_numpy(twins: Twins) -> None:
+    given = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+    @tf.function
+    def counted() -> None:
+        for number in tf.range(3):
+            given.enqueue({"count": number, "row": tf.ones((2,)) * 0.5})
+
+    twins.strategy.run(counted)
+    found = [(each["count"].numpy(), each["row"].numpy()) for each in given]
+    assert [(int(count), row.tolist()) for count, row in found] == [(0, [0.5, 0.5]), (1, [0.5, 0.5]), (2, [0.5, 0.5])]
+    assert [type(each) for each in found[0]] == [np.int32, np.ndarray]

@@ -27,7 +27,7 @@ _SEEDS = "ipu seed"  # of `tf.random`, which the graph around shares with its fu
 
 
 class EagerTensor(np.ndarray[Any, Any]):
-    """A value that a `tf.function` returned: an array with `numpy()`."""
+    """A value that a `tf.function` returned, or an outfeed gave: an array with `numpy()`."""
 
     def numpy(self) -> Any:
         """The value: an array, or a number of NumPy."""
@@ -89,7 +89,7 @@ class Recording:
         else:
             self.session._evaluate(self.targets, given)
             self._tell()
-        leaves = [_value(given[each]) if isinstance(each, Tensor) else each for each in self.results]
+        leaves = [eager(given[each]) if isinstance(each, Tensor) else each for each in self.results]
         return jax.tree_util.tree_unflatten(self.structure, leaves)
 
     def _tell(self) -> None:
@@ -168,7 +168,8 @@ def _number(value: Any) -> bool:
     return isinstance(value, bool | int | float | complex)
 
 
-def _value(value: Any) -> EagerTensor:
+def eager(value: Any) -> EagerTensor:
+    """An array with `numpy()`."""
     return np.asarray(value).view(EagerTensor)
 
 
@@ -186,4 +187,4 @@ def _first_values(name: str, graph: Graph, first: bool) -> None:
         each.deferred = False
 
 
-__all__ = ["EagerTensor", "Recording", "Where", "record"]
+__all__ = ["EagerTensor", "Recording", "Where", "eager", "record"]
