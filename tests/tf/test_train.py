@@ -125,6 +125,33 @@ def test_a_list_that_a_dataset_maps_to_is_a_tuple_and_numbers_are_arrays() -> No
     ]
 
 
+def test_shards_of_a_dataset_have_every_element_once() -> None:
+    data, names = tf.data.Dataset.range(5), tf.data.experimental
+    parts = [data.shard(2, index) for index in (0, 1)]
+    assert [[int(x) for x in part] for part in parts] == [[0, 2, 4], [1, 3]]
+    assert [names.cardinality(part) for part in parts] == [3, 2]
+    assert names.cardinality(data.repeat().shard(2, 1)) == names.INFINITE_CARDINALITY
+    assert [int(x) for x in data.apply(lambda whole: whole.skip(3)).prefetch(names.AUTOTUNE)] == [3, 4]
+    with pytest.raises(ValueError, match=r"index is 2\. Expected: "):
+        data.shard(2, 2)
+    with pytest.raises(TypeError, match=r"transformation_func gave 3\. Expected: a dataset"):
+        data.apply(lambda whole: 3)
+
+
+def test_a_signature_says_types_and_shapes_of_what_a_generator_gives() -> None:
+    spec, made = tf.TensorSpec, tf.data.Dataset.from_generator
+    (only,) = made(lambda: [[1, 2]], output_signature=spec([2], "int32"))
+    assert (only.tolist(), str(only.dtype)) == ([1, 2], "int32")
+    (pair,) = made(lambda: [(1, [2.0])], output_signature=(spec([], "int32"), spec([None], "float16")))
+    assert [str(each.dtype) for each in pair] == ["int32", "float16"]
+    with pytest.raises(ValueError, match=r"an array of shape \(2,\)\. Expected: \(3,\)"):
+        list(made(lambda: [[1, 2]], output_signature=spec([3], "int32")))
+    with pytest.raises(ValueError, match="beside output_types"):
+        made(lambda: [1], "int32", output_signature=spec([], "int32"))
+    with pytest.raises(ValueError, match=r"output_signature is 'int32'\. Expected: a tf\.TensorSpec"):
+        made(lambda: [1], output_signature="int32")
+
+
 def test_what_a_loss_does_not_depend_on_has_no_gradient_and_is_not_updated() -> None:
     used = tf.get_variable("used", [], initializer=tf.constant_initializer(2.0))
     other = tf.get_variable("other", [], initializer=tf.constant_initializer(3.0))

@@ -6,6 +6,7 @@ Tests: tests/tf/test_train.py.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import itertools
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ from workbench.base.text import short
 from workbench.base.whole import MOST_EXACT, whole
 from workbench.errors import InputError, KindError, StateError
 from workbench.tf import _graph, _hooks
+from workbench.tf._function.signature import TensorSpec
 from workbench.tf._graph.convert import array, check_depth
 from workbench.tf._graph.dtypes import given_type
 from workbench.tf._graph.shapes import sizes
@@ -112,12 +114,19 @@ class Dataset:
 
     @staticmethod
     def from_generator(
-        generator: Callable[..., Iterable[Any]], output_types: Any = None, output_shapes: Any = None, args: Any = None
+        generator: Callable[..., Iterable[Any]],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = None,
+        output_signature: Any = None,
     ) -> Dataset:
         """What a function's iterable gives, as arrays of these types, in one structure with them.
 
-        `args`: what the function is called with. Errors: `InputError` for an element of another structure or shape.
+        `args`: what the function is called with; `output_signature`: `tf.TensorSpec`s in place of types and shapes.
+        Errors: `InputError` for an element of another structure or shape.
         """
+        if output_signature is not None:
+            output_types, output_shapes = _signed(output_signature, output_types, output_shapes)
         if output_types is None and output_shapes is not None:
             raise InputError(
                 f"output_shapes is {short(output_shapes)}, without output_types", expected="both, or neither"
@@ -231,6 +240,25 @@ class Dataset:
                 yield from iter(Dataset.from_tensor_slices(element))
 
         return Dataset(entries)
+
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """Every `num_shards`th element, from the `index`th on."""
+        num_shards = whole("num_shards", num_shards, most=MOST_EXACT)
+        index = whole("index", index, least=0, most=num_shards - 1)
+        known = self.elements >= 0
+        return dataclasses.replace(
+            self,
+            begin=lambda: itertools.islice(iter(self), index, None, num_shards),
+            elements=max(0, -(-(self.elements - index) // num_shards)) if known else self.elements,
+            short=self.short if self.short in (0, None) else None,
+        )
+
+    def apply(self, transformation_func: Callable[[Dataset], Any]) -> Dataset:
+        """What a function makes of this dataset, a dataset too."""
+        made = called("transformation_func", transformation_func, self)
+        if not isinstance(made, Dataset):
+            raise KindError(f"transformation_func gave {short(made)}", expected="a dataset")
+        return made
 
     def repeat(self, count: int | None = None) -> Dataset:
         """All elements again and again, or `count` times; without end with -1."""
@@ -360,6 +388,25 @@ def _mapped(value: Any) -> Any:
     return value if hasattr(value, "dtype") or not isinstance(value, bool | int | float | list) else _as_array(value)
 
 
+def _signed(signature: Any, types: Any, shapes: Any) -> tuple[Any, Any]:
+    """Types and shapes of a structure of `tf.TensorSpec`s."""
+    try:
+        check_depth(signature)
+    except RecursionError as error:
+        raise InputError(f"output_signature is {short(signature)}: {error}", expected=_SPECS) from None
+    specs, tree = jax.tree_util.tree_flatten(signature)
+    if not specs or not all(isinstance(each, TensorSpec) for each in specs):
+        raise InputError(f"output_signature is {short(signature)}", expected=_SPECS)
+    if types is not None or shapes is not None:
+        raise InputError("output_signature is given beside output_types or output_shapes", expected="one of both ways")
+    sizes_of = [None if each.shape is None else tuple(each.shape.as_list()) for each in specs]
+    kinds = tree.unflatten([each.dtype for each in specs])
+    return kinds, sizes_of[0] if tree.num_nodes == 1 else tree.unflatten(sizes_of)
+
+
+_SPECS = "a tf.TensorSpec, or tuples and dicts of them"
+
+
 def _types(output_types: Any) -> Any:
     try:
         check_depth(output_types)
@@ -403,6 +450,12 @@ def _nested(shapes: Any) -> bool:
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
     same = zip(shape, wanted, strict=False)
     return len(shape) == len(wanted) and all(size is None or have == size for have, size in same)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "experimental":
+        return importlib.import_module("workbench.tf.data.experimental")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "DatasetIterator", "Options"]
