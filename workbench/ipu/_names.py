@@ -25,6 +25,8 @@ _AVERAGED = "leave it out: ipu.pipelining_ops.pipeline and wb.compile(replicas=.
 _MAPPED = "change the gradients between compute_gradients and apply_gradients of a tf.train.Optimizer"
 _SHARDED = "use the tf.train optimizer itself: gradients are where an ipu.scopes.ipu_shard has their operations"
 
+_CONFIGURED = "set options of an ipu.config.IPUConfig and call its configure_ipu_system"
+
 # What to do in place of each, by the package or module of the SDK that has it. Modules of `ops` are in `ipu` too.
 ABSENT: Mapping[str, Mapping[str, str]] = {
     "workbench.ipu": {
@@ -48,6 +50,8 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
         "serving": _FROM_FILES,
         "sharded_optimizer": _SHARDED,
         "sharding": "place operations with ipu.scopes.ipu_shard, which places their gradients too",
+        "summary_ops": "look at strategy.profile, or at tf.Session's profile, for ipu_compile_summary",
+        "test_utils": "look at strategy.profile, or at tf.Session's profile, for ReportHelper and ReportJSON",
     },
     "workbench.ipu.ops": {
         "all_to_all_op": _ON_REPLICAS,
@@ -73,11 +77,23 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
         "rand_ops": "use ipu.keras.layers.Dropout, or tf.nn.dropout, for dropout",
         "reduce_scatter_op": _ON_REPLICAS,
         "replication_ops": "leave out replication_index: every replica runs one program, and infeeds give each its own",
+        "rnn_ops": "use keras.layers.LSTM for PopnnLSTM and PopnnDynamicLSTM, and keras.layers.GRU for PopnnGRU and "
+        "PopnnDynamicGRU; masks take the lengths of sequences, and nothing stands in for PopnnAUGRU",
         "slicing_ops": "use tf.slice and tf.gather, and lengths that are known when the program is compiled",
         "statistics_ops": "use keras.ops.digitize for fixed_width_bins, and keras.ops.histogram",
         "within_replica_ops": "add or concatenate values of several ipu.scopes.ipu_shard: their copies are made",
     },
     "workbench.ipu.utils": {
+        "auto_select_ipus": "set IPUConfig.auto_select_ipus",
+        "create_ipu_config": _CONFIGURED,
+        "select_ipus": "set IPUConfig.select_ipus",
+        "set_compilation_options": "set IPUConfig.compilation_poplar_options",
+        "set_convolution_options": "set IPUConfig.convolutions.poplar_options",
+        "set_floating_point_behaviour_options": "set options of IPUConfig.floating_point_behaviour",
+        "set_ipu_connection_type": "set IPUConfig.device_connection.type",
+        "set_ipu_model_options": "set options of IPUConfig.ipu_model",
+        "set_matmul_options": "set IPUConfig.matmuls.poplar_options",
+        "set_optimization_options": "set options of IPUConfig.optimizations",
         "set_recomputation_options": "set IPUConfig.allow_recompute to True before configure_ipu_system",
     },
 }
