@@ -68,6 +68,8 @@ FUNCTIONS: Mapping[str, Mapping[str, Any]] = {
     "variables_initializer": {"var_list": lambda pieces: [pieces.variable]},
     "global_variables": {},
     "trainable_variables": {},
+    "add_to_collection": {"name": "mine", "value": 3},
+    "get_collection": {"key": "variables"},
     "assign": {"ref": lambda pieces: pieces.variable, "value": 2.0},
     "assign_add": {"ref": lambda pieces: pieces.variable, "value": 2.0},
     "assign_sub": {"ref": lambda pieces: pieces.variable, "value": 2.0},

@@ -7,7 +7,6 @@ import functools
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -18,6 +17,7 @@ from workbench.base.text import short
 from workbench.errors import InputError, KindError
 from workbench.ipu.devices import device_number
 from workbench.tf import _graph
+from workbench.tf._absent import Names, absent
 from workbench.tf._function.function import function
 from workbench.tf._function.signature import TensorSpec
 from workbench.tf._graph import Operation, Tensor
@@ -238,28 +238,58 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
     return host_function(func, inp, Tout, name)
 
 
-train = SimpleNamespace(
-    Optimizer=_gradients.Optimizer,
-    GradientDescentOptimizer=_gradients.GradientDescentOptimizer,
-    MomentumOptimizer=_gradients.MomentumOptimizer,
-    AdamOptimizer=_gradients.AdamOptimizer,
-    RMSPropOptimizer=_gradients.RMSPropOptimizer,
-    get_global_step=get_global_step,
-    get_or_create_global_step=get_or_create_global_step,
+@checked
+def get_collection(key: str, scope: str | None = None) -> list[Any]:
+    """What is in a collection of the graph; with a scope, those whose name begins so."""
+    return list(_graph.get_default_graph().root.get_collection(key, scope))
+
+
+@checked
+def add_to_collection(name: str, value: Any) -> None:
+    """Add to a collection of the graph."""
+    _graph.get_default_graph().root.add_to_collection(name, value)
+
+
+class GraphKeys:
+    """Names of a graph's collections."""
+
+    GLOBAL_VARIABLES = _variables.GLOBAL
+    TRAINABLE_VARIABLES = _variables.TRAINABLE
+    LOCAL_VARIABLES = _variables.LOCAL
+    REGULARIZATION_LOSSES = _variables.REGULARIZATION
+    GLOBAL_STEP = _STEP
+    UPDATE_OPS = "update_ops"  # Keras' layers update their state themselves
+
+
+train = Names(
+    "train",
+    {
+        "Optimizer": _gradients.Optimizer,
+        "GradientDescentOptimizer": _gradients.GradientDescentOptimizer,
+        "MomentumOptimizer": _gradients.MomentumOptimizer,
+        "AdamOptimizer": _gradients.AdamOptimizer,
+        "RMSPropOptimizer": _gradients.RMSPropOptimizer,
+        "get_global_step": get_global_step,
+        "get_or_create_global_step": get_or_create_global_step,
+    },
 )
-nn = SimpleNamespace(**_nn.FUNCTIONS)
-math = SimpleNamespace(**OPERATIONS)
-random = SimpleNamespace(
-    uniform=_random.random_uniform,
-    normal=_random.random_normal,
-    truncated_normal=_random.truncated_normal,
-    set_seed=_random.set_seed,
+nn = Names("nn", _nn.FUNCTIONS)
+math = Names("math", OPERATIONS)
+random = Names(
+    "random",
+    {
+        "uniform": _random.random_uniform,
+        "normal": _random.random_normal,
+        "truncated_normal": _random.truncated_normal,
+        "set_seed": _random.set_seed,
+    },
 )
-initializers = SimpleNamespace(
-    **{name.removesuffix("_initializer"): getattr(_initializers, name) for name in _initializers.__all__}
+initializers = Names(
+    "initializers",
+    {name.removesuffix("_initializer"): getattr(_initializers, name) for name in _initializers.__all__},
 )
-errors = SimpleNamespace(InvalidArgumentError=ValueError, OutOfRangeError=RuntimeError)
-logging = SimpleNamespace(set_verbosity=lambda level: None, INFO=20, WARN=30, ERROR=40)
+errors = Names("errors", {"InvalidArgumentError": ValueError, "OutOfRangeError": RuntimeError})
+logging = Names("logging", {"set_verbosity": lambda level: None, "INFO": 20, "WARN": 30, "ERROR": 40})
 
 
 @checked
@@ -284,6 +314,7 @@ PUBLIC: Mapping[str, Any] = {
     "DType": DType,
     "GradientTape": GradientTape,
     "Graph": _graph.Graph,
+    "GraphKeys": GraphKeys,
     "InteractiveSession": _session.InteractiveSession,
     "Operation": Operation,
     "Session": _session.Session,
@@ -291,6 +322,7 @@ PUBLIC: Mapping[str, Any] = {
     "TensorShape": TensorShape,
     "TensorSpec": TensorSpec,
     "Variable": _variables.Variable,
+    "add_to_collection": add_to_collection,
     "as_dtype": as_dtype,
     "assign": assign,
     "assign_add": assign_add,
@@ -303,8 +335,10 @@ PUBLIC: Mapping[str, Any] = {
     "disable_eager_execution": no_change,
     "disable_v2_behavior": no_change,
     "enable_eager_execution": no_change,
+    "dtypes": Names("dtypes", {**DTYPES, "DType": DType, "as_dtype": as_dtype, "cast": OPERATIONS["cast"]}),
     "errors": errors,
     "function": function,
+    "get_collection": get_collection,
     "get_default_graph": _graph.get_default_graph,
     "get_default_session": _graph.default_session,
     "get_variable": _variables.get_variable,
@@ -348,12 +382,10 @@ def find(module: str, name: str) -> Any:
         return PUBLIC[name]
     if name in SUBMODULES:
         return importlib.import_module(f"workbench.tf.{name}")
-    if name == "keras":
-        return importlib.import_module("keras")
-    raise AttributeError(
-        f"module {module!r} has no attribute {name!r}: it has the tf. names that programs for the IPU use; "
-        f"keras.ops and jax.numpy have the others"
-    )
+    if name in ("keras", "optimizers"):
+        keras = importlib.import_module("keras")
+        return keras if name == "keras" else keras.optimizers
+    raise absent(module, name)
 
 
 __all__ = ["PUBLIC", "find"]
