@@ -447,3 +447,20 @@ def test_batches_of_no_fixed_size_are_refused_before_anything_is_read(dataset: A
 )
 def test_batches_of_a_fixed_size_are_taken(dataset: Any, shape: tuple[int, ...]) -> None:
     assert Queue(dataset).structure.shape == shape
+
+
+def test_a_tuple_of_one_dictionary_is_given_by_name() -> None:
+    feed = Queue(tf.data.Dataset.from_tensor_slices(({"a": np.ones(2, "f4"), "b": np.full(2, 2.0, "f4")},)))
+    result, _ = run(lambda: ipu.loops.repeat(2, lambda total, b, a: total + a * 10.0 + b, [0.0], feed))
+    assert result == [24.0]
+
+
+def test_a_queue_that_ended_begins_its_dataset_again() -> None:
+    feed = Queue(tf.data.Dataset.range(5).map(lambda x: tf.cast(x, tf.float32)))
+    begin, end = feed.initializer, feed.deleter
+    result = compiled(lambda: ipu.loops.repeat(5, lambda total, x: total + x, [0.0], feed))
+    with tf.Session() as session:
+        for _ in range(2):
+            session.run(begin)
+            assert session.run(result) == [10.0]
+            session.run(end)

@@ -90,7 +90,9 @@ def to_arrays(element: Any) -> Any:
     """An element with arrays as leaves, float64 as float32 and lists as tuples, as in datasets of batches."""
     if isinstance(element, Mapping):
         return {str(key): to_arrays(value) for key, value in element.items()}
-    if isinstance(element, list | tuple) and any(hasattr(each, "shape") for each in element):
+    if isinstance(element, list | tuple) and any(
+        hasattr(each, "shape") or isinstance(each, Mapping) for each in element
+    ):
         return tuple(to_arrays(each) for each in element)
     if hasattr(element, "detach"):
         element = element.detach().cpu().numpy()

@@ -233,8 +233,12 @@ class IPUInfeedQueue:
             return Operation(kind, (), (), compute)
 
     def _begin(self) -> None:
+        """After its end it begins a new pass over the dataset, as in TensorFlow; a generator goes on where it was."""
         if self._deleted:
+            again = elements_of(self._dataset)
+            self._source = self._source if again is self._dataset else again
             self._ahead = ReadAhead(self._source, self._prefetch_depth)
+            self._taken = 0
         self._deleted = False
 
     def _end(self) -> None:
