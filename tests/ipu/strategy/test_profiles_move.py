@@ -128,3 +128,31 @@ def test_a_checkpoint_lowers_the_peak_where_passes_are_interleaved_alone(mode: s
 
     plain, marked = (int(profile(each).tiles.query("ipu == 0").total_bytes.max()) for each in (False, True))
     assert marked < plain if mode == "RecomputeAndBackpropagateInterleaved" else marked == plain
+
+
+def test_both_states_of_a_loop_may_be_checkpoints(fresh_system: None) -> None:
+    """Two results of one loop, each kept by a name of its own: what is made again gives the numbers of what is kept."""
+    x = np.linspace(-1.0, 1.0, 96, dtype=np.float32).reshape(8, 4, 3)
+    losses = []
+    for again in (False, True):
+        config = IPUConfig()
+        config.auto_select_ipus, config.ipu_model.tiles_per_ipu, config.allow_recompute = 2, 16, again
+        config.configure_ipu_system()
+        keras.utils.set_random_seed(3)
+        strategy = IPUStrategy()
+        with strategy.scope():
+            given = keras.Input((4, 3))
+            with ipu.keras.PipelineStage(0):
+                *_, hidden, cell = keras.layers.LSTM(5, return_state=True)(given)
+                states = ipu.keras.layers.RecomputationCheckpoint()([hidden, cell])
+                then = keras.layers.LSTM(5)(given, initial_state=states)
+            with ipu.keras.PipelineStage(1):
+                model = keras.Model(given, keras.layers.Dense(1)(then))
+            model.set_pipelining_options(
+                gradient_accumulation_steps_per_replica=4,
+                recomputation_mode=RecomputationMode.RecomputeAndBackpropagateInterleaved,
+            )
+            model.compile(keras.optimizers.SGD(0.5), "mse", steps_per_execution=4)
+            fitted = model.fit(x, x[:, 0, :1], batch_size=2, epochs=2, shuffle=False, verbose=0)
+        losses.append(fitted.history["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)

@@ -284,6 +284,13 @@ class _Merging:
             yield number
             pending += [v for v in _read(self.stage.jaxpr.eqns[number]) if v not in self.checkpoints]
 
+    def _kept_as(self, var: Any) -> str:
+        """What a checkpoint is called that is kept for the backward pass alone: one name for each result of a loop."""
+        number = self.maker[var]
+        beside = [each for each in self.stage.jaxpr.eqns[number].outvars if each in self.checkpoints]
+        place = next(place for place, each in enumerate(beside) if each is var)
+        return f"{stage_name(self.stage.forward.stage)}/checkpoint_{number}{f'_{place}' if place else ''}"
+
     def _read_as(self, var: Any) -> Any:
         """A variable of the forward pass as the backward pass has it."""
         if var in self.stands_for:
@@ -291,7 +298,7 @@ class _Merging:
         if var in self.stage.given:
             name = self.stage._name_of(var)
         elif var in self.checkpoints:
-            name = self.name_of.get(var) or f"{stage_name(self.stage.forward.stage)}/checkpoint_{self.maker[var]}"
+            name = self.name_of.get(var) or self._kept_as(var)
             if name not in self.stage.made:
                 self.stage.kept[name] = var
         else:
