@@ -48,6 +48,7 @@ NAMES = (
     *(f"Variable.{name}.name" for name in UPDATES),
     *(f"train.{name}.name" for name in OPTIMIZERS),
     *("Graph.get_collection.name", "Graph.get_collection.scope", "Graph.add_to_collection.name"),
+    *("get_collection.key", "get_collection.scope", "add_to_collection.name"),
     *(f"Optimizer.{name}.name" for name in ("apply_gradients", "minimize", "get_slot")),
 )
 GATES = ("gradients", "Optimizer.compute_gradients", "Optimizer.minimize")
@@ -72,6 +73,7 @@ RESULTS: Mapping[str, str] = {
     **each(NAMES, f"none|{TEXTS}"),
     # names that nothing stands for: there is none by default
     **each(("get_variable.name", "Graph.get_collection.name", "Graph.add_to_collection.name"), TEXTS),
+    **each(("get_collection.key", "add_to_collection.name"), TEXTS),
     **each(("variable_scope.name_or_scope", "gradients.name", "variables_initializer.name", "Variable.role"), TEXTS),
     **each((f"train.{name}.name" for name in OPTIMIZERS), TEXTS),
     **each(("Optimizer.get_slot.name",), TEXTS),
@@ -117,7 +119,7 @@ RESULTS: Mapping[str, str] = {
     **each((f"Optimizer.{name}.grad_loss" for name in ("compute_gradients", "minimize")), f"none|{ONE}"),
     "tf.Variable.eval.session": "",  # there is no default one
     # anything
-    **each(("is_tensor.value", "Graph.add_to_collection.value"), EVERY),
+    **each(("is_tensor.value", "Graph.add_to_collection.value", "add_to_collection.value"), EVERY),
     "tf.function.func": "none|callable|class",
     "tf.function.input_signature": "none|empty list",
     "tf.function.autograph": "true",

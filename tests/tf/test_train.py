@@ -116,6 +116,7 @@ def test_a_list_is_one_array_of_a_dataset_and_a_tuple_several() -> None:
     assert [(int(one), float(other["half"])) for one, other in pairs] == [(1, 0.5), (2, 1.5)]
     assert [str(each.dtype) for each in (pairs[0][0], pairs[0][1]["half"])] == ["int32", "float32"]
     assert str(next(iter(dataset.from_tensor_slices(np.zeros(2)))).dtype) == "float64"  # NumPy said so
+    assert [int(x) for x in dataset.from_tensor_slices([2**40, 1])] == [2**40, 1]  # which int32 has not
 
 
 def test_a_list_that_a_dataset_maps_to_is_a_tuple_and_numbers_are_arrays() -> None:

@@ -22,7 +22,7 @@ from workbench.base.whole import MOST_EXACT, whole
 from workbench.errors import InputError, KindError, StateError
 from workbench.tf import _graph, _hooks
 from workbench.tf._function.signature import TensorSpec
-from workbench.tf._graph.convert import array, check_depth
+from workbench.tf._graph.convert import check_depth
 from workbench.tf._graph.dtypes import given_type
 from workbench.tf._graph.shapes import sizes
 from workbench.tf.distribute import get_strategy
@@ -375,12 +375,14 @@ def _is_list(value: Any) -> bool:
 
 
 def _as_array(value: Any) -> np.ndarray[Any, Any]:
-    """An array of the type it has; of numbers of Python float32 or int32, as TensorFlow types them."""
+    """An array of the type it has; of numbers of Python float32, or int32 if it has them, as TensorFlow types them."""
     found = np.asarray(value)
     typed = any(hasattr(each, "dtype") for each in jax.tree_util.tree_leaves(value))
     if typed or str(found.dtype) not in ("float64", "int64"):
         return found
-    return np.asarray(array(value))
+    with np.errstate(over="ignore"):  # more than float32 has is infinite
+        narrow = found.astype(np.float32 if found.dtype == np.float64 else np.int32)
+    return narrow if found.dtype == np.float64 or np.array_equal(narrow, found) else found
 
 
 def _mapped(value: Any) -> Any:
